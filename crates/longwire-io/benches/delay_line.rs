@@ -1,9 +1,9 @@
-//! Cost of a frame in the delay line: pushed, published, read, and copied into a ring
-//! like a network driver's. On one core and across two cores; with almost no backlog, and
-//! with the backlog of 20 ms at 100 Gbit/s.
+//! Measures the delay line's cost per frame: push, publish, read, and copy into a ring as a network
+//! driver does. The cases are one and two cores, with almost no backlog and with 20 ms of backlog
+//! at 100 Gbit/s.
 //!
-//! The two-core results depend on the cores' distance, which changes from minute to
-//! minute on a virtual machine, so the cache-line latency between them is printed too.
+//! Two-core results depend on the distance between the cores, which changes from minute to minute
+//! on a virtual machine, so the cache-line latency between them is printed too.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::{black_box, spin_loop};
@@ -21,13 +21,13 @@ use longwire_io::delay_line::{
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// Frames per push and read.
+/// Frames per push and per read.
 const BURST: u64 = 32;
 
 /// Length of the long backlog in bytes.
 const LONG: u64 = 250_000_000;
 
-/// Size of the sink's ring and of the source; both fit into a cache.
+/// Size of the source and of the sink's ring; both fit in the cache.
 const RING: usize = 256 << 10;
 
 #[derive(Clone, Copy)]
@@ -49,13 +49,13 @@ impl Case {
         format!("{len} B{lent}, {megabytes} MB waiting")
     }
 
-    /// Returns the backlogs: none, and the long one in frames.
+    /// Returns the backlogs to test, in frames: none and [`LONG`].
     fn waiting(self) -> [u64; 2] {
         [0, LONG / self.len as u64 / BURST * BURST]
     }
 }
 
-/// The writing side and a source of frames.
+/// The delay line's writer and its frame source.
 struct Sender {
     writer: DelayLineWriter,
     source: Slots,
@@ -95,7 +95,7 @@ impl Sender {
     }
 }
 
-/// The reading side and a ring to copy to.
+/// The delay line's reader and the ring that it copies to.
 struct Receiver {
     reader: DelayLineReader,
     ring: Slots,
@@ -121,7 +121,7 @@ impl Receiver {
     }
 }
 
-/// Returns frames from a small buffer, cyclically.
+/// Cycles through the frames of a small buffer.
 struct Slots {
     bytes: Vec<u8>,
     len: usize,
@@ -152,7 +152,7 @@ impl Slots {
     }
 }
 
-/// Creates a line with `waiting` frames and memory for few more.
+/// Creates a line that holds `waiting` frames, with memory for a few more.
 fn pair(case: Case, waiting: u64) -> (Sender, Receiver) {
     let frames = waiting * (case.len as u64 + 32);
     let (writer, reader) = delay_line(&DelayLineConfig {
@@ -179,7 +179,7 @@ fn pair(case: Case, waiting: u64) -> (Sender, Receiver) {
 
 fn pin(core: usize) {
     let mut cores = CpuSet::new();
-    // Without enough cores, both sides share one.
+    // With too few cores, both sides share one.
     if cores.set(core).is_ok() {
         let _ = sched_setaffinity(Pid::from_raw(0), &cores);
     }
@@ -224,7 +224,7 @@ fn on_two_cores(criterion: &mut Criterion) {
     }
 }
 
-/// Returns the time of `bursts` bursts from core 0 to core 1.
+/// Returns the time to carry `bursts` bursts from core 0 to core 1.
 fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration {
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -232,7 +232,7 @@ fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration 
             (0..=bursts).for_each(|_| sender.send_burst());
         });
         pin(1);
-        // Uncounted: the first burst waits for the thread to start.
+        // Not counted: the first burst waits for the thread to start.
         receiver.receive_burst();
         let start = Instant::now();
         (0..bursts).for_each(|_| receiver.receive_burst());
@@ -240,7 +240,7 @@ fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration 
     })
 }
 
-/// Returns the cache-line latency, averaged over many round trips.
+/// Returns the cache-line latency between the two cores, averaged over many round trips.
 fn crossing() -> Duration {
     const TURNS: u64 = 20_000;
     let turn = AtomicU64::new(0);

@@ -1,8 +1,7 @@
-//! Cost of finishing a checksum, and of cutting a segment out of a super-packet, in
-//! processor time, which other programs on the machine do not affect.
+//! Measures the processor time to complete a checksum and to cut a segment out of a super-packet.
+//! Unlike wall time, processor time excludes other programs.
 //!
-//! `cargo bench -p longwire-io --bench offload`; with `-- --test` each measurement runs
-//! for a moment only.
+//! Run `cargo bench -p longwire-io --bench offload`; `-- --test` shortens each measurement.
 
 #[path = "../tests/it/common/frames.rs"]
 #[allow(dead_code, missing_docs, reason = "the tests use the rest")]
@@ -14,13 +13,13 @@ use frames::FrameSpec;
 use longwire_io::port::offload::{cut, finish_if_partial};
 use nix::time::{ClockId, clock_gettime};
 
-/// Returns the processor time used by this thread, in nanoseconds.
+/// Returns the thread's processor time in nanoseconds.
 fn cpu_time() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// Returns the median of five runs of `work`, per item.
+/// Returns the median time per item over five runs of `work`.
 fn measure(what: &str, items: u64, mut work: impl FnMut()) {
     let mut nanos: Vec<f64> = (0..5)
         .map(|_| {

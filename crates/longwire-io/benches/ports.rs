@@ -1,9 +1,7 @@
-//! Frames per second that the kernel's ports carry over a veth pair, and the cost and
-//! age of a waiting frame when it is received. Needs the rights to create namespaces
-//! and to load XDP programs.
+//! Measures the frame rates of the kernel's ports over a veth pair, and the cost and age of a
+//! queued frame at reception. Needs the rights to create namespaces and to load XDP programs.
 //!
-//! `cargo bench -p longwire-io --bench ports`; with `-- --test` each
-//! measurement runs for a moment only.
+//! Run `cargo bench -p longwire-io --bench ports`; `-- --test` shortens each measurement.
 
 #[path = "../tests/it/common/pair.rs"]
 #[allow(dead_code, missing_docs, reason = "the tests use the rest")]
@@ -20,7 +18,7 @@ use longwire_io::port::{AnyRx, AnyTx};
 use longwire_io::{PushResult, RxPort, TxFrame, TxPort};
 use pair::{Pair, STATION, frame, now};
 
-/// A kind of port, and its way of receiving by XDP.
+/// A kind of port and its XDP receive mode.
 type Kind = (&'static str, XdpMode);
 
 const KINDS: [Kind; 3] = [
@@ -38,17 +36,16 @@ fn open(pair: &Pair, (kind, xdp_mode): Kind) -> (AnyRx, AnyTx) {
     (port.rx, port.tx)
 }
 
-/// Returns the processor time of the calling thread, in nanoseconds. Unlike wall time it is
-/// not affected by other programs.
+/// Returns the thread's processor time in nanoseconds. Unlike wall time, it excludes other
+/// programs.
 fn cpu_time() -> u64 {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
     let time = nix::time::clock_gettime(clock).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// Sends at the maximum rate for `time`. Returns the number of frames sent, and the
-/// processor time per frame in nanoseconds, including that of the kernel down to the
-/// receiving device.
+/// Sends at the maximum rate for `time`. Returns the number of frames sent and the processor time
+/// per frame in nanoseconds, which includes the kernel's work up to the receiving device.
 fn flood(tx: &mut impl TxPort, bytes: &[u8], time: Duration) -> (u64, u64) {
     let start = Instant::now();
     let used = cpu_time();
@@ -65,7 +62,7 @@ fn flood(tx: &mut impl TxPort, bytes: &[u8], time: Duration) -> (u64, u64) {
     (left, (cpu_time() - used) / left.max(1))
 }
 
-/// A sender on one core, the port on the other.
+/// Measures the receive rate, with the sender on another core.
 fn receive_rate(kind: Kind, len: usize, time: Duration) {
     let Some(pair) = Pair::new() else { return };
     let (mut rx, _tx) = open(&pair, kind);
@@ -109,7 +106,7 @@ fn receive_rate(kind: Kind, len: usize, time: Duration) {
     );
 }
 
-/// The port alone; the station's stack discards the frames.
+/// Measures the send rate; the station's stack discards the frames.
 fn send_rate(kind: Kind, len: usize, time: Duration) {
     let Some(pair) = Pair::new() else { return };
     let (_rx, mut tx) = open(&pair, kind);
@@ -126,7 +123,7 @@ fn send_rate(kind: Kind, len: usize, time: Duration) {
     );
 }
 
-/// Measures the cost of receiving a waiting frame.
+/// Measures the cost of receiving a queued frame.
 fn drain(kind: Kind, len: usize, rounds: usize) {
     let Some(pair) = Pair::new() else { return };
     let (mut rx, _tx) = open(&pair, kind);

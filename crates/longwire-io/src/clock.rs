@@ -1,9 +1,8 @@
-//! The clock of a run: CLOCK_MONOTONIC, possibly with a constant offset.
+//! The clock of a run: CLOCK_MONOTONIC, optionally with a constant offset.
 //!
-//! A run of several hosts continues when one machine restarts. CLOCK_MONOTONIC then
-//! restarts at zero, and the run's start would be negative, which an unsigned number
-//! cannot hold. So a process of such a run counts from ten years before its machine's
-//! start.
+//! A run that spans several hosts continues when one machine restarts. CLOCK_MONOTONIC then starts
+//! at zero again, which would make the run's start negative; times are unsigned. Processes of
+//! multi-host runs therefore count from ten years before boot.
 //!
 //! [`ClockReading`] measures the offset of another clock.
 
@@ -15,7 +14,7 @@ use nix::time::{ClockId, clock_gettime};
 /// Ten years, in nanoseconds.
 const TEN_YEARS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 
-/// Added to CLOCK_MONOTONIC, in nanoseconds.
+/// Offset added to CLOCK_MONOTONIC, in nanoseconds.
 static LEAD: AtomicU64 = AtomicU64::new(0);
 
 /// Moves the clock's origin to ten years before boot. Call before the first reading.
@@ -23,14 +22,14 @@ pub fn count_from_before_boot() {
     LEAD.store(TEN_YEARS, Ordering::Relaxed);
 }
 
-/// Returns the time.
+/// Returns the current time.
 #[inline]
 pub fn monotonic_now() -> Nanos {
-    // Cannot fail: Linux has this clock since 2.5.
+    // Cannot fail: Linux has had this clock since 2.5.
     from_kernel(read_clock(ClockId::CLOCK_MONOTONIC))
 }
 
-/// Converts nanoseconds of CLOCK_MONOTONIC.
+/// Converts a CLOCK_MONOTONIC time in nanoseconds to the run's clock.
 #[inline]
 pub fn from_kernel(time: u64) -> Nanos {
     Nanos::from_nanos(time.saturating_add(LEAD.load(Ordering::Relaxed)))
@@ -41,19 +40,20 @@ pub fn to_kernel(time: Nanos) -> Nanos {
     Nanos::from_nanos(time.as_nanos().saturating_sub(LEAD.load(Ordering::Relaxed)))
 }
 
-/// Maximum width of an accurate reading; a wider one was interrupted and is repeated.
+/// Maximum width of an accurate reading in nanoseconds. A wider reading was interrupted and is
+/// repeated.
 pub(super) const NARROW: u64 = 200;
-/// Maximum number of readings.
+/// Maximum number of readings per measurement.
 const TRIES: usize = 4;
 
-/// A reading of two clocks.
+/// A reading of another clock, bracketed by readings of the run's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockReading {
-    /// The run's clock, before the other.
+    /// The run's clock before the other was read.
     pub before: u64,
     /// The other clock.
     pub other: u64,
-    /// The run's clock, afterwards.
+    /// The run's clock after the other was read.
     pub after: u64,
 }
 
@@ -81,7 +81,7 @@ impl ClockReading {
         }
     }
 
-    /// Returns the duration of the reading in nanoseconds.
+    /// Returns the time between the two readings of the run's clock, in nanoseconds.
     pub fn width(self) -> u64 {
         self.after.saturating_sub(self.before)
     }

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-/// Minimum size of a mapping.
+/// Minimum size of a mapping to move, in bytes.
 const WORTH: u64 = 4 << 20;
 
-/// Minimum used part of a mapping in per cent; the kernel would have to fill the rest.
+/// Minimum resident share of a mapping, in percent. The kernel has to fill the rest.
 const FILLED: u64 = 75;
 
 /// An anonymous mapping.
@@ -13,22 +13,22 @@ const FILLED: u64 = 75;
 struct HeapMapping {
     start: u64,
     end: u64,
-    /// Bytes in use.
+    /// Resident bytes.
     resident: u64,
 }
 
-/// Requests huge pages for this process's heap. Frames of many links touch many pages,
-/// and a TLB miss costs about as much as the access itself. Returns the number of bytes
-/// granted; 0 before Linux 6.1, without huge pages, or with little memory.
+/// Moves this process's heap to huge pages. The frames of many links spread over many pages, and a
+/// TLB miss costs about as much as the access itself. Returns the number of bytes moved; 0 before
+/// Linux 6.1, without huge pages, or with too little memory.
 ///
-/// Takes some milliseconds per 100 MB.
+/// Takes a few milliseconds per 100 MB.
 pub fn collapse_heap() -> u64 {
     let maps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mut granted = 0;
     for HeapMapping { start, end, .. } in mappings(&maps) {
         let len = end - start;
-        // SAFETY: the request changes the mapping and not its contents, and one about
-        // memory that is no longer mapped fails.
+        // SAFETY: the request changes the mapping but not its contents, and fails for memory that
+        // is no longer mapped.
         let done = unsafe {
             libc::madvise(
                 start as *mut libc::c_void,
@@ -41,7 +41,7 @@ pub fn collapse_heap() -> u64 {
     granted
 }
 
-/// Returns the large and well-filled mappings of an `smaps` file.
+/// Returns the large, well-filled mappings listed in an `smaps` file.
 fn mappings(maps: &str) -> Vec<HeapMapping> {
     let mut found: Vec<HeapMapping> = Vec::new();
     let mut is_heap = false;
@@ -49,7 +49,7 @@ fn mappings(maps: &str) -> Vec<HeapMapping> {
         let mut words = line.split_whitespace();
         let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
         if let Some((start, end)) = range(first) {
-            // After offset, device and inode: nothing or a name.
+            // The word after offset, device and inode: absent, or a name.
             let name = words.nth(3).unwrap_or("");
             is_heap = second == "rw-p" && matches!(name, "" | "[heap]");
             if is_heap {
@@ -114,7 +114,7 @@ Rss:               16384 kB
         fn new() -> Region {
             let mapping = Mapping::anonymous(LEN + 2 * GUARD, 0).expect("memory");
             for at in [0, GUARD + LEN] {
-                // SAFETY: an end of that mapping, which nothing accesses.
+                // SAFETY: the page is at the end of this value's mapping, and nothing accesses it.
                 let closed = unsafe {
                     let end = mapping.start().add(at).as_ptr().cast();
                     libc::mprotect(end, GUARD, libc::PROT_NONE)
@@ -134,7 +134,7 @@ Rss:               16384 kB
         }
     }
 
-    /// Returns the bytes of a mapping on huge pages.
+    /// Returns a mapping's bytes on huge pages.
     fn huge(maps: &str, start: u64) -> u64 {
         let begin = format!("{start:x}-");
         let mut lines = maps.lines().skip_while(|line| !line.starts_with(&begin));
@@ -157,7 +157,7 @@ Rss:               16384 kB
         let before = huge(&smaps(), start);
         let granted = collapse_heap();
         if granted >= LEN as u64 {
-            // If the kernel supports the request.
+            // Only if the kernel supports the request.
             let after = huge(&smaps(), start);
             assert!(after >= before.max(LEN as u64 - (2 << 20)), "{after}");
         }

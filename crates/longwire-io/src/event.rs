@@ -1,11 +1,9 @@
-//! Events signalled between threads, and bells: a thread that publishes wakes another that
-//! may sleep.
+//! Events between threads, and bells, with which a publishing thread wakes a sleeping one.
 //!
-//! The publisher of a bell makes its work visible and then checks whether the sleeper has
-//! announced its sleep; the sleeper announces its sleep and then checks for work. Each
-//! stores one variable and loads the other, so both could read old values without a
-//! full fence between store and load: the work would wait unseen while its thread
-//! sleeps. `tests/loom_bell.rs` has the model.
+//! The publisher makes its work visible and then checks whether the sleeper has announced its
+//! sleep. The sleeper announces its sleep and then checks for work. Each side stores one variable
+//! and loads the other. Without a full fence between store and load, both could read old values,
+//! and the work would wait while its thread sleeps. `tests/loom_bell.rs` models this.
 
 #[cfg(feature = "loom")]
 pub use modelled::Event;
@@ -20,7 +18,7 @@ mod real {
 
     use nix::sys::eventfd::{EfdFlags, EventFd};
 
-    /// An event descriptor; readable from a signal until it is cleared.
+    /// An eventfd: readable from a signal until it is cleared.
     #[derive(Debug)]
     pub struct Event(EventFd);
 
@@ -28,7 +26,7 @@ mod real {
         /// Creates an unsignalled event.
         ///
         /// # Errors
-        /// The system provides no descriptor.
+        /// No file descriptor is available.
         pub fn new() -> nix::Result<Event> {
             let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
             Ok(Event(EventFd::from_flags(flags)?))
@@ -36,13 +34,13 @@ mod real {
 
         /// Makes the descriptor readable.
         pub fn signal(&self) {
-            // Fails only if the counter is full, when it is readable anyway.
+            // Fails only if the counter is full, and then it is already readable.
             let _ = self.0.write(1);
         }
 
-        /// Clears all signals, without blocking.
+        /// Clears all signals without blocking.
         pub fn clear(&self) {
-            // Fails only without a signal.
+            // Fails only if there is no signal.
             let _ = self.0.read();
         }
     }
@@ -54,14 +52,14 @@ mod real {
     }
 }
 
-/// The same for loom's models: waiting is a call, without a descriptor.
+/// The loom counterpart, with a blocking call instead of a descriptor.
 #[cfg(feature = "loom")]
 mod modelled {
     use std::os::fd::{AsFd, BorrowedFd};
 
     use loom::sync::{Condvar, Mutex};
 
-    /// An event for loom's threads.
+    /// An event between loom threads.
     #[derive(Debug)]
     pub struct Event {
         signalled: Mutex<bool>,
@@ -86,7 +84,7 @@ mod modelled {
             self.changed.notify_one();
         }
 
-        /// Clears all signals, without blocking.
+        /// Clears all signals without blocking.
         pub fn clear(&self) {
             *self.signalled.lock().unwrap() = false;
         }
@@ -108,7 +106,7 @@ mod modelled {
     }
 }
 
-/// An event, and whether its thread sleeps.
+/// An event and whether its thread sleeps.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Bell {
@@ -120,7 +118,7 @@ impl Bell {
     /// Creates a bell for a running thread.
     ///
     /// # Errors
-    /// The system provides no event descriptor.
+    /// No file descriptor is available.
     pub fn new() -> nix::Result<Bell> {
         Ok(Bell {
             event: Event::new()?,
@@ -128,20 +126,19 @@ impl Bell {
         })
     }
 
-    /// Wakes the thread if it sleeps. Call it after publishing.
+    /// Wakes the thread if it sleeps. Call after publishing.
     #[inline]
     pub fn ring_if_asleep(&self) {
-        // Orders the publication before the check, as `asleep` orders the announcement
-        // before the sleeper's check: one of the two checks sees the other thread's
-        // store.
+        // Orders the publication before the check, as `asleep` orders the announcement before the
+        // sleeper's check. At least one of the two checks then sees the other thread's store.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) {
             self.ring();
         }
     }
 
-    /// Announces that the thread is about to sleep. It must check for work once more
-    /// before it waits for the event.
+    /// Announces that the thread is about to sleep. The thread must check for work once more before
+    /// it waits for the event.
     #[inline]
     pub fn asleep(&self) {
         self.asleep.store(true, Ordering::Relaxed);
@@ -159,7 +156,7 @@ impl Bell {
         self.event.signal();
     }
 
-    /// Returns the event to wait for; readable once the bell has rung.
+    /// Returns the event to wait for. It is readable once the bell has rung.
     pub fn event(&self) -> &Event {
         &self.event
     }

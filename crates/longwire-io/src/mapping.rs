@@ -1,10 +1,10 @@
-//! Memory mapped until it is dropped.
+//! Memory mappings that are unmapped on drop.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// A readable and writable mapping. Its users define who accesses which bytes.
+/// A readable and writable mapping. Its users coordinate access to the bytes.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -13,12 +13,12 @@ pub(crate) struct Mapping {
 
 // SAFETY: the mapping belongs to this value and not to a thread; this type does not access it.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes at an offset of a file that the kernel accesses too. `flags` are added to
-    /// `MAP_SHARED`.
+    /// Maps `len` bytes of a file at an offset. The kernel accesses the same bytes. `flags` are
+    /// added to `MAP_SHARED`.
     pub(crate) fn shared(
         file: BorrowedFd<'_>,
         offset: libc::off_t,
@@ -40,7 +40,7 @@ impl Mapping {
         offset: libc::off_t,
     ) -> io::Result<Mapping> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no existing one.
         let address = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, file, offset) };
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -49,7 +49,7 @@ impl Mapping {
         Ok(Mapping { start, len })
     }
 
-    /// Returns the address of the first byte, on a page boundary.
+    /// Returns the page-aligned address of the first byte.
     #[inline(always)]
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
@@ -59,7 +59,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made in `new`, and no reference into it outlives its owner. A
-        // failure would only leak address space.
+        // failure only leaks address space.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

@@ -1,5 +1,5 @@
-//! Processes held by a descriptor, which prevents confusion with a later process of the
-//! same PID.
+//! Processes held by descriptor, which rules out confusion with a later process that reuses the
+//! PID.
 
 use std::fs::File;
 use std::io;
@@ -17,8 +17,7 @@ impl Pidfd {
     /// Opens a process by its PID in the caller's PID namespace.
     ///
     /// # Errors
-    /// ESRCH without a process of this PID, EINVAL for a thread that is not a group
-    /// leader.
+    /// ESRCH if no process has this PID; EINVAL if it is a thread but not a group leader.
     pub fn open(process: u32) -> io::Result<Pidfd> {
         let process = libc::pid_t::try_from(process)
             .map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
@@ -27,7 +26,7 @@ impl Pidfd {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just opened this descriptor, and nothing else uses it.
+        // SAFETY: the kernel has just opened this descriptor, which has no other owner.
         let file = unsafe { File::from_raw_fd(file as RawFd) };
         Ok(Pidfd { file: file.into() })
     }
@@ -35,7 +34,7 @@ impl Pidfd {
     /// Whether the process has ended.
     ///
     /// # Errors
-    /// Those of poll(2).
+    /// poll(2) fails.
     pub fn has_ended(&self) -> io::Result<bool> {
         let mut fds = [PollFd::new(self.file.as_fd(), PollFlags::POLLIN)];
         Ok(poll(&mut fds, PollTimeout::ZERO)? > 0)

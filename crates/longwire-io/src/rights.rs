@@ -1,43 +1,43 @@
 //! Capabilities of the calling thread.
 //!
-//! Opening ports needs rights that a run does not. Linux keeps capabilities per thread; a
-//! new thread inherits its creator's. A program executed by root has all of them again
+//! Opening ports needs rights that a run does not. On Linux, capabilities belong to threads, and a
+//! new thread inherits those of its creator. Programs executed by root regain all of them
 //! (capabilities(7), "Capabilities and execution of programs by root").
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A capability, by its number in linux/capability.h.
+/// A capability, numbered as in linux/capability.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Capability {
-    /// `CAP_DAC_OVERRIDE`: files of other users.
+    /// `CAP_DAC_OVERRIDE`: access other users' files.
     DacOverride = 1,
-    /// `CAP_DAC_READ_SEARCH`: files of other users, to read.
+    /// `CAP_DAC_READ_SEARCH`: read other users' files.
     DacReadSearch = 2,
-    /// `CAP_KILL`: signals to processes of other users.
+    /// `CAP_KILL`: signal other users' processes.
     Kill = 5,
-    /// `CAP_NET_ADMIN`: settings of interfaces.
+    /// `CAP_NET_ADMIN`: change interface settings.
     NetAdmin = 12,
-    /// `CAP_NET_RAW`: packet sockets.
+    /// `CAP_NET_RAW`: open packet sockets.
     NetRaw = 13,
-    /// `CAP_IPC_LOCK`: memory that stays in place, beyond the limit.
+    /// `CAP_IPC_LOCK`: lock memory beyond the limit.
     IpcLock = 14,
-    /// `CAP_SYS_ADMIN`: namespaces.
+    /// `CAP_SYS_ADMIN`: enter and create namespaces.
     SysAdmin = 21,
-    /// `CAP_SYS_NICE`: priorities and real-time classes.
+    /// `CAP_SYS_NICE`: set priorities and real-time classes.
     SysNice = 23,
-    /// `CAP_BPF`: XDP programs.
+    /// `CAP_BPF`: load XDP programs.
     Bpf = 39,
 }
 
 impl Capability {
-    /// Returns its bit in a mask of capabilities.
+    /// Returns the capability's bit in a mask.
     pub const fn bit(self) -> u64 {
         1 << self as u32
     }
 
-    /// Returns its name, such as `CAP_NET_ADMIN`.
+    /// Returns the capability's name, such as `CAP_NET_ADMIN`.
     pub const fn name(self) -> &'static str {
         match self {
             Capability::DacOverride => "CAP_DAC_OVERRIDE",
@@ -53,8 +53,8 @@ impl Capability {
     }
 }
 
-/// Whether a port is or was on an interface: the process may have to restore settings,
-/// its own or those of a process that ended before it, which requires `CAP_NET_ADMIN`.
+/// Whether this process has opened a port on an interface. It may have to restore settings that it
+/// or an earlier process changed, which requires `CAP_NET_ADMIN`.
 static RESTORES: AtomicBool = AtomicBool::new(false);
 
 /// Makes [`give_up`] keep the right to restore interface settings.
@@ -62,10 +62,10 @@ pub(crate) fn will_restore() {
     RESTORES.store(true, Ordering::Relaxed);
 }
 
-/// Permanently drops the calling thread's capabilities, except `keep`, those needed for
-/// timing (`CAP_SYS_NICE` for priorities, and `CAP_IPC_LOCK`, without which locked memory
-/// cannot grow), and `CAP_NET_ADMIN` if interface settings may have to be restored. Adds
-/// no capabilities.
+/// Permanently drops the calling thread's capabilities, with three exceptions: those in `keep`;
+/// those needed for timing (`CAP_SYS_NICE` for priorities, and `CAP_IPC_LOCK`, without which locked
+/// memory cannot grow); and `CAP_NET_ADMIN` if interface settings may have to be restored. Adds no
+/// capabilities.
 ///
 /// # Errors
 /// The kernel refuses, which does not happen for a reduction.
@@ -75,8 +75,8 @@ pub fn give_up(keep: &[Capability]) -> io::Result<()> {
     sets.set()
 }
 
-/// Like [`give_up`] with nothing to keep, as the first call of a thread that needs no
-/// rights; best effort.
+/// Like [`give_up`] with nothing to keep, for the start of threads that need no rights. Best
+/// effort.
 pub fn give_up_all() {
     let _ = give_up(&[]);
 }
@@ -104,7 +104,7 @@ struct Header {
 const VERSION: u32 = 0x2008_0522;
 
 impl Header {
-    /// The calling thread.
+    /// Selects the calling thread.
     const SELF: Header = Header {
         version: VERSION,
         pid: 0,
@@ -129,8 +129,8 @@ impl Sets {
     fn get() -> io::Result<Sets> {
         let mut header = Header::SELF;
         let mut words = [Word::default(); 2];
-        // SAFETY: for version 3 the kernel reads and writes one header and
-        // writes two words, which outlive the call.
+        // SAFETY: for version 3 the kernel reads and writes one header and writes two words; all
+        // outlive the call.
         let result =
             unsafe { libc::syscall(libc::SYS_capget, &raw mut header, words.as_mut_ptr()) };
         match result {
@@ -150,7 +150,7 @@ impl Sets {
 
     fn set(&self) -> io::Result<()> {
         let mut header = Header::SELF;
-        // SAFETY: as above; the kernel reads the two words.
+        // SAFETY: as above, except that the kernel reads the two words.
         let result =
             unsafe { libc::syscall(libc::SYS_capset, &raw mut header, self.words.as_ptr()) };
         match result {
@@ -212,7 +212,7 @@ mod tests {
             read()
         });
         let inside = inside.join().expect("the thread ends");
-        // Another test of this process may have opened a port meanwhile.
+        // Another test in this process may have opened a port meanwhile.
         let comparable = !Capability::NetAdmin.bit();
         let kept = kept(&[Capability::Kill], false);
         for (inside, before) in inside.iter().zip(before) {

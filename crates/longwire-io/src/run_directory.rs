@@ -1,11 +1,9 @@
-//! The run directory, shared by all runs: control sockets, and records of changed
-//! settings.
+//! The run directory, shared by all runs. It holds control sockets and records of changed settings.
 //!
-//! It is `/run/longwire` for root and `$XDG_RUNTIME_DIR/longwire` for other users.
-//! Without that variable, as after `su` or in a container, sockets are in
-//! `/run/user/UID/longwire`, or in `/tmp/longwire-UID` if `/run/user/UID` does not exist.
-//! Longwire creates the directory and never removes it: a user may have created it, and
-//! another run may be about to use it.
+//! For root it is `/run/longwire`, for other users `$XDG_RUNTIME_DIR/longwire`. If that variable is
+//! unset, as after `su` or in a container, sockets are in `/run/user/UID/longwire`, or in
+//! `/tmp/longwire-UID` if `/run/user/UID` does not exist. Longwire creates the directory but never
+//! removes it: a user may have created it, and another run may be about to use it.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
 
-/// The directory's name in the directory of the system or of the user.
+/// Name of the run directory within the runtime directory.
 const NAME: &str = "longwire";
-/// The variable with the user's runtime directory.
+/// Environment variable that holds the user's runtime directory.
 pub const VARIABLE: &str = "XDG_RUNTIME_DIR";
 /// The system's runtime directory.
 const SYSTEM: &str = "/run";
@@ -26,14 +24,14 @@ const SYSTEM: &str = "/run";
 const USERS: &str = "/run/user";
 /// Parent of the directories of users without a login.
 const TEMPORARY: &str = "/tmp";
-/// Readable by all, so that `ctl` finds sockets; writable by the owner only.
+/// Readable by all, so that `ctl` finds sockets; writable only by the owner.
 const MODE: u32 = 0o755;
 
-/// Returns the directories where `ctl` looks for sockets: the user's, given the value of
+/// Returns the directories in which `ctl` looks for sockets: the user's, for this value of
 /// `XDG_RUNTIME_DIR`, then the system's.
 pub fn all(runtime_dir: Option<OsString>) -> Vec<PathBuf> {
     let user = match runtime_dir.filter(|path| !path.is_empty()) {
-        // As the service manager sets it for system services.
+        // The service manager sets this value for system services.
         Some(path) => Some(PathBuf::from(path)).filter(|path| path != Path::new(SYSTEM)),
         None => return with_system(of_user(user_id(), [Path::new(USERS), Path::new(TEMPORARY)])),
     };
@@ -45,9 +43,8 @@ fn with_system(user: Option<PathBuf>) -> Vec<PathBuf> {
     user.into_iter().chain([system]).collect()
 }
 
-/// Returns the directory of a user without the variable: in the login's directory in
-/// `users`, or in `temporary`. `None` for root, and if the directory belongs to another
-/// user.
+/// Returns the directory of a user without the variable: within the login's directory in `users`,
+/// or else in `temporary`. `None` for root, or if the directory belongs to another user.
 fn of_user(user: u32, [users, temporary]: [&Path; 2]) -> Option<PathBuf> {
     if user == 0 {
         return None;
@@ -64,15 +61,14 @@ fn of_user(user: u32, [users, temporary]: [&Path; 2]) -> Option<PathBuf> {
     is_own.then_some(own)
 }
 
-/// Returns the user's ID outside of the user namespace created by `exec`, where the user
-/// is root.
+/// Returns the user's ID outside the user namespace that `exec` creates, in which the user is root.
 fn user_id() -> u32 {
     let own = geteuid().as_raw();
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     outer_id(own, &map)
 }
 
-/// Maps an ID to the outside of a user namespace (user_namespaces(7)).
+/// Maps a user ID to the parent of a user namespace (user_namespaces(7)).
 fn outer_id(own: u32, map: &str) -> u32 {
     let ranges = map.lines().filter_map(|line| {
         let numbers: Option<Vec<u32>> = line.split_whitespace().map(|n| n.parse().ok()).collect();
@@ -85,7 +81,7 @@ fn outer_id(own: u32, map: &str) -> u32 {
     outer.next().unwrap_or(own)
 }
 
-/// Returns the directory of this process's user; `None` without a runtime directory.
+/// Returns the run directory of this process's user; `None` without a runtime directory.
 pub fn own() -> Option<PathBuf> {
     if geteuid().is_root() {
         return Some(Path::new(SYSTEM).join(NAME));
@@ -97,7 +93,7 @@ pub fn own() -> Option<PathBuf> {
 /// Creates one of the directories of [`all`] if it is missing; its parent must exist.
 ///
 /// # Errors
-/// It cannot be created.
+/// The directory cannot be created.
 pub fn create(directory: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(MODE).create(directory) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -105,13 +101,13 @@ pub fn create(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether only this process's user can have written a directory's contents.
+/// Whether no other user can have written the directory's contents.
 pub fn is_private(directory: &Path) -> bool {
     is_written_by(directory, &[geteuid().as_raw()])
 }
 
-/// Whether only this process's user or root can have written a directory's contents;
-/// false for the user's directory with `sudo -E`.
+/// Whether only this process's user or root can have written the directory's contents. False for
+/// the user's directory under `sudo -E`.
 pub fn is_trusted(directory: &Path) -> bool {
     is_written_by(directory, &[geteuid().as_raw(), 0])
 }
@@ -157,7 +153,7 @@ mod tests {
         assert_eq!(of(user), Some(own.clone()));
         create(&own).expect("a directory");
         assert_eq!(of(user), Some(own.clone()));
-        // Owned by another user, or a link elsewhere.
+        // Owned by another user, or a symbolic link.
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(&own, open).expect("it is ours");
         assert_eq!(of(user), None);

@@ -1,6 +1,5 @@
-//! Atomics of the lock-free structures, in one place so that loom can replace them
-//! (feature `loom`, for its tests only), and a check of arena accesses per thread, which
-//! loom cannot make itself.
+//! Atomics for the lock-free structures, which loom replaces (feature `loom`, for its tests only),
+//! and a per-thread check of arena accesses, which loom cannot make itself.
 
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{
@@ -14,26 +13,25 @@ pub(crate) use loom::sync::{
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
 
-/// A value on separate cache lines: two, because the x86 prefetcher fetches lines in
-/// pairs.
+/// A value padded to two cache lines, because the x86 prefetcher fetches lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);
 
-/// Checks accesses to memory unknown to loom: one loom cell per granule. Empty without
-/// loom.
+/// Checks accesses to memory that loom does not track, with one loom cell per granule. Empty
+/// without loom.
 #[derive(Debug)]
 pub(crate) struct AccessWatch {
     #[cfg(feature = "loom")]
     granules: Box<[loom::cell::UnsafeCell<()>]>,
 }
 
-/// Size of a granule: the minimum record.
+/// Size of a granule: that of the smallest record.
 #[cfg(feature = "loom")]
 const GRANULE: usize = 16;
 
 impl AccessWatch {
-    /// Creates a watch of `len` bytes.
+    /// Watches `len` bytes.
     #[cfg_attr(
         not(feature = "loom"),
         allow(unused_variables, reason = "nothing is watched")
@@ -47,7 +45,7 @@ impl AccessWatch {
         }
     }
 
-    /// Records a read: no other thread may be writing the bytes.
+    /// Records a read. No other thread may be writing the bytes.
     #[inline(always)]
     #[cfg_attr(
         not(feature = "loom"),
@@ -60,7 +58,7 @@ impl AccessWatch {
         }
     }
 
-    /// Records a write: no other thread may be accessing the bytes.
+    /// Records a write. No other thread may be accessing the bytes.
     #[inline(always)]
     #[cfg_attr(
         not(feature = "loom"),

@@ -1,8 +1,8 @@
-//! An arena's memory: one anonymous mapping, and the only code that accesses it.
+//! An arena's memory: one anonymous mapping and all code that accesses it.
 //!
-//! Most frames are short, and a call of `memcpy`, which branches on the length, costs
-//! more than the copy. Long frames to uncached memory are better streamed past the cache:
-//! a fully overwritten line need not be read first.
+//! Most frames are short, and calling `memcpy`, which branches on the length, costs more than the
+//! copy. Long frames are copied to uncached memory with non-temporal stores: a line that is
+//! overwritten entirely need not be read first.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::{
@@ -23,8 +23,8 @@ use crate::sync::AccessWatch;
 /// Alignment of huge pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes touched at creation. The first touch of a page takes more than 1 us; a backlog
-/// within this size never pays that while frames flow.
+/// Bytes touched at creation. The first touch of a page takes more than 1 us; a backlog within this
+/// size never pays for it while frames flow.
 const TOUCHED_FIRST: usize = 4 << 20;
 
 /// Like [`TOUCHED_FIRST`], for an arena without huge pages.
@@ -80,7 +80,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Requests transparent huge pages; returns the result.
+    /// Requests transparent huge pages and returns the outcome.
     fn advise_huge_pages(&self) -> HugePages {
         const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
         let unavailable = |reason| HugePages::Unavailable { reason };
@@ -103,7 +103,7 @@ impl Memory {
         }
     }
 
-    /// Touches the first pages to allocate them.
+    /// Touches the first `bytes` bytes to allocate their pages.
     fn touch_first(&mut self, bytes: usize) {
         const PAGE: usize = 4096;
         for at in (0..self.len.min(bytes)).step_by(PAGE) {
@@ -112,7 +112,7 @@ impl Memory {
         }
     }
 
-    /// Returns the kind of pages.
+    /// Returns the outcome of the huge-page request.
     pub(crate) fn huge_pages(&self) -> &HugePages {
         &self.huge_pages
     }
@@ -120,45 +120,44 @@ impl Memory {
     /// Writes `value` at `at`.
     ///
     /// # Safety
-    /// The bytes are within the arena, `at` is a multiple of `T`'s alignment,
-    /// and no other thread touches them during the call.
+    /// The bytes are within the arena, `at` is aligned for `T`, and no other thread accesses them
+    /// during the call.
     #[inline(always)]
     pub(crate) unsafe fn store<T: Copy>(&self, at: usize, value: T) {
         debug_assert!(at + size_of::<T>() <= self.len);
         self.watch.write(at, size_of::<T>());
-        // SAFETY: the caller's contract is that of `write`.
+        // SAFETY: the caller upholds the contract of `write`.
         unsafe { self.base.add(at).cast::<T>().write(value) };
     }
 
-    /// Reads a value at `at`.
+    /// Reads the value at `at`.
     ///
     /// # Safety
-    /// A `T` was stored at `at` before (as this thread has seen), and no other
-    /// thread writes it during the call.
+    /// A `T` was stored at `at` earlier, visibly to this thread, and no other thread writes it
+    /// during the call.
     #[inline(always)]
     pub(crate) unsafe fn load<T: Copy>(&self, at: usize) -> T {
         debug_assert!(at + size_of::<T>() <= self.len);
         self.watch.read(at, size_of::<T>());
-        // SAFETY: the caller's contract is that of `read`.
+        // SAFETY: the caller upholds the contract of `read`.
         unsafe { self.base.add(at).cast::<T>().read() }
     }
 
     /// Copies `bytes` to `at`.
     ///
     /// # Safety
-    /// The bytes are within the arena, and no other thread touches them during
-    /// the call.
+    /// The bytes are within the arena, and no other thread accesses them during the call.
     #[inline(always)]
     pub(crate) unsafe fn copy_in(&self, at: usize, bytes: &[u8]) {
         debug_assert!(at + bytes.len() <= self.len);
         self.watch.write(at, bytes.len());
-        // SAFETY: the target is the caller's alone, so it cannot overlap a
-        // slice that is borrowed.
+        // SAFETY: the caller has exclusive access to the target, so it cannot overlap a borrowed
+        // slice.
         unsafe { copy(bytes, self.base.add(at).as_ptr()) };
     }
 
-    /// Copies `bytes` to `at` past the cache; [`super::fence_streamed`] must follow
-    /// before they are published to another thread.
+    /// Copies `bytes` to `at` with non-temporal stores. Call [`super::fence_streamed`] before
+    /// publishing them to another thread.
     ///
     /// # Safety
     /// As for [`Self::copy_in`].
@@ -170,13 +169,13 @@ impl Memory {
         unsafe { stream(bytes, self.base.add(at).as_ptr()) };
     }
 
-    /// Prefetches `len` bytes at `at` for writing. They may lie beyond the arena's end.
+    /// Prefetches `len` bytes at `at` for writing. The range may extend beyond the arena.
     #[inline(always)]
     pub(crate) fn prefetch_to_write(&self, at: usize, len: usize) {
         prefetch_to_write(self.base.as_ptr().wrapping_add(at), len);
     }
 
-    /// Prefetches `len` bytes at `at` for reading. They may lie beyond the arena's end.
+    /// Prefetches `len` bytes at `at` for reading. The range may extend beyond the arena.
     #[inline(always)]
     pub(crate) fn prefetch_to_read(&self, at: usize, len: usize) {
         prefetch_to_read(self.base.as_ptr().wrapping_add(at), len);
@@ -185,29 +184,29 @@ impl Memory {
     /// Borrows the `len` bytes at `at`.
     ///
     /// # Safety
-    /// The bytes were written before (as this thread has seen), and no thread writes
-    /// them while the slice lives.
+    /// The bytes were written earlier, visibly to this thread, and no thread writes them while the
+    /// slice lives.
     #[inline(always)]
     pub(crate) unsafe fn slice(&self, at: usize, len: usize) -> &[u8] {
         debug_assert!(at + len <= self.len);
         self.watch.read(at, len);
-        // SAFETY: the caller's contract is that of a shared slice; the
-        // mapping outlives `self`'s borrow.
+        // SAFETY: the caller upholds the contract of a shared slice; the mapping outlives `self`'s
+        // borrow.
         unsafe { slice::from_raw_parts(self.base.add(at).as_ptr(), len) }
     }
 
     /// Borrows the `len` bytes at `at` for writing.
     ///
     /// # Safety
-    /// The bytes were written before (as this thread has seen), and no other thread or
-    /// handle reads or writes them while the slice lives.
+    /// The bytes were written earlier, visibly to this thread, and no other thread or handle
+    /// accesses them while the slice lives.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the caller's contract makes it sole")]
     pub(crate) unsafe fn slice_mut(&self, at: usize, len: usize) -> &mut [u8] {
         debug_assert!(at + len <= self.len);
         self.watch.write(at, len);
-        // SAFETY: the caller's contract is that of an exclusive slice; the
-        // mapping outlives `self`'s borrow.
+        // SAFETY: the caller upholds the contract of an exclusive slice; the mapping outlives
+        // `self`'s borrow.
         unsafe { slice::from_raw_parts_mut(self.base.add(at).as_ptr(), len) }
     }
 }
@@ -218,13 +217,12 @@ const LINE: usize = 64;
 /// Copies `bytes` to `to`.
 ///
 /// # Safety
-/// `bytes.len()` bytes at `to` are valid for writes and do not overlap
-/// `bytes`.
+/// `to` is valid for writes of `bytes.len()` bytes and does not overlap `bytes`.
 #[inline(always)]
 unsafe fn copy(bytes: &[u8], to: *mut u8) {
     let len = bytes.len();
-    // SAFETY: each arm writes inside `len` bytes: the blocks' size is at most
-    // `len`, and twice it at least.
+    // SAFETY: each arm writes within `len` bytes: the block size is at most `len`, and twice the
+    // block size is at least `len`.
     unsafe {
         match len {
             65..=128 => copy_ends::<64>(bytes, to),
@@ -234,15 +232,15 @@ unsafe fn copy(bytes: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies the first and the last `N` bytes, which may overlap: the whole slice, without a
-/// branch, for lengths from `N` to `2 * N`.
+/// Copies the first and the last `N` bytes, which may overlap. For lengths from `N` to `2 * N`,
+/// this copies the whole slice without a branch.
 ///
 /// # Safety
 /// As for [`copy`], and `bytes` has at least `N` bytes.
 #[inline(always)]
 unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
     let last = bytes.len() - N;
-    // SAFETY: `last + N` is the length, within which the caller allows both.
+    // SAFETY: `last + N` is the slice's length, and the caller allows accesses within it.
     unsafe {
         let head = bytes.as_ptr().cast::<[u8; N]>().read_unaligned();
         let tail = bytes.as_ptr().add(last).cast::<[u8; N]>().read_unaligned();
@@ -251,8 +249,8 @@ unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies `bytes` to `to` with whole cache lines streamed past the cache.
-/// [Fence](fence_streamed) the copy before publishing it to another thread.
+/// Copies `bytes` to `to`, with non-temporal stores for whole cache lines. Call [`fence_streamed`]
+/// before publishing the copy to another thread.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -260,8 +258,8 @@ unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
 unsafe fn stream(bytes: &[u8], to: *mut u8) {
     let from = bytes.as_ptr();
     let len = bytes.len();
-    // A line shared with a neighbour goes through the cache: streaming half a line would
-    // read the other half from memory.
+    // Lines shared with a neighbour go through the cache: a partial non-temporal store would read
+    // the rest of the line from memory.
     let head = to.align_offset(LINE).min(len);
     let end = head + (len - head) / LINE * LINE;
     // SAFETY: `head <= end <= len`; the lines between them are aligned in
@@ -290,7 +288,7 @@ unsafe fn stream(bytes: &[u8], to: *mut u8) {
     unsafe { copy(bytes, to) }
 }
 
-/// Orders streamed copies before later stores.
+/// Orders non-temporal stores before later stores.
 #[inline(always)]
 pub(crate) fn fence_streamed() {
     // SAFETY: every x86-64 processor has the instruction.
@@ -302,17 +300,16 @@ pub(crate) fn fence_streamed() {
 
 /// Prefetches the cache lines of `len` bytes at `from` for writing.
 ///
-/// Steps count from `from`, not from cache lines: with consecutive records, the line
-/// missed by the last step is the first of the next record, and records of equal length
-/// take the same number of steps.
+/// Steps count from `from` rather than from line boundaries. With consecutive records, the line
+/// that the last step misses is the first of the next record, and records of equal length take the
+/// same number of steps.
 #[inline(always)]
 fn prefetch_to_write(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..len).step_by(LINE) {
-        // `_mm_prefetch` has a hint for writing, but without a target feature
-        // it is compiled to one for reading.
-        // SAFETY: a prefetch is a hint; it faults at no address, changes
-        // nothing, and does nothing on the oldest processors.
+        // `_mm_prefetch` has a write hint, but without a target feature it compiles to a read hint.
+        // SAFETY: a prefetch is a hint: it faults at no address, changes nothing, and is a no-op on
+        // the oldest processors.
         unsafe {
             asm!("prefetchw [{line}]", line = in(reg) from.wrapping_add(at),
                 options(nostack, preserves_flags, readonly));
@@ -322,8 +319,7 @@ fn prefetch_to_write(from: *const u8, len: usize) {
     let _ = (from, len);
 }
 
-/// Prefetches the cache lines of `len` bytes at `from` for reading. `from` may be any
-/// address: a prefetch is a hint.
+/// Prefetches the cache lines of `len` bytes at `from` for reading. `from` may be any address.
 #[inline(always)]
 pub fn prefetch_to_read(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]

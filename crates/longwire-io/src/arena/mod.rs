@@ -1,10 +1,10 @@
-//! The arena: a large memory range divided into segments, allocated and freed with the
+//! The arena: a large memory range divided into segments, which are allocated and freed with the
 //! backlog.
 //!
-//! The budget is address space. Pages are allocated when a segment is first used, and
-//! used segments are reused first. So resident memory follows the peak backlog, and a
-//! short backlog stays in a few cached segments regardless of the budget.
-//! Free segments are on a stack of the writer; the reader returns them on a ring.
+//! The budget is address space. The kernel allocates pages when a segment is first used, and used
+//! segments are reused first. Resident memory therefore follows the peak backlog, and a short
+//! backlog stays in a few cached segments regardless of the budget. The writer keeps free segments
+//! on a stack; the reader returns them through a ring.
 
 mod memory;
 
@@ -18,16 +18,16 @@ pub(crate) use memory::{Memory, fence_streamed};
 
 use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
-/// Segment size in bytes. It must hold the longest frame, a 64 KB super-packet; smaller
-/// segments waste less memory on a held frame.
+/// Segment size in bytes. A segment must hold the longest frame, a 64 KB super-packet; smaller
+/// segments waste less memory per held frame.
 #[cfg(not(feature = "loom"))]
 pub(crate) const SEGMENT: usize = 128 << 10;
 
-/// Small enough for loom to fill with two frames.
+/// Small enough that two frames fill it in loom's models.
 #[cfg(feature = "loom")]
 pub(crate) const SEGMENT: usize = 96;
 
-/// Failure to allocate the memory of a delay line.
+/// Failure to allocate a delay line's memory.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ArenaError {
@@ -43,16 +43,16 @@ pub enum ArenaError {
     Event(#[from] nix::Error),
 }
 
-/// Whether the arena uses huge pages.
+/// Outcome of the huge-page request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HugePages {
     /// Not requested.
     NotAsked,
-    /// Requested; provided by the kernel as available.
+    /// Requested; the kernel provides them as available.
     Transparent,
     /// Not available on this system.
     Unavailable {
-        /// The system's message.
+        /// The system's error message.
         reason: String,
     },
 }
@@ -71,8 +71,8 @@ impl fmt::Display for HugePages {
 
 /// Returns the number of segments in a budget.
 pub(crate) fn segments_in(budget: Bytes) -> Result<u32, ArenaError> {
-    // The minimum is one segment to write and one to read. The maximum is a terabyte,
-    // whose resident segment tables take 32 MB.
+    // The minimum is one segment to write and one to read. The maximum is a terabyte, whose
+    // resident segment tables take 32 MB.
     const LEAST: u64 = 2;
     const MOST: u64 = (1 << 40) / (128 << 10);
     let bytes = |count: u64| Bytes(count * SEGMENT as u64);
@@ -89,10 +89,9 @@ pub(crate) fn segments_in(budget: Bytes) -> Result<u32, ArenaError> {
     }
 }
 
-/// Segments returned by the reader to the writer.
+/// Ring of segments that the reader returns to the writer.
 ///
-/// It has a slot per segment, and each segment is on it at most once, so it never
-/// overflows.
+/// The ring has a slot per segment and holds each segment at most once, so it never overflows.
 #[derive(Debug)]
 pub(crate) struct ReturnRing {
     slots: Box<[AtomicU32]>,
@@ -114,7 +113,7 @@ impl ReturnRing {
     }
 }
 
-/// The reader's end of the ring.
+/// The reader's end of the return ring.
 #[derive(Debug, Default)]
 pub(crate) struct ReturnProducer {
     /// Segments written to the ring.
@@ -146,9 +145,9 @@ impl ReturnProducer {
 /// The writer's free segments.
 #[derive(Debug)]
 pub(crate) struct FreeSegments {
-    /// Used segments; the most recently used is on top, as it is most likely cached.
+    /// Used segments. The most recently used, which is likeliest to be cached, is on top.
     used: Vec<u32>,
-    /// The first of the segments never used.
+    /// The first segment that was never used.
     untouched: u32,
     count: u32,
     taken: u64,
@@ -157,7 +156,7 @@ pub(crate) struct FreeSegments {
 }
 
 impl FreeSegments {
-    /// Creates the stack of all `count` segments.
+    /// Creates a stack with all `count` segments.
     pub(crate) fn new(count: u32) -> FreeSegments {
         FreeSegments {
             used: Vec::with_capacity(count as usize),
@@ -169,10 +168,10 @@ impl FreeSegments {
         }
     }
 
-    /// Takes a free segment; the reader's accesses to it happened before.
+    /// Takes a free segment. The reader's accesses to it happen before.
     pub(crate) fn take(&mut self, ring: &ReturnRing) -> Option<u32> {
-        // Pairs with the release store of `ReturnProducer::publish`: the reader is done
-        // with the segments collected here.
+        // Pairs with the release store in `ReturnProducer::publish`: the reader no longer uses the
+        // segments collected below.
         let returned = ring.returned.0.load(Ordering::Acquire);
         while self.collected < returned {
             self.used
@@ -192,18 +191,18 @@ impl FreeSegments {
         Some(segment)
     }
 
-    /// Returns the number of segments in use, as far as the reader has published.
+    /// Returns the number of segments in use, according to what the reader has published.
     pub(crate) fn in_use(&self, ring: &ReturnRing) -> u64 {
         self.taken - ring.returned()
     }
 
-    /// Returns the number of segments.
+    /// Returns the total number of segments.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 }
 
-/// Returns the slot after `slot`; a comparison avoids the division of a remainder.
+/// Returns the slot after `slot`, with a comparison instead of a division.
 fn next_slot(ring: &ReturnRing, slot: usize) -> usize {
     if slot + 1 == ring.slots.len() {
         0

@@ -1,15 +1,14 @@
 //! eBPF programs that take frames only while this process lives.
 //!
-//! A killed process ends its attachments by closing their links and sockets, and the
-//! kernel waits for one or two grace periods for each: 0.2 s per attachment, 20 s for a
-//! hundred. Frames would go to unread ports until then. So the programs tail-call through
-//! a program array, which the kernel empties when its last descriptor closes; the call
-//! then fails, and the frame passes.
+//! The kernel ends a killed process's attachments by closing its links and sockets, and waits one
+//! or two grace periods for each: 0.2 s per attachment, 20 s for a hundred. Until then frames would
+//! go to ports that nothing reads. So the programs tail-call through a program array, which the
+//! kernel empties when the array's last descriptor closes. The tail call then fails, and the frame
+//! passes.
 //!
-//! To make that immediate, a separate thread with its own descriptor table
-//! (CLOSE_RANGE_UNSHARE) holds the arrays' descriptors: a dying thread closes its table
-//! without waiting for other threads. A core dump could delay that for seconds, so it is
-//! disabled.
+//! To make that immediate, a thread with a separate descriptor table (CLOSE_RANGE_UNSHARE) holds
+//! the arrays' descriptors: a dying thread closes its table without waiting for other threads. Core
+//! dumps are disabled, since a dump could delay this for seconds.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -31,22 +30,22 @@ use crate::bpf::{self, ProgramKind};
 use super::given::SEND;
 use super::taker;
 
-/// A request to the thread: a key, with the descriptor to hold, or without one to close
-/// the key's descriptor.
+/// Size of a request: a key. The request carries the descriptor to hold, or none to close the key's
+/// descriptor.
 const REQUEST: usize = size_of::<u64>();
-/// The thread's answer: an error number, or 0.
+/// Size of the thread's answer: an error number, or 0.
 const ANSWER: usize = size_of::<i32>();
 
-/// The thread that holds descriptors for this process.
+/// The process-wide descriptor holder.
 static HOLDER: Mutex<Option<Holder>> = Mutex::new(None);
 
-/// A program array that the kernel empties when this is dropped or the process ends.
+/// A program array that the kernel empties when this value is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct AliveCall {
     key: u64,
 }
 
-/// The socket to the thread.
+/// The socket to the holder thread.
 #[derive(Debug)]
 struct Holder {
     socket: OwnedFd,
@@ -66,7 +65,7 @@ pub(super) fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a socket that reaches its end as soon as this process ends.
+/// Returns a socket that reaches end-of-file as soon as this process ends.
 ///
 /// # Errors
 /// The kernel refuses a thread, a socket or a descriptor table.
@@ -82,7 +81,7 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(family, kind, None, SockFlag::SOCK_CLOEXEC)?)
 }
 
-/// Passes a descriptor to the thread; returns its key.
+/// Passes a descriptor to the thread and returns its key.
 fn hand_over(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
     let mut holder = HOLDER.lock().unwrap_or_else(PoisonError::into_inner);
     let holder = holder.as_mut().ok_or(io::ErrorKind::NotConnected)?;
@@ -93,11 +92,11 @@ fn hand_over(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
 }
 
 impl AliveCall {
-    /// Creates an array with a program that redirects frames to `device`. Also returns
-    /// its descriptor, which the caller must close after loading a program with it.
+    /// Creates an array whose program redirects frames to `device`. Also returns the array's
+    /// descriptor, which the caller must close after loading a program that uses it.
     ///
     /// # Errors
-    /// Missing rights to load a program, or [`start`] was not called.
+    /// The rights to load a program are missing, or [`start`] was not called.
     pub fn to(device: u32) -> io::Result<(AliveCall, OwnedFd)> {
         let program = taker::redirect(device, SEND);
         let program = bpf::load_program(ProgramKind::Tcx, "longwire_taken", &program)?;
@@ -123,17 +122,17 @@ impl Holder {
         let other = other.into_raw_fd();
         let thread = thread::Builder::new().name("lw-alive".to_owned());
         thread.spawn(move || hold(other))?;
-        // Keep the other end open until the thread answers: it may still be copying this
+        // Keep the other end open until the thread answers: the thread may still be copying this
         // descriptor table.
         let answer = answer(socket.as_fd())?;
-        // SAFETY: the number is of this table; the thread has a separate one by now, or
-        // has ended.
+        // SAFETY: the number belongs to this table; the thread has its own table by now, or has
+        // ended.
         drop(unsafe { OwnedFd::from_raw_fd(other) });
         answer?;
         Ok(Holder { socket, next: 0 })
     }
 
-    /// Makes the thread hold a descriptor or close the key's one, and waits for the
+    /// Makes the thread hold a descriptor, or close the one with this key, and waits for the
     /// result.
     fn request(&self, key: u64, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let request = key.to_ne_bytes();
@@ -151,7 +150,7 @@ fn send(socket: RawFd, bytes: &[u8], rights: &[ControlMessage<'_>]) -> io::Resul
     restarted(|| sendmsg::<()>(socket, &parts, rights, flags, None)).map(drop)
 }
 
-/// Receives the thread's answer to a request.
+/// Receives the thread's answer.
 fn answer(socket: BorrowedFd<'_>) -> io::Result<io::Result<()>> {
     let mut answer = [0; ANSWER];
     let bytes = restarted(|| {
@@ -176,10 +175,9 @@ fn restarted<T>(mut call: impl FnMut() -> nix::Result<T>) -> io::Result<T> {
     }
 }
 
-/// Holds descriptors until the process ends.
+/// Holds descriptors until the process ends. Body of the holder thread.
 fn hold(socket: RawFd) {
-    // Signal handlers must not run here: their descriptors would refer to this thread's
-    // table.
+    // Signal handlers must not run in this thread: their descriptors would refer to its table.
     let masked = SigSet::all().thread_block().map_err(io::Error::from);
     be_first();
     let alone = masked.and_then(|()| keep_only(socket));
@@ -213,10 +211,10 @@ fn reply(socket: RawFd, done: io::Result<()>) -> io::Result<()> {
     send(socket, &number.to_ne_bytes(), &[])
 }
 
-/// Raises the thread's priority if permitted: many threads may die at the same time.
+/// Raises the thread's priority if permitted, as many threads may die at the same time.
 fn be_first() {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: 0 is the calling thread, and the kernel reads a valid structure.
+    // SAFETY: 0 selects the calling thread, and the kernel reads a valid structure.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
 }
 
@@ -224,8 +222,8 @@ fn be_first() {
 fn keep_only(descriptor: RawFd) -> io::Result<()> {
     let number = descriptor.cast_unsigned();
     let close = |first: u32, last: u32, flags: u32| {
-        // SAFETY: close_range closes descriptors of this thread alone, which owns none of
-        // those in the table that it had in common with others.
+        // SAFETY: after unsharing, close_range closes descriptors only in this thread's table, and
+        // the thread owns none of them.
         let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
         match result {
             0 => Ok(()),
@@ -261,12 +259,12 @@ fn receive(socket: RawFd) -> io::Result<Request> {
         });
         Ok((got.bytes, is_cut, rights))
     })?;
-    // SAFETY: recvmsg has just made this descriptor, for us alone.
+    // SAFETY: recvmsg has just created this descriptor, which has no other owner.
     let descriptor = number.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
     if bytes == 0 {
         return Ok(Request::End);
     }
-    // The table is full.
+    // The descriptor table is full.
     if is_cut {
         return Err(io::Error::from_raw_os_error(libc::EMFILE));
     }

@@ -14,20 +14,19 @@ use crate::port::options::OpenOptions;
 use crate::port::registry::{self, Port};
 use crate::port::{AnyTx, PortError};
 
-/// Maximum MTU of a veth device: the interface's limits apply, not those of the path
-/// through the link.
+/// MTU of the veth devices, the maximum. The interface's own limits apply, not the devices'.
 const MTU: u32 = 65_535;
-/// Maximum number of names tried for the devices.
+/// Maximum number of device names to try.
 const ATTEMPTS: u32 = 64;
-/// Prefixes of the names of the devices of attachments.
+/// Prefixes of attachments' device names.
 const INNER: &str = "lw-in";
 const OUTER: &str = "lw-out";
-/// Prefix of the names of ports' devices.
+/// Prefix of ports' device names.
 const DEVICE: &str = "lw-port";
-/// Timeout of a new device's carrier, which takes well under 1 ms.
+/// Maximum time for a new device's carrier to come up. It takes well under 1 ms.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns a descriptive name for a device of an interface, within the length limit.
+/// Returns a descriptive device name for an interface, within the length limit.
 fn name_of(prefix: &str, interface: u32, attempt: u32) -> String {
     match attempt {
         0 => format!("{prefix}{interface}"),
@@ -44,11 +43,11 @@ pub fn is_device_of_link(name: &str) -> bool {
     })
 }
 
-/// Keeps new devices of the calling thread's namespace from sending by themselves.
+/// Keeps new devices in the calling thread's namespace from sending on their own.
 pub(super) fn quiet() -> Result<(), NetError> {
     match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
-        // Without IPv6, or in a container with read-only settings, each device is
-        // configured instead.
+        // Without IPv6, or with read-only settings as in a container, each device is configured
+        // separately.
         Err(error) => match error.io().map(io::Error::kind) {
             Some(io::ErrorKind::NotFound | io::ErrorKind::ReadOnlyFilesystem) => Ok(()),
             _ => Err(error),
@@ -57,8 +56,8 @@ pub(super) fn quiet() -> Result<(), NetError> {
     }
 }
 
-/// Creates the veth pairs between a namespace and the hub. Returns their names, and the
-/// indices of the devices in the namespace.
+/// Creates the veth pairs between a namespace and the hub. Returns their names and the device
+/// indices in the namespace.
 pub(super) fn make_devices(
     namespace: &NetNamespace,
     interface: &Interface,
@@ -71,8 +70,8 @@ pub(super) fn make_devices(
     })
 }
 
-/// Creates the veth pair of a port between a namespace and the hub. Returns its name and the
-/// index of its device in the namespace.
+/// Creates a port's veth pair between a namespace and the hub. Returns its name and the device
+/// index in the namespace.
 pub(super) fn make_port_device(
     namespace: &NetNamespace,
     interface: &Interface,
@@ -86,8 +85,8 @@ pub(super) fn make_port_device(
     })
 }
 
-/// Calls `make` with rising numbers until the names that they select are free: other ports have
-/// some, and the kernel removes the devices of an ended attachment with a delay.
+/// Calls `make` with increasing numbers until the selected names are free. Other ports use some,
+/// and the kernel removes the devices of an ended attachment with a delay.
 fn with_free_name<T>(
     mut make: impl FnMut(u32) -> Result<T, AttachError>,
 ) -> Result<T, AttachError> {
@@ -102,8 +101,8 @@ fn with_free_name<T>(
     }
 }
 
-/// Creates the veth pairs between the calling thread's namespace and the hub. Returns the
-/// indices of the devices here.
+/// Creates the veth pairs between the calling thread's namespace and the hub. Returns the device
+/// indices in this namespace.
 fn make_pairs(
     names: &[String; 2],
     indices: [u32; 2],
@@ -112,7 +111,7 @@ fn make_pairs(
     let [inner, outer] = names;
     let first = make_pair(inner, indices[0], hub)?;
     let second = make_pair(outer, indices[1], hub).inspect_err(|_| {
-        // Clean up for another attempt.
+        // Clean up before the next attempt.
         let _ = link::link_delete(inner);
     })?;
     Ok([first, second])
@@ -130,8 +129,8 @@ fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachEr
         a: end(None, Some(index)),
         b: end(Some(hub), None),
     })?;
-    // Its link-local address would be visible in the container and send multicast
-    // reports. Best effort: a kernel without IPv6 supports neither request.
+    // A link-local address would be visible in the container and cause multicast reports. Best
+    // effort: a kernel without IPv6 supports neither request.
     let _ = link::link_without_own_address(name);
     let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
     sctp_segmentation_off(name);
@@ -144,8 +143,8 @@ fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachEr
     Ok(link::link_index(name)?)
 }
 
-/// Opens the port at a device. Frames that the kernel drops after the device count as the
-/// port's losses.
+/// Opens a device's port. Frames that the kernel drops behind the device count as losses of the
+/// port.
 pub(super) fn open(
     device: &str,
     options: &OpenOptions,
@@ -159,17 +158,15 @@ pub(super) fn open(
     Ok(port)
 }
 
-/// Returns random indices for the two devices in the interface's namespace. The kernel
-/// counts from one, so its devices have small indices. The programs redirect by index:
-/// when the interface moves to another namespace or stays closed, the indices must not
-/// exist there, nor belong to a later attachment.
+/// Returns random indices for the two devices in the interface's namespace. Programs redirect by
+/// index. If the interface moves to another namespace or stays closed, the indices must not exist
+/// there or belong to a later attachment. The kernel counts from one, so its own indices are small.
 fn random_indices() -> [u32; 2] {
     let even = 0x4000_0000 | (random() >> 34) as u32 & !1;
     [even, even | 1]
 }
 
-/// Returns a random number.
 pub(super) fn random() -> u64 {
-    // Its keys are random per thread and per instance.
+    // The hasher's keys are random per thread and per instance.
     RandomState::new().build_hasher().finish()
 }

@@ -1,11 +1,11 @@
-//! Errors of attaching.
+//! Attachment errors.
 
 use std::io;
 
 use crate::net::NetError;
 use crate::port::PortError;
 
-/// An error of attaching a link to an interface.
+/// Failure to attach a link to an interface.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum AttachError {
@@ -70,8 +70,7 @@ pub enum AttachError {
 }
 
 fn rights(error: &io::Error) -> &'static str {
-    // EACCES has the same kind, but comes from the verifier or a security module, even
-    // for root.
+    // EACCES has the same kind, but comes from the verifier or a security module, even for root.
     if error.raw_os_error() == Some(libc::EPERM) {
         "; attaching needs CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; run it as root"
     } else {
@@ -84,8 +83,7 @@ impl AttachError {
         AttachError::Program { source }
     }
 
-    /// Converts the error of an attachment's first query, which kernels without TCX
-    /// reject.
+    /// Converts the error of an attachment's first query, which kernels without TCX reject.
     pub(super) fn of_query(source: io::Error) -> AttachError {
         match source.raw_os_error() {
             Some(libc::EINVAL | libc::EOPNOTSUPP) => AttachError::OldKernel { source },
@@ -121,8 +119,8 @@ mod tests {
             len: filter.len() as u16,
             filter: filter.as_mut_ptr(),
         };
-        // SAFETY: the first takes no address; the second a program that lives during the
-        // call. Both change the calling thread alone.
+        // SAFETY: the first call takes no address; the second takes a program that lives during the
+        // call. Both change only the calling thread.
         let done = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
                 | libc::prctl(

@@ -1,13 +1,13 @@
 //! Delivers frames to an interface and counts the frames that the kernel drops there.
 //!
-//! `bpf_redirect` returns no result: the kernel drops the frame later if the interface is
-//! down or gone. `bpf_clone_redirect` sends a copy synchronously and returns its result,
-//! so the programs clone and drop the original.
+//! `bpf_redirect` returns no result: the kernel drops the frame later if the interface is down or
+//! gone. `bpf_clone_redirect` sends a copy synchronously and returns the result, so the programs
+//! clone the frame and drop the original.
 //!
-//! [`Watch`] detects that an interface leaves the namespace in which a link was attached to
-//! it. Programs stay at an interface that moves to another namespace, where they would drop
-//! all its frames. A descriptor would keep the namespace alive, so the kernel is queried
-//! by the namespace's id in the link's namespace.
+//! [`Watch`] detects that an interface has left the namespace in which a link was attached.
+//! Programs stay at an interface that moves to another namespace, and would drop all its frames
+//! there. A descriptor would keep the namespace alive, so the kernel is queried by the namespace's
+//! id from the link's namespace.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,9 +26,9 @@ use crate::net::netlink_message::{Message, attribute, number_at};
 use crate::net::{NetError, NetNamespace};
 use crate::port::PortLosses;
 
-/// The flag of `bpf_redirect` that makes the device receive a frame.
+/// Flag of `bpf_redirect`: the device receives the frame.
 pub(super) const ARRIVE: i32 = 1;
-/// The flag of `bpf_redirect` that makes the device send a frame.
+/// Flag of `bpf_redirect`: the device sends the frame.
 pub(super) const SEND: i32 = 0;
 /// Offset of the frame length in `struct __sk_buff`.
 pub(super) const LENGTH: i16 = 0;
@@ -37,24 +37,22 @@ pub(super) const LENGTH: i16 = 0;
 const CLONE_REDIRECT: i32 = 13;
 /// TCX_DROP.
 const DROP: i32 = 2;
-/// NET_XMIT_DROP of a sending device: its queueing discipline is full.
+/// NET_XMIT_DROP from a sending device: its queueing discipline is full.
 const QUEUE_FULL: u32 = 1;
-/// Maximum result that is not an error number: NET_XMIT_CN.
+/// Largest result that is not an error number: NET_XMIT_CN.
 const RESULT_MAX: u32 = 2;
-/// Offset of the segment size of super-packets in `struct __sk_buff`.
+/// Offset of a super-packet's segment size in `struct __sk_buff`.
 const GSO_SIZE: i16 = 176;
 /// A stack slot.
 const SCRATCH: i16 = -8;
 
-/// Index of the counter of frames refused with an error number: the device does not exist
-/// or is down.
+/// Index of the counter of frames refused with an error number: the device is gone or down.
 const REFUSED: usize = 0;
-/// Index of the counter of frames with an ambiguous result. On reception: the device is
-/// down or the core's backlog is full. On sending: the device is down or a queueing
-/// discipline drops.
+/// Index of the counter of ambiguous results. On reception, the device is down or the core's
+/// backlog is full. On sending, the device is down or a queueing discipline drops.
 const UNCLEAR: usize = 1;
 
-/// Wire frames dropped by the kernel at one hook of an interface.
+/// Wire frames that the kernel drops at one hook of an interface.
 #[derive(Debug)]
 pub(super) struct GivenFrames {
     hook: Hook,
@@ -62,15 +60,15 @@ pub(super) struct GivenFrames {
     judged: Mutex<JudgedFrames>,
 }
 
-/// Dropped frames with a known cause.
+/// Drops by cause.
 #[derive(Debug, Default)]
 struct JudgedFrames {
-    /// Number of ambiguous drops judged.
+    /// Number of ambiguous drops already attributed.
     unclear: u64,
-    /// The interface's own count of dropped outgoing frames.
+    /// The interface's counter of dropped outgoing frames.
     tx_dropped: Option<u64>,
-    /// The interface's drops since the last poll without matching frames: the frame count
-    /// is read before the interface's count.
+    /// Drops that the interface has counted since the last poll without matching frames: the frame
+    /// counter is read before the interface's.
     unmatched: u64,
     losses: PortLosses,
 }
@@ -88,7 +86,7 @@ impl GivenFrames {
         })
     }
 
-    /// Like [`GivenFrames::new`], shared by a port and its place.
+    /// Like [`GivenFrames::new`], shared by a port and its attachment.
     ///
     /// # Errors
     /// Missing CAP_BPF.
@@ -98,8 +96,8 @@ impl GivenFrames {
             .map_err(AttachError::program)
     }
 
-    /// Appends instructions that deliver the frame to an interface and end the program.
-    /// Register 6 must hold the context.
+    /// Appends instructions that deliver the frame to an interface and end the program. Register 6
+    /// holds the context.
     pub fn give(&self, program: &mut Assembler, interface: u32) {
         let [done, count] = [(); 2].map(|()| program.label());
         let flags = match self.hook {
@@ -127,8 +125,8 @@ impl GivenFrames {
         program.put_all([move_number(0, DROP), EXIT]);
     }
 
-    /// Determines the causes of the kernel's drops at an interface. Returns whether the interface
-    /// is in place.
+    /// Attributes the kernel's drops at an interface to causes. Returns whether the interface is in
+    /// place.
     pub fn judge_all(all: &[Arc<GivenFrames>], watch: &Watch) -> bool {
         let unclear: Vec<u64> = all.iter().map(|given| given.unclear()).collect();
         let state = watch.look();
@@ -143,8 +141,7 @@ impl GivenFrames {
         self.counters.get()[UNCLEAR]
     }
 
-    /// Determines the cause of `unclear` drops from the interface's state, which was read
-    /// after their number.
+    /// Attributes `unclear` drops by the interface's state, which was read after their number.
     fn judge(&self, unclear: u64, state: InterfaceState) {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let new = unclear.saturating_sub(judged.unclear);
@@ -182,11 +179,11 @@ impl GivenFrames {
     }
 }
 
-/// Appends instructions that leave the number of wire frames in register 8. It is
-/// computed from a super-packet's lengths, as packet sockets leave `gso_segs` at 0.
-/// Clobbers registers 0 to 5 and 9.
+/// Appends instructions that leave the number of wire frames in register 8. The number is computed
+/// from a super-packet's lengths, as packet sockets leave `gso_segs` at 0. Clobbers registers 0 to
+/// 5 and 9.
 fn count_wire_frames(program: &mut Assembler) {
-    /// IP behind an Ethernet header, and the offset of IPv6's payload.
+    /// Offset of the IP header behind an Ethernet header, and offset of the IPv6 payload.
     const IP: i32 = 14;
     const V6_END: i32 = IP + 40;
     const UDP: u32 = 17;
@@ -212,7 +209,7 @@ fn count_wire_frames(program: &mut Assembler) {
     load(program, SCRATCH, 1, one);
     program.put(load_byte(2, STACK, SCRATCH));
     program.jump(skip_if_number(Compare::Equal, 2, UDP), udp);
-    // The data offset of TCP.
+    // The TCP data offset.
     program.put_all([move_register(2, 8), compute_number(Alu::Add, 2, 12)]);
     load(program, SCRATCH, 1, one);
     program.put_all([
@@ -239,21 +236,19 @@ fn count_wire_frames(program: &mut Assembler) {
     program.place(done);
 }
 
-/// `IFLA_LINK_NETNSID`: the namespace of a veth device's other end.
+/// `IFLA_LINK_NETNSID`: the namespace of a veth device's peer.
 const PEER_NAMESPACE: u16 = 37;
 
-/// Queries about an interface, from the link's namespace.
+/// Queries an interface from the link's namespace.
 #[derive(Debug)]
 pub(super) struct Watch {
     /// A socket in the link's namespace.
     netlink: Mutex<Netlink>,
-    /// Id of the interface's namespace there.
+    /// Id of the interface's namespace, as seen from the link's.
     namespace: u32,
-    /// The interface's index.
     index: u32,
 }
 
-/// The state of an interface.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InterfaceState {
     There {
@@ -267,8 +262,7 @@ pub(super) enum InterfaceState {
 }
 
 impl Watch {
-    /// Watches an interface. `device` is a device of the hub whose peer is in the
-    /// interface's namespace.
+    /// Watches an interface. `device` is a hub device whose peer is in the interface's namespace.
     pub(super) fn new(hub: &NetNamespace, device: &str, index: u32) -> Result<Watch, NetError> {
         let failed = |source| NetError::refused("look up", format!("device '{device}'"), source);
         hub.run(|| {
@@ -325,7 +319,7 @@ mod tests {
     use crate::bpf::{ProgramKind, load_program, run_program_with};
     use crate::net::LinkStats;
 
-    /// Returns counters; `None` without the rights.
+    /// Returns counters; `None` without the rights to create them.
     fn given(hook: Hook) -> Option<GivenFrames> {
         match GivenFrames::new(hook) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => None,
@@ -333,7 +327,8 @@ mod tests {
         }
     }
 
-    /// Delivers a frame to a nonexistent interface; `None` without the rights.
+    /// Delivers a frame to a nonexistent interface and returns the refused count; `None` without
+    /// the rights.
     fn refused(frame: &[u8], gso_size: u32) -> Option<u64> {
         const NO_DEVICE: u32 = 0x7fff_fff0;
         let given = given(Hook::Egress)?;

@@ -1,5 +1,5 @@
-//! A pair of ports inside an interface in use: its sent and received frames pass through
-//! them, while addresses, routes and connections stay.
+//! A pair of ports inside an interface in use. The interface's sent and received frames pass
+//! through them, while addresses, routes and connections stay.
 //!
 //! ```text
 //!  in the interface's namespace                 in a namespace of this process
@@ -11,15 +11,14 @@
 //!  stack ◀─ eth0 ingress ◀(marked)─ inner ◀═══ inner port ◀────────────┘
 //! ```
 //!
-//! `inner` and `outer` are veth pairs. Four eBPF programs (`program`) move frames between
-//! them and the interface. Those at the interface precede other programs there, so that
-//! each frame passes the others once: received frames after the link; sent frames after
-//! the link and before the interface's qdisc.
+//! `inner` and `outer` are veth pairs. Four eBPF programs (`program`) move frames between them and
+//! the interface. The programs at the interface run before all others there, so that each frame
+//! passes the others once: received frames after the link, sent frames after the link and before
+//! the interface's qdisc.
 //!
-//! Descriptors hold the programs (TCX links, Linux 6.6). When this process ends in any
-//! way, the programs take no more frames (`alive`), the kernel removes them, and the
-//! interface works as before; the namespace goes with its last descriptor, and the veth
-//! pairs with the namespace.
+//! Descriptors hold the programs (TCX links, Linux 6.6). However this process ends, the programs
+//! take no more frames (`alive`), the kernel removes them, and the interface works as before. The
+//! namespace goes with its last descriptor, and the veth pairs go with the namespace.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -58,42 +57,41 @@ use given::{GivenFrames, Watch};
 use order::{NoPlace, Rank};
 use taker::{Recipe, Taker};
 
-/// Maximum number of prefixes per attachment, due to the kernel's program length limit.
+/// Maximum number of prefixes per attachment, given by the kernel's program length limit.
 pub const PREFIXES_MAX: usize = 512;
 
-/// Prefix of the names of programs at attachments' devices.
+/// Name prefix of the programs at attachments' devices.
 const PROGRAM: &str = "longwire";
-/// Maximum number of attempts to attach while other processes change the interface's
-/// programs.
+/// Maximum number of attach attempts while other processes change the interface's programs.
 const RACES: u32 = 64;
-/// Total memory in bytes of a run's receive rings, and its limits per port.
+/// Total memory in bytes of a run's receive rings, and its bounds per port.
 const RINGS_BYTES: usize = 128 << 20;
 const RING_MIN: usize = 512 << 10;
 const RING_MAX: usize = 4 << 20;
-/// With more interfaces per run, ports send without AF_XDP, to save memory.
+/// Maximum number of interfaces with AF_XDP sending. Runs with more send without it, to save
+/// memory.
 const INTERFACES_FEW: usize = 16;
-/// An interface's hooks in order of attachment.
+/// An interface's hooks, in order of attachment.
 const HOOKS: [Hook; 2] = [Hook::Ingress, Hook::Egress];
-/// Length of an Ethernet header with a VLAN tag.
+/// Length of an Ethernet header with one VLAN tag.
 const ETHERNET: usize = 14 + 4;
 
 /// An interface to attach to.
 #[derive(Debug)]
 pub struct AttachPlace<'a> {
-    /// The interface's namespace.
     pub namespace: &'a NetNamespace,
-    /// The interface's name; `None` for the interface of the default route.
+    /// The interface's name; `None` for the default route's interface.
     pub interface: Option<&'a str>,
     /// The frames to take.
     pub selection: Selection,
     /// The directions to take.
     pub direction: Direction,
-    /// Precedence among attachments of the interface: lower values see frames first; ties
-    /// go to the oldest. `None` is 128 with prefixes or a filter, else 255.
+    /// Precedence among the interface's attachments: lower values see frames first, and ties go to
+    /// the oldest. `None` is 128 with prefixes or a filter, else 255.
     pub priority: Option<u8>,
-    /// The effect of a killed process on the frames.
+    /// Fate of the frames after the process is killed.
     pub fail: FailMode,
-    /// Claims of an earlier process by interface name.
+    /// An earlier process's claims by interface name.
     pub claims: &'a BTreeMap<String, AttachClaim>,
 }
 
@@ -106,7 +104,7 @@ pub struct AttachHub {
 }
 
 impl AttachHub {
-    /// Creates a namespace for the links of `interfaces` interfaces of one namespace.
+    /// Creates a namespace for the links of `interfaces` interfaces in one namespace.
     ///
     /// # Errors
     /// Missing CAP_SYS_ADMIN.
@@ -123,7 +121,7 @@ impl AttachHub {
     fn options(&self, interface: &Interface) -> OpenOptions {
         let ring = RINGS_BYTES / (2 * self.interfaces);
         OpenOptions {
-            // The veth pair's MTU is the maximum.
+            // The veth pair's MTU is the maximum and says nothing about the interface.
             frame_usual: Some(interface.mtu as usize + ETHERNET),
             ring_bytes: Some(ring.clamp(RING_MIN, RING_MAX)),
             sends_by_xdp: self.interfaces <= INTERFACES_FEW,
@@ -141,31 +139,31 @@ pub struct Attachment {
     recipe: Recipe,
     selection: Selection,
     direction: Direction,
-    /// Programs at the interface; removed first, so that no frames enter.
+    /// Programs at the interface. They are removed first, so that no more frames enter.
     taking: Vec<(Hook, Link)>,
-    /// Calls of these programs, and of those before the last [`Attachment::select`],
+    /// Tail calls of these programs, and of the programs before the last [`Attachment::select`],
     /// which may still run.
     calls: [Vec<AliveCall>; 2],
     giving: Vec<Link>,
     _programs: Vec<OwnedFd>,
     hub: NetNamespace,
-    /// Names of its devices, equal at both ends.
+    /// Device names, the same at both ends.
     names: [String; 2],
-    /// Paths of the links, if the interface stays closed when the process ends.
+    /// Paths of the pinned links, if the interface stays closed when the process ends.
     pins: Option<Pins>,
     /// Whether an earlier process may have left the interface closed.
     is_claimed: bool,
     watch: Watch,
-    /// Frames received by its namespace, and frames sent by the interface.
+    /// Frames delivered to the interface's namespace, and frames delivered to its wire.
     given: [Arc<GivenFrames>; 2],
 }
 
-/// The two ends of an attachment before it takes frames.
+/// The two ends of an attachment that takes no frames yet.
 pub struct PreparedLink {
     engage: Engage,
-    /// The port of frames sent and received by the interface's namespace.
+    /// Port facing the interface's namespace.
     pub inner: Port,
-    /// The port of frames sent and received by the interface on its wire.
+    /// Port facing the interface's wire.
     pub outer: Port,
 }
 
@@ -175,13 +173,12 @@ impl std::fmt::Debug for PreparedLink {
     }
 }
 
-/// Creates an attachment's devices and programs and opens its ports. [`engage_all`] makes
-/// it take frames.
+/// Creates an attachment's devices and programs and opens its ports. [`engage_all`] makes it take
+/// frames.
 ///
 /// # Errors
-/// The kernel is too old, the interface does not exist or has no Ethernet header, a link
-/// takes all its frames already and this one would too, or CAP_NET_ADMIN, CAP_BPF or
-/// CAP_SYS_ADMIN is missing.
+/// The kernel is too old; the interface does not exist or has no Ethernet header; both this link
+/// and an existing one take all frames; or CAP_NET_ADMIN, CAP_BPF or CAP_SYS_ADMIN is missing.
 pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink, AttachError> {
     let _hurry = ExpeditedGrace::begin();
     alive::start().map_err(AttachError::program)?;
@@ -216,7 +213,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
             GivenFrames::shared(Hook::Egress)?,
         ],
     };
-    // Excludes earlier drops of the interface.
+    // Excludes the interface's earlier drops.
     attachment.note_losses();
     let [received, sent] = &attachment.given;
     let ports = hub.namespace.run(|| {
@@ -239,7 +236,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     })
 }
 
-/// Returns the rank at an interface of the calling thread's namespace.
+/// Returns the attachment's rank at an interface in the calling thread's namespace.
 fn rank_at(
     place: &AttachPlace<'_>,
     found: &Interface,
@@ -250,7 +247,7 @@ fn rank_at(
     let serial = claim.map(|claim| claim.serial);
     let rank = Rank::new(place.priority, serial, takes_all, &hooks);
     for (programs, hook) in hooks.iter().zip(HOOKS) {
-        // The claim's own program may be there.
+        // The conflicting program may be the claim's.
         let taken = rank.position(programs) == Err(NoPlace::Taken);
         if taken && place.direction.has(hook) && !pins::is_left(claim, hook) {
             return Err(self::taken(&found.name, takes_all));
@@ -265,19 +262,18 @@ impl PreparedLink {
         &self.engage.attachment.interface
     }
 
-    /// Returns the claim for a later process. Its serial number may change until frames
-    /// are taken.
+    /// Returns the claim for a later process. Its serial number may change until frames are taken.
     pub fn claim(&self) -> AttachClaim {
         self.engage.attachment.claim()
     }
 
-    /// Separates the ports from the rest.
+    /// Splits off the ports.
     pub fn into_parts(self) -> (Engage, Port, Port) {
         (self.engage, self.inner, self.outer)
     }
 }
 
-/// An attachment that takes no frames yet, separated from its ports.
+/// An attachment that takes no frames yet, without its ports.
 #[derive(Debug)]
 pub struct Engage {
     attachment: Attachment,
@@ -285,12 +281,12 @@ pub struct Engage {
     takers: Vec<Taker>,
 }
 
-/// Starts taking frames at all of these interfaces, or at none. An interface that an
-/// earlier process left closed stays closed until then, and on failure.
+/// Starts taking frames at all of these interfaces, or at none. An interface that an earlier
+/// process left closed stays closed until then, and on failure.
 ///
 /// # Errors
-/// An interface is gone, another link that takes all frames was attached since
-/// [`prepare`], or no BPF file system is mounted for an interface that fails closed.
+/// An interface is gone; another link that takes all frames was attached since [`prepare`]; or no
+/// BPF file system is mounted for an interface that fails closed.
 pub fn engage_all(engages: Vec<Engage>) -> Result<Vec<Attachment>, AttachError> {
     let _hurry = ExpeditedGrace::begin();
     let mut attached: Vec<Attachment> = Vec::new();
@@ -319,7 +315,7 @@ impl Engage {
         attachment.taking = loop {
             match namespace.run(|| attachment.attach_all(&takers))? {
                 Ok(links) => break links,
-                // Another attachment took this serial number meanwhile.
+                // Another attachment has taken this serial number meanwhile.
                 Err(NotAttached::SerialTaken) if attempt < RACES => {
                     attempt += 1;
                     attachment.recipe.rank = namespace.run(|| attachment.next_rank())??;
@@ -342,7 +338,6 @@ impl Engage {
     }
 }
 
-/// The reason why a program was not attached.
 enum NotAttached {
     SerialTaken,
     Failed(AttachError),
@@ -368,7 +363,7 @@ impl Attachment {
         }
     }
 
-    /// Attaches the programs that deliver frames to the interface, at its devices.
+    /// Attaches the programs that deliver frames to the interface.
     fn attach_givers(&mut self, namespace: &NetNamespace) -> Result<(), AttachError> {
         let places = self.recipe.devices.into_iter().zip(["arrive", "send"]);
         let givers = places.zip(&self.given).map(|((device, name), given)| {
@@ -392,13 +387,12 @@ impl Attachment {
         Ok(())
     }
 
-    /// Returns the program loader for [`Attachment::select`].
+    /// Returns the loader of programs for [`Attachment::select`].
     pub fn selector(&self) -> Selector {
         Selector::new(self.recipe, self.direction)
     }
 
-    /// Changes the selection. Frames in both selections are neither lost nor bypass the
-    /// link.
+    /// Changes the selection. Frames in both selections are neither lost nor bypass the link.
     ///
     /// # Errors
     /// The kernel rejects the programs.
@@ -451,28 +445,25 @@ impl Attachment {
         })
     }
 
-    /// Whether the interface is in place and frames are taken. Also records losses; see
-    /// [`Attachment::note_losses`].
+    /// Whether the interface is in place and frames are taken. Also records losses, as
+    /// [`Attachment::note_losses`] does.
     pub fn is_attached(&self) -> bool {
         let mut links = self.taking.iter();
         let is_there = self.note_losses();
         links.all(|(_, link)| link.is_attached().unwrap_or(false)) && is_there
     }
 
-    /// Determines the causes of the kernel's drops at the interface, for the ports'
-    /// counters. Call it periodically and after the last frame. Returns whether the
-    /// interface is in place.
+    /// Attributes the kernel's drops at the interface to causes, for the ports' counters. Call it
+    /// periodically and after the last frame. Returns whether the interface is in place.
     pub fn note_losses(&self) -> bool {
         GivenFrames::judge_all(&self.given, &self.watch)
     }
 
-    /// Stops taking frames. Frames on the link are still delivered while the ports are
-    /// open.
+    /// Stops taking frames. Frames on the link are still delivered while the ports are open.
     pub fn release(&mut self) {
         let _hurry = ExpeditedGrace::begin();
         for (_, link) in &mut self.taking {
-            // Best effort: a path that cannot be removed keeps a link without an
-            // interface.
+            // Best effort: a path that cannot be removed keeps a link without an interface.
             let _ = link.unpin();
         }
         self.taking.clear();
@@ -480,8 +471,8 @@ impl Attachment {
         self.pins = None;
     }
 
-    /// Removes the devices too, and waits for that; drop alone lets the kernel remove
-    /// them up to 0.1 s later. All ports must be closed.
+    /// Removes the devices too, and waits for their removal. Drop alone lets the kernel remove them
+    /// up to 0.1 s later. All ports must be closed.
     pub fn remove(mut self) {
         let _hurry = ExpeditedGrace::begin();
         self.release();
@@ -495,7 +486,7 @@ impl Attachment {
         let _ = removed;
     }
 
-    /// Whether its interface stays closed after drop.
+    /// Whether the interface stays closed after drop.
     pub fn stays_closed(&self) -> bool {
         self.pins.is_some() && !self.taking.is_empty() && self.is_attached()
     }
@@ -504,8 +495,7 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         let _hurry = ExpeditedGrace::begin();
-        // An interface that stays closed keeps its programs; nothing may remain of one
-        // that is gone.
+        // An interface that stays closed keeps its programs, unless the interface is gone.
         if !self.stays_closed() {
             self.release();
         }
@@ -513,12 +503,12 @@ impl Drop for Attachment {
     }
 }
 
-/// Checks for the required kernel and rights.
+/// Checks that the kernel and rights suffice.
 ///
 /// # Errors
 /// [`AttachError::OldKernel`] before Linux 6.6; [`AttachError::Program`] without the rights.
 pub fn check_kernel() -> Result<(), AttachError> {
-    // Every namespace has it.
+    // Every namespace has a loopback interface.
     const LO: u32 = 1;
     let found = tcx::programs(LO, Hook::Ingress);
     found.map(drop).map_err(AttachError::of_query)
@@ -567,7 +557,7 @@ fn taken(interface: &str, by_all: bool) -> AttachError {
 }
 
 /// Attaches a program at a hook of an interface (name and index), in the calling thread's
-/// namespace; `place` selects its position among the others.
+/// namespace; `place` selects its position among the hook's programs.
 fn attach_at<E: From<AttachError>>(
     (interface, index): (&str, u32),
     hook: Hook,
@@ -593,7 +583,7 @@ fn attach_at<E: From<AttachError>>(
     }
 }
 
-/// Attaches a program for frames that a device receives from a port, in the calling thread's
+/// Attaches the program for frames that a device receives from a port, in the calling thread's
 /// namespace.
 fn attach_giver(device: u32, program: BorrowedFd<'_>) -> io::Result<Link> {
     let revision = tcx::programs(device, Hook::Ingress)?.revision;
@@ -606,8 +596,8 @@ fn is_race(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESTALE | libc::ENOENT))
 }
 
-/// Returns a mark for frames that pass. Other programs use small numbers and bit masks;
-/// this mark has bits in every byte and is unique per interface.
+/// Returns the mark of frames that pass. Other programs use small numbers and bit masks; this mark
+/// has bits in every byte and is unique per interface.
 fn mark_of(seed: u64) -> u32 {
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     0x4c57_0000 | (mixed >> 48) as u32 | 1

@@ -1,15 +1,14 @@
-//! The order of attachments at an interface: a frame goes to the first attachment that
-//! selects it.
+//! The order of attachments at an interface: a frame goes to the first attachment that selects it.
 //!
-//! A program's name encodes its rank, so that processes share only the interface:
-//! `longwire`, `o` (egress) or `i` (ingress), and priority and serial number in
-//! hexadecimal. The letter is upper case for attachments that take all frames.
+//! A program's name encodes its rank, so that processes need to share only the interface:
+//! `longwire`, then `o` (egress) or `i` (ingress), then priority and serial number in hexadecimal.
+//! The letter is upper case for attachments that take all frames.
 
 use crate::bpf::tcx::{Hook, Position, Programs};
 
-/// Prefix of the names of programs at interfaces.
+/// Name prefix of programs at interfaces.
 const PROGRAM: &str = "longwire";
-/// Default priority of an attachment that takes a part of the frames.
+/// Default priority of an attachment that takes some of the frames.
 const PARTIAL: u8 = 128;
 /// Default priority of an attachment that takes all frames.
 const WHOLE: u8 = 255;
@@ -20,9 +19,9 @@ pub enum Direction {
     /// Frames sent and received by the interface's namespace.
     #[default]
     Both,
-    /// Sent frames only.
+    /// Sent frames.
     Up,
-    /// Received frames only.
+    /// Received frames.
     Down,
 }
 
@@ -47,16 +46,15 @@ pub(super) struct Rank {
 /// The reason why an attachment has no position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// Both take all frames, or the other is of a different version of Longwire.
+    /// Both take all frames, or the other belongs to a different version of Longwire.
     Taken,
-    /// Another attachment took this priority and serial number meanwhile.
+    /// Another attachment has taken this priority and serial number meanwhile.
     SerialTaken,
 }
 
 impl Rank {
-    /// Returns the rank of an attachment among these programs. The default `priority` is
-    /// 128 for a part of the frames and 255 for all; without a `serial`, it is the last
-    /// of its priority.
+    /// Returns an attachment's rank among these programs. The default `priority` is 128 for some of
+    /// the frames and 255 for all. Without a `serial`, the rank is the last of its priority.
     pub fn new(
         priority: Option<u8>,
         serial: Option<u16>,
@@ -87,7 +85,7 @@ impl Rank {
         }
     }
 
-    /// Returns its program's name at a hook.
+    /// Returns the name of the attachment's program at a hook.
     pub fn name(self, hook: Hook) -> String {
         let letter = match (hook, self.takes_all) {
             (Hook::Egress, false) => 'o',
@@ -121,12 +119,12 @@ impl Rank {
         }))
     }
 
-    /// Returns its position among the programs of a hook: attachments precede other
+    /// Returns the attachment's position among a hook's programs: attachments precede other
     /// programs, in order of rank.
     ///
     /// # Errors
-    /// Both take all frames, another attachment has this rank, or a program is of a
-    /// different version of Longwire.
+    /// Both take all frames, another attachment has this rank, or a program belongs to a different
+    /// version of Longwire.
     pub fn position(self, programs: &Programs) -> Result<Position, NoPlace> {
         let mut position = Position::First;
         for (name, id) in programs.names.iter().zip(&programs.ids) {

@@ -1,10 +1,9 @@
 //! Fail-closed attachments: programs that outlive their process.
 //!
-//! The links of the programs at the interface are pinned in the BPF file system, so the
-//! kernel keeps them. Without the process, the programs still redirect frames, to unread
-//! devices that are soon gone: nothing passes. No program is attached or replaced when
-//! the process ends, so there is no gap.
-//! A later process takes an attachment's place over by a claim.
+//! The links of the programs at the interface are pinned in the BPF file system, so the kernel
+//! keeps them. After the process ends, the programs still redirect frames, now to unread devices
+//! that soon disappear, so nothing passes. No program is attached or replaced when the process
+//! ends, so there is no gap. A later process takes the attachment over with a claim.
 
 use std::fs;
 use std::io;
@@ -27,12 +26,12 @@ const PREFIX: &str = "longwire";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
     name: String,
-    /// Device number of the BPF file system, which may differ between mount namespaces.
+    /// Device number of the BPF file system, which can differ between mount namespaces.
     file_system: u64,
 }
 
 impl Pins {
-    /// Returns unused pins for an attachment at this interface of a namespace.
+    /// Returns unused pins for an attachment at this interface in a namespace.
     pub(super) fn new(namespace: u64, index: u32) -> Pins {
         let (file_system, number) = (mounted(), random() as u32);
         Pins {
@@ -41,12 +40,12 @@ impl Pins {
         }
     }
 
-    /// Whether they belong to an attachment at this interface.
+    /// Whether the pins belong to an attachment at this interface.
     pub(super) fn are_at(&self, namespace: u64, index: u32) -> bool {
         self.name.starts_with(&format!("{namespace}-{index}-"))
     }
 
-    /// Parses the result of [`Pins::name`]; `None` if it is invalid.
+    /// Parses a name made by [`Pins::name`]; `None` if it is invalid.
     pub fn named(name: &str) -> Option<Pins> {
         let numbers: Result<Vec<u64>, _> = name.split('-').map(str::parse).collect();
         match numbers.as_deref() {
@@ -58,7 +57,7 @@ impl Pins {
         }
     }
 
-    /// Returns their name; see [`Pins::named`].
+    /// Returns the pins' name, which [`Pins::named`] parses.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -91,7 +90,7 @@ impl Pins {
         Pins::check()?;
         for (hook, link) in links.iter_mut().filter(|(_, link)| !link.has_path()) {
             let path = self.path(*hook);
-            // A detached link from before a restart may remain.
+            // A detached link from before a reboot may remain.
             let removed = match fs::remove_file(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 result => result,
@@ -102,14 +101,13 @@ impl Pins {
         Ok(())
     }
 
-    /// Opens the link that an ended process left at a hook.
+    /// Opens the link that an ended process left pinned for a hook.
     pub(super) fn left(&self, hook: Hook) -> Option<Link> {
         let link = Link::pinned(&self.path(hook)).ok()?;
         link.is_attached().ok()?.then_some(link)
     }
 
-    /// Whether a program is still at the interface; assumed if the BPF file system is
-    /// inaccessible.
+    /// Whether a program is still at the interface. Assumed if the BPF file system is inaccessible.
     pub fn are_attached(&self) -> bool {
         let is_attached = |path: &PathBuf| match Link::pinned(path) {
             Ok(link) => link.is_attached().unwrap_or(true),
@@ -118,7 +116,7 @@ impl Pins {
         mounted() != self.file_system || self.paths().iter().any(is_attached)
     }
 
-    /// Removes the programs from the interface, if there are any.
+    /// Removes any programs from the interface.
     ///
     /// # Errors
     /// The BPF file system is not mounted here, or rights are missing.
@@ -134,7 +132,7 @@ impl Pins {
     fn remove_all(&self) -> io::Result<()> {
         for path in self.paths() {
             match Link::pinned(&path) {
-                // Unpinned, it ends on drop.
+                // Once unpinned, the link ends on drop.
                 Ok(mut link) => link.unpin()?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -144,33 +142,32 @@ impl Pins {
     }
 }
 
-/// Returns the device number at the BPF mount point.
+/// Returns the device number of the BPF mount point.
 fn mounted() -> u64 {
     fs::metadata(MOUNTED_AT).map_or(0, |found| found.dev())
 }
 
-/// The effect of a killed process on its link's frames.
+/// Fate of a link's frames after its process is killed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailMode {
     /// Frames pass without the link.
     #[default]
     Open,
-    /// Frames are dropped until a later process reattaches the link or removes its
-    /// [`Pins`].
+    /// Frames are dropped until a later process reattaches the link or removes its [`Pins`].
     Closed,
 }
 
 /// An attachment's place at its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachClaim {
-    /// Sequence number among attachments of equal priority.
+    /// Sequence number among attachments with the same priority.
     pub serial: u16,
-    /// Paths of its programs, if it fails closed.
+    /// Paths of the programs' links, if the attachment fails closed.
     pub pins: Option<Pins>,
 }
 
-/// Returns the paths for an attachment: the claim's, or new ones. Removes a claim's paths
-/// at another interface.
+/// Returns an attachment's pins: the claim's, or new ones. Removes a claim's pins at another
+/// interface.
 pub(super) fn pins(
     place: &AttachPlace<'_>,
     claim: Option<&AttachClaim>,

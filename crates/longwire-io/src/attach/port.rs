@@ -1,17 +1,16 @@
-//! A port at an interface in use: packets sent to selected addresses enter a network, and
-//! packets delivered by the network arrive at the interface.
+//! A port at an interface in use. Packets sent to selected addresses enter a network, and packets
+//! from the network arrive at the interface.
 //!
 //! ```text
 //!  stack ─▶ eth0 egress ──(selected)─▶ device ═══▶ port ─▶ network
 //!  stack ◀─ eth0 ingress ◀──────────── device ◀═══ port ◀─ network
 //! ```
 //!
-//! All other packets, ARP and received frames pass as before. The network may connect
-//! interfaces separated by routers: a delivered frame is addressed to a router, and the
-//! program replaces this address with the interface's, so that the kernel accepts the
-//! frame.
+//! All other packets, including ARP and received frames, pass as before. The network may connect
+//! interfaces that routers separate. A delivered frame is then addressed to a router, and the
+//! program replaces this address with the interface's, so that the kernel accepts the frame.
 //!
-//! Like that of an attachment, the program at the interface ends with this process.
+//! As with attachments, the program at the interface ends with this process.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -32,24 +31,23 @@ use crate::net::NetNamespace;
 use crate::net::grace::ExpeditedGrace;
 use crate::port::registry::Port;
 
-/// Name of programs that take packets for a port. Several ports can share an interface.
+/// Name of programs that take packets for a port. An interface can have several such ports.
 const PORT_PROGRAM: &str = "longwire_port";
 /// Length of a MAC address.
 const MAC_LEN: i32 = 6;
 /// The helper `bpf_skb_store_bytes`.
 const STORE_BYTES: i32 = 9;
-/// A stack slot of the delivering program.
 const SCRATCH: i16 = -8;
 
-/// A port's place at an interface, before it takes packets.
+/// A port at an interface that takes no packets yet.
 #[derive(Debug)]
 pub struct PortEngage {
     namespace: NetNamespace,
     port: AttachedPort,
 }
 
-/// Creates the device and programs of a port at an interface, by default that of the
-/// default route, and opens the port. [`PortEngage::engage`] makes it take packets.
+/// Creates a port's device and programs at an interface, by default the default route's, and opens
+/// the port. [`PortEngage::engage`] makes it take packets.
 ///
 /// # Errors
 /// See [`prepare`](super::prepare).
@@ -110,7 +108,7 @@ impl PortEngage {
     /// Starts taking packets.
     ///
     /// # Errors
-    /// The interface is gone, or has a link of Longwire.
+    /// The interface is gone, or a Longwire link is attached to it.
     pub fn engage(self) -> Result<AttachedPort, AttachError> {
         let _hurry = ExpeditedGrace::begin();
         let mut port = self.port;
@@ -130,9 +128,9 @@ impl PortEngage {
 pub struct AttachedPort {
     interface: String,
     index: u32,
-    /// Removed first, so that no packets enter.
+    /// The taking program. Removed first, so that no packets enter.
     taking: Option<Link>,
-    /// The taking and the passing program.
+    /// The programs that take packets and that let them pass.
     programs: [OwnedFd; 2],
     _call: AliveCall,
     giving: Option<Link>,
@@ -149,26 +147,25 @@ impl AttachedPort {
         &self.interface
     }
 
-    /// Whether the interface is in place with this port's program. Also records losses;
-    /// see [`AttachedPort::note_losses`].
+    /// Whether the interface is in place with this port's program. Also records losses, as
+    /// [`AttachedPort::note_losses`] does.
     pub fn is_attached(&self) -> bool {
         let is_there = self.note_losses();
         let link = self.taking.as_ref();
         link.is_some_and(|link| link.is_attached().unwrap_or(false)) && is_there
     }
 
-    /// Determines the causes of the kernel's drops at the interface, for the port's
-    /// counters. Call it periodically and after the last packet. Returns whether the
-    /// interface is in place.
+    /// Attributes the kernel's drops at the interface to causes, for the port's counters. Call it
+    /// periodically and after the last packet. Returns whether the interface is in place.
     pub fn note_losses(&self) -> bool {
         GivenFrames::judge_all(&self.given, &self.watch)
     }
 
-    /// Takes packets, or lets them bypass the network, from the next one on. The
-    /// network's packets are delivered in both cases.
+    /// Takes packets, or lets them bypass the network, from the next one on. Packets from the
+    /// network are delivered in both cases.
     ///
     /// # Errors
-    /// The kernel refuses, such as for an interface that is gone.
+    /// The kernel refuses, for example because the interface is gone.
     pub fn set_taking(&mut self, takes: bool) -> Result<(), AttachError> {
         if let Some(link) = self.taking.as_ref().filter(|_| takes != self.takes) {
             let program = &self.programs[usize::from(!takes)];
@@ -184,8 +181,7 @@ impl AttachedPort {
         self.takes
     }
 
-    /// Stops taking packets. Those in the network are still delivered while the port is
-    /// open.
+    /// Stops taking packets. Packets in the network are still delivered while the port is open.
     pub fn release(&mut self) {
         let _hurry = ExpeditedGrace::begin();
         self.taking = None;
@@ -200,7 +196,7 @@ impl Drop for AttachedPort {
     }
 }
 
-/// Checks that no link of Longwire is among an interface's egress programs.
+/// Checks that an interface's egress programs include no Longwire link.
 fn check_free(interface: &str, programs: &Programs) -> Result<(), AttachError> {
     let is_link = |name: &String| name.starts_with(PROGRAM) && name != PORT_PROGRAM;
     if programs.names.iter().any(is_link) {
@@ -214,7 +210,7 @@ fn check_free(interface: &str, programs: &Programs) -> Result<(), AttachError> {
 /// Returns the program that delivers frames to the interface; it rewrites unicast
 /// destinations to the interface's address.
 fn deliver(interface: u32, mac: [u8; 6], given: &GivenFrames) -> Option<Vec<Instruction>> {
-    /// The group bit in the first byte of an address.
+    /// The group bit in the first byte of a MAC address.
     const GROUP: u32 = 1;
     let [a, b, c, d, e, f] = mac;
     let mut program = Assembler::default();

@@ -1,15 +1,15 @@
-//! The eBPF programs of an attachment, and the frames that they take.
+//! An attachment's eBPF programs, and the frames they take.
 //!
 //! | where | program |
 //! |---|---|
-//! | egress of the interface | marked: remove the mark, note it, go on; noted: go on; selected: to the inner device, while this process lives (`alive`) |
+//! | egress of the interface | marked frames: replace the mark by a note and pass; noted frames: pass; selected frames: redirect to the inner device while this process lives (`alive`) |
 //! | ingress of the interface | the same, with the outer device |
-//! | ingress of the inner device | mark, then to the interface's ingress; counted if the kernel drops it there (`given`) |
-//! | ingress of the outer device | mark, then to the interface's egress; the same |
+//! | ingress of the inner device | mark, then deliver to the interface's ingress; counts frames that the kernel drops there (`given`) |
+//! | ingress of the outer device | the same, to the interface's egress |
 //!
-//! The attachments of an interface share a mark. The first program removes it, to hide it
-//! from other programs, and leaves a note in the frame's control block for the next
-//! attachments at that hook.
+//! All attachments of an interface share one mark. The first program removes it, to hide it from
+//! other programs, and leaves a note in the frame's control block for the next attachments at that
+//! hook.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -38,7 +38,7 @@ use crate::net::grace::ExpeditedGrace;
 pub(super) struct Taker {
     pub hook: Hook,
     program: OwnedFd,
-    /// Its call of the redirecting program; `None` if it takes frames even after the
+    /// The tail call of the redirecting program; `None` if the program takes frames even after the
     /// process has ended.
     call: Option<AliveCall>,
 }
@@ -48,13 +48,13 @@ impl Taker {
         self.program.as_fd()
     }
 
-    /// Closes the program, which its link keeps.
+    /// Closes the program's descriptor; the link keeps the program.
     pub fn into_call(self) -> Option<AliveCall> {
         self.call
     }
 }
 
-/// Facts about an attachment that its programs embed.
+/// Facts that an attachment's programs embed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recipe {
     pub rank: Rank,
@@ -64,15 +64,15 @@ pub(super) struct Recipe {
     pub fail: FailMode,
 }
 
-/// Loads programs for other selections, separately from
-/// [`Attachment::select`](super::Attachment::select) because that takes milliseconds.
+/// Loads programs for other selections. Loading takes milliseconds, so it is separate from
+/// [`Attachment::select`](super::Attachment::select).
 #[derive(Clone, Copy, Debug)]
 pub struct Selector {
     recipe: Recipe,
     direction: Direction,
 }
 
-/// Loaded programs for a selection.
+/// Programs loaded for a selection.
 #[derive(Debug)]
 pub struct LoadedSelection {
     takers: Vec<Taker>,
@@ -90,11 +90,11 @@ impl Selector {
         Selector { recipe, direction }
     }
 
-    /// Loads the programs of a selection.
+    /// Loads a selection's programs.
     ///
     /// # Errors
-    /// The kernel rejects the programs, or only one of the selections takes all frames:
-    /// their ranks differ.
+    /// The kernel rejects the programs, or only one of the old and new selections takes all frames,
+    /// which would change the rank.
     pub fn load(&self, selection: &Selection) -> Result<LoadedSelection, AttachError> {
         selection.check_size()?;
         if selection.takes_all() != self.recipe.rank.takes_all {
@@ -146,8 +146,8 @@ pub struct Selection {
     /// Prefixes of remote addresses; empty for all. Frames without IP, such as ARP, never
     /// match a prefix.
     pub to: Vec<Prefix>,
-    /// A filter on frames sent by the interface's namespace; `None` for all. Received
-    /// frames must match with source and destination swapped ([`Filter::mirrored`]).
+    /// A filter on frames that the interface's namespace sends; `None` for all. Received frames
+    /// must match with source and destination swapped ([`Filter::mirrored`]).
     pub filter: Option<Filter>,
 }
 
@@ -157,7 +157,7 @@ impl Selection {
         self.to.is_empty() && self.filter.is_none()
     }
 
-    /// Checks that the kernel can evaluate it, as far as known without asking the kernel.
+    /// Checks, without asking the kernel, that the kernel can evaluate the selection.
     ///
     /// # Errors
     /// There are too many prefixes, or the filter is too complex.
@@ -183,7 +183,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Returns the test of sent or received frames; `None` if all are taken.
+    /// Returns the test for sent or received frames; `None` if all are taken.
     pub(super) fn node(&self, sending: bool) -> Option<Node> {
         let side = if sending {
             Side::Destination
@@ -241,7 +241,7 @@ pub(super) const NEXT: i32 = -1;
 
 /// Offset of the mark in `struct __sk_buff`.
 const MARK: i16 = 8;
-/// Offset of the control block's last word in `struct __sk_buff`, which few programs use.
+/// Offset of the control block's last word in `struct __sk_buff`. Few programs use this word.
 const NOTE: i16 = 64;
 
 /// The destination of taken frames.
@@ -249,21 +249,20 @@ const NOTE: i16 = 64;
 pub(super) enum Destination<'a> {
     /// This device, even after the process has ended.
     Device(u32),
-    /// The device of a program array, until the array is empty; then frames pass.
+    /// The program array's device until the array is empty; then frames pass.
     WhileAlive(BorrowedFd<'a>),
 }
 
 impl Destination<'_> {
-    /// Returns the instructions; they fall through if the frame is to pass.
+    /// Returns the instructions, which fall through if the frame is to pass.
     pub fn instructions(self) -> Vec<Instruction> {
         match self {
             Destination::Device(device) => redirect(device, SEND).to_vec(),
             Destination::WhileAlive(array) => {
                 let mut program = vec![move_register(1, CONTEXT)];
                 program.extend(load_map(2, array.as_raw_fd()));
-                // Always 0, but unknown to the verifier: a known index becomes a direct
-                // jump, and arrays with direct jumps are emptied only after a grace
-                // period.
+                // Always 0, but unknown to the verifier. A known index becomes a direct jump, and
+                // the kernel empties arrays with direct jumps only after a grace period.
                 program.extend([
                     load_word(3, CONTEXT, LENGTH),
                     compute_number(Alu::Right, 3, 31),
@@ -275,8 +274,8 @@ impl Destination<'_> {
     }
 }
 
-/// Returns the program that takes selected frames, or all frames without a test, but passes
-/// those with the mark of their attachment. `None` if the test is too complex.
+/// Returns a program that takes selected frames, or all frames if there is no test, and passes
+/// frames with its attachment's mark. `None` if the test is too complex.
 pub(super) fn take(
     marked: Option<(u32, Hook)>,
     selected: Option<&Node>,
@@ -310,8 +309,8 @@ pub(super) fn take(
     program.finish()
 }
 
-/// Returns the note for frames with this mark, whose lowest bit is set. It differs per
-/// hook: a forwarded frame keeps the note of its reception until it is sent.
+/// Returns the note for frames with this mark, whose lowest bit is set. It differs per hook: a
+/// forwarded frame keeps its ingress note until it is sent.
 fn note_of(mark: u32, hook: Hook) -> u32 {
     match hook {
         Hook::Egress => mark,

@@ -1,4 +1,4 @@
-//! eBPF instructions (RFC 9669) used by Longwire's programs, and programs with labels.
+//! The eBPF instructions (RFC 9669) that Longwire's programs use, and an assembler with labels.
 
 /// BPF_PSEUDO_MAP_FD: the immediate is a map's descriptor.
 const MAP_DESCRIPTOR: u8 = 1;
@@ -124,7 +124,7 @@ pub const fn compute(alu: Alu, to: u8, from: u8) -> Instruction {
     op(alu as u8 | 0x0c, to, from, 0, 0)
 }
 
-/// Computes with a register and a number.
+/// Computes with a register and a constant.
 pub const fn compute_number(alu: Alu, to: u8, value: u32) -> Instruction {
     op(alu as u8 | 0x04, to, 0, 0, value.cast_signed())
 }
@@ -147,12 +147,12 @@ pub enum Compare {
     AtMost = 0xb0,
 }
 
-/// Skips if the comparison of the low halves of two registers holds.
+/// Skips if the comparison holds between the low halves of two registers.
 pub const fn skip_if(compare: Compare, register: u8, other: u8) -> Instruction {
     op(compare as u8 | 0x0e, register, other, 0, 0)
 }
 
-/// Skips if the comparison of the low half of a register with a number holds.
+/// Skips if the comparison holds between the low half of a register and a number.
 pub const fn skip_if_number(compare: Compare, register: u8, value: u32) -> Instruction {
     op(compare as u8 | 0x06, register, 0, 0, value.cast_signed())
 }
@@ -179,8 +179,8 @@ pub const fn add_to_memory(to: u8, from: u8, offset: i16) -> Instruction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label(usize);
 
-/// A program under construction, with forward jumps only. Unreachable instructions are
-/// omitted, as the kernel rejects them.
+/// A program under construction. It has only forward jumps, and omits unreachable instructions,
+/// which the kernel rejects.
 #[derive(Debug, Default)]
 pub struct Assembler {
     instructions: Vec<Instruction>,
@@ -188,7 +188,7 @@ pub struct Assembler {
     places: Vec<Option<usize>>,
     /// Jump instructions and their labels.
     jumps: Vec<(usize, Label)>,
-    /// Whether the present position is unreachable.
+    /// Whether the current position is unreachable.
     is_over: bool,
 }
 
@@ -228,7 +228,7 @@ impl Assembler {
         Label(self.places.len() - 1)
     }
 
-    /// Places a label here.
+    /// Places a label at the current position.
     pub fn place(&mut self, label: Label) {
         self.places[label.0] = Some(self.instructions.len());
         self.is_over &= self.jumps.iter().all(|(_, to)| *to != label);

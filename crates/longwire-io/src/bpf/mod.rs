@@ -1,8 +1,8 @@
-//! eBPF programs: bpf(2) commands and an assembler. The programs are short enough to need
-//! no eBPF compiler.
+//! eBPF programs: bpf(2) commands and an assembler. The programs are too short to need an eBPF
+//! compiler.
 //!
-//! Structures are prefixes of `union bpf_attr` in linux/bpf.h; the kernel treats missing
-//! fields as zero.
+//! Structures are prefixes of `union bpf_attr` in linux/bpf.h; the kernel treats missing fields as
+//! zero.
 
 pub mod instruction;
 pub mod tcx;
@@ -75,7 +75,7 @@ struct LinkCreate {
     target: u32,
     attach_type: u32,
     flags: u32,
-    /// The reference program, and the revision of the hook's programs: TCX only.
+    /// The reference program and the revision of the hook's programs, for TCX only.
     relative: u32,
     _padding: u32,
     expected_revision: u64,
@@ -97,8 +97,8 @@ struct PathAndObject {
     flags: u32,
 }
 
-/// A program's attachment to an interface. It ends on drop or with the process, unless
-/// pinned (`Link::pin`).
+/// A program's attachment to an interface. It ends on drop or with the process, unless pinned
+/// (`Link::pin`).
 #[derive(Debug)]
 pub struct Link {
     descriptor: OwnedFd,
@@ -133,7 +133,7 @@ impl Link {
         self.path.is_some()
     }
 
-    /// Unpins the link, if pinned; it then ends on drop.
+    /// Unpins the link; it then ends on drop. A no-op for unpinned links.
     pub(crate) fn unpin(&mut self) -> io::Result<()> {
         match self.path.take().map(std::fs::remove_file) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -141,7 +141,7 @@ impl Link {
         }
     }
 
-    /// Replaces the program between two frames, from any namespace.
+    /// Replaces the program between two frames. Works from any namespace.
     pub(crate) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         let mut attributes = LinkUpdate {
             link: number(self.descriptor.as_fd()),
@@ -149,17 +149,16 @@ impl Link {
             flags: 0,
             previous: 0,
         };
-        // SAFETY: the attributes of LINK_UPDATE, without addresses.
+        // SAFETY: LINK_UPDATE attributes, which contain no addresses.
         unsafe { bpf(LINK_UPDATE, &mut attributes) }.map(drop)
     }
 
     /// Detaches the program from its interface.
     pub(crate) fn detach(&self) {
         let mut link = number(self.descriptor.as_fd());
-        // Closing the descriptor is not enough while a child of this process has a copy
-        // of it, as every child has until it starts its program. If this fails, closing
-        // detaches, too.
-        // SAFETY: the attributes of LINK_DETACH, one number.
+        // Closing the descriptor is not enough while a child of this process has a copy, as every
+        // child does until it executes its program. If this fails, closing detaches too. SAFETY:
+        // LINK_DETACH attributes: one number.
         let _ = unsafe { bpf(LINK_DETACH, &mut link) };
     }
 }
@@ -172,7 +171,7 @@ impl Drop for Link {
     }
 }
 
-/// Pins or opens an object at a path of a BPF file system.
+/// Pins or opens an object at a path in a BPF file system.
 fn at_path(command: libc::c_int, path: &Path, object: u32) -> io::Result<libc::c_int> {
     let text = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes = PathAndObject {
@@ -180,17 +179,16 @@ fn at_path(command: libc::c_int, path: &Path, object: u32) -> io::Result<libc::c
         object,
         flags: 0,
     };
-    // SAFETY: the attributes of OBJ_PIN and OBJ_GET; the path is a string that lives during
-    // the call.
+    // SAFETY: OBJ_PIN and OBJ_GET attributes; the path is a string that lives during the call.
     unsafe { bpf(command, &mut attributes) }
 }
 
 /// # Safety
-/// `attributes` must be the command's part of `union bpf_attr`, and the addresses in it must be what
-/// the command takes them for.
+/// `attributes` must match the command's part of `union bpf_attr`, and its addresses must be valid
+/// for the command.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
     let address: *mut T = attributes;
-    // SAFETY: the pointer and the length describe `attributes`; the rest is the caller's promise.
+    // SAFETY: pointer and length describe `attributes`; the caller guarantees the rest.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, address, size_of::<T>()) };
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -200,7 +198,7 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c
 }
 
 fn owned(descriptor: libc::c_int) -> OwnedFd {
-    // SAFETY: bpf(2) has just returned this descriptor to us alone.
+    // SAFETY: bpf(2) has just returned this descriptor, which has no other owner.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
@@ -214,13 +212,13 @@ pub(crate) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
     create_map(MAP_TYPE_XSKMAP, 4, queues, 0)
 }
 
-/// Creates a program array of one entry, for tail calls with index 0. The kernel empties
-/// it when its last descriptor is closed, even if programs still use it.
+/// Creates a program array with one entry, for tail calls with index 0. The kernel empties it when
+/// its last descriptor closes, even if programs still use it.
 pub(crate) fn create_program_array() -> io::Result<OwnedFd> {
     create_map(MAP_TYPE_PROG_ARRAY, 4, 1, 0)
 }
 
-/// Creates a mappable map with one value.
+/// Creates a mappable map that holds one value.
 fn create_value_map(value_size: u32) -> io::Result<OwnedFd> {
     /// BPF_F_MMAPABLE.
     const MAPPED: u32 = 1 << 10;
@@ -235,7 +233,7 @@ fn create_map(map_type: u32, value_size: u32, max_entries: u32, flags: u32) -> i
         max_entries,
         flags,
     };
-    // SAFETY: the attributes of MAP_CREATE, without addresses.
+    // SAFETY: MAP_CREATE attributes, which contain no addresses.
     unsafe { bpf(MAP_CREATE, &mut attributes) }.map(owned)
 }
 
@@ -249,26 +247,25 @@ pub(crate) fn enter(map: BorrowedFd<'_>, index: u32, entry: BorrowedFd<'_>) -> i
         value: &raw const value as u64,
         flags: 0,
     };
-    // SAFETY: the attributes of MAP_UPDATE_ELEM; key and value are four bytes
-    // each, as the map was made, and live during the call.
+    // SAFETY: MAP_UPDATE_ELEM attributes; key and value are four bytes each, as the map was
+    // created, and live during the call.
     unsafe { bpf(MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
 }
 
-/// The attachment point of a program.
+/// A program's attachment point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramKind {
-    /// Before the kernel has built a packet: `attach_xdp`.
+    /// Before the kernel builds a packet: `attach_xdp`.
     Xdp,
-    /// At the traffic control hook of a device: [`tcx::attach`].
+    /// At a device's traffic control hook: [`tcx::attach`].
     Tcx,
 }
 
-/// Loads and verifies a program. `name` is shown by tools; at most 15 letters, digits and
-/// underscores.
+/// Loads and verifies a program. Tools show `name`: at most 15 letters, digits and underscores.
 ///
 /// # Errors
-/// EPERM without CAP_BPF and CAP_NET_ADMIN. If the verifier rejects the program, an error
-/// without a number, with the end of the verifier's log.
+/// EPERM without CAP_BPF and CAP_NET_ADMIN. If the verifier rejects the program, an error without a
+/// number, with the end of the verifier's log.
 pub fn load_program(
     kind: ProgramKind,
     name: &str,
@@ -285,7 +282,7 @@ pub fn load_program(
         prog_type,
         instruction_count: instructions.len() as u32,
         instructions: instructions.as_ptr() as u64,
-        // Some helpers require the GPL; this program is available under it as well.
+        // Some helpers require the GPL, under which this program is also available.
         license: c"Dual MIT/GPL".as_ptr() as u64,
         log_level: 0,
         log_size: 0,
@@ -296,8 +293,8 @@ pub fn load_program(
         interface: 0,
         expected_attach_type,
     };
-    // SAFETY: the attributes of PROG_LOAD; instructions and licence live
-    // during the call, and the count is that of the slice.
+    // SAFETY: PROG_LOAD attributes; instructions and licence live during the call, and the count is
+    // the slice's length.
     let error = match unsafe { bpf(PROG_LOAD, &mut attributes) } {
         Ok(loaded) => return Ok(owned(loaded)),
         Err(error) => error,
@@ -305,13 +302,13 @@ pub fn load_program(
     if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) {
         return Err(error);
     }
-    // Retry with a log only on failure, as it takes time and memory. The kernel truncates
-    // its start.
+    // Retry with a log only on failure, as a log takes time and memory. The kernel drops the log's
+    // start.
     let mut log = vec![0_u8; VERIFIER_LOG];
     attributes.log_level = 1;
     attributes.log_size = log.len() as u32;
     attributes.log = log.as_mut_ptr() as u64;
-    // SAFETY: as before; the log is writable memory of the stated size.
+    // SAFETY: as before; the log is writable memory of the given size.
     match unsafe { bpf(PROG_LOAD, &mut attributes) } {
         Ok(loaded) => Ok(owned(loaded)),
         Err(_) => Err(refused(error, &log)),
@@ -320,11 +317,11 @@ pub fn load_program(
 
 /// Size of the verifier's log buffer in bytes.
 const VERIFIER_LOG: usize = 64 << 10;
-/// Number of log lines in an error; the last is the instruction count.
+/// Number of log lines in an error. The last line is the instruction count.
 const VERIFIER_LINES: usize = 4;
 
-/// Returns the error of a rejected program with the end of the verifier's log, which is
-/// empty if a security module rejected it.
+/// Returns a rejected program's error with the end of the verifier's log, which is empty if a
+/// security module rejected the program.
 fn refused(error: io::Error, log: &[u8]) -> io::Error {
     let end = log.iter().position(|byte| *byte == 0);
     let log = String::from_utf8_lossy(&log[..end.unwrap_or(log.len())]);
@@ -339,14 +336,14 @@ fn refused(error: io::Error, log: &[u8]) -> io::Error {
     )
 }
 
-/// Makes the kernel count program runs while the result is open ([`tcx::run_count`]).
+/// Makes the kernel count program runs while the returned descriptor is open ([`tcx::run_count`]).
 ///
 /// # Errors
 /// Missing CAP_SYS_ADMIN.
 pub fn enable_stats() -> io::Result<OwnedFd> {
     // BPF_STATS_RUN_TIME.
     let mut run_time = 0_u32;
-    // SAFETY: the attributes of ENABLE_STATS, one number.
+    // SAFETY: ENABLE_STATS attributes: one number.
     unsafe { bpf(ENABLE_STATS, &mut run_time) }.map(owned)
 }
 
@@ -367,7 +364,7 @@ struct ProgTestRun {
     context: u64,
 }
 
-/// Runs a program once on a frame; returns its result.
+/// Runs a program once on a frame and returns its result.
 #[cfg(test)]
 pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
     run_program_with(program, frame, 0)
@@ -395,8 +392,8 @@ pub(crate) fn run_program_with(
         context: context.as_ptr() as u64,
         ..ProgTestRun::default()
     };
-    // SAFETY: the attributes of PROG_TEST_RUN, which the kernel fills in; frame and context
-    // live during the call, and there is no output.
+    // SAFETY: PROG_TEST_RUN attributes, which the kernel fills in; frame and context live during
+    // the call, and there is no output buffer.
     unsafe { bpf(PROG_TEST_RUN, &mut attributes) }?;
     Ok(attributes.result)
 }
@@ -416,11 +413,11 @@ pub(crate) fn attach_xdp(
         _padding: 0,
         expected_revision: 0,
     };
-    // SAFETY: the attributes of LINK_CREATE, without addresses.
+    // SAFETY: LINK_CREATE attributes, which contain no addresses.
     unsafe { bpf(LINK_CREATE, &mut attributes) }.map(Link::new)
 }
 
-/// Counters that programs increment, mapped into this process: reading them takes no
+/// Counters that programs increment. They are mapped into this process, so reading them takes no
 /// system call and no rights.
 #[derive(Debug)]
 pub(crate) struct CounterMap<const N: usize> {
@@ -448,8 +445,8 @@ impl<const N: usize> CounterMap<N> {
 
     /// Returns the counts.
     pub fn get(&self) -> [u64; N] {
-        // SAFETY: the mapping has this many aligned words, lives as long as this value,
-        // and is accessed atomically by all.
+        // SAFETY: the mapping has this many aligned words, lives as long as this value, and all
+        // accesses are atomic.
         let counters = unsafe { self.memory.start().cast::<[AtomicU64; N]>().as_ref() };
         counters
             .each_ref()

@@ -1,5 +1,5 @@
-//! Programs at a device's traffic control hook (TCX, Linux 6.6), attached by links that
-//! end with their process. Programs of several owners share a hook in a defined order.
+//! Programs at a device's traffic control hook (TCX, Linux 6.6). Links attach them and end with
+//! their process. Programs of several owners share a hook in a defined order.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -38,7 +38,7 @@ impl Hook {
     }
 }
 
-/// A position in the order of a hook's programs.
+/// A position among a hook's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// Before all programs.
@@ -53,8 +53,8 @@ pub enum Position {
 /// ([`programs`]). The interface is in the calling thread's namespace.
 ///
 /// # Errors
-/// ESTALE if the programs have changed; ENODEV without the interface; EPERM without
-/// CAP_BPF and CAP_NET_ADMIN; EINVAL before Linux 6.6.
+/// ESTALE if the programs have changed; ENODEV without the interface; EPERM without CAP_BPF and
+/// CAP_NET_ADMIN; EINVAL before Linux 6.6.
 pub fn attach(
     program: BorrowedFd<'_>,
     interface: u32,
@@ -76,7 +76,7 @@ pub fn attach(
         _padding: 0,
         expected_revision: revision,
     };
-    // SAFETY: the attributes of LINK_CREATE, without addresses.
+    // SAFETY: LINK_CREATE attributes, which contain no addresses.
     unsafe { bpf(LINK_CREATE, &mut attributes) }.map(Link::new)
 }
 
@@ -106,7 +106,7 @@ pub struct Programs {
     pub revision: u64,
 }
 
-/// Returns the programs at a hook, in the calling thread's namespace.
+/// Returns a hook's programs, in the calling thread's namespace.
 ///
 /// # Errors
 /// ENODEV without the interface; EPERM without CAP_NET_ADMIN; EINVAL before Linux 6.6.
@@ -125,8 +125,8 @@ pub fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
         flags_of_links: 0,
         revision: 0,
     };
-    // SAFETY: the attributes of PROG_QUERY, which the kernel fills in; `ids` has room for
-    // the count, and lives during the call.
+    // SAFETY: PROG_QUERY attributes, which the kernel fills in; `ids` has room for the count and
+    // lives during the call.
     unsafe { bpf(PROG_QUERY, &mut query) }?;
     let count = (query.count as usize).min(PROGRAMS_MAX);
     Ok(Programs {
@@ -159,14 +159,13 @@ struct ProgInfo {
     map_count: u32,
     maps: u64,
     name: [u8; 16],
-    /// From the interface to the program tags.
+    /// The fields from the interface to the program tags.
     _more: [u64; 14],
     run_time_ns: u64,
     run_count: u64,
 }
 
-/// Returns the number of a program's runs while counting was enabled
-/// ([`super::enable_stats`]).
+/// Returns the number of times a program ran while counting was enabled ([`super::enable_stats`]).
 ///
 /// # Errors
 /// The process may not query the program.
@@ -178,7 +177,7 @@ pub fn run_count(program: BorrowedFd<'_>) -> io::Result<u64> {
 /// Returns a program's name, or its id if it cannot be queried.
 fn name_of(id: u32) -> String {
     let open = || -> io::Result<String> {
-        // SAFETY: the attributes of PROG_GET_FD_BY_ID: a number and two that are zero.
+        // SAFETY: PROG_GET_FD_BY_ID attributes: a number and two zeros.
         let program = unsafe { bpf(PROG_GET_FD_BY_ID, &mut [id, 0, 0]) }.map(owned)?;
         let info: ProgInfo = info_of(program.as_fd())?;
         let end = info.name.iter().position(|byte| *byte == 0);
@@ -201,16 +200,16 @@ struct LinkInfo {
 }
 
 impl Link {
-    /// Whether the link still has its interface. It loses the interface when that is
-    /// deleted or when it is detached.
+    /// Whether the link still has its interface. The link loses it on detachment or when the
+    /// interface is deleted.
     pub(crate) fn is_attached(&self) -> io::Result<bool> {
         let info: LinkInfo = info_of(self.descriptor.as_fd())?;
         Ok(info.interface != 0)
     }
 }
 
-/// Returns the kernel's description of a program or link. `T` must be the first fields of
-/// its structure, all integers.
+/// Returns the kernel's information on a program or link. `T` must consist of the first fields of
+/// the information's structure, all integers.
 fn info_of<T: Default>(descriptor: BorrowedFd<'_>) -> io::Result<T> {
     let mut info = T::default();
     let mut attributes = GetInfo {
@@ -218,8 +217,8 @@ fn info_of<T: Default>(descriptor: BorrowedFd<'_>) -> io::Result<T> {
         length: size_of::<T>() as u32,
         info: (&raw mut info) as u64,
     };
-    // SAFETY: the attributes of OBJ_GET_INFO_BY_FD; the kernel writes at most `length`
-    // bytes to `info`, which lives during the call and is valid with any bytes.
+    // SAFETY: OBJ_GET_INFO_BY_FD attributes; the kernel writes at most `length` bytes to `info`,
+    // which lives during the call and is valid with any bytes.
     unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut attributes) }?;
     Ok(info)
 }

@@ -1,14 +1,14 @@
 //! The delay line: stores frames and carries them from the ingress to the egress stage.
 //!
-//! One thread writes and one reads, possibly the same. The content is a sequence of
-//! *records* in the segments of an arena: a descriptor of 16 bytes (32 for frames with
-//! unfinished offloads or in their port's memory), directly followed by the frame's
-//! bytes. So both sides access memory sequentially, and a short frame takes one or two
-//! cache lines. The last record of a segment names the next segment.
+//! One thread writes and one reads; they may be the same. The content is a sequence of *records* in
+//! an arena's segments. A record is a descriptor of 16 bytes (32 for frames with unfinished
+//! offloads or in their port's memory), directly followed by the frame's bytes. Both sides
+//! therefore access memory sequentially, and a short frame takes one or two cache lines. The last
+//! record of a segment names the next segment.
 //!
-//! The sides share two counters: published records and returned segments. A segment is
-//! returned once the reader is past it and no [`HeldFrame`] uses it; only the reader
-//! holds and frees frames, so that count is local and needs no atomics.
+//! The sides share two counters: published records and returned segments. A segment is returned
+//! once the reader is past it and no [`HeldFrame`] uses it. Only the reader holds and frees frames,
+//! so that count is local and needs no atomics.
 
 mod reader;
 mod record;
@@ -32,8 +32,8 @@ pub use writer::DelayLineWriter;
 /// Configuration of a delay line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayLineConfig {
-    /// Maximum memory for frames and descriptors; at least two segments of 128 KiB. It is
-    /// address space until used.
+    /// Maximum memory for frames and descriptors, at least two segments of 128 KiB. Unused budget
+    /// is only address space.
     pub budget: Bytes,
     /// Whether to request huge pages; see [`DelayLineWriter::huge_pages`] for the result.
     pub huge_pages: bool,
@@ -42,18 +42,16 @@ pub struct DelayLineConfig {
 /// Metadata of a frame on the delay line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Time of its handover to the output port.
+    /// Time of handover to the output port.
     pub release: Nanos,
-    /// A number for the reader, such as the frame's position in an order shared by
-    /// several lines.
+    /// A number for the reader, such as the frame's position in an order that several lines share.
     pub tag: u32,
-    /// Work left to the hardware by its sender.
+    /// Work that the sender left to the hardware.
     pub offload: Offload,
-    /// Its position in the train it was cut from; `None` for frames in a port's memory.
+    /// The frame's position in the train it was cut from; `None` for frames in a port's memory.
     pub part: Option<TrainPart>,
-    /// Its wire length in bytes if the frame is truncated; values up to its own length
-    /// mean that it is complete. Not stored for offloaded frames, which are always
-    /// complete.
+    /// Wire length in bytes of a truncated frame. Values up to the frame's own length mean that it
+    /// is complete. Not stored for offloaded frames, which are always complete.
     pub wire_len: u32,
 }
 
@@ -85,14 +83,14 @@ struct SharedState {
     /// Number of published records since the start.
     published: CachePadded<AtomicU64>,
     returns: ReturnRing,
-    /// Distinguishes this line's frames from those of other lines.
+    /// Distinguishes this line's frames from other lines'.
     line: u64,
 }
 
 /// Creates a delay line.
 ///
 /// # Errors
-/// The budget is below two segments or above a terabyte, or there is no address space.
+/// The budget is below two segments or above a terabyte, or the address space is exhausted.
 pub fn delay_line(
     config: &DelayLineConfig,
 ) -> Result<(DelayLineWriter, DelayLineReader), ArenaError> {
@@ -104,19 +102,19 @@ pub fn delay_line(
         line: line_number()?,
     });
     let mut free = FreeSegments::new(segments);
-    // At least two exist; the reader starts in the writer's segment.
+    // There are at least two segments; the reader starts in the writer's.
     let first = free.take(&shared.returns).unwrap_or(0);
     let writer = DelayLineWriter::new(Arc::clone(&shared), free, first);
     let reader = DelayLineReader::new(shared, segments, first);
     Ok((writer, reader))
 }
 
-/// Returns a number unique among this process's lines.
+/// Returns a number that is unique among this process's lines.
 fn line_number() -> Result<u64, ArenaError> {
-    // Not loom's: it orders nothing and outlives loom's models.
+    // Not loom's atomic: it orders nothing and outlives loom's models.
     static LINES: atomic::AtomicU64 = atomic::AtomicU64::new(0);
     let number = LINES.fetch_add(1, atomic::Ordering::Relaxed);
-    // Frame handles have no space for more.
+    // Frame handles have no room for larger numbers.
     if number >> LINE_BITS == 0 {
         Ok(number)
     } else {

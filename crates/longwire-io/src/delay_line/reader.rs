@@ -1,4 +1,4 @@
-//! The reading side.
+//! The reader's side.
 
 use longwire_engine::Nanos;
 
@@ -15,31 +15,31 @@ use in_place::RecordPlace;
 /// Flag in [`DelayLineReader::held`]: the reader is past this segment.
 const PASSED: u32 = 1 << 31;
 
-/// Prefetch distance in bytes (decision 0010). An uncached backlog is then read at memory
-/// bandwidth instead of latency.
+/// Prefetch distance in bytes (decision 0010). With it, reading an uncached backlog is limited by
+/// memory bandwidth, not latency.
 const PREFETCH_AHEAD: usize = 4096;
 
-/// Prefetch only if more than this many records are published; otherwise the prefetch could
-/// take cache lines from the writer. Assumes the shortest record, 32 bytes.
+/// Minimum number of published records for prefetching. With fewer, a prefetch could take cache
+/// lines from the writer. Assumes the shortest record, 32 bytes.
 const PREFETCH_MIN: u64 = (PREFETCH_AHEAD / 32) as u64;
 
-/// Prefetched bytes of a held frame's record: the head and a short frame.
+/// Bytes to prefetch of a held frame's record: the head and a short frame.
 const PREFETCH_HELD: usize = 80;
 
-/// A frame taken from the line whose bytes are kept. Return it with
+/// A frame taken off the line while its bytes stay in place. Return it with
 /// [`DelayLineReader::free`]; dropping it leaks its segment for the life of the line.
 #[derive(Debug)]
 #[must_use = "its memory comes back only through `DelayLineReader::free`"]
 pub struct HeldFrame {
-    /// Record position in units of [`ALIGN`] bytes; the line's number in the high bits.
-    /// Two words, for an alignment of four bytes.
+    /// Record position in units of [`ALIGN`] bytes, with the line's number in the high bits. Two
+    /// words, for an alignment of four bytes.
     words: [u32; 2],
 }
 
-/// Bits of a position: the maximum of a terabyte in units of [`ALIGN`] bytes.
+/// Bits of a position. Suffices for a terabyte in units of [`ALIGN`] bytes.
 const POSITION_BITS: u32 = 36;
 
-/// Bits of a line's number.
+/// Bits of a line number.
 pub(super) const LINE_BITS: u32 = 64 - POSITION_BITS;
 
 impl HeldFrame {
@@ -56,7 +56,7 @@ impl HeldFrame {
         u64::from(self.words[0]) | u64::from(self.words[1]) << 32
     }
 
-    /// Returns its record's position.
+    /// Returns the position of the frame's record.
     #[inline(always)]
     fn at(&self) -> usize {
         (self.word() & ((1 << POSITION_BITS) - 1)) as usize * ALIGN
@@ -68,13 +68,12 @@ impl HeldFrame {
     }
 }
 
-/// The reading side of a delay line.
+/// The reader's side of a delay line.
 ///
 /// # Invariant
-/// Records from `at` on, as many as `seen - read`, are published: the writer
-/// has written them and will not touch them before their segments are given
-/// back. A segment is given back once the reader is past it and no
-/// [`HeldFrame`] of it is left.
+/// The `seen - read` records from `at` on are published: the writer has written them and does not
+/// touch them until their segments are returned. A segment is returned once the reader is past it
+/// and it has no [`HeldFrame`] left.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct DelayLineReader {
@@ -85,14 +84,14 @@ pub struct DelayLineReader {
     read: u64,
     /// Records known to be published.
     seen: u64,
-    /// The first record not decided in place. Here and below, a place before the front
-    /// means the front.
+    /// The first record not decided in place. For this field and the next, a place before the front
+    /// stands for the front.
     queued: RecordPlace,
     /// The first record neither decided in place nor queued.
     arrived: RecordPlace,
-    /// Records beyond the front without a frame.
+    /// Records without a frame beyond the front.
     voids: u64,
-    /// By segment: number of held frames, and [`PASSED`].
+    /// Number of held frames per segment, combined with [`PASSED`].
     held: Vec<u32>,
     returns: ReturnProducer,
 }
@@ -112,16 +111,15 @@ impl DelayLineReader {
         }
     }
 
-    /// Returns the oldest published frame. Reads the writer's counter only when all known
-    /// records are consumed.
+    /// Returns the oldest published frame. Reads the writer's counter only once all known records
+    /// are consumed.
     #[inline]
     pub fn front(&mut self) -> Option<Descriptor> {
         let head = self.front_head()?;
         Some(head.descriptor(|| self.tail()))
     }
 
-    /// Returns the bytes of [`Self::front`]'s frame; empty for a lent frame, or without
-    /// one.
+    /// Returns the bytes of [`Self::front`]'s frame; empty for a lent frame or without a frame.
     #[inline]
     pub fn front_bytes(&self) -> &[u8] {
         if self.read == self.seen {
@@ -130,12 +128,12 @@ impl DelayLineReader {
         // SAFETY: the record at `at` is published.
         let head: Head = unsafe { self.shared.memory.load(self.at) };
         let at = self.at + head.bytes_at();
-        // SAFETY: the record is published, and its segment cannot be given
-        // back while `self` is borrowed.
+        // SAFETY: the record is published, and its segment cannot be returned while `self` is
+        // borrowed.
         unsafe { self.shared.memory.slice(at, head.stored()) }
     }
 
-    /// Consumes the front frame, and frees its bytes.
+    /// Consumes the front frame and frees its bytes.
     #[inline]
     pub fn advance(&mut self) {
         if let Some(head) = self.front_head() {
@@ -143,7 +141,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Consumes the front frame, but keeps its bytes.
+    /// Consumes the front frame but keeps its bytes.
     #[inline]
     pub fn take(&mut self) -> Option<HeldFrame> {
         let head = self.front_head()?;
@@ -153,19 +151,18 @@ impl DelayLineReader {
         Some(frame)
     }
 
-    /// Returns a held frame's descriptor as written, unless the frame was decided in
-    /// place or edited.
+    /// Returns a held frame's descriptor as written, except after in-place decisions and edits.
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
     #[inline]
     pub fn descriptor(&self, frame: &HeldFrame) -> Descriptor {
         let (at, head) = self.record_of(frame);
-        // SAFETY: as in `record_of`; its head says that it has a tail.
+        // SAFETY: as in `record_of`; the head says that a tail follows.
         head.descriptor(|| unsafe { self.shared.memory.load(at + size_of::<Head>()) })
     }
 
-    /// Returns the bytes of a held frame; empty for a lent one.
+    /// Returns a held frame's bytes; empty for a lent frame.
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
@@ -179,7 +176,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Prefetches the record of a held frame.
+    /// Prefetches a held frame's record.
     #[inline]
     pub fn prefetch(&self, frame: &HeldFrame) {
         let memory = &self.shared.memory;
@@ -198,8 +195,8 @@ impl DelayLineReader {
     #[inline(always)]
     fn record_of(&self, frame: &HeldFrame) -> (usize, Head) {
         let at = self.position_of(frame);
-        // SAFETY: the record was published when the frame was taken from this line, and
-        // while the frame is held its segment is not given back.
+        // SAFETY: the record was published when the frame was taken, and its segment is not
+        // returned while the frame is held.
         (at, unsafe { self.shared.memory.load(at) })
     }
 
@@ -212,8 +209,8 @@ impl DelayLineReader {
     pub fn bytes_mut<'a>(&'a mut self, frame: &'a mut HeldFrame) -> &'a mut [u8] {
         let (at, head) = self.record_of(frame);
         let memory = &self.shared.memory;
-        // SAFETY: as in `record_of`; and `frame` is the only handle of its record, borrowed
-        // exclusively.
+        // SAFETY: as in `record_of`; in addition, `frame` is the record's only handle and is
+        // borrowed exclusively.
         unsafe {
             if head.is_part() {
                 let tail_at = at + size_of::<Head>();
@@ -224,7 +221,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Finishes a held frame's checksum if necessary. The frame stays part of its train.
+    /// Completes a held frame's checksum if necessary. The frame stays part of its train.
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
@@ -243,9 +240,9 @@ impl DelayLineReader {
         };
         let (at, head) = self.record_of(frame);
         let memory = &self.shared.memory;
-        // SAFETY: as in `bytes_mut`: `frame` is the only handle of its record, borrowed
-        // exclusively, or the record is on the line of `self`, which is; the head says that
-        // it has a tail.
+        // SAFETY: as in `bytes_mut`: either `frame` is the record's only handle and is borrowed
+        // exclusively, or the record is on the line of `self`, which is borrowed exclusively. The
+        // head says that a tail follows.
         unsafe {
             let tail_at = at + size_of::<Head>();
             let tail: Tail = memory.load(tail_at);
@@ -269,36 +266,36 @@ impl DelayLineReader {
         }
     }
 
-    /// Publishes freed segments to the writer. Call it at the end of a burst and before
-    /// waiting; until then they count as used.
+    /// Publishes freed segments to the writer; until then they count as used. Call at the end of a
+    /// burst and before waiting.
     #[inline]
     pub fn settle(&mut self) {
         self.returns.publish(&self.shared.returns);
     }
 
-    /// Returns the number of frames on the line, after reading the writer's counter.
+    /// Reads the writer's counter and returns the number of frames on the line.
     #[inline]
     pub fn published(&mut self) -> u64 {
         self.seen = self.shared.published.0.load(Ordering::Acquire);
         self.seen - self.read
     }
 
-    /// Returns the number of consumed frames, including those beyond the front.
+    /// Returns the number of consumed frames, including frames beyond the front.
     pub fn consumed(&self) -> u64 {
         self.read + self.voids
     }
 
-    /// Returns the first release after `time` among the next `look` published frames of a
-    /// line in order of release.
+    /// Returns the first release after `time` among the next `look` published frames. The line must
+    /// be in order of release.
     pub fn release_beyond(&mut self, time: Nanos, look: u64) -> Option<Nanos> {
         let mut at = self.at;
         for _ in 0..self.published().min(look) {
-            // SAFETY: as many records as that are published from the reader's
-            // place on, and `at` is one of them or the jump before it.
+            // SAFETY: the records that the loop counts are published from the reader's place on,
+            // and `at` is at one of them or at the jump before it.
             let mut head: Head = unsafe { self.shared.memory.load(at) };
             if let Some(segment) = head.jump_target() {
                 at = segment as usize * SEGMENT;
-                // SAFETY: as in `follow`: a record is published after the jump.
+                // SAFETY: as in `follow`: a published record follows the jump.
                 head = unsafe { self.shared.memory.load(at) };
             }
             if head.release() > time {
@@ -309,14 +306,14 @@ impl DelayLineReader {
         None
     }
 
-    /// Returns the head of the front record, after a jump if there is one.
+    /// Returns the front record's head, after following a jump if there is one.
     #[inline(always)]
     fn front_head(&mut self) -> Option<Head> {
         if self.read == self.seen && self.published() == 0 {
             return None;
         }
-        // SAFETY: a record beyond `read` is published, and at `at` is either
-        // it or the jump that was written before it.
+        // SAFETY: a record beyond `read` is published, and `at` is at that record or at the jump
+        // before it.
         let head: Head = unsafe { self.shared.memory.load(self.at) };
         match head.jump_target() {
             None => Some(head),
@@ -324,7 +321,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Advances past the front record, and prefetches a later one.
+    /// Advances past the front record and prefetches a later one.
     #[inline(always)]
     fn pass(&mut self, head: Head) {
         let size = head.record_size();
@@ -346,16 +343,15 @@ impl DelayLineReader {
             self.held[passed] |= PASSED;
         }
         self.at = next as usize * SEGMENT;
-        // SAFETY: the writer jumps only to write a record, and publishes it
-        // after that: with one record published beyond `read`, it is this.
+        // SAFETY: the writer jumps only to write a record, and publishes the jump with it. A record
+        // beyond `read` is published, so it is this one.
         unsafe { self.shared.memory.load(self.at) }
     }
 
-    /// Returns the tail of the front record.
+    /// Returns the front record's tail.
     #[inline(always)]
     fn tail(&self) -> Tail {
-        // SAFETY: called only for a published record whose head says that it
-        // has a tail.
+        // SAFETY: called only for published records whose head says that a tail follows.
         unsafe { self.shared.memory.load(self.at + size_of::<Head>()) }
     }
 }

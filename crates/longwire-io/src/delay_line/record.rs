@@ -1,4 +1,4 @@
-//! Encoding of records: descriptors and frame positions.
+//! Record encoding: descriptors and frame positions.
 
 use longwire_engine::Nanos;
 
@@ -8,7 +8,7 @@ use crate::port::offload::{Checksum, Offload, Segments, TrainPart};
 /// Alignment of records.
 pub(super) const ALIGN: usize = 16;
 
-/// Maximum frame length of a descriptor.
+/// Maximum frame length in a descriptor.
 pub(super) const LEN_MAX: u32 = LEN_MASK;
 
 const LEN_MASK: u32 = (1 << 23) - 1;
@@ -19,7 +19,7 @@ const KIND_SHIFT: u32 = 26;
 const KIND: u32 = 7 << KIND_SHIFT;
 /// The frame is truncated. Never set with an offload.
 const CUT: u32 = 1 << 29;
-/// The frame was taken or discarded.
+/// The frame was taken off the line or discarded.
 const VOID: u32 = 1 << 30;
 /// The frame was cut from a train. Never set with [`LENT`] or [`CUT`].
 const PART: u32 = 1 << 31;
@@ -27,46 +27,46 @@ const PART: u32 = 1 << 31;
 /// Replaces a train position after an edit. No train has this number.
 const NO_PART: u64 = u64::MAX;
 
-/// Replaces `Checksum::start` and `Checksum::offset` of a finished checksum. No frame has
-/// its checksum there.
+/// Replaces `Checksum::start` and `Checksum::offset` once the checksum is complete. No frame has a
+/// checksum at this offset.
 const NO_CHECKSUM: u32 = u32::MAX;
 
-/// A frame as the reader sees it.
+/// A frame's descriptor as the reader sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Time of its handover to the output port.
+    /// Time of handover to the output port.
     pub release: Nanos,
-    /// The number given by the writer.
+    /// Number given by the writer.
     pub tag: u32,
     /// Length in bytes.
     pub len: u32,
-    /// Work left to the hardware by its sender.
+    /// Work that the sender left to the hardware.
     pub offload: Offload,
-    /// Position in the train it was cut from, unless it was edited.
+    /// Position in the train that the frame was cut from; `None` after an edit.
     pub part: Option<TrainPart>,
-    /// Location in the input port's memory, if it stayed there.
+    /// Location in the input port's memory, if the frame stayed there.
     pub lent: Option<u64>,
-    /// Length on the wire; exceeds `len` if the frame is truncated.
+    /// Wire length; exceeds `len` if the frame is truncated.
     pub wire_len: u32,
 }
 
-/// The part of a descriptor common to all records.
+/// The part of a descriptor that every record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(super) struct Head {
     release: u64,
-    /// The frame's tag; the next segment, if this is the end of one.
+    /// The frame's tag or, in a segment's last record, the next segment.
     tag: u32,
     /// Length, with flags in the high bits.
     word: u32,
 }
 
-/// Follows the head if a flag other than [`JUMP`] is set.
+/// The rest of a descriptor. Follows the head if a flag other than [`JUMP`] is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(super) struct Tail {
-    /// `Checksum::start`, `Checksum::offset`, `Segments::header_len` and
-    /// `Segments::payload_len` from the low bits up; with [`CUT`], the wire length.
+    /// `Checksum::start`, `Checksum::offset`, `Segments::header_len` and `Segments::payload_len`
+    /// from the low bits up; with [`CUT`], the wire length.
     offload: u64,
     /// Location in the port's memory; with [`PART`], position in the train.
     lent: u64,
@@ -99,7 +99,7 @@ impl Head {
         }
     }
 
-    /// Creates the last record of a segment, followed by `segment`.
+    /// Creates a segment's last record, which names the next `segment`.
     pub(super) fn jump(segment: u32) -> Head {
         Head {
             release: 0,
@@ -108,7 +108,7 @@ impl Head {
         }
     }
 
-    /// Returns the next segment, at the end of one.
+    /// Returns the next segment if this is a segment's last record.
     #[inline(always)]
     pub(super) fn jump_target(self) -> Option<u32> {
         (self.word & JUMP != 0).then_some(self.tag)
@@ -120,7 +120,7 @@ impl Head {
         Nanos::from_nanos(self.release)
     }
 
-    /// Returns the same head with another release.
+    /// Returns the head with another release.
     #[inline(always)]
     pub(super) fn released_at(self, release: Nanos) -> Head {
         Head {
@@ -129,7 +129,7 @@ impl Head {
         }
     }
 
-    /// Returns the same head without its frame.
+    /// Returns the head marked as having no frame.
     #[inline(always)]
     pub(super) fn void(self) -> Head {
         Head {
@@ -144,7 +144,7 @@ impl Head {
         self.word & PART != 0
     }
 
-    /// Whether the frame was written with an unfinished checksum.
+    /// Whether the frame was written with an incomplete checksum.
     #[inline(always)]
     pub(super) fn had_checksum(self) -> bool {
         self.word & CHECKSUM != 0
@@ -192,7 +192,7 @@ impl Head {
         self.word & LEN_MASK
     }
 
-    /// Returns the descriptor; calls `tail` only if there is one.
+    /// Returns the descriptor. Calls `tail` only if a tail follows.
     #[inline(always)]
     pub(super) fn descriptor(self, tail: impl FnOnce() -> Tail) -> Descriptor {
         let mut descriptor = Descriptor {
@@ -237,7 +237,7 @@ impl Head {
 }
 
 impl Tail {
-    /// Returns the tail of the same frame outside its train; the record keeps its size.
+    /// Returns the tail without its train position. The record keeps its size.
     pub(super) fn without_part(self) -> Tail {
         Tail {
             lent: NO_PART,
@@ -245,8 +245,7 @@ impl Tail {
         }
     }
 
-    /// Returns the tail of the same frame with a finished checksum; the record keeps its
-    /// size.
+    /// Returns the tail with the checksum marked complete. The record keeps its size.
     pub(super) fn without_checksum(self) -> Tail {
         Tail {
             offload: self.offload | u64::from(NO_CHECKSUM),

@@ -1,33 +1,32 @@
-//! The writing side.
+//! The writer's side.
 
 use super::record::{ALIGN, Head, LEN_MAX, Tail};
 use super::{Note, PushError, SharedState};
 use crate::arena::{FreeSegments, HugePages, SEGMENT, fence_streamed};
 use crate::sync::{Arc, Ordering};
 
-/// Record space of a segment: all but the final jump.
+/// Record space in a segment: all but the final jump.
 const ROOM: usize = SEGMENT - size_of::<Head>();
 
 /// Maximum frame length in bytes.
 const FRAME_MAX: usize = ROOM - size_of::<Head>() - size_of::<Tail>();
 
-/// Memory in use above which a new segment is assumed uncached: half of a large L3.
-/// Decision 0010 has the gain of streaming.
+/// Memory in use, in bytes, above which a new segment is assumed uncached: half of a large L3
+/// cache. Decision 0010 has the gain of streaming.
 const COLD_ABOVE: u64 = 16 << 20;
 
-/// Minimum frame length for streaming; in shorter frames, lines shared with neighbours
-/// dominate.
+/// Minimum frame length for streaming. In shorter frames, lines shared with neighbours dominate.
 const STREAM_MIN: usize = 512;
 
-/// Prefetch distance in bytes (decision 0010). With a short backlog, the reader's cache
-/// still holds the lines.
+/// Prefetch distance in bytes (decision 0010). With a short backlog, the reader's cache still holds
+/// the lines.
 const PREFETCH_AHEAD: usize = 2048;
 
-/// The writing side of a delay line.
+/// The writer's side of a delay line.
 ///
 /// # Invariant
-/// Memory from `at` to the end of its segment is the writer's: the reader reads only
-/// published records, and returns only segments that it left by a jump.
+/// Memory from `at` to the end of its segment belongs to the writer: the reader reads only
+/// published records, and returns only segments that it has left through a jump.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct DelayLineWriter {
@@ -41,7 +40,7 @@ pub struct DelayLineWriter {
     /// Records published to the reader.
     published: u64,
     free: FreeSegments,
-    /// Whether this segment is assumed uncached.
+    /// Whether the current segment is assumed uncached.
     cold: bool,
     /// Whether bytes were streamed since the last publication.
     streamed: bool,
@@ -66,11 +65,11 @@ impl DelayLineWriter {
         }
     }
 
-    /// Copies a frame to the line; the reader sees it after [`Self::publish`].
+    /// Copies a frame to the line. The reader sees it after [`Self::publish`].
     ///
     /// # Errors
-    /// [`PushError::BudgetExhausted`] if the budget has no space for it; a shorter frame
-    /// may still fit. [`PushError::TooLong`] if it exceeds [`Self::frame_max`].
+    /// [`PushError::BudgetExhausted`] if the budget has no room for the frame; a shorter frame may
+    /// still fit. [`PushError::TooLong`] if the frame exceeds [`Self::frame_max`].
     #[inline]
     pub fn push(&mut self, frame: &[u8], note: Note) -> Result<(), PushError> {
         if frame.len() > FRAME_MAX {
@@ -82,8 +81,8 @@ impl DelayLineWriter {
         let at = record + head.bytes_at();
         if self.cold && frame.len() >= STREAM_MIN {
             self.streamed = true;
-            // SAFETY: `reserve` gave this range to the writer alone, and
-            // `publish` fences.
+            // SAFETY: `reserve` gave this range to the writer alone, and `publish` fences the
+            // stores.
             unsafe { self.shared.memory.stream_in(at, frame) };
         } else {
             // SAFETY: `reserve` gave this range to the writer alone.
@@ -95,8 +94,8 @@ impl DelayLineWriter {
     /// Adds a frame of `len` bytes that stays in its port's memory at `lent`.
     ///
     /// # Errors
-    /// [`PushError::BudgetExhausted`] if the budget has no space for the descriptor;
-    /// [`PushError::TooLong`] if `len` does not fit 24 bits.
+    /// [`PushError::BudgetExhausted`] if the budget has no room for the descriptor;
+    /// [`PushError::TooLong`] if `len` does not fit in 24 bits.
     #[inline]
     pub fn push_lent(&mut self, lent: u64, len: u32, note: Note) -> Result<(), PushError> {
         if len > LEN_MAX {
@@ -108,8 +107,8 @@ impl DelayLineWriter {
         Ok(())
     }
 
-    /// Publishes all pushed frames. Call it once per burst: each call with new frames
-    /// costs the reader a cache miss.
+    /// Publishes all pushed frames. Call once per burst: each call with new frames costs the reader
+    /// a cache miss.
     #[inline]
     pub fn publish(&mut self) {
         if self.published != self.pushed {
@@ -126,7 +125,7 @@ impl DelayLineWriter {
     /// Reserves space for the next frame, of `len` bytes.
     ///
     /// # Errors
-    /// As [`Self::push`].
+    /// As for [`Self::push`].
     #[inline]
     pub fn make_room(&mut self, len: usize) -> Result<(), PushError> {
         if len > FRAME_MAX {
@@ -140,8 +139,8 @@ impl DelayLineWriter {
         Ok(())
     }
 
-    /// Returns the line, the position of the next record, and the number of published
-    /// records; `None` while records are unpublished.
+    /// Returns the line, the position of the next record and the number of published records;
+    /// `None` while records are unpublished.
     #[inline]
     pub(super) fn end(&self) -> Option<(u64, usize, u64)> {
         let all_published = self.published == self.pushed;
@@ -171,8 +170,8 @@ impl DelayLineWriter {
             .free
             .take(&self.shared.returns)
             .ok_or(PushError::BudgetExhausted)?;
-        // SAFETY: `limit` leaves room for a head in the segment, and from
-        // `at` on it is the writer's.
+        // SAFETY: `limit` leaves room for a head in the segment, and memory from `at` on belongs to
+        // the writer.
         unsafe { self.shared.memory.store(self.at, Head::jump(next)) };
         self.at = next as usize * SEGMENT;
         self.limit = self.at + ROOM;
@@ -182,8 +181,8 @@ impl DelayLineWriter {
 
     #[inline(always)]
     fn write_descriptor(&mut self, record: usize, head: Head, note: &Note, lent: u64) {
-        // SAFETY: the record was reserved with room for what `head` says, and
-        // is the writer's until it is published.
+        // SAFETY: the reservation has room for the parts that `head` announces, and belongs to the
+        // writer until it is published.
         unsafe {
             self.shared.memory.store(record, head);
             if head.has_tail() {
@@ -193,13 +192,13 @@ impl DelayLineWriter {
         }
     }
 
-    /// Returns the memory in bytes of segments in use or not yet reusable, including the
-    /// current one.
+    /// Returns the memory in bytes of segments in use or not yet reusable, including the current
+    /// segment.
     pub fn memory_in_use(&self) -> u64 {
         self.free.in_use(&self.shared.returns) * SEGMENT as u64
     }
 
-    /// Returns the budget in whole segments, in bytes.
+    /// Returns the budget in bytes, rounded down to whole segments.
     pub fn memory_max(&self) -> u64 {
         u64::from(self.free.count()) * SEGMENT as u64
     }
@@ -209,7 +208,7 @@ impl DelayLineWriter {
         FRAME_MAX
     }
 
-    /// Returns whether the memory uses huge pages.
+    /// Returns the outcome of the huge-page request.
     pub fn huge_pages(&self) -> &HugePages {
         self.shared.memory.huge_pages()
     }

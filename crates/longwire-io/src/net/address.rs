@@ -1,4 +1,4 @@
-//! Addresses, routes, and neighbour entries: the MAC addresses of IP addresses on a link.
+//! IP addresses, routes and neighbour entries.
 
 use std::net::IpAddr;
 
@@ -15,10 +15,9 @@ const ROUTE_LEN: usize = 12;
 /// `IFA_FLAGS`.
 const FLAGS: u16 = 8;
 
-/// An address with a prefix length in bits.
+/// An IP address with a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// The address.
     pub address: IpAddr,
     /// Prefix length in bits.
     pub length: u8,
@@ -33,8 +32,7 @@ impl std::fmt::Display for Prefix {
 impl std::str::FromStr for Prefix {
     type Err = String;
 
-    /// Parses `10.0.0.0/8`, `2001:db8::/32`, or an address, whose prefix is its whole
-    /// length.
+    /// Parses `10.0.0.0/8`, `2001:db8::/32`, or an address, which is its own prefix at full length.
     fn from_str(text: &str) -> Result<Prefix, String> {
         let wrong = || format!("'{text}' is not a prefix such as 10.0.0.0/8 or 2001:db8::/32");
         let (address, length) = match text.split_once('/') {
@@ -93,13 +91,13 @@ fn address_of(bytes: &[u8]) -> Option<IpAddr> {
     <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)
 }
 
-/// Adds an address to a device, with a route to its network. An IPv6 address is usable at
-/// once, as duplicate address detection is skipped.
+/// Adds an address to a device, with a route to its network. Duplicate address detection is
+/// skipped, so an IPv6 address is usable at once.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN, if the device has the address already, or if the prefix is
-/// longer than the address.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN, if the device already has the address, or if the prefix is longer than the
+/// address.
 pub fn addr_add(name: &str, address: IpAddr, prefix_len: u8) -> Result<(), NetError> {
     let index = link_index(name)?;
     let mut fixed = [0; ADDRESS_LEN];
@@ -120,12 +118,12 @@ pub fn addr_add(name: &str, address: IpAddr, prefix_len: u8) -> Result<(), NetEr
         })
 }
 
-/// Adds a route to a network, through a gateway, a device, or both.
+/// Adds a route to a network through a gateway, a device, or both.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is no device of that name;
-/// [`NetError::NetlinkError`] without CAP_NET_ADMIN, if the route exists, if the
-/// gateway cannot be reached, or with neither gateway nor device.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN, if the route exists, if the gateway is unreachable, or with neither gateway nor
+/// device.
 pub fn route_add(
     destination: Prefix,
     gateway: Option<IpAddr>,
@@ -139,7 +137,7 @@ pub fn route_add(
 /// Like [`route_add`], with a device index in the namespace of `netlink`.
 ///
 /// # Errors
-/// As [`route_add`].
+/// As for [`route_add`].
 pub fn route_add_by(
     netlink: &mut Netlink,
     destination: Prefix,
@@ -177,7 +175,7 @@ fn no_route(destination: Prefix, source: NetlinkError) -> NetError {
 /// Adds a default route through a gateway.
 ///
 /// # Errors
-/// As [`route_add`].
+/// As for [`route_add`].
 pub fn default_route_add(gateway: IpAddr) -> Result<(), NetError> {
     let address = match gateway {
         IpAddr::V4(_) => IpAddr::from([0; 4]),
@@ -186,11 +184,10 @@ pub fn default_route_add(gateway: IpAddr) -> Result<(), NetError> {
     route_add(Prefix { address, length: 0 }, Some(gateway), None)
 }
 
-/// Returns all addresses with the indices of their devices.
+/// Returns all addresses with their device indices.
 ///
 /// # Errors
-/// [`NetError::NetlinkError`] if the kernel provides no netlink socket or breaks the
-/// list off.
+/// [`NetError::NetlinkError`] if the kernel provides no netlink socket or aborts the list.
 pub fn addresses() -> Result<Vec<(u32, Prefix)>, NetError> {
     let mut found = Vec::new();
     dump(libc::RTM_GETADDR, ADDRESS_LEN, |payload| {
@@ -209,8 +206,7 @@ pub fn addresses() -> Result<Vec<(u32, Prefix)>, NetError> {
 /// Returns the networks in all routing tables, without the default route.
 ///
 /// # Errors
-/// [`NetError::NetlinkError`] if the kernel provides no netlink socket or breaks the
-/// list off.
+/// [`NetError::NetlinkError`] if the kernel provides no netlink socket or aborts the list.
 pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
     let mut found = Vec::new();
     dump(libc::RTM_GETROUTE, ROUTE_LEN, |payload| {
@@ -223,11 +219,11 @@ pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
     Ok(found)
 }
 
-/// Returns the index of the default route's interface: IPv4 before IPv6, lowest metric
-/// first.
+/// Returns the index of the default route's interface. IPv4 comes before IPv6, then the lowest
+/// metric first.
 ///
 /// # Errors
-/// As [`routed_networks`].
+/// As for [`routed_networks`].
 pub fn default_interface() -> Result<Option<u32>, NetError> {
     let mut found = Vec::new();
     dump(libc::RTM_GETROUTE, ROUTE_LEN, |payload| {
@@ -246,7 +242,7 @@ pub fn default_interface() -> Result<Option<u32>, NetError> {
     Ok(found.into_iter().min().map(|(_, _, interface)| interface))
 }
 
-/// Requests all entries of both families; skips unreadable ones.
+/// Requests all entries of both address families. Skips unreadable entries.
 fn dump(
     kind: u16,
     fixed_len: usize,
@@ -262,13 +258,11 @@ const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
 /// Bytes of `struct ndmsg`.
 const NEIGHBOUR_LEN: usize = 12;
 
-/// Adds or replaces a permanent neighbour entry. The kernel neither resolves nor probes
-/// its address: no ARP (RFC 826) or neighbour discovery (RFC 4861) crosses the link for
-/// it.
+/// Adds or replaces a permanent neighbour entry, which the kernel neither resolves nor probes. No
+/// ARP (RFC 826) or neighbour discovery (RFC 4861) for this address crosses the link.
 ///
 /// # Errors
-///
-/// Without CAP_NET_ADMIN, and if there is no device of that name.
+/// Missing CAP_NET_ADMIN, or no device has this name.
 pub fn neighbour_add(name: &str, address: IpAddr, mac: [u8; 6]) -> Result<(), NetError> {
     let index = link_index(name)?;
     let mut netlink = Netlink::route().map_err(|error| refused(address, error))?;
@@ -278,7 +272,7 @@ pub fn neighbour_add(name: &str, address: IpAddr, mac: [u8; 6]) -> Result<(), Ne
 /// Like [`neighbour_add`], with a device index in the namespace of `netlink`.
 ///
 /// # Errors
-/// As [`neighbour_add`].
+/// As for [`neighbour_add`].
 pub fn neighbour_add_by(
     netlink: &mut Netlink,
     index: u32,

@@ -26,8 +26,8 @@ const STRING_LEN: usize = 32;
 /// Maximum number of features; the kernel has about 60.
 const FEATURES_MAX: usize = 1024;
 
-/// Access to the devices of one network namespace: that of the opening thread, even if
-/// the thread moves later.
+/// Access to the devices of one network namespace: the opening thread's, even if the thread moves
+/// later.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: OwnedFd,
@@ -37,7 +37,7 @@ impl Ethtool {
     /// Opens the calling thread's namespace.
     ///
     /// # Errors
-    /// EMFILE or ENFILE without a free descriptor.
+    /// EMFILE or ENFILE if no descriptor is free.
     pub fn open() -> io::Result<Ethtool> {
         let socket = socket(
             AddressFamily::Inet,
@@ -48,7 +48,7 @@ impl Ethtool {
         Ok(Ethtool { socket })
     }
 
-    /// Runs a command. `buffer` begins with its number and has space for any answer.
+    /// Runs a command. `buffer` begins with the command number and has room for any answer.
     fn command(&self, name: &str, buffer: &mut [u32]) -> io::Result<()> {
         self.ask(name, libc::SIOCETHTOOL, buffer.as_mut_ptr().cast())
     }
@@ -57,10 +57,10 @@ impl Ethtool {
         ask(self.socket.as_fd(), name, question, data)
     }
 
-    /// Returns the name of the driver.
+    /// Returns the driver's name.
     ///
     /// # Errors
-    /// ENODEV without a device of that name, EOPNOTSUPP if its driver has no name.
+    /// ENODEV if no device has this name; EOPNOTSUPP if its driver reports no name.
     pub fn driver(&self, name: &str) -> io::Result<String> {
         // struct ethtool_drvinfo: 196 bytes.
         let mut buffer = [0u32; 49];
@@ -69,14 +69,14 @@ impl Ethtool {
         Ok(text(&bytes_of(&buffer)[4..36]))
     }
 
-    /// Returns the rate of the device's wire; `None` if unknown.
+    /// Returns the device's line rate; `None` if unknown.
     ///
     /// # Errors
-    /// ENODEV without a device of that name, EOPNOTSUPP if its driver has no settings
-    /// of a wire, as that of a TUN device.
+    /// ENODEV if no device has this name; EOPNOTSUPP if its driver has no link settings, such as a
+    /// TUN device's.
     pub fn speed(&self, name: &str) -> io::Result<Option<BitRate>> {
-        // struct ethtool_cmd: cmd, two masks, then the lower half of the
-        // speed in Mbit/s among others, and the upper half four words on.
+        // struct ethtool_cmd: cmd and two masks, then other fields, among them the low half of the
+        // speed in Mbit/s, with the high half four words later.
         let mut buffer = [0u32; 11];
         buffer[0] = GSET;
         self.command(name, &mut buffer)?;
@@ -87,14 +87,13 @@ impl Ethtool {
         })
     }
 
-    /// Returns the device's timestamping abilities.
+    /// Returns the device's timestamping capabilities.
     ///
     /// # Errors
-    /// ENODEV without a device of that name, EOPNOTSUPP if its driver reports no
-    /// abilities.
+    /// ENODEV if no device has this name; EOPNOTSUPP if its driver reports none.
     pub fn stamps(&self, name: &str) -> io::Result<StampingAbilities> {
-        // struct ethtool_ts_info: cmd, kinds of stamps, number of the clock, and masks
-        // of the choices for each.
+        // struct ethtool_ts_info: cmd, kinds of stamps, clock number, and a mask of the choices for
+        // each.
         let mut buffer = [0u32; 11];
         buffer[0] = GET_TS_INFO;
         self.command(name, &mut buffer)?;
@@ -108,7 +107,7 @@ impl Ethtool {
     /// Returns the device's current timestamping configuration.
     ///
     /// # Errors
-    /// ENODEV without a device of that name, EOPNOTSUPP if its driver stamps no frames.
+    /// ENODEV if no device has this name; EOPNOTSUPP if its driver stamps no frames.
     pub fn stamping(&self, name: &str) -> io::Result<libc::hwtstamp_config> {
         let mut config = NO_STAMPS;
         self.ask(name, libc::SIOCGHWTSTAMP, (&raw mut config).cast())?;
@@ -118,8 +117,8 @@ impl Ethtool {
     /// Sets the device's timestamping configuration. Requires CAP_NET_ADMIN.
     ///
     /// # Errors
-    /// ENODEV without a device of that name, EOPNOTSUPP if its driver stamps no frames,
-    /// ERANGE if it does not stamp these, EPERM without CAP_NET_ADMIN.
+    /// ENODEV if no device has this name; EOPNOTSUPP if its driver stamps no frames; ERANGE if it
+    /// cannot stamp these; EPERM without CAP_NET_ADMIN.
     pub fn set_stamping(&self, name: &str, mut config: libc::hwtstamp_config) -> io::Result<()> {
         self.ask(name, libc::SIOCSHWTSTAMP, (&raw mut config).cast())
     }
@@ -127,8 +126,7 @@ impl Ethtool {
     /// Returns the number of receive queues.
     ///
     /// # Errors
-    /// ENODEV without a device of that name, EOPNOTSUPP if its driver does not report
-    /// queues.
+    /// ENODEV if no device has this name; EOPNOTSUPP if its driver reports no queues.
     pub fn rx_queues(&self, name: &str) -> io::Result<u32> {
         // struct ethtool_channels: cmd, four maxima, rx, tx, other, combined.
         let mut buffer = [0u32; 9];
@@ -137,15 +135,15 @@ impl Ethtool {
         Ok(buffer[5].saturating_add(buffer[8]))
     }
 
-    /// Returns the features of a device.
+    /// Returns a device's features.
     ///
     /// # Errors
-    /// ENODEV without a device of that name, EOPNOTSUPP if its driver has no features.
+    /// ENODEV if no device has this name; EOPNOTSUPP if its driver has no features.
     pub fn features(&self, name: &str) -> io::Result<Features> {
         let names = self.feature_names(name)?;
         let blocks = names.len().div_ceil(32);
-        // struct ethtool_gfeatures: cmd, size, then for each block of 32
-        // features: available, requested, active, never changed.
+        // struct ethtool_gfeatures: cmd, size, then per block of 32 features: available, requested,
+        // active, never changed.
         let mut buffer = vec![0u32; 2 + 4 * blocks];
         buffer[0] = GFEATURES;
         buffer[1] = blocks as u32;
@@ -163,10 +161,9 @@ impl Ethtool {
         })
     }
 
-    /// Switches the named features on or off; skips names unknown to the kernel.
+    /// Turns the named features on or off. Skips names unknown to the kernel.
     ///
     /// # Errors
-    ///
     /// EPERM without CAP_NET_ADMIN.
     pub fn set_features<'a>(
         &self,
@@ -175,8 +172,8 @@ impl Ethtool {
     ) -> io::Result<()> {
         let names = self.feature_names(name)?;
         let blocks = names.len().div_ceil(32);
-        // struct ethtool_sfeatures: cmd, size, then for each block: which
-        // features are meant, and their new state.
+        // struct ethtool_sfeatures: cmd, size, then per block: mask of the features to change, and
+        // their new state.
         let mut buffer = vec![0u32; 2 + 2 * blocks];
         buffer[0] = SFEATURES;
         buffer[1] = blocks as u32;
@@ -194,10 +191,10 @@ impl Ethtool {
         self.command(name, &mut buffer)
     }
 
-    /// Returns the names of the features, in the kernel's order.
+    /// Returns the feature names in the kernel's order.
     fn feature_names(&self, name: &str) -> io::Result<Vec<String>> {
-        // struct ethtool_sset_info: cmd, reserved, a mask of 64 bits, then
-        // one length for each bit that the kernel left set.
+        // struct ethtool_sset_info: cmd, reserved, a 64-bit mask, then a length for each bit that
+        // the kernel left set.
         let mut sizes = [0u32; 5];
         sizes[0] = GSSET_INFO;
         sizes[2..4].copy_from_slice(&halves(1 << STRINGS_FEATURES));
@@ -214,12 +211,12 @@ impl Ethtool {
     }
 }
 
-/// A device's timestamping abilities.
+/// A device's timestamping capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampingAbilities {
-    /// Whether it can stamp frames as they go onto the wire.
+    /// Whether the device can stamp frames as they go onto the wire.
     pub sends: bool,
-    /// Number of its clock, if it has one.
+    /// Number of the device's clock, if it has one.
     pub clock: Option<u32>,
 }
 
@@ -229,11 +226,11 @@ const NO_STAMPS: libc::hwtstamp_config = libc::hwtstamp_config {
     rx_filter: 0,
 };
 
-/// Returns whether a device has a carrier; the flag `IFF_RUNNING` lags by up to a second.
-/// `socket` is any socket of the device's namespace.
+/// Returns whether a device has a carrier. The flag `IFF_RUNNING` lags by up to a second. `socket`
+/// is any socket in the device's namespace.
 ///
 /// # Errors
-/// ENODEV without a device of that name, EOPNOTSUPP if its driver does not know.
+/// ENODEV if no device has this name; EOPNOTSUPP if its driver cannot tell.
 pub(crate) fn has_carrier(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
     // struct ethtool_value.
     let mut buffer = [GLINK, 0];
@@ -241,7 +238,7 @@ pub(crate) fn has_carrier(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool
     Ok(buffer[1] != 0)
 }
 
-/// Runs an ethtool command with `data`, which must have space for any answer.
+/// Runs an ethtool command with `data`, which must have room for any answer.
 fn ask(
     socket: BorrowedFd<'_>,
     name: &str,
@@ -250,7 +247,7 @@ fn ask(
 ) -> io::Result<()> {
     let mut request = ifreq::request(name)?;
     request.ifr_ifru.ifru_data = data;
-    // SAFETY: every caller sizes the data for its question.
+    // SAFETY: every caller sizes the data for its command.
     unsafe { ifreq::ask(socket, question, &mut request) }
 }
 
@@ -263,13 +260,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// The features of a device, by name.
+/// A device's features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features {
     list: Vec<Feature>,
 }
 
-/// One feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
     /// The kernel's name, such as `tx-tcp-segmentation`.
@@ -295,7 +291,7 @@ impl Features {
     }
 }
 
-/// Splits a 64-bit number into two words in memory order.
+/// Splits a 64-bit number into two words, in memory order.
 fn halves(number: u64) -> [u32; 2] {
     let bytes = number.to_ne_bytes();
     [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))

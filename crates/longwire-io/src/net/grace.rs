@@ -1,6 +1,5 @@
-//! RCU grace periods of the kernel, which system calls wait for when attaching a program,
-//! or creating or closing a packet ring. One takes 5 to 25 ms; an expedited one about 0.1
-//! ms.
+//! RCU grace periods of the kernel. System calls wait for one when they attach a program or create
+//! or close a packet ring. A grace period takes 5 to 25 ms, an expedited one about 0.1 ms.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -13,13 +12,13 @@ use crate::run_directory;
 
 /// The system-wide setting; 1 expedites grace periods.
 const SETTING: &str = "/sys/kernel/rcu_expedited";
-/// A file in the run directory, locked by the process that has changed the setting. It is
-/// nonempty if that process was killed.
+/// A file in the run directory, locked by the process that changed the setting. A nonempty file
+/// without a lock means that the process was killed.
 const MARKER: &str = "rcu-expedited";
 
-/// Expedites grace periods of the whole machine until it is dropped.
+/// Expedites grace periods on the whole machine until dropped.
 ///
-/// They cost an interrupt on each busy core. On real-time machines `rcu_normal` overrides
+/// Expediting costs an interrupt on each busy core. On real-time machines, `rcu_normal` overrides
 /// the setting.
 #[derive(Debug)]
 pub struct ExpeditedGrace {
@@ -28,8 +27,7 @@ pub struct ExpeditedGrace {
 }
 
 impl ExpeditedGrace {
-    /// Starts expediting. A no-op without the right, or if the setting is changed
-    /// already.
+    /// Starts expediting. A no-op without the right to, or if the setting is already changed.
     pub fn begin() -> ExpeditedGrace {
         let directory = run_directory::own().filter(|_| Path::new(SETTING).exists());
         let marker = directory.and_then(|directory| {
@@ -46,7 +44,7 @@ impl ExpeditedGrace {
     }
 }
 
-/// Sets the setting to 1 and returns the marker; `None` if the setting has another owner.
+/// Writes 1 to the setting and returns the marker; `None` if the setting has another owner.
 fn begin_with(marker: &Path, setting: &Path) -> io::Result<Option<Flock<File>>> {
     let file = state_file::open_lock(marker)?;
     let Ok(mut marker) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
@@ -68,7 +66,7 @@ fn begin_with(marker: &Path, setting: &Path) -> io::Result<Option<Flock<File>>> 
     Ok(Some(marker))
 }
 
-/// Resets the setting to 0.
+/// Writes 0 to the setting.
 fn end_with(marker: &mut File, setting: &Path) -> io::Result<()> {
     fs::write(setting, "0")?;
     marker.set_len(0)?;
@@ -104,12 +102,12 @@ mod tests {
         let begin = || begin_with(&marker, &setting).expect("it begins");
         let mut first = begin().expect("ours");
         assert_eq!(read(), "1");
-        // A second process in between.
+        // A second process starts in between.
         assert!(begin().is_none());
         end_with(&mut first, &setting).expect("it ends");
         drop(first);
         assert_eq!(read(), "0");
-        // The user's own setting stays.
+        // The user's own setting stays in place.
         fs::write(&setting, "1\n").expect("it is written");
         assert!(begin().is_none());
         fs::remove_dir_all(folder).expect("it is removed");

@@ -1,4 +1,4 @@
-//! Requests about an interface by its name (netdevice(7)).
+//! Requests about an interface by name (netdevice(7)).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Creates a zeroed request about an interface.
 ///
 /// # Errors
-/// ENODEV for a name longer than the kernel's.
+/// ENODEV if the name is longer than the kernel allows.
 pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
     if name.len() >= libc::IFNAMSIZ {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
@@ -19,17 +19,17 @@ pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// Sends a request by a socket or control file; the answer replaces its data.
+/// Sends a request through a socket or control file. The answer replaces the request's data.
 ///
 /// # Safety
-/// The question takes an `ifreq`. If it takes a pointer in it, that points to memory with space for
-/// any answer.
+/// The request number must take an `ifreq`. If the `ifreq` contains a pointer, its target must have
+/// room for any answer.
 pub(crate) unsafe fn ask(
     file: BorrowedFd<'_>,
     question: libc::c_ulong,
     request: &mut libc::ifreq,
 ) -> io::Result<()> {
-    // SAFETY: the request has a terminated name; the rest is the caller's promise.
+    // SAFETY: the request has a terminated name; the caller guarantees the rest.
     let result = unsafe {
         let request: *mut libc::ifreq = request;
         libc::ioctl(file.as_raw_fd(), question as libc::Ioctl, request)

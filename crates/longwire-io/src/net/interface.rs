@@ -1,4 +1,4 @@
-//! Properties of an interface from one kernel query, and events about them.
+//! Interface properties from one kernel query, and interface events.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -16,32 +16,29 @@ use super::netlink_message::{Message, attribute, attributes, number_at, replies,
 /// `IFLA_INFO_KIND`.
 const INFO_KIND: u16 = 1;
 
-/// An interface at the time of the query.
+/// An interface's state at the time of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
     pub name: String,
-    /// Its index in its namespace.
+    /// Index in its namespace.
     pub index: u32,
-    /// Its MTU in bytes, without the Ethernet header.
+    /// MTU in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// Its MAC address; `None` for layer-3 tunnels. `lo` has zeros.
+    /// MAC address; `None` for layer-3 tunnels. `lo` has zeros.
     pub mac: Option<[u8; 6]>,
-    /// Whether it is administratively up.
+    /// Whether the interface is administratively up.
     pub up: bool,
-    /// Whether it is up and has a carrier.
+    /// Whether the interface is up and has a carrier.
     pub running: bool,
-    /// Its kind.
     pub kind: InterfaceKind,
-    /// Maximum number of its receive queues.
+    /// Maximum number of receive queues.
     pub rx_queues: u32,
     /// The other end of a veth pair.
     pub peer: Option<Peer>,
-    /// Whether an XDP program runs on it.
+    /// Whether an XDP program is attached.
     pub has_xdp: bool,
 }
 
-/// The kind of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InterfaceKind {
     /// One end of a pair of virtual Ethernet devices.
@@ -50,14 +47,14 @@ pub enum InterfaceKind {
     Tun,
     /// The loopback device.
     Loopback,
-    /// Another virtual device, with the kernel's name of its kind (`bridge`, `vlan`).
+    /// Another virtual device, with the kernel's name for its kind (`bridge`, `vlan`).
     Virtual(String),
     /// A network card, with its driver's name; empty if unknown.
     Physical(String),
 }
 
 impl InterfaceKind {
-    /// Returns the kernel's name of the kind of a virtual device.
+    /// Returns the kernel's name for a virtual device's kind.
     pub(crate) fn virtual_name(&self) -> Option<&str> {
         match self {
             InterfaceKind::Veth => Some("veth"),
@@ -71,11 +68,11 @@ impl InterfaceKind {
 /// The other end of a veth pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its index in its own namespace.
+    /// Index in its own namespace.
     pub index: u32,
     /// Whether it is in the same namespace as this end.
     pub here: bool,
-    /// Id of its namespace in that of this end, if they differ.
+    /// Id of its namespace as seen from this end's, if they differ.
     pub namespace: Option<u32>,
 }
 
@@ -83,11 +80,10 @@ impl Interface {
     /// Looks up an interface in the calling thread's namespace.
     ///
     /// # Errors
-    ///
-    /// [`NetError::NoDevice`] if there is none of that name.
+    /// [`NetError::NoDevice`] if no interface has this name.
     pub fn find(name: &str) -> Result<Interface, NetError> {
-        // The kernel refuses impossible names with EINVAL or ERANGE; to the user such
-        // an interface does not exist.
+        // The kernel rejects invalid names with EINVAL or ERANGE. To the user, such an interface
+        // does not exist.
         let missing = || NetError::NoDevice {
             name: name.to_owned(),
         };
@@ -102,20 +98,20 @@ impl Interface {
     /// Looks up an interface by index.
     ///
     /// # Errors
-    /// [`NetError::NoDevice`] if the index does not exist.
+    /// [`NetError::NoDevice`] if no interface has this index.
     pub(crate) fn find_index(index: u32) -> Result<Interface, NetError> {
         let request = about(index, None);
         let name = format!("number {index}");
         ask(request, &name)?.ok_or(NetError::NoDevice { name })
     }
 
-    /// Whether it has an Ethernet header.
+    /// Whether frames have an Ethernet header.
     pub fn is_ethernet(&self) -> bool {
         self.mac.is_some()
     }
 }
 
-/// Returns the names of all interfaces in this namespace for a message: `eth0, lo`.
+/// Returns the names of all interfaces in this namespace, for messages: `eth0, lo`.
 pub fn names_present() -> String {
     match link_names() {
         Ok(names) if !names.is_empty() => names.join(", "),
@@ -144,7 +140,7 @@ fn with_driver(mut interface: Interface) -> Interface {
     interface
 }
 
-/// Reads an RTM_NEWLINK message.
+/// Parses an RTM_NEWLINK message.
 pub(super) fn read(payload: &[u8]) -> Option<Interface> {
     let index = number_at(payload, 4)?;
     let flags = number_at(payload, 8)?;
@@ -198,10 +194,10 @@ fn kind_of(body: &[u8], flags: u32) -> InterfaceKind {
     }
 }
 
-/// `IFLA_TARGET_NETNSID`: the namespace of a request's device.
+/// `IFLA_TARGET_NETNSID`: the namespace of the requested device.
 const TARGET_NAMESPACE: u16 = 46;
 
-/// Requests a device by index, in the namespace with id `namespace` here.
+/// Requests a device by index, in the namespace with this id in the current one.
 pub(crate) fn about(index: u32, namespace: Option<u32>) -> Message {
     let mut fixed = [0; INFO_LEN];
     fixed[INFO_INDEX..INFO_INDEX + 4].copy_from_slice(&index.to_ne_bytes());
@@ -212,7 +208,7 @@ pub(crate) fn about(index: u32, namespace: Option<u32>) -> Message {
     message
 }
 
-/// Reads the MTU of a veth peer.
+/// Reads a veth peer's MTU.
 #[derive(Debug)]
 pub(crate) struct PeerMtu {
     netlink: Netlink,
@@ -221,8 +217,8 @@ pub(crate) struct PeerMtu {
 }
 
 impl PeerMtu {
-    /// Returns a reader for an interface in the calling thread's namespace; `None` unless
-    /// it is a veth device.
+    /// Returns a reader for an interface in the calling thread's namespace; `None` unless it is a
+    /// veth device.
     ///
     /// # Errors
     /// No descriptor is free.
@@ -246,7 +242,7 @@ impl PeerMtu {
     }
 }
 
-/// Device events of the opening thread's namespace, regardless of the reading thread.
+/// Device events in the opening thread's namespace, whichever thread reads them.
 #[derive(Debug)]
 pub struct LinkEvents {
     socket: OwnedFd,
@@ -254,7 +250,7 @@ pub struct LinkEvents {
 }
 
 impl LinkEvents {
-    /// Starts collecting events of the calling thread's namespace.
+    /// Starts collecting events in the calling thread's namespace.
     ///
     /// # Errors
     /// No descriptor is free.
@@ -278,8 +274,8 @@ impl LinkEvents {
         })
     }
 
-    /// Passes each change of a device to `take`, oldest first, with the device's state at
-    /// that time; `None` if the kernel dropped events. Never blocks.
+    /// Passes each device change to `take`, oldest first, with the device's state at that time, or
+    /// `None` if the kernel dropped events. Never blocks.
     pub fn drain(&mut self, mut take: impl FnMut(Option<Interface>)) {
         loop {
             match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {

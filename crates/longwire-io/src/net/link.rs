@@ -1,4 +1,4 @@
-//! Network devices: up and down, settings, removal, statistics.
+//! Network devices: up and down, settings, removal and statistics.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread::sleep;
@@ -16,7 +16,7 @@ pub(crate) const INFO_INDEX: usize = 4;
 pub(crate) const INFO_FLAGS: usize = 8;
 const UP: u32 = libc::IFF_UP as u32;
 
-/// Builds `struct ifinfomsg` with the new flags and the mask of changed flags.
+/// Builds `struct ifinfomsg` from the new flags and the mask of changed flags.
 pub(super) fn info(flags: u32, change: u32) -> [u8; INFO_LEN] {
     let mut bytes = [0; INFO_LEN];
     bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
@@ -49,7 +49,7 @@ fn open(action: &'static str, name: &str) -> Result<Netlink, NetError> {
     Netlink::route().map_err(|source| refused(action, name, source))
 }
 
-/// Changes attributes of a device, in the namespace of `netlink`.
+/// Changes a device's attributes, in the namespace of `netlink`.
 fn change_by(
     netlink: &mut Netlink,
     action: &'static str,
@@ -62,7 +62,7 @@ fn change_by(
     done.map_err(|source| refused(action, name, source))
 }
 
-/// Changes attributes of a device.
+/// Changes a device's attributes.
 fn change(
     action: &'static str,
     name: &str,
@@ -71,11 +71,11 @@ fn change(
     change_by(&mut open(action, name)?, action, name, fill)
 }
 
-/// Brings a device up, including `lo`, which is down in a new namespace.
+/// Brings a device up. New namespaces need this for `lo` too.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN, or if its driver cannot start it.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN, or if its driver cannot start it.
 pub fn link_up(name: &str) -> Result<(), NetError> {
     set_up_by(&mut open("bring up", name)?, name, true)
 }
@@ -83,13 +83,13 @@ pub fn link_up(name: &str) -> Result<(), NetError> {
 /// Takes a device down.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN.
 pub fn link_down(name: &str) -> Result<(), NetError> {
     set_up_by(&mut open("take down", name)?, name, false)
 }
 
-/// Brings a device up or takes it down, in the namespace of `netlink`.
+/// Brings a device up or down, in the namespace of `netlink`.
 pub(crate) fn set_up_by(netlink: &mut Netlink, name: &str, up: bool) -> Result<(), NetError> {
     let (action, flags) = if up {
         ("bring up", UP)
@@ -100,7 +100,7 @@ pub(crate) fn set_up_by(netlink: &mut Netlink, name: &str, up: bool) -> Result<(
     done.map_err(|source| refused(action, name, source))
 }
 
-/// Returns whether a device is up, and the length of its transmit queue in packets.
+/// Returns whether a device is up, and its transmit queue length in packets.
 pub(crate) fn up_and_queue_len(netlink: &mut Netlink, name: &str) -> Result<(bool, u32), NetError> {
     read_by(netlink, name, |payload| {
         let queue_len = attribute(payload.get(INFO_LEN..)?, libc::IFLA_TXQLEN)?;
@@ -114,10 +114,10 @@ pub(crate) fn up_and_queue_len(netlink: &mut Netlink, name: &str) -> Result<(boo
 /// Keeps a device that is down from generating an address, so that it sends no IPv6.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN, or on a kernel without IPv6.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN, or on a kernel without IPv6.
 pub(crate) fn link_without_own_address(name: &str) -> Result<(), NetError> {
-    /// IFLA_INET6_ADDR_GEN_MODE, and its value for none.
+    /// IFLA_INET6_ADDR_GEN_MODE, and its value for no address.
     const GENERATION: u16 = 8;
     const NONE: u8 = 1;
     change("set the addresses of", name, |message| {
@@ -132,9 +132,8 @@ pub(crate) fn link_without_own_address(name: &str) -> Result<(), NetError> {
 /// Removes a device; for a veth pair, both ends.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN, or for a device that cannot be removed, such as `lo` and
-/// hardware.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN, or if the device cannot be removed, such as `lo` and hardware.
 pub fn link_delete(name: &str) -> Result<(), NetError> {
     let request = about(libc::RTM_DELLINK, name, 0, 0);
     let done = open("remove", name)?.request(request);
@@ -144,22 +143,22 @@ pub fn link_delete(name: &str) -> Result<(), NetError> {
 /// Sets the MTU in bytes, without the Ethernet header.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN, or for an MTU outside the device's range.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN, or if the MTU is out of the device's range.
 pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
     change("set the MTU of", name, |message| {
         message.number(libc::IFLA_MTU, mtu);
     })
 }
 
-/// Sets the maximum super-packet length in bytes for IPv4 and IPv6. Values above 65,536
-/// (BIG TCP) require Linux 6.3.
+/// Sets the maximum super-packet length in bytes for IPv4 and IPv6. Values above 65,536 (BIG TCP)
+/// require Linux 6.3.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN, or if the device does not support that much.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN, or if the length exceeds the device's limit.
 pub fn set_gso_max(name: &str, bytes: u32) -> Result<(), NetError> {
-    /// include/uapi/linux/if_link.h, since Linux 6.3.
+    /// From include/uapi/linux/if_link.h, since Linux 6.3.
     const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
     for attribute in [libc::IFLA_GSO_MAX_SIZE, IFLA_GSO_IPV4_MAX_SIZE] {
         change("set the longest super-packet of", name, |message| {
@@ -169,11 +168,11 @@ pub fn set_gso_max(name: &str, bytes: u32) -> Result<(), NetError> {
     Ok(())
 }
 
-/// Sets the length of the transmit queue in packets, in the namespace of `netlink`.
+/// Sets the transmit queue length in packets, in the namespace of `netlink`.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN.
 pub fn set_tx_queue_len(netlink: &mut Netlink, name: &str, packets: u32) -> Result<(), NetError> {
     change_by(netlink, "set the queue length of", name, |message| {
         message.number(libc::IFLA_TXQLEN, packets);
@@ -183,28 +182,27 @@ pub fn set_tx_queue_len(netlink: &mut Netlink, name: &str, packets: u32) -> Resu
 /// Sets the MAC address.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN, for a multicast address, or if the device's address is fixed.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN, for a multicast address, or if the device's address is fixed.
 pub fn set_mac(name: &str, mac: [u8; 6]) -> Result<(), NetError> {
     change("set the MAC address of", name, |message| {
         message.attribute(libc::IFLA_ADDRESS, &mac);
     })
 }
 
-/// Moves a device into another namespace. It arrives down and without
-/// addresses.
+/// Moves a device to another namespace, where it is down and has no addresses.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
-/// without CAP_NET_ADMIN in both namespaces, if the other one has a device of that
-/// name, or if the device is bound to its namespace as `lo` is.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
+/// CAP_NET_ADMIN in both namespaces, if the name is taken in the other one, or if the device is
+/// bound to its namespace, as `lo` is.
 pub fn move_to(name: &str, namespace: &NetNamespace) -> Result<(), NetError> {
     change("move", name, |message| {
         message.number(libc::IFLA_NET_NS_FD, fd_number(namespace));
     })
 }
 
-/// Returns the descriptor of a namespace for rtnetlink.
+/// Returns a namespace's descriptor for rtnetlink.
 pub(super) fn fd_number(namespace: &NetNamespace) -> u32 {
     namespace.as_fd().as_raw_fd().cast_unsigned()
 }
@@ -212,8 +210,7 @@ pub(super) fn fd_number(namespace: &NetNamespace) -> u32 {
 /// Returns the names of all devices.
 ///
 /// # Errors
-/// [`NetError::NetlinkError`] if the kernel provides no netlink socket or breaks the
-/// list off.
+/// [`NetError::NetlinkError`] if the kernel provides no netlink socket or aborts the list.
 pub fn link_names() -> Result<Vec<String>, NetError> {
     let mut names = Vec::new();
     Netlink::route()
@@ -228,30 +225,27 @@ pub fn link_names() -> Result<Vec<String>, NetError> {
     Ok(names)
 }
 
-/// Returns the index of a device.
+/// Returns a device's index.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`] if
-/// the kernel provides no netlink socket.
+/// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] if the kernel
+/// provides no netlink socket.
 pub fn link_index(name: &str) -> Result<u32, NetError> {
     read(name, |payload| number_at(payload, INFO_INDEX))
 }
 
-/// Counters of a device since its creation.
+/// A device's counters since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Packets received.
     pub rx_packets: u64,
-    /// Packets sent.
     pub tx_packets: u64,
-    /// Received packets that the kernel or the driver dropped.
+    /// Received packets dropped by the kernel or the driver.
     pub rx_dropped: u64,
-    /// Outgoing packets dropped after the queueing discipline, or because the device was
-    /// down.
+    /// Outgoing packets dropped after the queueing discipline, or because the device was down.
     pub tx_dropped: u64,
 }
 
-/// Parses the counters from the kernel's description of a device.
+/// Parses the counters from a device's link message.
 pub(crate) fn stats_of(payload: &[u8]) -> Option<LinkStats> {
     let value = attribute(payload.get(INFO_LEN..)?, libc::IFLA_STATS64)?;
     // The order of `struct rtnl_link_stats64`.
@@ -267,16 +261,16 @@ pub(crate) fn stats_of(payload: &[u8]) -> Option<LinkStats> {
     })
 }
 
-/// Reads the counters of a device.
+/// Reads a device's counters.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name or it has no counters;
+/// [`NetError::NoDevice`] if no device has this name or the device has no counters;
 /// [`NetError::NetlinkError`] if the kernel provides no netlink socket.
 pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
     read(name, stats_of)
 }
 
-/// Requests a device and parses the answer.
+/// Requests a device's link message and parses it.
 fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetError> {
     read_by(&mut open("read", name)?, name, take)
 }
@@ -292,11 +286,11 @@ fn read_by<T>(
     found.ok_or_else(|| no_device(name))
 }
 
-/// Waits for a carrier on a device that was brought up; without queries, its report may take a
-/// while. Returns whether it has one.
+/// Waits for a carrier on a device that was brought up, and returns whether it has one. Polls, as
+/// the kernel's report can take a while.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if there is none of that name, or no longer;
+/// [`NetError::NoDevice`] if no device has this name, or it is removed meanwhile;
 /// [`NetError::NetlinkError`] if the kernel provides no netlink socket.
 pub fn wait_running(name: &str, timeout: Duration) -> Result<bool, NetError> {
     const OPERATING_STATE: u16 = 16;

@@ -1,8 +1,8 @@
-//! The kernel's network devices and namespaces without helper programs: rtnetlink over a
-//! raw socket, and namespaces held by descriptors.
+//! The kernel's network devices and namespaces without helper programs: rtnetlink over a raw
+//! socket, and namespaces held by descriptor.
 //!
-//! Functions that name a device act in the calling thread's network namespace;
-//! [`NetNamespace::run`] and [`NetNamespace::enter`] select it.
+//! Functions that name a device act in the calling thread's network namespace, which
+//! [`NetNamespace::run`] and [`NetNamespace::enter`] select.
 
 use std::io;
 

@@ -9,7 +9,7 @@ use nix::sys::socket::{
 
 use super::netlink_message::{HEADER_LEN, Message, Reply, attribute, number_at, replies, text_of};
 
-/// `NLM_F_REQUEST`, on every message to the kernel.
+/// `NLM_F_REQUEST`, set on every message to the kernel.
 pub const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
 /// `NLM_F_ACK`: the kernel acknowledges the message.
 pub const ACK: u16 = libc::NLM_F_ACK as u16;
@@ -21,18 +21,17 @@ const KIND_DONE: u16 = libc::NLMSG_DONE as u16;
 const CAPPED: u16 = 0x100;
 /// `NLM_F_ACK_TLVS`: attributes follow the error code.
 const ACK_ATTRIBUTES: u16 = 0x200;
-/// `NLMSGERR_ATTR_MSG`: the kernel's message.
+/// `NLMSGERR_ATTR_MSG`: the kernel's error message.
 const ERROR_TEXT: u16 = 1;
 
-/// A netlink socket in the network namespace of the opening thread, regardless of the
-/// using thread.
+/// A netlink socket in the opening thread's network namespace, whichever thread uses it.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
     sequence: u32,
 }
 
-/// A request refused by the kernel.
+/// The kernel's refusal of a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}{}", detail.as_deref().map(|d| format!(" (kernel: {d})")).unwrap_or_default())]
 pub struct NetlinkError {
@@ -52,19 +51,18 @@ impl From<nix::Error> for NetlinkError {
 }
 
 impl Netlink {
-    /// Opens a socket to rtnetlink.
+    /// Opens an rtnetlink socket.
     ///
     /// # Errors
-    /// EMFILE or ENFILE without a free descriptor.
+    /// EMFILE or ENFILE if no descriptor is free.
     pub fn route() -> Result<Netlink, NetlinkError> {
         Netlink::open(SockProtocol::NetlinkRoute)
     }
 
-    /// Opens a socket to nf_tables.
+    /// Opens an nf_tables socket.
     ///
     /// # Errors
-    /// EPROTONOSUPPORT if the kernel has no nf_tables; EMFILE or ENFILE without a free
-    /// descriptor.
+    /// EPROTONOSUPPORT if the kernel has no nf_tables; EMFILE or ENFILE if no descriptor is free.
     pub fn netfilter() -> Result<Netlink, NetlinkError> {
         Netlink::open(SockProtocol::NetlinkNetFilter)
     }
@@ -86,17 +84,17 @@ impl Netlink {
     /// Sends a request and waits for the acknowledgement.
     ///
     /// # Errors
-    /// The kernel's refusal, with its explanation; system errors of the socket.
+    /// The kernel's refusal, with its explanation, or a socket error.
     pub fn request(&mut self, mut message: Message) -> Result<(), NetlinkError> {
         message.add_flags(ACK);
         self.request_all(vec![message])
     }
 
-    /// Sends several messages in one datagram, as nf_tables requires for a batch, and
-    /// waits for the acknowledgement of those flagged [`ACK`].
+    /// Sends several messages in one datagram, as nf_tables requires for a batch, and waits for the
+    /// acknowledgements of messages flagged [`ACK`].
     ///
     /// # Errors
-    /// The kernel's first refusal, with its explanation; system errors of the socket.
+    /// The kernel's first refusal, with its explanation, or a socket error.
     pub fn request_all(&mut self, messages: Vec<Message>) -> Result<(), NetlinkError> {
         let mut bytes = Vec::new();
         let mut waiting = Vec::new();
@@ -124,8 +122,7 @@ impl Netlink {
     /// Requests one object and passes its payload, from the fixed struct on, to `take`.
     ///
     /// # Errors
-    /// The kernel's refusal, e.g. ENODEV for an unknown object, and system errors of the
-    /// socket.
+    /// The kernel's refusal, for example ENODEV for an unknown object, or a socket error.
     pub fn get<T>(
         &mut self,
         message: Message,
@@ -140,8 +137,7 @@ impl Netlink {
     /// Requests all objects and passes the payload of each to `take`.
     ///
     /// # Errors
-    /// The kernel refuses the list, or the socket fails. `take` may have received some
-    /// objects.
+    /// The kernel refuses the list, or the socket fails. `take` may have received some objects.
     pub fn dump(
         &mut self,
         mut message: Message,
@@ -158,7 +154,7 @@ impl Netlink {
         })
     }
 
-    /// Sends a message and passes its replies to `take` until that returns a result.
+    /// Sends a message and passes its replies to `take` until `take` returns a result.
     fn exchange<T>(
         &mut self,
         mut message: Message,
@@ -184,11 +180,10 @@ impl Netlink {
     }
 }
 
-/// Requests explanations of refusals; best effort.
+/// Asks the kernel to explain refusals. Best effort.
 fn ask_for_words(socket: &OwnedFd) {
     let on: libc::c_int = 1;
-    // SAFETY: the pointer and the length describe `on`, which outlives the
-    // call.
+    // SAFETY: pointer and length describe `on`, which outlives the call.
     unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -200,13 +195,13 @@ fn ask_for_words(socket: &OwnedFd) {
     }
 }
 
-/// Parses an `NLMSG_ERROR`; code 0 is the acknowledgement.
+/// Parses an `NLMSG_ERROR`; code 0 is an acknowledgement.
 fn outcome(flags: u16, payload: &[u8]) -> Result<(), NetlinkError> {
     let code = number_at(payload, 0).unwrap_or(0).cast_signed();
     if code == 0 {
         return Ok(());
     }
-    // The request's header follows the code and, unless capped, its payload; then come
+    // The code is followed by the request's header, by the request's payload unless capped, and by
     // the attributes.
     let request_len = if flags & CAPPED != 0 {
         HEADER_LEN

@@ -1,7 +1,7 @@
-//! Encoding and decoding of netlink messages: a header, a fixed struct, and possibly
-//! nested attributes.
+//! Netlink message encoding and decoding. A message has a header, a fixed struct and attributes,
+//! which may nest.
 //!
-//! Netlink uses host byte order, except for individual attributes.
+//! Netlink uses host byte order, except in a few attributes.
 
 /// Bytes of `struct nlmsghdr`.
 pub const HEADER_LEN: usize = 16;
@@ -19,8 +19,8 @@ pub struct Message {
 }
 
 impl Message {
-    /// Begins a message of `kind` (`nlmsg_type`) with `flags`
-    /// (`nlmsg_flags`), followed by the family's fixed struct.
+    /// Starts a message of `kind` (`nlmsg_type`) with `flags` (`nlmsg_flags`) and the family's
+    /// fixed struct.
     pub fn new(kind: u16, flags: u16, fixed: &[u8]) -> Message {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend_from_slice(&[0; 4]);
@@ -32,7 +32,7 @@ impl Message {
         message
     }
 
-    /// Appends raw bytes, padded to netlink's alignment of four.
+    /// Appends raw bytes, padded to netlink's four-byte alignment.
     pub fn raw(&mut self, value: &[u8]) -> &mut Message {
         self.bytes.extend_from_slice(value);
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
@@ -42,9 +42,8 @@ impl Message {
     /// Appends an attribute.
     ///
     /// # Panics
-    ///
-    /// If the value is longer than an attribute can be (64 KB): nothing that
-    /// Longwire sends comes near.
+    /// If the value exceeds an attribute's maximum of 64 KB, which no value of Longwire's
+    /// approaches.
     pub fn attribute(&mut self, kind: u16, value: &[u8]) -> &mut Message {
         let length = u16::try_from(ATTRIBUTE_HEADER_LEN + value.len())
             .expect("an attribute of less than 64 KB");
@@ -68,8 +67,7 @@ impl Message {
     /// Appends an attribute that contains the attributes appended by `fill`.
     ///
     /// # Panics
-    ///
-    /// As [`Message::attribute`].
+    /// As for [`Message::attribute`].
     pub fn nested(&mut self, kind: u16, fill: impl FnOnce(&mut Message)) -> &mut Message {
         let start = self.bytes.len();
         self.attribute(kind | NESTED, &[]);
@@ -80,7 +78,7 @@ impl Message {
         self
     }
 
-    /// Sets length and sequence number in the header; returns the bytes to send.
+    /// Sets length and sequence number in the header and returns the bytes to send.
     pub(super) fn finish(&mut self, sequence: u32) -> &[u8] {
         let length = u32::try_from(self.bytes.len()).expect("a message of less than 4 GB");
         self.bytes[0..4].copy_from_slice(&length.to_ne_bytes());
@@ -88,12 +86,11 @@ impl Message {
         &self.bytes
     }
 
-    /// Returns the current flags.
     pub(super) fn flags(&self) -> u16 {
         u16::from_ne_bytes([self.bytes[6], self.bytes[7]])
     }
 
-    /// Adds flags to those of [`Message::new`].
+    /// Adds flags to those given to [`Message::new`].
     pub(super) fn add_flags(&mut self, flags: u16) {
         let now = self.flags() | flags;
         self.bytes[6..8].copy_from_slice(&now.to_ne_bytes());
@@ -125,7 +122,7 @@ pub(super) fn replies(mut bytes: &[u8]) -> impl Iterator<Item = Reply<'_>> {
     })
 }
 
-/// Returns the attributes in `bytes` as kind and value; stops at an inconsistent length.
+/// Returns the attributes in `bytes` as pairs of kind and value; stops at an inconsistent length.
 pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header = bytes.get(..ATTRIBUTE_HEADER_LEN)?;
@@ -137,12 +134,12 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Returns the value of the first attribute of a kind.
+/// Returns the value of the first attribute of this kind.
 pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find_map(|(kind, value)| (kind == wanted).then_some(value))
 }
 
-/// Returns the 32-bit number at an offset; `None` beyond the end.
+/// Returns the 32-bit number at an offset; `None` past the end.
 pub fn number_at(bytes: &[u8], offset: usize) -> Option<u32> {
     let four = bytes.get(offset..)?.first_chunk::<4>()?;
     Some(u32::from_ne_bytes(*four))

@@ -1,5 +1,5 @@
-//! Network namespaces held by descriptors. They have no name and no mount, so the kernel
-//! removes them with their last holder, even after SIGKILL.
+//! Network namespaces held by descriptor. They have no name and no mount, so the kernel removes
+//! them with their last holder, even after SIGKILL.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,23 +15,23 @@ use nix::sys::statfs::{FsType, fstatfs};
 
 use super::NetError;
 
-/// The calling thread's namespace as a file.
+/// The calling thread's namespace, as a file.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// Directory of `ip netns`: namespaces by name.
+/// The directory of `ip netns`, which lists namespaces by name.
 const NAMED: &str = "/run/netns";
 
 nix::ioctl_none_bad!(
-    /// Opens the user namespace that a namespace belongs to.
+    /// Opens the user namespace that owns a namespace.
     owner_of,
-    // NS_GET_USERNS of linux/nsfs.h.
+    // NS_GET_USERNS from linux/nsfs.h.
     0xb701
 );
 
 nix::ioctl_read_bad!(
-    /// Writes the user who owns a user namespace.
+    /// Writes the ID of the user who owns a user namespace.
     user_of,
-    // NS_GET_OWNER_UID of linux/nsfs.h.
+    // NS_GET_OWNER_UID from linux/nsfs.h.
     0xb704,
     libc::uid_t
 );
@@ -40,18 +40,18 @@ nix::ioctl_read_bad!(
 const NSFS_MAGIC: FsType = FsType(0x6e73_6673);
 
 nix::ioctl_none_bad!(
-    /// Returns the kind of a namespace, as a flag of clone(2).
+    /// Returns a namespace's kind as a clone(2) flag.
     kind_of,
-    // NS_GET_NSTYPE of linux/nsfs.h.
+    // NS_GET_NSTYPE from linux/nsfs.h.
     0xb703
 );
 
-/// Identity of a namespace.
+/// A namespace's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamespaceId {
-    /// Never reused until reboot; 0 before Linux 5.14, which lacks cookies.
+    /// Namespace cookie. Unique until reboot; 0 before Linux 5.14, which lacks cookies.
     pub(crate) cookie: u64,
-    /// Inode number of its file, which may be reused.
+    /// Inode number of the namespace file, which may be reused.
     pub(crate) inode: u64,
 }
 
@@ -76,8 +76,8 @@ fn cookie() -> io::Result<u64> {
     )?;
     let mut cookie = 0u64;
     let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the pointers describe `cookie` and its length, which outlive the
-    // call; the kernel writes at most that many bytes.
+    // SAFETY: the pointers describe `cookie` and its length, which outlive the call; the kernel
+    // writes at most this number of bytes.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -93,7 +93,7 @@ fn cookie() -> io::Result<u64> {
     }
 }
 
-/// Returns the inode and file of each namespace with a name or a process.
+/// Returns the inode and file of each namespace that has a name or a process.
 pub(super) fn visible() -> Vec<(u64, PathBuf)> {
     let entries = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
     let named = entries(NAMED).map(|entry| entry.path());
@@ -104,7 +104,7 @@ pub(super) fn visible() -> Vec<(u64, PathBuf)> {
         .collect()
 }
 
-/// A network namespace. It lives as long as this value, or a thread or process in it.
+/// A network namespace. It lives as long as this value, or as a thread or process in it.
 #[derive(Debug)]
 pub struct NetNamespace {
     file: OwnedFd,
@@ -126,14 +126,13 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NetError> 
 }
 
 impl NetNamespace {
-    /// Creates an empty network namespace, without entering it.
+    /// Creates an empty network namespace without entering it.
     ///
     /// # Errors
-    ///
-    /// Without CAP_SYS_ADMIN in the thread's user namespace.
+    /// Missing CAP_SYS_ADMIN in the thread's user namespace.
     pub fn new() -> Result<NetNamespace, NetError> {
-        // A namespace is created by moving a thread into it; the thread only returns the
-        // descriptor.
+        // Only a thread that moves into a new namespace creates one. This thread then just returns
+        // the descriptor.
         on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)
                 .map_err(|e| NetError::system("make", "a network namespace", e))?;
@@ -152,25 +151,23 @@ impl NetNamespace {
     /// Opens a namespace by its `ip netns` name.
     ///
     /// # Errors
-    ///
-    /// If there is none of that name, or it may not be opened.
+    /// No namespace has this name, or opening it is not permitted.
     pub fn named(name: &str) -> Result<NetNamespace, NetError> {
         NetNamespace::at(&Path::new(NAMED).join(name))
     }
 
-    /// Opens the namespace of a process.
+    /// Opens a process's namespace.
     ///
     /// # Errors
-    ///
-    /// If there is no such process, or its namespace may not be opened.
+    /// The process does not exist, or opening its namespace is not permitted.
     pub fn of_process(process: u32) -> Result<NetNamespace, NetError> {
         NetNamespace::at(Path::new(&format!("/proc/{process}/ns/net")))
     }
 
-    /// Opens a namespace by its file: a link under `/proc/PID/ns`, or a mount of it.
+    /// Opens a namespace by file: a link under `/proc/PID/ns`, or a mount of one.
     ///
     /// # Errors
-    /// As [`NetNamespace::named`].
+    /// As for [`NetNamespace::named`].
     pub fn at(path: &Path) -> Result<NetNamespace, NetError> {
         let open = || -> io::Result<NetNamespace> {
             let file = File::open(path)?;
@@ -183,10 +180,10 @@ impl NetNamespace {
         open().map_err(|e| NetError::system("open", path.display().to_string(), e))
     }
 
-    /// Checks that an open file is a network namespace, and takes it.
+    /// Takes an open file after checking that it is a network namespace.
     ///
     /// # Errors
-    /// `InvalidInput` if it is another kind of file or namespace; errors of the kernel.
+    /// `InvalidInput` if it is another kind of file or namespace; kernel errors.
     pub fn from_file(file: OwnedFd) -> io::Result<NetNamespace> {
         let other = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         // On other file systems the request number has another meaning.
@@ -202,7 +199,7 @@ impl NetNamespace {
         Ok(NetNamespace { file, inode })
     }
 
-    /// Returns another holder of the same namespace.
+    /// Returns another handle to the same namespace.
     ///
     /// # Errors
     /// [`NetError::System`] if no descriptor is free.
@@ -216,33 +213,31 @@ impl NetNamespace {
 
     /// Moves the calling thread into the namespace permanently.
     ///
-    /// Sockets and devices that a thread opened stay in the namespace in which they
-    /// were opened.
+    /// Sockets and devices stay in the namespace in which the thread opened them.
     ///
     /// # Errors
-    /// [`NetError::System`] without CAP_SYS_ADMIN in the thread's user namespace and in
-    /// that of the network namespace.
+    /// [`NetError::System`] without CAP_SYS_ADMIN in the thread's user namespace and in the network
+    /// namespace's owner.
     pub fn enter(&self) -> Result<(), NetError> {
         setns(&self.file, CloneFlags::CLONE_NEWNET)
             .map_err(|e| NetError::system("enter", "a network namespace", e))
     }
 
-    /// Runs `work` on a separate thread inside the namespace and waits for it. Propagates
-    /// a panic of `work`.
+    /// Runs `work` on a separate thread inside the namespace and waits for it. Propagates a panic
+    /// in `work`.
     ///
     /// # Errors
-    /// [`NetError::System`] if no more threads can be created (`ulimit -u`), or as
+    /// [`NetError::System`] if no more threads can be created (`ulimit -u`), or as for
     /// [`NetNamespace::enter`].
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
         on_a_thread(|| self.enter().map(|()| work()))?
     }
 
-    /// Whether the namespace belongs to this process's user namespace or a descendant:
-    /// only then do the process's capabilities apply in it. The kernel opens no other
-    /// owners (ioctl_ns(2)).
+    /// Whether the namespace belongs to this process's user namespace or a descendant. Only then do
+    /// the process's capabilities apply in it. The kernel opens no other owners (ioctl_ns(2)).
     ///
     /// # Errors
-    /// If the kernel does not report the owner (before Linux 4.9).
+    /// The kernel does not report the owner (before Linux 4.9).
     pub fn is_ours(&self) -> Result<bool, NetError> {
         match self.user_namespace() {
             Ok(_) => Ok(true),
@@ -254,11 +249,11 @@ impl NetNamespace {
         }
     }
 
-    /// Returns the user who owns the namespace's user namespace: root, or the user of a
-    /// rootless container.
+    /// Returns the user who owns the namespace's user namespace: root, or a rootless container's
+    /// user.
     ///
     /// # Errors
-    /// EPERM for owners outside the user namespace of this process.
+    /// EPERM if the owner is outside this process's user namespace.
     pub fn owner(&self) -> io::Result<u32> {
         let owner = self.user_namespace()?;
         let mut user = 0;
@@ -270,11 +265,11 @@ impl NetNamespace {
     fn user_namespace(&self) -> nix::Result<OwnedFd> {
         // SAFETY: the descriptor is open, and the request has no argument.
         let owner = unsafe { owner_of(self.file.as_raw_fd()) }?;
-        // SAFETY: the kernel has just opened this descriptor, and nothing else uses it.
+        // SAFETY: the kernel has just opened this descriptor, which has no other owner.
         Ok(unsafe { OwnedFd::from_raw_fd(owner) })
     }
 
-    /// Returns the inode number that identifies the namespace in the system; see
+    /// Returns the inode number that identifies the namespace on this system, as in
     /// `/proc/PID/ns/net`.
     pub fn inode(&self) -> u64 {
         self.inode

@@ -20,7 +20,7 @@ const SEGMENTATION: &[&str] = &[
 /// kernel drops them before a packet socket.
 const SCTP_SEGMENTATION: &str = "tx-sctp-segmentation";
 
-/// Makes the kernel segment SCTP before a device of this process that feeds a packet
+/// Makes the kernel segment SCTP before frames reach a device of this process that feeds a packet
 /// port.
 pub fn sctp_segmentation_off(device: &str) {
     // Best effort: a kernel without the feature needs no change.
@@ -28,9 +28,9 @@ pub fn sctp_segmentation_off(device: &str) {
         .and_then(|ethtool| ethtool.set_features(device, [(SCTP_SEGMENTATION, false)]));
 }
 
-/// Makes all frames received on an interface wire-size: merging is disabled, and the
-/// other end of a veth pair in the same namespace segments its super-packets. Appends
-/// changes and failures to `notes`, and the restoration of each change to `changing`.
+/// Limits the interface's received frames to wire size: disables merging, and makes the other end
+/// of a veth pair in the same namespace segment its super-packets. Appends changes and failures to
+/// `notes`, and an undo entry for each change to `changing`.
 pub(crate) fn wire_size(
     ethtool: &Ethtool,
     interface: &Interface,
@@ -52,7 +52,7 @@ pub(crate) fn wire_size(
     }
 }
 
-/// Disables the only irreversible kind of merging: LRO loses frame boundaries.
+/// Disables LRO, the only irreversible kind of merging: it loses frame boundaries.
 pub(crate) fn reversible(
     ethtool: &Ethtool,
     interface: &Interface,

@@ -1,4 +1,4 @@
-//! Queueing disciplines of a device, like `tc qdisc show`.
+//! A device's queueing disciplines, as shown by `tc qdisc show`.
 
 use super::NetError;
 use super::netlink::{Netlink, REQUEST};
@@ -11,7 +11,7 @@ const HANDLE: usize = 8;
 const PARENT: usize = 12;
 /// `TC_H_ROOT`: the parent of a device's root discipline.
 const ROOT: u32 = u32::MAX;
-/// `TC_H_MAJ_MASK`: mask of the discipline in a class handle.
+/// `TC_H_MAJ_MASK`: the discipline's part of a class handle.
 const MAJOR: u32 = 0xffff_0000;
 /// `TCA_KIND`, `TCA_OPTIONS`.
 const KIND: u16 = 1;
@@ -22,21 +22,20 @@ const OPTIONS: u16 = 2;
 pub struct Qdisc {
     /// The kernel's name, such as `fq`.
     pub kind: String,
-    /// Its handle.
     pub handle: u32,
-    /// Its parent's handle.
+    /// The parent's handle.
     pub parent: u32,
-    /// Its kind-specific attributes.
+    /// Kind-specific attributes.
     pub options: Vec<u8>,
 }
 
 impl Qdisc {
-    /// Whether it is the root discipline.
+    /// Whether this is the root discipline.
     pub fn is_root(&self) -> bool {
         self.parent == ROOT
     }
 
-    /// Whether it is attached to a class of `other`.
+    /// Whether this discipline is attached to a class of `other`.
     pub fn is_below(&self, other: &Qdisc) -> bool {
         self.parent & MAJOR == other.handle & MAJOR && !self.is_root()
     }
@@ -58,7 +57,7 @@ impl Qdisc {
 /// Returns the queueing disciplines of a device by index; possibly none.
 ///
 /// # Errors
-/// An error of the kernel.
+/// The kernel refuses the request.
 pub fn qdiscs(device: u32) -> Result<Vec<Qdisc>, NetError> {
     let mut found = Vec::new();
     let all = Message::new(libc::RTM_GETQDISC, REQUEST, &[0; INFO_LEN]);

@@ -24,8 +24,8 @@ pub fn get(key: &str) -> Result<String, NetError> {
 /// Writes a setting.
 ///
 /// # Errors
-/// [`NetError::System`] if the kernel has no such setting, does not take the value, or
-/// `/proc/sys` is read-only for this user.
+/// [`NetError::System`] if the kernel has no such setting or rejects the value, or if `/proc/sys`
+/// is read-only for this user.
 pub fn set(key: &str, value: &str) -> Result<(), NetError> {
     let path = path_of(key);
     fs::write(&path, value)

@@ -1,5 +1,5 @@
-//! TAP devices by their control files, and persistent ones: they exist without an open descriptor, so
-//! that they can be configured before a port opens them.
+//! TAP devices through their control files, and persistent TAP devices, which exist without an open
+//! descriptor and so can be configured before a port opens them.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,7 +14,7 @@ nix::ioctl_write_int_bad!(
     libc::TUNSETPERSIST
 );
 
-/// Opens a control file, which never blocks.
+/// Opens a non-blocking control file.
 pub(crate) fn control_file() -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -27,15 +27,14 @@ pub(crate) fn attach(file: &File, name: &str) -> io::Result<()> {
     let mut request = ifreq::request(name)?;
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
-    // SAFETY: the question takes flags.
+    // SAFETY: this request takes flags.
     unsafe { ifreq::ask(file.as_fd(), libc::TUNSETIFF, &mut request) }
 }
 
 /// Creates a TAP device that lives as long as the calling thread's namespace.
 ///
 /// # Errors
-///
-/// If `/dev/net/tun` is missing or not open to this user, or the name is taken.
+/// `/dev/net/tun` is missing or inaccessible to this user, or the name is taken.
 pub fn create_persistent(name: &str) -> Result<(), NetError> {
     let file = control_file().map_err(|e| NetError::system("open", "/dev/net/tun", e))?;
     let persistent = attach(&file, name).and_then(|()| {

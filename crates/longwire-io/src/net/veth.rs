@@ -15,23 +15,23 @@ const PEER: u16 = 1;
 /// One end of a pair.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct End<'a> {
-    /// The device's name, at most 15 bytes.
+    /// Device name, at most 15 bytes.
     pub name: &'a str,
-    /// Namespace of the device; `None` for the calling thread's.
+    /// The device's namespace; `None` for the calling thread's.
     pub namespace: Option<&'a NetNamespace>,
     /// MTU in bytes, without the Ethernet header; `None` for the kernel's 1500.
     pub mtu: Option<u32>,
-    /// The MAC address; `None` for a random one.
+    /// MAC address; `None` for a random one.
     pub mac: Option<[u8; 6]>,
-    /// Length of the transmit queue in packets; `None` for the kernel's default.
+    /// Transmit queue length in packets; `None` for the kernel's default.
     pub tx_queue_len: Option<u32>,
     /// Queues per direction; `None` for the kernel's default of one per possible core.
     pub queues: Option<u32>,
-    /// Index of the device in its namespace; `None` for the next free one.
+    /// Device index in its namespace; `None` for the next free one.
     pub index: Option<u32>,
 }
 
-/// Configuration of a pair.
+/// Configuration of a veth pair.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VethConfig<'a> {
     /// One end.
@@ -40,12 +40,11 @@ pub struct VethConfig<'a> {
     pub b: End<'a>,
 }
 
-/// Creates a pair; both ends are down.
+/// Creates a pair. Both ends are down.
 ///
 /// # Errors
-///
-/// Missing CAP_NET_ADMIN in the calling thread's or an end's namespace, a name that is
-/// taken, or an MTU out of range.
+/// Missing CAP_NET_ADMIN in the calling thread's namespace or an end's, a name that is taken, or an
+/// MTU out of range.
 pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
     let flags = REQUEST | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
     let mut message = Message::new(libc::RTM_NEWLINK, flags, &described(&config.a));
@@ -66,7 +65,7 @@ pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
         })
 }
 
-/// Builds `struct ifinfomsg` of an end.
+/// Builds an end's `struct ifinfomsg`.
 fn described(end: &End<'_>) -> [u8; INFO_LEN] {
     let mut bytes = info(0, 0);
     if let Some(index) = end.index {

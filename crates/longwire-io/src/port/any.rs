@@ -1,7 +1,7 @@
 //! Enums over all ports.
 //!
-//! They dispatch once per burst; the loop over a burst's frames is the port's own,
-//! without an indirect call per frame.
+//! They dispatch once per burst. Each port has its own loop over a burst's frames, without an
+//! indirect call per frame.
 
 use std::os::fd::BorrowedFd;
 
@@ -31,11 +31,11 @@ pub enum AnyRx {
     Pcap(Box<PcapRx>),
     /// Prebuilt frames in memory.
     Source(Box<mem::Source>),
-    /// An end of an in-memory cable.
+    /// One end of an in-memory cable.
     Pipe(Box<mem::PipeRx>),
     /// The caller's implementation.
     Own(Box<dyn OwnRx>),
-    /// Of a port that only sends.
+    /// The missing half of a port that only sends.
     Silent(SilentRx),
 }
 
@@ -55,13 +55,13 @@ pub enum AnyTx {
     Tap(TapTx),
     /// A capture file.
     Pcap(PcapTx),
-    /// A counter in memory.
+    /// An in-memory counter.
     Sink(Box<mem::Sink>),
-    /// An end of an in-memory cable.
+    /// One end of an in-memory cable.
     Pipe(Box<mem::PipeTx>),
     /// The caller's implementation.
     Own(Box<dyn OwnTx>),
-    /// Of a port that only receives.
+    /// The missing half of a port that only receives.
     Discard(DiscardTx),
 }
 

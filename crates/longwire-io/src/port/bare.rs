@@ -1,4 +1,4 @@
-//! Minimal senders, as a baseline for port benchmarks: one frame repeatedly, as fast as a
+//! Minimal senders: the baseline for port benchmarks. They send one frame repeatedly, as fast as a
 //! socket accepts it. The difference is a port's own cost (copies, ordering, accounting).
 
 use std::io;
@@ -19,7 +19,7 @@ pub struct BarePacket {
 }
 
 impl BarePacket {
-    /// Opens an interface of the calling thread's network namespace.
+    /// Opens an interface in the calling thread's network namespace.
     ///
     /// # Errors
     /// As for the port `packet:IF`.
@@ -32,10 +32,10 @@ impl BarePacket {
         })
     }
 
-    /// Sends the frame once, by `send`. Returns the number of frames accepted.
+    /// Sends the frame once, with `send`. Returns the number of frames accepted.
     ///
     /// # Errors
-    /// System errors, except for a full device.
+    /// System errors other than a full device.
     pub fn send_one(&self) -> io::Result<usize> {
         let flags = nix::sys::socket::MsgFlags::MSG_DONTWAIT;
         match nix::sys::socket::send(self.socket.as_raw_fd(), &self.frame, flags) {
@@ -45,11 +45,10 @@ impl BarePacket {
         }
     }
 
-    /// Sends the frame 64 times, by one `sendmmsg`. Returns the number of frames
-    /// accepted.
+    /// Sends the frame 64 times, with one `sendmmsg`. Returns the number of frames accepted.
     ///
     /// # Errors
-    /// System errors, except for a full device.
+    /// System errors other than a full device.
     pub fn send_many(&self) -> io::Result<usize> {
         let mut part = [libc::iovec {
             iov_base: self.frame.as_ptr().cast_mut().cast(),
@@ -59,9 +58,8 @@ impl BarePacket {
             msg_hdr: message(&mut part),
             msg_len: 0,
         }; MESSAGES];
-        // SAFETY: every message points to the one part, and that to the frame,
-        // all of which live during the call; the kernel reads the frame and
-        // writes the messages' lengths.
+        // SAFETY: every message points to the one part, which points to the frame; all live during
+        // the call. The kernel reads the frame and writes the messages' lengths.
         let sent = unsafe {
             libc::sendmmsg(
                 self.socket.as_raw_fd(),

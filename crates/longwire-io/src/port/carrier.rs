@@ -1,13 +1,11 @@
-//! The carrier of the interface at the other end of a port.
+//! The carrier of the interface at a port's other end.
 //!
-//! A TAP device takes its carrier from its reader. An end of a veth pair has a carrier
-//! while the other end is up, so this end is taken down; its sockets stay open and resume
-//! later.
+//! A TAP device takes its carrier from its reader. One end of a veth pair has a carrier while the
+//! other end is up, so the port takes its own end down; the sockets stay open and resume later.
 //!
-//! Both operations take the kernel's lock of network settings, and taking a device down
-//! waits for all cores. A separate thread does that, so that frames of other ports do not
-//! wait. The port is full until the interface has its carrier back; without a carrier,
-//! frames are lost.
+//! Both operations take the kernel's network settings lock, and taking a device down waits for all
+//! cores. A separate thread performs them, so that frames of other ports do not wait. The port
+//! reports full until the interface's carrier is back. Frames sent without a carrier are lost.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -21,13 +19,13 @@ use crate::rights::{self, Capability};
 
 /// Whether the interface should have a carrier.
 const REQUESTED: u8 = 1;
-/// Whether it has one.
+/// Whether the interface has a carrier.
 const PRESENT: u8 = 2;
 
-/// Sets the interface's carrier.
+/// Switches the interface's carrier.
 pub(super) type SwitchCarrier = Box<dyn FnMut(bool) -> io::Result<()> + Send>;
 
-/// Controls the carrier of an interface.
+/// Controls an interface's carrier.
 #[derive(Debug)]
 pub(crate) struct Carrier {
     shared: Arc<CarrierState>,
@@ -41,14 +39,14 @@ pub(crate) struct Carrier {
 pub(crate) struct CarrierState {
     /// [`REQUESTED`] and [`PRESENT`].
     flags: AtomicU8,
-    /// Whether the carrier was ever removed.
+    /// Whether the carrier was ever switched off.
     fell: AtomicBool,
     ended: AtomicBool,
 }
 
 impl Carrier {
-    /// Starts the switching thread. The first switch is synchronous, so that errors show
-    /// at the start.
+    /// Starts the switching thread. The first switch is synchronous, so that errors show at the
+    /// start.
     pub(super) fn start(mut switch: SwitchCarrier) -> io::Result<Carrier> {
         switch(true)?;
         let shared = Arc::new(CarrierState {
@@ -59,7 +57,7 @@ impl Carrier {
         let state = Arc::clone(&shared);
         let thread = thread::Builder::new().name("longwire-carrier".into());
         let thread = thread.spawn(move || {
-            // Failing to drop rights does not affect the run.
+            // A failure to drop rights does not affect the run.
             let _ = rights::give_up(&[Capability::NetAdmin]);
             state.follow(&mut switch);
         })?;
@@ -83,7 +81,7 @@ impl Carrier {
         }
     }
 
-    /// Returns the result of a push while the interface cannot receive; `None` if it can.
+    /// Returns the result of a push while the interface cannot receive; `None` while it can.
     #[inline]
     pub(super) fn stops(&mut self, frame: &TxFrame<'_>) -> Option<PushResult> {
         match self.shared.flags.load(Ordering::Acquire) {
@@ -98,7 +96,7 @@ impl Carrier {
         }
     }
 
-    /// Returns the state, for the receiving half.
+    /// Returns the shared state, for the receiving half.
     pub(super) fn state(&self) -> Arc<CarrierState> {
         Arc::clone(&self.shared)
     }
@@ -114,18 +112,18 @@ impl Drop for Carrier {
         self.shared.ended.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic has been printed. The thread keeps the device until it ends.
+            // A panic has already been printed. The thread keeps the device until it ends.
             let _ = thread.join();
         }
     }
 }
 
 impl CarrierState {
-    /// Follows requests until the port is closed.
+    /// Carries out requests until the port is closed.
     fn follow(&self, switch: &mut SwitchCarrier) {
         while !self.ended.load(Ordering::SeqCst) {
             match self.flags.load(Ordering::SeqCst) {
-                // Unless it was requested again: then no frame may be in transit.
+                // Unless the carrier was requested again, in which case no frame may be in transit.
                 PRESENT => {
                     self.fell.store(true, Ordering::SeqCst);
                     let taken =
@@ -145,9 +143,9 @@ impl CarrierState {
         }
     }
 
-    /// Returns a socket's error, unless it results from taking the interface down here;
-    /// also the error of an interface removed meanwhile, which the kernel does not report
-    /// to its sockets then.
+    /// Returns a socket's error, unless it results from this type's taking the interface down. Also
+    /// returns an error if the interface was removed meanwhile, which the kernel does not report to
+    /// the sockets of an interface that is down.
     pub(super) fn judge(
         &self,
         error: Option<io::Error>,

@@ -1,10 +1,10 @@
-//! Errors of ports.
+//! Port errors.
 
 use std::io;
 
 use longwire_capture::CaptureError;
 
-/// An error of opening or using a port.
+/// Failure to open or use a port.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PortError {
@@ -28,7 +28,7 @@ pub enum PortError {
     InUse {
         port: String,
         interface: String,
-        /// The process, as a subject of a sentence.
+        /// The process, as the subject of a sentence.
         holder: String,
         conflict: &'static str,
         remedy: String,
@@ -50,7 +50,7 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// Returns the error of a system call: `Denied` if a right is missing.
+    /// Returns a system call's error: `Denied` if a right is missing.
     pub(super) fn of(port: String, action: &'static str, source: io::Error) -> PortError {
         match source.kind() {
             io::ErrorKind::PermissionDenied => PortError::Denied {

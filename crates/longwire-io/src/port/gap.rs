@@ -1,19 +1,17 @@
 //! Gap frames: a wire that is never idle, so that frames leave with byte precision.
 //!
-//! A network card sends frames back to back. If the gap between two frames is filled with
-//! frames of the right lengths, the second leaves at the right byte time (0.8 ns at 10
-//! Gbit/s), regardless of its handover. Fillers have an invalid frame check sequence, so
-//! the next device discards them (Emmerich et al., "MoonGen", IMC 2015, section 8;
-//! Puakalong et al. for DEMU).
+//! A network card sends frames back to back. If frames of the right lengths fill the gap between
+//! two frames, the second leaves at the right byte time (0.8 ns at 10 Gbit/s), regardless of its
+//! handover. Fillers have an invalid frame check sequence, so the next device discards them
+//! (Emmerich et al., "MoonGen", IMC 2015, section 8; Puakalong et al. for DEMU).
 //!
-//! [`GapFiller`] plans the fillers before a frame and its position. [`GapTx`] is the sending half of a port that uses it over a
-//! [`RawLine`]: a driver that sends a given check sequence, or the in-memory wire
-//! ([`MemWire`](super::mem::MemWire)), which records byte times.
+//! [`GapFiller`] plans a frame's position and the fillers before it. [`GapTx`] is the sending half
+//! of a port that uses a `GapFiller` over a [`RawLine`]: a driver that sends a given check
+//! sequence, or the in-memory wire ([`MemWire`](super::mem::MemWire)), which records byte times.
 //!
-//! Limitation: gaps shorter than the minimum filler of 84 byte times are impossible. The
-//! frame then moves to the nearer possible position, by at most 42 byte times (33.6 ns at
-//! 10 Gbit/s). As every frame is placed by its own release, not by the previous frame,
-//! errors never accumulate.
+//! Limitation: gaps shorter than the minimum filler of 84 byte times are impossible. The frame then
+//! moves to the nearer possible position, by at most 42 byte times (33.6 ns at 10 Gbit/s). Every
+//! frame is placed by its own release, not by the previous frame, so errors never accumulate.
 
 use longwire_engine::{BitRate, Nanos};
 use longwire_units::count_of;
@@ -32,8 +30,8 @@ pub const FRAME_MIN: u32 = 60;
 /// The gap after every frame (IEEE 802.3, 4A.4.2).
 const GAP: u64 = 12;
 
-/// Returns the byte times from a frame's preamble through its check sequence; `len`
-/// excludes both, and the padding.
+/// Returns the byte times from a frame's preamble through its check sequence; `len` excludes
+/// preamble, check sequence and padding.
 pub fn frame_bytes(len: u32) -> u64 {
     8 + u64::from(len.max(FRAME_MIN)) + 4
 }
@@ -43,7 +41,7 @@ pub fn wire_bytes(len: u32) -> u64 {
     frame_bytes(len) + GAP
 }
 
-/// The permitted lengths of fillers, without check sequence.
+/// The permitted filler lengths, without check sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillerSizes {
     least: u32,
@@ -51,14 +49,14 @@ pub struct FillerSizes {
 }
 
 impl FillerSizes {
-    /// The lengths of ordinary Ethernet: 60 to 1514 bytes.
+    /// Ordinary Ethernet lengths: 60 to 1514 bytes.
     pub const ETHERNET: FillerSizes = FillerSizes {
         least: FRAME_MIN,
         most: 1514,
     };
 
-    /// Creates lengths from `least` to `most`; `None` unless every gap longer than one
-    /// filler can be divided among several.
+    /// Creates lengths from `least` to `most`; `None` unless every gap longer than one filler can
+    /// be divided among several.
     pub fn new(least: u32, most: u32) -> Option<FillerSizes> {
         let sizes = FillerSizes { least, most };
         (least >= FRAME_MIN && wire_bytes(most) >= 2 * wire_bytes(least)).then_some(sizes)
@@ -69,8 +67,8 @@ impl FillerSizes {
         self.most
     }
 
-    /// Returns the length of the first filler of a gap of `gap` byte times, for the
-    /// minimum number of fillers of similar length.
+    /// Returns the first filler's length for a gap of `gap` byte times, using the fewest fillers,
+    /// of similar length.
     fn first(self, gap: u64) -> u32 {
         let count = gap.div_ceil(wire_bytes(self.most)).max(1);
         (gap.div_ceil(count) - wire_bytes(0) + u64::from(FRAME_MIN)) as u32
@@ -86,34 +84,33 @@ pub enum FillStep {
     Frame(Placement),
 }
 
-/// A frame's position in byte times of the wire.
+/// A frame's position, in byte times of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Start of its preamble.
     pub at: u64,
-    /// Ideal start: its last bit leaves in the first byte time that does not end before
-    /// its release.
+    /// Ideal start: the frame's last bit leaves in the first byte time that does not end before its
+    /// release.
     pub wanted: u64,
-    /// Earliest start if gaps of any length were possible: `wanted`, or the end of the
-    /// previous frames.
+    /// Earliest start if gaps of any length were possible: `wanted`, or the end of the previous
+    /// frames if that is later.
     pub possible: u64,
 }
 
 /// Counters of sent frames and fillers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Frames.
+    /// Frames sent.
     pub frames: u64,
-    /// Fillers.
+    /// Fillers sent.
     pub fillers: u64,
-    /// Frames that waited for previous frames, because they were released faster than the
-    /// wire's rate.
+    /// Frames that waited for previous frames, because releases exceeded the wire's rate.
     pub waited: u64,
     /// Frames that did not start at `possible`, because a gap was too short for a filler.
     pub moved: u64,
-    /// Maximum deviation by gap frames, in byte times.
+    /// Maximum deviation due to short gaps, in byte times.
     pub moved_max: u64,
-    /// Frames pushed after their position on the wire had passed or was taken by fillers.
+    /// Frames pushed after their position on the wire had passed or fillers had taken it.
     pub late: u64,
     /// Number of times that the wire ran dry.
     pub ran_dry: u64,
@@ -121,25 +118,25 @@ pub struct Tally {
 
 /// Plans a wire that is never idle.
 ///
-/// A frame's last bit leaves at its release, like on the emulated link, so frames
-/// released in sequence by a slower link never overlap here. Wire time is counted in
-/// bytes, exactly: a release is the rational number (release − origin) × rate / 8,
-/// rounded up once to the end of the frame's last byte time.
+/// A frame's last bit leaves at its release, as on the emulated link, so frames released in
+/// sequence by a slower link never overlap on the wire. Wire time is counted in bytes, exactly: a
+/// release is the rational number (release − origin) × rate / 8, rounded up once to the end of the
+/// frame's last byte time.
 #[derive(Clone, Debug)]
 pub struct GapFiller {
     rate: BitRate,
     sizes: FillerSizes,
-    /// Time of byte time 0.
+    /// The time at which byte time 0 starts.
     origin: Nanos,
     /// The first unplanned byte time.
     next: u64,
-    /// When the frames so far would have left if gaps of any length were possible.
+    /// End of the frames so far, if gaps of any length were possible.
     possible: u64,
     tally: Tally,
 }
 
 impl GapFiller {
-    /// Creates a wire of this rate; its first byte time begins at `origin`.
+    /// Creates a wire with this rate, whose first byte time begins at `origin`.
     pub fn new(rate: BitRate, sizes: FillerSizes, origin: Nanos) -> GapFiller {
         GapFiller {
             rate,
@@ -151,13 +148,13 @@ impl GapFiller {
         }
     }
 
-    /// Returns the next item for a frame of `len` bytes whose last bit must leave at
-    /// `release`. The caller sends it, and repeats until the item is the frame.
+    /// Returns the next item to send for a frame of `len` bytes whose last bit must leave at
+    /// `release`. The caller sends the item and repeats the call until the item is the frame.
     pub fn step(&mut self, release: Nanos, len: u32) -> FillStep {
         let wanted = self.byte_time(release).saturating_sub(frame_bytes(len));
         let least = wire_bytes(self.sizes.least);
         let gap = wanted.saturating_sub(self.next);
-        // Without a fitting filler, take the nearer end of the gap.
+        // If no filler fits, take the nearer end of the gap.
         if gap >= least || gap > least / 2 {
             return FillStep::Filler(self.filler(gap.max(least)));
         }
@@ -172,9 +169,9 @@ impl GapFiller {
         FillStep::Frame(placement)
     }
 
-    /// Returns a filler for the time without a known frame before `until`: the longest
-    /// one, or `None` once that would reach so far that a frame of up to `frame_max`
-    /// bytes, released then or later, could not be given every gap that can be filled.
+    /// Returns a filler for the time before `until` in which no frame is known. It is the longest
+    /// filler, or `None` once that would reach so far that a frame of up to `frame_max` bytes,
+    /// released at `until` or later, could not be given every gap that can be filled.
     pub fn idle(&mut self, until: Nanos, frame_max: u32) -> Option<u32> {
         let longest = wire_bytes(self.sizes.most);
         let begins = self.byte_time(until).saturating_sub(frame_bytes(frame_max));
@@ -183,8 +180,8 @@ impl GapFiller {
         fits.then(|| self.filler(longest))
     }
 
-    /// Advances the wire to `now`. If its byte time is unplanned, the wire has run dry
-    /// and continues from there.
+    /// Advances the wire to `now`. If that byte time is unplanned, the wire has run dry and
+    /// continues from there.
     pub fn sync_clock(&mut self, now: Nanos) {
         let reached = self.byte_time(now);
         if reached > self.next {
@@ -238,22 +235,22 @@ impl GapFiller {
     }
 }
 
-/// A driver or wire that sends frames back to back with a given check sequence.
+/// A driver or wire that sends frames back to back, each with a given check sequence.
 pub trait RawLine {
     /// Returns the number of frames that can be added before a flush.
     fn free_slots(&self) -> usize;
 
-    /// Adds a frame; requires a free slot. `counts` is false for a filler.
+    /// Adds a frame; requires a free slot. `counts` is false for fillers.
     fn put(&mut self, frame: &[u8], check: [u8; 4], counts: bool);
 
-    /// Sends the added frames as far as the line accepts them; returns the number of
-    /// departed frames that count.
+    /// Sends as many added frames as the line accepts. Returns the number of departed frames,
+    /// without fillers.
     ///
     /// # Errors
-    /// If the line is gone.
+    /// The line is gone.
     fn flush(&mut self) -> Result<usize, PortError>;
 
-    /// Returns the number of unsent frames that count.
+    /// Returns the number of unsent frames, without fillers.
     fn unsent(&self) -> usize;
 
     /// Returns the maximum frame length in bytes.
@@ -263,33 +260,33 @@ pub trait RawLine {
     fn runs_by_itself(&self) -> bool;
 }
 
-/// Time that the wire is filled ahead, which bridges pauses of the program.
+/// How far ahead the wire is filled, to bridge pauses of the program.
 const AHEAD: Nanos = Nanos::from_micros(100);
 
 /// Maximum lateness of a handover that is still in time.
 const TIMEOUT: Nanos = Nanos::from_micros(100);
 
-/// Sends frames at their releases, to the byte time, with fillers between them.
+/// Sends frames at their releases, to the byte time, with fillers in between.
 pub struct GapTx<L> {
     line: L,
     port: String,
     rate: BitRate,
     /// Constant time from a frame's release to its departure.
     lead: Nanos,
-    /// Created by the first call, which starts the wire's time.
+    /// Created by the first call, at which the wire's time starts.
     filler: Option<GapFiller>,
     fillers: Fillers,
-    /// Departed frames since the last flush.
+    /// Frames departed since the last flush.
     left: usize,
-    /// A padded short frame.
+    /// Buffer for a padded short frame.
     padded: [u8; FRAME_MIN as usize],
 }
 
 impl<L: RawLine> GapTx<L> {
-    /// Creates a wire of this rate. `port` is its name in remarks.
+    /// Creates a wire with this rate. Remarks use `port` as its name.
     ///
-    /// All frames leave a constant time after their release: 200 us, plus the times of
-    /// the longest frame and filler.
+    /// All frames leave a constant time after their release: 200 us plus the times of the longest
+    /// frame and filler.
     pub fn new(line: L, port: String, rate: BitRate) -> GapTx<L> {
         let longest = (line.frame_max() as u32).max(FillerSizes::ETHERNET.most());
         let longest = 2 * wire_bytes(longest) * 8_000_000_000 / rate.bits_per_sec();
@@ -314,12 +311,10 @@ impl<L: RawLine> GapTx<L> {
             .unwrap_or_default()
     }
 
-    /// Returns the line.
     pub fn line(&self) -> &L {
         &self.line
     }
 
-    /// Returns the line.
     pub fn into_line(self) -> L {
         self.line
     }
@@ -391,7 +386,7 @@ impl<L: RawLine> TxPort for GapTx<L> {
     fn fill(&mut self, now: Nanos) {
         let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, now);
         let filler = self.filler.get_or_insert_with(start);
-        // Frames not pushed yet are released later, within `TIMEOUT`.
+        // Frames not yet pushed are released later, within `TIMEOUT`.
         let until = now.saturating_add(self.lead).saturating_sub(TIMEOUT);
         let frame_max = self.line.frame_max() as u32;
         while self.line.free_slots() > 0
@@ -428,19 +423,19 @@ impl<L: RawLine> TxPort for GapTx<L> {
     }
 }
 
-/// Length of an Ethernet header, the minimum of a frame.
+/// Length of an Ethernet header, the minimum frame length.
 const ETHERNET: usize = 14;
 
-/// Fillers of all lengths: prefixes of one frame, each with an invalid check sequence.
+/// Fillers of all lengths. Each is a prefix of one frame, with an invalid check sequence.
 struct Fillers {
     frame: Vec<u8>,
-    /// Indexed by the length above the least.
+    /// Check sequences, indexed by the length above the minimum.
     checks: Vec<[u8; 4]>,
 }
 
 impl Fillers {
-    /// Addressed to a group that bridges do not forward (IEEE 802.1Q, 8.6.3), with the
-    /// first experimental EtherType: a device that accepts a filler does not forward it.
+    /// Addressed to a group that bridges do not forward (IEEE 802.1Q, 8.6.3), with the first
+    /// experimental EtherType. A device that accepts a filler therefore does not forward it.
     const HEADER: [u8; ETHERNET] = [
         0x01, 0x80, 0xc2, 0x00, 0x00, 0x0f, 0x02, 0x00, 0x00, 0x00, 0x00, 0x01, 0x88, 0xb5,
     ];

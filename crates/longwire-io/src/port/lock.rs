@@ -1,20 +1,18 @@
-//! Interface locks: they decide which ports of this and other processes may share an
-//! interface.
+//! Interface locks, which decide which ports, of this process and others, may share an interface.
 //!
-//! A lock is a socket listening at a name in the abstract namespace of Unix sockets. That
-//! namespace belongs to the network namespace, like interfaces; a name can be bound once;
-//! the kernel frees it when its holder ends, even by SIGKILL; and a connection identifies
-//! the holder.
+//! A lock is a socket that listens at a name in the abstract namespace of Unix sockets. Like
+//! interfaces, that namespace belongs to the network namespace. A name can be bound only once, the
+//! kernel frees it when its holder ends, even by SIGKILL, and a connection identifies the holder.
 //!
 //! | port | locks |
 //! |---|---|
 //! | of `run`, `exec`: carries arriving frames, and sends | *carry*, *send* |
 //! | of `replay --to`, `generate --to`: sends | *send* |
-//! | of `receive`: reads arriving frames | none of both |
+//! | of `receive`: reads arriving frames | neither |
 //!
-//! So a receiver may share an interface with a run or a sender, while two runs, two
-//! senders, or a run and a sender conflict. AF_XDP takes arriving frames from every other
-//! reader, so its ports hold the lock *take*, which conflicts with all reading ports.
+//! A receiver may therefore share an interface with a run or a sender, while two runs, two senders,
+//! or a run and a sender conflict. AF_XDP takes arriving frames away from every other reader, so
+//! its ports hold the lock *take*, which conflicts with all reading ports.
 
 use std::fs;
 use std::io;
@@ -36,8 +34,8 @@ use crate::net::interface::Interface;
 /// Maximum length of a command line in messages.
 const COMMAND_MAX: usize = 120;
 
-/// Number and interval of attempts to bind a name that is taken although no process
-/// listens at it.
+/// Number of attempts, and interval between them, to bind a name that is taken but at which no
+/// process listens.
 const TRIES: u32 = 50;
 const TRY_AGAIN: Duration = Duration::from_millis(1);
 
@@ -47,7 +45,7 @@ pub(crate) struct PortLock {
     _held: Vec<OwnedFd>,
 }
 
-/// Reception of arriving frames.
+/// How a port receives arriving frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
     /// No reception.
@@ -80,7 +78,7 @@ impl Claim {
         }
     }
 
-    /// Returns the holder's use, and why it conflicts with another.
+    /// Returns the holder's use of the interface and the reason for the conflict.
     fn conflict(self) -> &'static str {
         match self {
             Claim::Carry => "carries the frames that arrive there: two would carry each twice",
@@ -93,12 +91,12 @@ impl Claim {
 }
 
 impl PortLock {
-    /// Returns no locks, for an interface invisible to other processes.
+    /// Returns an empty set of locks, for interfaces invisible to other processes.
     pub(crate) fn none() -> PortLock {
         PortLock { _held: Vec::new() }
     }
 
-    /// Acquires the locks for a port on an interface of the calling thread's namespace.
+    /// Acquires a port's locks on an interface in the calling thread's namespace.
     ///
     /// # Errors
     /// [`PortError::InUse`] with the process that holds one of them.
@@ -119,8 +117,7 @@ impl PortLock {
         }
         match reads {
             ReadMode::Nothing => {}
-            // Bind first, then search: of two processes that start at once, at least one
-            // sees the other.
+            // Bind first, then search: if two processes start at once, at least one sees the other.
             ReadMode::Copies => {
                 held.extend(locks.share(Claim::Read));
                 if let Some(holder) = other(|| LockHolder::of(&locks.name(Claim::Take))) {
@@ -139,8 +136,8 @@ impl PortLock {
 }
 
 impl PortLock {
-    /// Acquires the lock of a TAP port, which only identifies the holder: the kernel
-    /// rejects a second one. `None` if sockets are unavailable.
+    /// Acquires a TAP port's lock, which only identifies the holder: the kernel itself rejects a
+    /// second port. `None` if sockets are unavailable.
     pub(crate) fn of_tap(index: u32) -> Option<PortLock> {
         let held = bound(&name_of(index, Claim::Tap)).ok()?;
         Some(PortLock { _held: vec![held] })
@@ -158,8 +155,8 @@ fn name_of(index: u32, claim: Claim) -> String {
     format!("longwire/{index}/{}", claim.word())
 }
 
-/// Returns the holder found by `look`. This process counts only after several attempts: a
-/// just closed port may still be open in a child that has not yet started its program.
+/// Returns the holder found by `look`. This process counts only after several attempts: a port that
+/// was just closed may still be open in a child that has not yet executed its program.
 fn other(look: impl Fn() -> Option<LockHolder>) -> Option<LockHolder> {
     let own = Some(process::id().cast_signed());
     for _ in 0..TRIES {
@@ -182,7 +179,7 @@ impl Locks<'_> {
         name_of(self.interface.index, claim)
     }
 
-    /// Acquires an exclusive lock; `None` if sockets are unavailable: then nothing is
+    /// Acquires an exclusive lock; `None` if sockets are unavailable, in which case nothing is
     /// locked.
     fn take(&self, claim: Claim) -> Result<Option<OwnedFd>, PortError> {
         let name = self.name(claim);
@@ -195,7 +192,7 @@ impl Locks<'_> {
             if let Some(holder) = other(|| LockHolder::of(&name)) {
                 return Err(self.refuse(claim, &holder));
             }
-            // The holder has ended, or does not listen yet.
+            // The holder has ended or does not listen yet.
             std::thread::sleep(TRY_AGAIN);
         }
         Err(self.refuse(claim, &LockHolder { process: None }))
@@ -208,10 +205,10 @@ impl Locks<'_> {
         bound(&format!("{}/{}.{number}", self.name(claim), process::id())).ok()
     }
 
-    /// Returns a reading port.
+    /// Returns the holder of a reading port.
     fn reader(&self) -> Option<LockHolder> {
         let prefix = format!("@{}/", self.name(Claim::Read));
-        // The calling thread's namespace, like the sockets.
+        // Read in the calling thread's namespace, as for the sockets.
         let table = fs::read_to_string("/proc/thread-self/net/unix").ok()?;
         let names = table
             .lines()
@@ -237,14 +234,14 @@ fn bound(name: &str) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let held = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     bind(held.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
-    // Connections stay in the backlog; none is accepted.
+    // Connections stay in the backlog and are never accepted.
     listen(&held, Backlog::MAXCONN)?;
     Ok(held)
 }
 
 /// The process that holds a lock.
 struct LockHolder {
-    /// `None` if it is invisible from here.
+    /// `None` if this process cannot see it.
     process: Option<i32>,
 }
 
@@ -294,7 +291,7 @@ impl LockHolder {
     }
 }
 
-/// Returns the command line of a process.
+/// Returns a process's command line.
 fn command_of(process: i32) -> io::Result<String> {
     let line = fs::read(format!("/proc/{process}/cmdline"))?;
     let words = line
@@ -302,7 +299,7 @@ fn command_of(process: i32) -> io::Result<String> {
         .filter(|word| !word.is_empty());
     let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
     let mut command: String = words.join(" ");
-    // Control characters would affect a terminal.
+    // Control characters would affect the terminal.
     command.retain(|character| !character.is_control());
     if let Some((end, _)) = command.char_indices().nth(COMMAND_MAX) {
         command.truncate(end);

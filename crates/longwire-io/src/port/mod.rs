@@ -29,7 +29,7 @@ pub use error::PortError;
 pub use offload::{Checksum, Offload, SegmentKind, Segments};
 pub use registry::{AnyRx, AnyTx, Port};
 
-/// The halves of an open port.
+/// An open port's halves.
 #[derive(Debug)]
 pub struct OpenPort<R, T> {
     /// Receiving half.
@@ -40,27 +40,27 @@ pub struct OpenPort<R, T> {
     pub notes: Vec<String>,
 }
 
-/// A received frame; its bytes are borrowed from the port for the call.
+/// A received frame. Its bytes are borrowed from the port for the call.
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame<'a> {
     /// From the destination MAC address to the end of the payload.
     pub bytes: &'a [u8],
-    /// Arrival at the port on CLOCK_MONOTONIC: the stamp of the kernel or the XDP program
-    /// if available, otherwise the time of the call.
+    /// Arrival at the port on CLOCK_MONOTONIC: the kernel's or XDP program's stamp if available,
+    /// otherwise the time of the call.
     pub arrival: Nanos,
     /// Work that the sender left to hardware: an unfinished checksum, or several wire
     /// frames in one buffer.
     pub offload: Offload,
-    /// Length on the wire in bytes, which the engine uses; exceeds that of `bytes` if the
-    /// frame is truncated.
+    /// Wire length in bytes, which the engine uses; exceeds the length of `bytes` if the frame is
+    /// truncated.
     pub wire_len: u32,
-    /// The frame's location in memory that an output port can send from (see
-    /// [`RxPort::region`]); valid until the output port has taken the frame.
+    /// Location in memory from which an output port can send the frame (see [`RxPort::region`]).
+    /// Valid until the output port has taken the frame.
     pub lent: Option<u64>,
 }
 
 impl<'a> RxFrame<'a> {
-    /// Creates a finished, complete wire frame.
+    /// Creates a complete wire frame without offloads.
     pub fn whole(bytes: &'a [u8], arrival: Nanos) -> RxFrame<'a> {
         RxFrame::with_offload(bytes, arrival, Offload::NONE)
     }
@@ -83,19 +83,19 @@ impl<'a> RxFrame<'a> {
 pub struct TxFrame<'a> {
     /// From the destination MAC address to the end of the payload.
     pub bytes: &'a [u8],
-    /// Its release; file ports use it as the stamp.
+    /// Release of the frame; file ports use it as the stamp.
     pub release: Nanos,
     /// Work left to the port; always [`Offload::NONE`] unless [`TxPort::takes_offload`].
     pub offload: Offload,
-    /// Its location in shared memory, if the port may send from there.
+    /// Location in shared memory, if the port may send from there.
     pub lent: Option<u64>,
-    /// Its original length on the wire in bytes; exceeds that of `bytes` if the frame is
-    /// truncated. Capture files record it; other ports send `bytes`.
+    /// Original wire length in bytes; exceeds the length of `bytes` if the frame is truncated.
+    /// Capture files record it; other ports send `bytes`.
     pub wire_len: u32,
 }
 
 impl<'a> TxFrame<'a> {
-    /// Creates a finished, complete wire frame.
+    /// Creates a complete wire frame without offloads.
     pub fn whole(bytes: &'a [u8], release: Nanos) -> TxFrame<'a> {
         TxFrame {
             bytes,
@@ -121,14 +121,13 @@ pub struct ReceiveResult {
 pub enum PushResult {
     /// Accepted; it leaves by the next flush.
     Taken,
-    /// The port is full: flush, and try again later.
+    /// The port is full: flush, then try again.
     Full,
-    /// Never acceptable, for example too long for the device.
+    /// Never acceptable; for example, too long for the device.
     Refused,
 }
 
-/// Frames lost outside the emulator since the port was opened, as counted by the kernel
-/// or device.
+/// Frames lost outside the emulator since the port was opened, as the kernel or device counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortLosses {
     /// The receive ring was full.
@@ -137,13 +136,13 @@ pub struct PortLosses {
     pub too_long: u64,
     /// Accepted for sending, then lost by the kernel or device.
     pub send_failed: u64,
-    /// The device had no carrier: its peer is down or a cable is unplugged.
+    /// The device had no carrier: its peer is down or its cable unplugged.
     pub no_carrier: u64,
     /// The frame contradicted its offload.
     pub unusable: u64,
 }
 
-/// The actual departure of a frame as reported by the kernel or device.
+/// A frame's actual departure, as reported by the kernel or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendStamp {
     /// The frame's release.
@@ -157,29 +156,25 @@ pub struct SendStamp {
 /// Source of send stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampedBy {
-    /// The kernel, at the handover to the device.
+    /// The kernel, at handover to the device.
     Kernel,
     /// The device, when the frame goes onto the wire.
     Device,
 }
 
-/// A memory region shared by two ports: frames lent by one can be sent in place by the
-/// other.
+/// A memory region shared by two ports: one can send in place the frames that the other lends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionId(pub u64);
 
-/// The receiving half of a port.
+/// A port's receiving half.
 ///
-/// Implementations never block, never panic on any input, and deliver frames in the
-/// order of their arrival.
+/// Implementations never block, never panic on any input, and deliver frames in order of arrival.
 pub trait RxPort {
-    /// Delivers up to `max` frames that have arrived. `now` stamps frames of ports
-    /// without stamps.
+    /// Delivers up to `max` frames that have arrived. Ports without stamps use `now`.
     ///
     /// # Errors
-    /// [`PortError::Gone`] once the port's device is down or removed;
-    /// [`PortError::Failed`] for other system errors; [`PortError::Malformed`] for a
-    /// capture that cannot be read on.
+    /// [`PortError::Gone`] once the port's device is down or removed; [`PortError::Malformed`] for
+    /// a capture that cannot be read further; [`PortError::Failed`] for other system errors.
     fn receive(
         &mut self,
         now: Nanos,
@@ -187,55 +182,54 @@ pub trait RxPort {
         take: &mut impl FnMut(RxFrame<'_>),
     ) -> Result<ReceiveResult, PortError>;
 
-    /// Becomes readable when frames wait; `None` for ports that always have some, and
-    /// for those that provide no event: an idle thread polls these every millisecond.
+    /// Returns a descriptor that becomes readable when frames are waiting. `None` for ports that
+    /// always have frames and for ports without an event, which an idle thread polls every
+    /// millisecond.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Whether arrivals are stamped when frames reach the port, not when they are
-    /// received: frames that wait at the port do not become late by that.
+    /// Whether frames are stamped when they reach the port rather than when they are received.
+    /// Waiting at the port then does not make them late.
     fn stamps_arrivals(&self) -> bool {
         false
     }
 
-    /// Returns the losses before delivery, since the port was opened.
+    /// Returns the losses before delivery since the port was opened.
     fn losses(&mut self) -> PortLosses {
         PortLosses::default()
     }
 
-    /// Returns the memory of lent frames.
+    /// Returns the region that holds lent frames.
     fn region(&self) -> Option<RegionId> {
         None
     }
 
-    /// Returns the length of the longest frame of this port, in bytes (super-packets
-    /// included).
+    /// Returns the port's maximum frame length in bytes, including super-packets.
     fn frame_max(&self) -> usize;
 }
 
-/// The sending half of a port.
+/// A port's sending half.
 ///
 /// Implementations never block and never panic.
 pub trait TxPort {
-    /// Passes a frame to the port. It may leave at once, or with others.
+    /// Passes a frame to the port. It may leave at once or together with others.
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult;
 
-    /// Sends the pushed frames. Frames that the kernel did not accept stay pushed for
-    /// the next flush. Returns how many frames left the port since the last flush.
+    /// Sends the pushed frames. Frames that the kernel does not accept stay pushed for the next
+    /// flush. Returns the number of frames that have left the port since the last flush.
     ///
     /// # Errors
-    /// [`PortError::Gone`] once the port's device is down or removed;
-    /// [`PortError::Failed`] for other system errors.
+    /// [`PortError::Gone`] once the port's device is down or removed; [`PortError::Failed`] for
+    /// other system errors.
     fn flush(&mut self) -> Result<usize, PortError>;
 
-    /// Returns how many frames can be pushed before a flush is needed.
+    /// Returns the number of frames that can be pushed before a flush.
     fn free_slots(&self) -> usize;
 
-    /// Returns the number of frames that were pushed and have not left.
+    /// Returns the number of pushed frames that have not left.
     fn unsent(&self) -> usize;
 
-    /// Whether the port's wire must be kept busy: then call [`TxPort::sync_clock`]
-    /// continuously before frames are pushed, and [`TxPort::fill`] and a flush after
-    /// it.
+    /// Whether the port's wire must be kept busy. If so, continuously call [`TxPort::sync_clock`]
+    /// before pushing frames, and [`TxPort::fill`] and a flush afterwards.
     fn needs_idle_fill(&self) -> bool {
         false
     }
@@ -246,23 +240,23 @@ pub trait TxPort {
     /// Keeps the wire busy for a while from `now` on.
     fn fill(&mut self, _now: Nanos) {}
 
-    /// Requests the send stamp of one frame in `every` from now on, of none if that is
-    /// zero. Returns the source of the stamps; `None` if the port has none.
+    /// Requests the send stamp of one frame in `every` from now on; zero requests none. Returns the
+    /// source of the stamps; `None` if the port has none.
     fn sample_every(&mut self, _every: u32) -> Option<StampedBy> {
         None
     }
 
-    /// Passes the send stamps received since the last call to `take`, mostly oldest
-    /// first. A stamp may follow some time after its frame has left, or be missing.
+    /// Passes the send stamps received since the last call to `take`, mostly oldest first. A stamp
+    /// may arrive some time after its frame has left, or never.
     fn sampled(&mut self, _take: &mut impl FnMut(SendStamp)) {}
 
-    /// Returns how long before its release a frame may be pushed: the device holds it
+    /// Returns how long before its release a frame may be pushed, for ports whose device holds it
     /// until then. `None` for ports that send at once.
     fn launch_lead(&self) -> Option<Nanos> {
         None
     }
 
-    /// Returns notes for the final report, in sentences.
+    /// Returns remarks for the final report, in sentences.
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
@@ -272,18 +266,18 @@ pub trait TxPort {
         false
     }
 
-    /// Returns the losses after acceptance by the kernel or the device.
+    /// Returns the losses after acceptance by the kernel or device.
     fn losses(&mut self) -> PortLosses {
         PortLosses::default()
     }
 
-    /// Returns the memory in which lent frames may live.
+    /// Returns the region that may hold lent frames.
     fn region(&self) -> Option<RegionId> {
         None
     }
 
-    /// Gives the interface at the other end its carrier, or takes it; no-op unless the
-    /// port was opened with [`OpenOptions::carrier`](options::OpenOptions::carrier).
-    /// Without it, frames are lost; a port whose carrier is not back yet is full.
+    /// Switches the carrier of the interface at the other end. A no-op unless the port was opened
+    /// with [`OpenOptions::carrier`](options::OpenOptions::carrier). Without a carrier, frames are
+    /// lost; until a requested carrier is back, the port is full.
     fn set_carrier(&mut self, _up: bool) {}
 }

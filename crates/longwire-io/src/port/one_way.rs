@@ -6,7 +6,7 @@ use longwire_engine::Nanos;
 
 use super::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
-/// Receives nothing and ends at once.
+/// Receives nothing and reports the end of input at once.
 #[derive(Debug, Default)]
 pub struct SilentRx;
 
@@ -49,7 +49,7 @@ impl TxPort for DiscardTx {
     }
 
     fn free_slots(&self) -> usize {
-        // Any finite number, so that callers still read the clock regularly.
+        // Any finite number works: callers must still read the clock regularly.
         1024
     }
 

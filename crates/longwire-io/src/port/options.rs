@@ -2,38 +2,37 @@
 
 use longwire_engine::BitRate;
 
-/// Options for opening a port; [`OpenOptions::default`] suits most uses.
+/// Options for opening a port. [`OpenOptions::default`] suits most uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Whether frames may carry offloads (see [`super::Offload`]): buffers of many wire
-    /// frames, unfinished checksums. Otherwise the port disables segmentation on the
-    /// interface if possible, so that every frame is wire-size.
+    /// Whether frames may carry offloads (see [`super::Offload`]): super-packets and incomplete
+    /// checksums. If not, the port disables segmentation on the interface where possible, so that
+    /// every frame is wire-size.
     pub offloads: bool,
-    /// Size of the receive ring in bytes; `None` for the port's default.
+    /// Receive ring size in bytes; `None` for the port's default.
     pub ring_bytes: Option<usize>,
-    /// Usual maximum frame length in bytes, which sizes ring slots; `None` derives it
-    /// from the interface's MTU. Longer frames are received at a higher cost.
+    /// Usual maximum frame length in bytes, which sizes the ring slots. `None` derives it from the
+    /// interface's MTU. Longer frames cost more to receive.
     pub frame_usual: Option<usize>,
-    /// Whether wire-size frames leave by AF_XDP if available, which takes 2 MiB.
+    /// Whether to send wire-size frames through AF_XDP if available, which takes 2 MiB.
     pub sends_by_xdp: bool,
-    /// Whether the interface is invisible to other processes and disappears with this
-    /// one: it is not locked, its settings stay, and nothing is restored.
+    /// Whether the interface is invisible to other processes and disappears with this one. The port
+    /// then takes no lock and restores no settings.
     pub private: bool,
-    /// Whether to silence the kernel's network stack on the interface (IPv6 is disabled
-    /// until the port is closed).
+    /// Whether to silence the kernel's network stack on the interface. IPv6 is disabled until the
+    /// port is closed.
     pub quiet: bool,
     /// Attachment point of an AF_XDP port's program.
     pub xdp_mode: XdpMode,
-    /// Rate of a wire kept busy with gap frames (see [`super::gap`]); refused by ports
-    /// that do not support that.
+    /// Rate of a wire to be kept busy with gap frames (see [`super::gap`]). Ports without support
+    /// refuse it.
     pub gap_frames: Option<BitRate>,
-    /// Purpose of the port.
     pub purpose: Purpose,
-    /// Holder of frames until their release, so that they can be pushed early (see
+    /// Who holds frames until their release, so that they can be pushed early (see
     /// [`super::TxPort::launch_lead`]).
     pub launch: LaunchMode,
-    /// Whether the port controls the carrier of the interface at its other end; refused
-    /// where it cannot (see [`super::TxPort::set_carrier`]).
+    /// Whether the port controls the carrier of the interface at its other end (see
+    /// [`super::TxPort::set_carrier`]). Refused where it cannot.
     pub carrier: CarrierControl,
 }
 
@@ -45,37 +44,36 @@ pub enum CarrierControl {
     Off,
     /// A TAP device.
     Tap,
-    /// A TAP device, or the other end of a veth pair created by the caller: this end is
-    /// taken down.
+    /// A TAP device, or a veth pair created by the caller, whose near end is taken down.
     OwnPair,
 }
 
-/// Purpose of a port; decides which other ports may share its interface (see
-/// `port/lock.rs`).
+/// Purpose of a port. It decides which other ports may share its interface (see `port/lock.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// A link carries arriving frames, and sends the frames that it carried.
+    /// A link carries arriving frames, and the port sends frames that the link carried.
     #[default]
     Forward,
     /// A link carries arriving frames; the port does not send.
     ForwardIn,
-    /// Only sends: `packet:IF` then opens no receiving socket, which leaves the
-    /// interface's mode alone and saves the kernel from stamping received frames. Other
-    /// ports open both halves.
+    /// The port only sends. `packet:IF` then opens no receiving socket, which leaves the
+    /// interface's mode alone and saves the kernel from stamping received frames. Other ports open
+    /// both halves.
     Send,
-    /// Arriving frames are read; the port does not send.
+    /// The port reads arriving frames and does not send.
     Receive,
 }
 
-/// Holder of frames until their release.
+/// Who holds frames until their release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LaunchMode {
-    /// None: frames are pushed when due.
+    /// Neither device nor kernel: frames are pushed when due.
     #[default]
     Off,
     /// The device, if its `etf` discipline has `offload`.
     Device,
-    /// Also the kernel: `etf` without `offload`, or `fq`. Refused without one.
+    /// The device or the kernel, with `etf` without `offload` or with `fq`. Refused if neither is
+    /// available.
     Queue,
 }
 
@@ -105,6 +103,6 @@ pub enum XdpMode {
     Best,
     /// In the driver only.
     Native,
-    /// In the network stack; supported by every device.
+    /// In the network stack, which every device supports.
     Generic,
 }

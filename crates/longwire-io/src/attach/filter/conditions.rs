@@ -1,4 +1,4 @@
-//! Compiles the tests of a filter.
+//! Compiles a filter's tests.
 
 use longwire_packet::filter::tree::{
     ARP, Carrier, FLAGS_AT, Group, Layer, Net, Node, RARP, Relation, Side, TCP, Test, WITH_PORTS,
@@ -22,7 +22,7 @@ struct Ways {
     no: Label,
 }
 
-/// Appends tests that continue at `yes` for matching frames, else at `no`.
+/// Appends tests that branch to `yes` for matching frames, else to `no`.
 pub(in crate::attach) fn node(
     program: &mut Assembler,
     of: &Node,
@@ -126,7 +126,7 @@ fn number_is(program: &mut Assembler, place: i16, wanted: u32, ways: Ways) {
     program.go(ways.no);
 }
 
-/// Tests a condition on one, either or both sides.
+/// Tests a condition on the source, the destination, either or both.
 fn sides(
     program: &mut Assembler,
     side: Side,
@@ -317,7 +317,7 @@ fn is_for(program: &mut Assembler, group: Group, ways: Ways) -> Option<()> {
     Some(())
 }
 
-/// Tests whether the frame has these bytes at this offset.
+/// Tests whether the frame contains these bytes at this offset.
 fn bytes(program: &mut Assembler, offset: u32, wanted: &[u8], ways: Ways) -> Option<()> {
     if wanted.is_empty() {
         return None;

@@ -21,30 +21,30 @@ pub(super) const VLAN_TYPE: i16 = 28;
 // outermost tag.
 /// The last loaded bytes.
 pub(super) const SCRATCH: i16 = -8;
-/// The type after all tags, or [`NO_TYPE`].
+/// The EtherType after all tags, or [`NO_TYPE`].
 pub(super) const TYPE: i16 = -16;
-/// Offset of the type.
+/// Offset of the EtherType.
 pub(super) const TYPE_AT: i16 = -24;
 /// Number of VLAN tags.
 pub(super) const TAGS: i16 = -32;
-/// The version of IP, or 0.
+/// The IP version, or 0.
 pub(super) const VERSION: i16 = -40;
 /// Offset of the IP header.
 pub(super) const IP_AT: i16 = -48;
 /// Fragmentation: see [`WHOLE`].
 pub(super) const PIECE: i16 = -56;
-/// Number of the transport protocol.
+/// The transport protocol number.
 pub(super) const PROTOCOL: i16 = -64;
 /// Offset of the transport header.
 pub(super) const TRANSPORT_AT: i16 = -72;
-/// Bytes of tags missing from the kernel's buffer: 0 or 4.
+/// Bytes of the tag missing from the kernel's buffer: 0 or 4.
 pub(super) const SHIFT: i16 = -80;
 /// The IP header without options.
 pub(super) const HEADER: i16 = -120;
-/// First slot of pending intermediate values.
+/// First slot for intermediate values.
 pub(super) const WAITING: i16 = -128;
 
-/// The frame ends before the type.
+/// The frame ends before the EtherType.
 const NO_TYPE: i32 = 0x1_0000;
 
 /// There is no IP payload.
@@ -65,8 +65,8 @@ const EXTENSIONS_MAX: usize = 8;
 /// The helper `bpf_skb_load_bytes`.
 const LOAD_BYTES: i32 = 26;
 
-/// Appends a load from the offset in register 2 to a stack slot. Jumps to `otherwise` if
-/// the frame ends before.
+/// Appends a load from the offset in register 2 to a stack slot. Jumps to `otherwise` if the frame
+/// is too short.
 pub(in crate::attach) fn load(program: &mut Assembler, to: i16, len: i32, otherwise: Label) {
     program.put_all([
         move_register(1, CONTEXT),
@@ -94,7 +94,7 @@ pub(super) fn read(program: &mut Assembler, with_transport: bool) {
     program.place(done);
 }
 
-/// Finds the type after all VLAN tags.
+/// Finds the EtherType after all VLAN tags.
 fn read_type(program: &mut Assembler, end: Label) {
     let (untagged, counted) = (program.label(), program.label());
     program.put_all([move_number(7, 12), move_number(8, 0)]);
@@ -122,7 +122,7 @@ fn read_type(program: &mut Assembler, end: Label) {
         program.go(counted);
         program.place(tagged);
         program.put_all([add_number(7, TAG_LEN), add_number(8, 1)]);
-        // A frame truncated after a tag has the tag but no type.
+        // A frame truncated after a tag has the tag but no EtherType.
         program.put(store_double(STACK, 7, TYPE_AT));
         program.put(store_double(STACK, 8, TAGS));
     }
@@ -163,7 +163,7 @@ fn read_ip(program: &mut Assembler, done: Label) {
 /// Finds the transport header; register 7 holds the offset of the IP header.
 fn read_transport(program: &mut Assembler, done: Label) {
     let (six, found) = (program.label(), program.label());
-    // Register 8: offset; register 9: protocol; on the stack: fragmentation.
+    // Register 8 holds the offset, register 9 the protocol, and a stack slot the fragmentation.
     program.put(move_register(8, 7));
     program.put(load_double(0, STACK, VERSION));
     program.jump(skip_if_number(Compare::Equal, 0, 6), six);
@@ -196,7 +196,7 @@ fn read_transport(program: &mut Assembler, done: Label) {
     ]);
 }
 
-/// Skips the extension headers of IPv6 (RFC 8200, section 4).
+/// Skips IPv6 extension headers (RFC 8200, section 4).
 fn extensions(program: &mut Assembler, found: Label, done: Label) {
     program.put_all([
         add_number(8, V6_LEN),
@@ -265,8 +265,7 @@ fn header(program: &mut Assembler, len: i32, done: Label) {
     load(program, SCRATCH, len, done);
 }
 
-/// Advances past an extension header, whose second byte is its length in units of 8 or 4
-/// bytes.
+/// Skips an extension header, whose second byte is its length in units of 8 or 4 bytes.
 fn skip_header(program: &mut Assembler, more: u32, shift: u32) {
     program.put_all([
         load_byte(9, STACK, SCRATCH),
@@ -277,8 +276,8 @@ fn skip_header(program: &mut Assembler, more: u32, shift: u32) {
     ]);
 }
 
-/// Derives the fragmentation from the field with offset and more-fragments flag in
-/// register 0, and leaves it in the scratch slot.
+/// Derives the fragmentation from the field in register 0, which holds the offset and the
+/// more-fragments flag. Leaves it in the scratch slot.
 fn piece(program: &mut Assembler, offset: u32, more: u32) {
     let [later, first, known] = [(); 3].map(|()| program.label());
     program.put_all([

@@ -1,13 +1,12 @@
-//! Filters compiled to eBPF: whether a link carries a frame.
+//! Compiles filters to eBPF, to decide whether a link carries a frame.
 //!
-//! [`Filter::matches`](longwire_packet::filter::Filter::matches) defines the semantics; a
-//! test compares both with random frames. The program sees the frame as on the wire: an
-//! outermost VLAN tag that the kernel keeps next to the frame, as for all received
-//! frames, counts as part of it.
+//! [`Filter::matches`](longwire_packet::filter::Filter::matches) defines the semantics; a test
+//! compares both on random frames. The program sees the frame as on the wire: the kernel keeps the
+//! outermost VLAN tag of received frames apart, but the program counts it as part of the frame.
 //!
-//! The program first parses the headers ([`facts`]), then runs the tests ([`conditions`]),
-//! each of which continues at one of two labels. Bytes are loaded by a kernel helper, as
-//! most of a frame may be outside directly accessible memory.
+//! The program first parses the headers ([`facts`]), then runs the tests ([`conditions`]), each of
+//! which branches to one of two labels. A kernel helper loads the bytes, as most of a frame may be
+//! outside directly accessible memory.
 
 use longwire_packet::filter::tree::{Expression, Layer, Node, Test};
 
@@ -19,8 +18,8 @@ pub(super) mod facts;
 mod tests;
 mod values;
 
-/// Appends a program that continues at `selected` for matching frames, else at `passing`.
-/// Register 6 must hold the context; clobbers registers 0 to 5.
+/// Appends a program that branches to `selected` for matching frames, else to `passing`. Register 6
+/// holds the context; clobbers registers 0 to 5.
 ///
 /// Returns `None` if the kernel cannot evaluate a test.
 pub(super) fn select(

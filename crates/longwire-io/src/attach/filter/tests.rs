@@ -1,4 +1,4 @@
-//! Compares filters in the kernel with `Filter::matches` on random frames.
+//! Compares compiled filters with `Filter::matches` on random frames.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -91,7 +91,7 @@ const FILTERS: [&str; 78] = [
     "arp.opcode == 1 or ip.addr == 10.0.0.0/8",
 ];
 
-/// Loads a program that returns 1 for matching frames, after pushing `tag`.
+/// Loads a program that pushes `tag` and then returns 1 for matching frames.
 fn compiled(filter: &Filter, tag: Option<(u16, u16)>) -> OwnedFd {
     /// `bpf_skb_vlan_push`.
     const VLAN_PUSH: i32 = 18;
@@ -140,7 +140,7 @@ fn six(draws: &mut Draws) -> [u8; 16] {
     address
 }
 
-/// Appends an IP payload: ports, or a TCP-like header.
+/// Appends an IP payload: ports or a TCP-like header.
 fn transport(frame: &mut Vec<u8>, draws: &mut Draws) {
     for _ in 0..2 {
         let port = draws.pick(&[53, 443, 80, 5_000, 65_535]);
@@ -251,8 +251,8 @@ fn untagged(frame: &[u8]) -> Option<((u16, u16), Vec<u8>)> {
     Some(((word(12), word(14)), [&frame[..12], &frame[16..]].concat()))
 }
 
-/// Runs a program; `None` if the kernel rejects the frame: newer kernels reject truncated
-/// IP headers.
+/// Runs a program; `None` if the kernel rejects the frame, as newer kernels do for truncated IP
+/// headers.
 fn trial(program: &OwnedFd, frame: &[u8]) -> Option<bool> {
     match run_program(program.as_fd(), frame) {
         Ok(result) => Some(result == 1),

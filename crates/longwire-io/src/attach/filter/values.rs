@@ -12,18 +12,17 @@ use crate::bpf::instruction::{
     swap,
 };
 
-/// Maximum number of pending intermediate values; each `(` of an expression needs one.
+/// Maximum number of pending intermediate values. Each `(` in an expression needs one.
 const WAITING_MAX: i16 = 40;
-/// Offset of the outermost tag's type.
+/// Offset of the outermost tag's EtherType.
 const TAG_TYPE: u32 = 12;
-/// Offset after that tag.
+/// Offset behind the outermost tag.
 const AFTER_TAG: u32 = 16;
 /// Maximum frame offset; the kernel's helper treats larger ones as negative.
 const OFFSET_MAX: u32 = 0x00ff_ffff;
 
-/// Appends code that leaves a value in register 0, or jumps to `otherwise` if the frame
-/// lacks it. `depth` values are pending on the stack. Returns `None` if the kernel cannot
-/// evaluate it.
+/// Appends code that leaves a value in register 0, or jumps to `otherwise` if the frame lacks it.
+/// `depth` values are pending on the stack. Returns `None` if the kernel cannot evaluate the value.
 pub(super) fn value(
     program: &mut Assembler,
     of: &Expression,
@@ -66,7 +65,7 @@ pub(super) fn value(
     Some(())
 }
 
-/// Saves register 0 to the stack; returns the slot.
+/// Saves register 0 to the stack and returns the slot.
 pub(super) fn wait(program: &mut Assembler, depth: i16) -> Option<i16> {
     if depth >= WAITING_MAX {
         return None;
@@ -76,7 +75,7 @@ pub(super) fn wait(program: &mut Assembler, depth: i16) -> Option<i16> {
     Some(place)
 }
 
-/// Combines registers 0 and 2.
+/// Combines registers 2 and 0 with an operation.
 fn combined(program: &mut Assembler, operation: Operation, otherwise: Label) {
     let alu = match operation {
         Operation::Add => Alu::Add,
@@ -220,7 +219,7 @@ fn number_in_frame(
     let [within, done] = [(); 2].map(|()| program.label());
     program.put(load_double(0, STACK, SHIFT));
     program.jump(skip_if_number(Compare::Equal, 0, 0), within);
-    // Byte by byte, each from its location.
+    // Byte by byte, as each byte may be in the tag or in the frame.
     program.put(move_number(7, 0));
     for at in offset..end {
         match at {

@@ -1,9 +1,9 @@
-//! Decisions in place: a reader with a link examines frames as they arrive, and leaves
-//! them on the line until their release.
+//! In-place decisions: a reader with a link examines frames as they arrive, and leaves them on the
+//! line until their release.
 //!
-//! From the front on, a line then holds decided frames, frames in the link's queue, and
-//! frames not offered yet. Readers without a link see only the first and last part:
-//! nothing is decided, and the front has just arrived.
+//! From the front on, a line then holds decided frames, frames in the link's queue, and frames not
+//! yet offered to the link. Readers without a link see only the first and the last group: nothing
+//! is decided, and the front has just arrived.
 
 use longwire_engine::{FrameMeta, Nanos};
 
@@ -11,7 +11,7 @@ use super::{DelayLineReader, HeldFrame, SEGMENT};
 use crate::delay_line::DelayLineWriter;
 use crate::delay_line::record::{Descriptor, Head, Tail};
 
-/// A record, possibly before the front.
+/// A record's place, possibly before the front.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordPlace {
     /// Position of the record, or of the jump before it.
@@ -21,7 +21,7 @@ pub(super) struct RecordPlace {
 }
 
 impl DelayLineReader {
-    /// Returns the first frame neither queued nor decided; its `release` is the writer's
+    /// Returns the first frame that is neither queued nor decided. Its `release` is the writer's
     /// value.
     #[inline]
     pub fn arrived(&mut self) -> Option<Descriptor> {
@@ -29,35 +29,34 @@ impl DelayLineReader {
         Some(head.descriptor(|| self.tail_at(self.arrived)))
     }
 
-    /// Returns the bytes of [`Self::arrived`]'s frame; empty for a lent frame, or without
-    /// one.
+    /// Returns the bytes of [`Self::arrived`]'s frame; empty for a lent frame or without a frame.
     #[inline]
     pub fn arrived_bytes(&self) -> &[u8] {
         if self.arrived.number < self.read || self.arrived.number >= self.seen {
             return &[];
         }
         let (place, head) = self.head_at(self.not_passed(self.arrived));
-        // SAFETY: the record is published, and the reader is not past it: its segment cannot
-        // be given back while `self` is borrowed.
+        // SAFETY: the record is published and the reader is not past it, so its segment cannot be
+        // returned while `self` is borrowed.
         unsafe {
             let at = place.at + head.bytes_at();
             self.shared.memory.slice(at, head.stored())
         }
     }
 
-    /// Finishes the arrived frame's checksum if necessary.
+    /// Completes the arrived frame's checksum if necessary.
     #[inline]
     pub fn finish_arrived(&mut self) {
         let Some(head) = self.arrived_head() else {
             return;
         };
         if head.had_checksum() {
-            // Not counted as held: the record stays in place.
+            // The handle does not count as held, as the record stays in place.
             self.finish_unfinished(&mut HeldFrame::new(self.arrived.at, self.shared.line));
         }
     }
 
-    /// Appends the arrived frame to the queued ones.
+    /// Queues the arrived frame behind the queued frames.
     #[inline]
     pub fn queue_arrived(&mut self) {
         if let Some(head) = self.arrived_head() {
@@ -65,14 +64,14 @@ impl DelayLineReader {
         }
     }
 
-    /// Decides the arrived frame, if none is queued before it: it leaves at `release`.
+    /// Decides the arrived frame, to leave at `release`, if no frame is queued before it.
     #[inline]
     pub fn decide_arrived(&mut self, release: Nanos) {
         if self.arrived.number < self.read || self.arrived.number >= self.seen {
             return;
         }
         let (place, head) = self.head_at(self.not_passed(self.arrived));
-        // SAFETY: the record is published and not passed: it is the reader's, who is
+        // SAFETY: the record is published and not passed, so it belongs to the reader, which is
         // borrowed exclusively.
         unsafe {
             let decided = head.released_at(release);
@@ -82,9 +81,9 @@ impl DelayLineReader {
         self.queued = self.arrived;
     }
 
-    /// Skips the frame that `writer` has just published, as decided with the writer's
-    /// release or as queued, if no earlier frame is undecided. Otherwise returns `false`
-    /// and does nothing. For a reader on the writer's thread.
+    /// Skips the frame that `writer` has just published, as decided with the writer's release or as
+    /// queued, if no earlier frame is undecided. Otherwise returns `false` and changes nothing. For
+    /// a reader on the writer's thread.
     #[inline]
     pub fn follow_writer(&mut self, writer: &DelayLineWriter, decided: bool) -> bool {
         self.arrived = self.not_passed(self.arrived);
@@ -95,7 +94,7 @@ impl DelayLineReader {
         if line != self.shared.line || number != self.arrived.number + 1 {
             return false;
         }
-        // The writer has published that many records.
+        // The writer has published this number of records.
         self.seen = number;
         self.arrived = RecordPlace { at, number };
         if decided {
@@ -113,7 +112,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Takes the arrived frame off the line, but keeps its bytes.
+    /// Takes the arrived frame off the line but keeps its bytes.
     #[inline]
     pub fn take_arrived(&mut self) -> Option<HeldFrame> {
         let head = self.arrived_head()?;
@@ -125,15 +124,15 @@ impl DelayLineReader {
         Some(frame)
     }
 
-    /// Decides the oldest queued frame: it leaves at `release`, or is discarded. Returns
-    /// its arrival and wire length; `None` if no frame is queued.
+    /// Decides the oldest queued frame: it leaves at `release` or is discarded. Returns its arrival
+    /// and wire length; `None` if no frame is queued.
     #[inline]
     pub fn decide_queued(&mut self, release: Option<Nanos>) -> Option<FrameMeta> {
         let head = self.queued_head()?;
         let descriptor = head.descriptor(|| self.tail_at(self.queued));
         match release {
-            // SAFETY: the record is published and not passed: it is the reader's, who
-            // is borrowed exclusively.
+            // SAFETY: the record is published and not passed, so it belongs to the reader, which is
+            // borrowed exclusively.
             Some(release) => unsafe {
                 let decided = head.released_at(release);
                 self.shared.memory.store(self.queued.at, decided);
@@ -141,7 +140,7 @@ impl DelayLineReader {
             None => self.clear(self.queued, head),
         }
         self.queued = self.queued.after(head);
-        // It is decided next, and a long queue has left the cache.
+        // This record is decided next, and a long queue has left the cache.
         let memory = &self.shared.memory;
         memory.prefetch_to_write(self.queued.at, size_of::<Head>());
         Some(FrameMeta {
@@ -150,7 +149,7 @@ impl DelayLineReader {
         })
     }
 
-    /// Takes the oldest queued frame off the line, but keeps its bytes.
+    /// Takes the oldest queued frame off the line but keeps its bytes.
     pub fn take_queued(&mut self) -> Option<HeldFrame> {
         let head = self.queued_head()?;
         let frame = self.hold(self.queued, head);
@@ -158,8 +157,8 @@ impl DelayLineReader {
         Some(frame)
     }
 
-    /// Returns the first decided frame, which is the front of [`Self::front_bytes`] and
-    /// [`Self::advance`].
+    /// Returns the first decided frame, to which [`Self::front_bytes`] and [`Self::advance`] refer
+    /// as the front.
     #[inline]
     pub fn decided(&mut self) -> Option<Descriptor> {
         if self.voids > 0 {
@@ -175,7 +174,7 @@ impl DelayLineReader {
     /// Skips records without frames at the front.
     #[inline(never)]
     fn pass_voids(&mut self) {
-        // Frames discarded on arrival may follow the decided ones.
+        // Frames discarded on arrival may follow the decided frames.
         self.queued_head();
         while self.queued.number > self.read
             && let Some(head) = self.front_head()
@@ -191,7 +190,7 @@ impl DelayLineReader {
         self.queued.number > self.read
     }
 
-    /// Returns the number of records without frames on the line.
+    /// Returns the number of frameless records on the line.
     pub fn voids(&self) -> u64 {
         self.voids
     }
@@ -201,7 +200,7 @@ impl DelayLineReader {
         self.decided().is_none() && self.front().is_none()
     }
 
-    /// Returns the head of the arrived frame, after a jump if there is one.
+    /// Returns the arrived frame's head, after following a jump if there is one.
     #[inline(always)]
     fn arrived_head(&mut self) -> Option<Head> {
         self.arrived = self.not_passed(self.arrived);
@@ -217,7 +216,7 @@ impl DelayLineReader {
         Some(head)
     }
 
-    /// Returns the head of the oldest queued frame; skips frames discarded on arrival.
+    /// Returns the oldest queued frame's head. Skips frames discarded on arrival.
     #[inline(always)]
     fn queued_head(&mut self) -> Option<Head> {
         self.queued = self.not_passed(self.queued);
@@ -232,8 +231,8 @@ impl DelayLineReader {
         None
     }
 
-    /// Replaces a place up to the front with the front: once the front has followed a jump,
-    /// the writer may reuse the segment of the jump.
+    /// Replaces a place before the front with the front. Once the front has followed a jump, the
+    /// writer may reuse the jump's segment.
     #[inline(always)]
     fn not_passed(&self, place: RecordPlace) -> RecordPlace {
         if place.number > self.read {
@@ -245,19 +244,17 @@ impl DelayLineReader {
         }
     }
 
-    /// Returns the head of a published record at or beyond the front, and its place after
-    /// a jump if there is one. Does not return the segment left by the jump; the front
-    /// does.
+    /// Returns the head of a published record at or beyond the front, and its place after any jump.
+    /// Leaves returning the jump's segment to the front.
     #[inline(always)]
     fn head_at(&self, place: RecordPlace) -> (RecordPlace, Head) {
-        // SAFETY: at `place` is a published record, or the jump that was written before
-        // it.
+        // SAFETY: `place` is at a published record or at the jump before it.
         let head: Head = unsafe { self.shared.memory.load(place.at) };
         match head.jump_target() {
             None => (place, head),
             Some(segment) => {
                 let at = segment as usize * SEGMENT;
-                // SAFETY: as in `follow`: the record is published after the jump.
+                // SAFETY: as in `follow`: a published record follows the jump.
                 let head = unsafe { self.shared.memory.load(at) };
                 (RecordPlace { at, ..place }, head)
             }
@@ -267,20 +264,20 @@ impl DelayLineReader {
     /// Returns the tail of a record that has one.
     #[inline(always)]
     fn tail_at(&self, place: RecordPlace) -> Tail {
-        // SAFETY: called only for a published record whose head says that it has a tail.
+        // SAFETY: called only for published records whose head says that a tail follows.
         unsafe { self.shared.memory.load(place.at + size_of::<Head>()) }
     }
 
-    /// Marks a record as having no frame.
+    /// Marks a record as frameless.
     #[inline]
     fn clear(&mut self, place: RecordPlace, head: Head) {
         self.voids += 1;
-        // SAFETY: the record is published and not passed: it is the reader's, who is
+        // SAFETY: the record is published and not passed, so it belongs to the reader, which is
         // borrowed exclusively.
         unsafe { self.shared.memory.store(place.at, head.void()) };
     }
 
-    /// Advances past the arrived frame, whose record has no frame any more.
+    /// Advances past the arrived frame, whose record is now frameless.
     fn pass_arrived(&mut self, head: Head) {
         let next = self.arrived.after(head);
         if self.queued.number == self.arrived.number {
@@ -289,7 +286,7 @@ impl DelayLineReader {
         self.arrived = next;
     }
 
-    /// Returns a handle of a frame beyond the front; its record then has no frame.
+    /// Returns a handle to a frame beyond the front and marks its record as frameless.
     fn hold(&mut self, place: RecordPlace, head: Head) -> HeldFrame {
         self.clear(place, head);
         self.held[place.at / SEGMENT] += 1;

@@ -1,4 +1,4 @@
-//! The directory of records, and the restoration of settings changed by killed processes.
+//! The directory of records, and the restoration of settings that killed processes changed.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,18 +15,18 @@ use super::{Entry, Record, Restorer, append, own, parse, written};
 use crate::net::netns::{self, NamespaceId, NetNamespace};
 use crate::run_directory;
 
-/// Maximum wait for a process that is changing settings.
+/// Maximum wait for another process that is changing settings.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Prefix of the names of records.
+/// Name prefix of records.
 const PREFIX: &str = "settings-";
 
-/// Prefix of the name of a record's next version, followed by the record's name.
+/// Name prefix of a record's next version, followed by the record's name.
 const NEXT: &str = "new-";
 
-/// The locked directory of records; one process at a time changes or restores settings.
+/// The locked directory of records. One process at a time changes or restores settings.
 pub(super) struct Directory {
-    /// `None` without a directory.
+    /// `None` if there is no directory.
     locked: Option<(PathBuf, Flock<File>)>,
 }
 
@@ -35,7 +35,7 @@ impl Directory {
         let lock = || -> Option<(PathBuf, Flock<File>)> {
             let path = run_directory::own()?;
             run_directory::create(&path).ok()?;
-            // Records of other users are not trusted.
+            // Other users' records are not trusted.
             if !run_directory::is_private(&path) {
                 return None;
             }
@@ -45,7 +45,7 @@ impl Directory {
         Directory { locked: lock() }
     }
 
-    /// Creates a record of this process, and locks it.
+    /// Creates and locks a record for this process.
     pub(super) fn create_record(&self) -> io::Result<(PathBuf, Flock<File>)> {
         let (directory, _) = self.locked.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
@@ -58,7 +58,7 @@ impl Directory {
         Ok((path, lock))
     }
 
-    /// Returns other processes' records, and whether each process lives.
+    /// Returns other processes' records, and whether each process is alive.
     pub(super) fn others(&self, own: Option<&Path>) -> Vec<(PathBuf, bool)> {
         let Some((directory, _)) = &self.locked else {
             return Vec::new();
@@ -79,9 +79,9 @@ impl Directory {
     }
 }
 
-/// Replaces a record atomically: after a SIGKILL the file has either the old or the new
-/// contents. Returns the new file, locked before it is renamed, so that a living
-/// process's record always appears locked.
+/// Replaces a record atomically: after a SIGKILL, the file has either the old or the new contents.
+/// Returns the new file, which is locked before it is renamed, so that a living process's record
+/// always appears locked.
 pub(super) fn replace(path: &Path, contents: &str) -> io::Result<Flock<File>> {
     let next = next_version(path);
     let lock = Flock::lock(state_file::create(&next)?, FlockArg::LockExclusiveNonblock);
@@ -91,7 +91,7 @@ pub(super) fn replace(path: &Path, contents: &str) -> io::Result<Flock<File>> {
     Ok(lock)
 }
 
-/// Removes a record, and leftovers of a process killed in [`replace`].
+/// Removes a record, and the leftovers of a process killed in [`replace`].
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let _ = fs::remove_file(next_version(path));
     fs::remove_file(path)
@@ -102,7 +102,7 @@ fn next_version(path: &Path) -> PathBuf {
     path.with_file_name(format!("{NEXT}{name}"))
 }
 
-/// Locks a file; `None` if it stays locked by another process.
+/// Locks a file; `None` if another process still holds the lock at the timeout.
 fn lock_within(mut file: File, timeout: Duration) -> Option<Flock<File>> {
     let end = Instant::now() + timeout;
     loop {
@@ -123,16 +123,15 @@ fn is_locked(path: &Path) -> bool {
     matches!(lock, Err((_, nix::Error::EWOULDBLOCK)))
 }
 
-/// Restores settings left by killed processes, in all accessible network namespaces.
-/// Settings needed by another process are left to that process.
+/// Restores settings left by killed processes, in all accessible network namespaces. Leaves
+/// settings that another process needs to that process.
 pub fn restore_leftovers() {
     let mut own = own();
     let directory = Directory::lock();
     restore_left(&directory, own.as_mut(), |_| false);
 }
 
-/// Like [`restore_leftovers`], with the directory locked. Returns whether any entries
-/// must be kept.
+/// Like [`restore_leftovers`], with the directory locked. Returns whether any entries must be kept.
 pub(super) fn restore_left(
     directory: &Directory,
     mut own: Option<&mut Record>,
@@ -187,8 +186,8 @@ fn entries_of(path: &Path) -> Vec<Entry> {
     parse(&state_file::read_text(path).unwrap_or_default())
 }
 
-/// Transfers an entry to a process with a port on the same interface, which needs the
-/// setting and restores it at its end. Returns whether one exists.
+/// Transfers an entry to a process that has a port on the same interface. That process needs the
+/// setting and restores it when it ends. Returns whether there is one.
 fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(PathBuf, Vec<Entry>)]) -> bool {
     let is_user = |entries: &[Entry]| entries.iter().any(|other| other.is_of_port_of(entry));
     if let Some(own) = own
@@ -201,7 +200,7 @@ fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(PathBuf, Vec<En
     heir.is_some_and(|(path, _)| append(path, std::slice::from_ref(entry)).is_ok())
 }
 
-/// Whether a record is so old that its remaining namespaces, without name or process,
+/// Whether a record is so old that its remaining namespaces, which have neither name nor process,
 /// will not reappear.
 fn is_old(path: &Path) -> bool {
     const KEPT: Duration = Duration::from_secs(24 * 3600);
@@ -210,8 +209,8 @@ fn is_old(path: &Path) -> bool {
     age.is_some_and(|age| age > KEPT)
 }
 
-/// Restores a setting in another namespace. Returns whether it succeeded or the namespace
-/// is a different one by now.
+/// Restores a setting in another namespace. Returns whether that succeeded or the inode now belongs
+/// to a different namespace.
 fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     let found = places
         .iter()
@@ -219,7 +218,7 @@ fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     let Some((_, path)) = found else { return false };
     let restored = NetNamespace::at(path).and_then(|namespace| {
         namespace.run(|| {
-            // Inode numbers of namespaces are reused; cookies are not.
+            // Inode numbers are reused; cookies are not.
             if NamespaceId::current() == entry.namespace {
                 restore_here(entry);
             }
@@ -228,7 +227,7 @@ fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     restored.is_ok()
 }
 
-/// Restores a setting in the calling thread's namespace. Fails if the device is gone, and
+/// Restores a setting in the calling thread's namespace. Fails if the device is gone, which takes
 /// the setting with it.
 fn restore_here(entry: &Entry) {
     if let Some(undo) = &entry.undo {
@@ -247,15 +246,15 @@ mod tests {
         let path = directory.join("settings-1");
         let file = File::create_new(&path).expect("a file");
         let first = Flock::lock(file, FlockArg::LockExclusiveNonblock).expect("a lock");
-        // A process holding the old version open, as a reader that would see a partial
-        // record if it were rewritten in place.
+        // Stands for a process that has the old version open, and would read a partial record if
+        // the file were rewritten in place.
         let fifo = directory.join("settings-2");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
         assert!(!is_locked(&fifo), "it is not waited for");
         fs::remove_file(&fifo).expect("it is removed");
         let mut before = File::open(&path).expect("a file");
         fs::write(&path, "before\n").expect("it is written");
-        // Leftovers of a process killed while writing.
+        // Leftovers of a process killed during a write.
         fs::write(next_version(&path), "half of a rec").expect("it is written");
         let second = replace(&path, "after\n").expect("it is replaced");
         drop(first);

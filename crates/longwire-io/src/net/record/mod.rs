@@ -1,13 +1,12 @@
-//! A record of interface settings changed by ports, in a file that outlives the process.
+//! A record of the interface settings that ports change, in a file that outlives the process.
 //!
-//! A killed process restores nothing. So each change is recorded beforehand, in
-//! `settings-PID-…` in the [run directory](crate::run_directory), locked (flock) while
-//! the process lives. The next process to open a port restores the settings of unlocked
-//! records, in their network namespaces.
+//! A killed process restores nothing. So each change is recorded beforehand, in `settings-PID-…` in
+//! the [run directory](crate::run_directory), locked (flock) while the process lives. The next
+//! process to open a port restores the settings of unlocked records, in their network namespaces.
 //!
-//! Ports of different processes may share an interface, such as a receiver and a run. The
-//! first to end must not restore settings that the other needs; it transfers its entries
-//! to the other's record. So a port's restorations are kept in the file, not in memory.
+//! Ports of different processes may share an interface, such as a receiver and a run. The first to
+//! end must not restore settings that the other needs, so it transfers its entries to the other's
+//! record. For this reason the file, not memory, holds a port's undo entries.
 
 mod directory;
 
@@ -33,7 +32,6 @@ use directory::{Directory, remove, replace, restore_left};
 /// This process's record.
 #[derive(Debug)]
 enum Record {
-    /// A locked file.
     File { path: PathBuf, lock: Flock<File> },
     /// Without a file, a killed process's changes stay.
     Memory(Vec<Entry>),
@@ -97,7 +95,7 @@ pub(crate) struct PortRecord {
     port: u32,
 }
 
-/// A transaction in which a port changes settings; other processes wait.
+/// A transaction in which a port changes settings while other processes wait.
 pub(crate) struct SettingsChange {
     record: PortRecord,
     own: MutexGuard<'static, Option<Record>>,
@@ -105,13 +103,12 @@ pub(crate) struct SettingsChange {
 }
 
 impl PortRecord {
-    /// Begins a change of settings for a port on an interface of the calling thread's
-    /// namespace. First restores settings of killed processes, except that with `quiet`
-    /// this interface's IPv6 stays off, and this port restores it: IPv6 would send as
-    /// soon as it is enabled.
+    /// Begins a settings change for a port on an interface in the calling thread's namespace. First
+    /// restores the settings of killed processes. With `quiet`, this interface's IPv6 stays off and
+    /// this port restores it, as IPv6 would send as soon as it is enabled.
     ///
-    /// Even a port without changes may have to restore those of a process that ends
-    /// before it, so the process keeps the rights for that.
+    /// Even a port without changes may have to restore those of a process that ends before it, so
+    /// the process keeps the rights for that.
     pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, SettingsChange) {
         rights::will_restore();
         let mut own = own();
@@ -137,8 +134,8 @@ impl PortRecord {
         (record, changing)
     }
 
-    /// Ends the port's part: passes its changes to `restore`, unless another process with
-    /// a port on the interface takes them over.
+    /// Ends the port's part: passes its changes to `restore`, unless another process with a port on
+    /// the interface takes them over.
     pub(crate) fn end(self, mut restore: impl FnMut(&str, &Undo)) {
         let mut own = own();
         let directory = Directory::lock();
@@ -188,7 +185,7 @@ fn own() -> MutexGuard<'static, Option<Record>> {
 }
 
 impl SettingsChange {
-    /// Records a change; call it before the change.
+    /// Records a change. Call it before the change.
     pub(crate) fn note(&mut self, device: &str, undo: Undo) {
         self.add(device, Some(undo));
     }
@@ -213,26 +210,26 @@ pub(crate) enum Undo {
     Ipv6,
     /// Enable a feature, by the kernel's name.
     Feature(String),
-    /// Set the length of the transmit queue in packets.
+    /// Set the transmit queue length in packets.
     QueueLen(i32),
     /// Take the device down.
     Down,
 }
 
-/// A line of a record.
+/// A line in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) namespace: NamespaceId,
     /// Index of the port's interface.
     pub(super) port: u32,
-    /// The changed device: the interface, or its peer.
+    /// The changed device: the interface or its peer.
     pub(super) device: String,
-    /// `None` only marks the existence of a port.
+    /// `None` for an entry that only records a port's existence.
     pub(super) undo: Option<Undo>,
 }
 
 impl Entry {
-    /// Whether both are about ports on one interface.
+    /// Whether both entries concern ports on the same interface.
     pub(super) fn is_of_port_of(&self, other: &Entry) -> bool {
         self.namespace == other.namespace && self.port == other.port
     }
@@ -278,7 +275,7 @@ impl FromStr for Entry {
     }
 }
 
-/// Parses the entries of a record; skips invalid lines.
+/// Parses a record's entries; skips invalid lines.
 pub(super) fn parse(text: &str) -> Vec<Entry> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
@@ -288,12 +285,11 @@ pub(super) fn written(entries: &[Entry]) -> String {
     entries.iter().map(|entry| format!("{entry}\n")).collect()
 }
 
-/// Restores device settings in the network namespace of the opening thread, regardless of
-/// the using thread. Handles changes by all kinds of ports, as a port may have to restore
-/// those of another kind.
+/// Restores device settings in the opening thread's network namespace, whichever thread uses it.
+/// Handles changes by all kinds of ports, as a port may have to restore another kind's changes.
 #[derive(Debug)]
 pub(crate) struct Restorer {
-    /// The device whose IPv6 it can enable.
+    /// The device whose IPv6 can be enabled.
     device: String,
     ipv6: Option<File>,
     ethtool: Option<Ethtool>,
@@ -301,8 +297,8 @@ pub(crate) struct Restorer {
 }
 
 impl Restorer {
-    /// Opens the interface `device` and its peer, in the calling thread's namespace.
-    /// Settings that cannot be opened cannot be restored.
+    /// Opens the interface `device` and its peer, in the calling thread's namespace. Settings that
+    /// cannot be opened cannot be restored.
     pub(crate) fn open(device: &str) -> Restorer {
         let ipv6 = if device.contains('/') {
             None
@@ -320,7 +316,7 @@ impl Restorer {
         }
     }
 
-    /// Restores a setting. Fails if the device is gone, and the setting with it.
+    /// Restores a setting. Fails if the device is gone, which takes the setting with it.
     pub(crate) fn restore(&mut self, device: &str, undo: &Undo) {
         match undo {
             Undo::Ipv6 => {
