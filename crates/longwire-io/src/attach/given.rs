@@ -246,9 +246,11 @@ pub(super) struct Watch {
     netlink: Mutex<Netlink>,
     /// Id of the interface's namespace, as seen from the link's.
     namespace: u32,
+    /// The interface's index.
     index: u32,
 }
 
+/// The state of an interface.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InterfaceState {
     There {

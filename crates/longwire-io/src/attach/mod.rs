@@ -79,6 +79,7 @@ const ETHERNET: usize = 14 + 4;
 /// An interface to attach to.
 #[derive(Debug)]
 pub struct AttachPlace<'a> {
+    /// The interface's namespace.
     pub namespace: &'a NetNamespace,
     /// The interface's name; `None` for the default route's interface.
     pub interface: Option<&'a str>,

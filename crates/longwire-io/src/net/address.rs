@@ -18,6 +18,7 @@ const FLAGS: u16 = 8;
 /// An IP address with a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
+    /// The address.
     pub address: IpAddr,
     /// Prefix length in bits.
     pub length: u8,

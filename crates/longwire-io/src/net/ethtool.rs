@@ -230,7 +230,7 @@ const NO_STAMPS: libc::hwtstamp_config = libc::hwtstamp_config {
 /// is any socket in the device's namespace.
 ///
 /// # Errors
-/// ENODEV if no device has this name; EOPNOTSUPP if its driver cannot tell.
+/// ENODEV if no device has this name; EOPNOTSUPP if its driver does not report the carrier.
 pub(crate) fn has_carrier(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
     // struct ethtool_value.
     let mut buffer = [GLINK, 0];
@@ -266,6 +266,7 @@ pub struct Features {
     list: Vec<Feature>,
 }
 
+/// One feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
     /// The kernel's name, such as `tx-tcp-segmentation`.

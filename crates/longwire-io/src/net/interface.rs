@@ -19,6 +19,7 @@ const INFO_KIND: u16 = 1;
 /// An interface's state at the time of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
+    /// Its name.
     pub name: String,
     /// Index in its namespace.
     pub index: u32,
@@ -30,6 +31,7 @@ pub struct Interface {
     pub up: bool,
     /// Whether the interface is up and has a carrier.
     pub running: bool,
+    /// Its kind.
     pub kind: InterfaceKind,
     /// Maximum number of receive queues.
     pub rx_queues: u32,
@@ -39,6 +41,7 @@ pub struct Interface {
     pub has_xdp: bool,
 }
 
+/// The kind of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InterfaceKind {
     /// One end of a pair of virtual Ethernet devices.

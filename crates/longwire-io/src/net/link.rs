@@ -237,7 +237,9 @@ pub fn link_index(name: &str) -> Result<u32, NetError> {
 /// A device's counters since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
+    /// Packets received.
     pub rx_packets: u64,
+    /// Packets sent.
     pub tx_packets: u64,
     /// Received packets dropped by the kernel or the driver.
     pub rx_dropped: u64,

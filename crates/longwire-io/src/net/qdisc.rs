@@ -22,6 +22,7 @@ const OPTIONS: u16 = 2;
 pub struct Qdisc {
     /// The kernel's name, such as `fq`.
     pub kind: String,
+    /// Its handle.
     pub handle: u32,
     /// The parent's handle.
     pub parent: u32,

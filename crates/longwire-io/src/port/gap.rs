@@ -311,10 +311,12 @@ impl<L: RawLine> GapTx<L> {
             .unwrap_or_default()
     }
 
+    /// Returns the line.
     pub fn line(&self) -> &L {
         &self.line
     }
 
+    /// Returns the line.
     pub fn into_line(self) -> L {
         self.line
     }

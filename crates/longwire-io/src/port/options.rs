@@ -27,6 +27,7 @@ pub struct OpenOptions {
     /// Rate of a wire to be kept busy with gap frames (see [`super::gap`]). Ports without support
     /// refuse it.
     pub gap_frames: Option<BitRate>,
+    /// Purpose of the port.
     pub purpose: Purpose,
     /// Who holds frames until their release, so that they can be pushed early (see
     /// [`super::TxPort::launch_lead`]).

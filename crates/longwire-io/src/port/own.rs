@@ -1,7 +1,7 @@
-//! Ports implemented by the caller, as used by tests and benches.
+//! Ports implemented by the caller, as in tests and benches.
 //!
-//! [`RxPort`] and [`TxPort`] pass frames without indirect calls; these traits make one
-//! per frame, and are easier to implement.
+//! [`RxPort`] and [`TxPort`] pass frames without indirect calls. These traits make one indirect
+//! call per frame, and are easier to implement.
 
 use std::os::fd::BorrowedFd;
 
@@ -9,12 +9,12 @@ use longwire_engine::Nanos;
 
 use super::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
-/// A source of frames, with the requirements of [`RxPort`].
+/// A frame source. Implementations must satisfy the requirements of [`RxPort`].
 pub trait OwnRx: Send {
     /// Delivers up to `max` frames that have arrived by `now`.
     ///
     /// # Errors
-    /// After a failure that ends reception.
+    /// A failure that ends reception.
     fn receive(
         &mut self,
         now: Nanos,
@@ -22,10 +22,10 @@ pub trait OwnRx: Send {
         take: &mut dyn FnMut(RxFrame<'_>),
     ) -> Result<ReceiveResult, PortError>;
 
-    /// Becomes readable when frames wait, and stays so until they are delivered: a
-    /// socket, or an [`Event`](crate::Event) signalled by the sender and cleared by
-    /// [`OwnRx::receive`] before it checks for frames. `None` without an event: an idle
-    /// thread polls every millisecond.
+    /// Returns a descriptor that becomes readable when frames are waiting and stays readable until
+    /// they are delivered. It may be a socket, or an [`Event`](crate::Event) that the sender
+    /// signals and [`OwnRx::receive`] clears before it checks for frames. `None` if there is no
+    /// such descriptor: an idle thread then polls every millisecond.
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -34,15 +34,15 @@ pub trait OwnRx: Send {
     fn frame_max(&self) -> usize;
 }
 
-/// A destination of frames, with the requirements of [`TxPort`].
+/// A frame sink. Implementations must satisfy the requirements of [`TxPort`].
 pub trait OwnTx: Send {
-    /// Accepts a frame; it leaves by the next flush.
+    /// Accepts a frame, which leaves by the next flush.
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult;
 
-    /// Sends the pushed frames; returns the number of departed frames.
+    /// Sends the pushed frames and returns the number of departed frames.
     ///
     /// # Errors
-    /// After a failure that ends sending.
+    /// A failure that ends sending.
     fn flush(&mut self) -> Result<usize, PortError>;
 
     /// Returns the number of frames that can be pushed before a flush.
@@ -51,7 +51,7 @@ pub trait OwnTx: Send {
     /// Returns the number of unsent frames.
     fn unsent(&self) -> usize;
 
-    /// Sets the receiver's carrier.
+    /// Switches the receiver's carrier.
     fn set_carrier(&mut self, _up: bool) {}
 }
 

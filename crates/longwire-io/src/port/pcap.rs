@@ -1,5 +1,5 @@
-//! The port `pcap:FILE`. Frames of an input capture arrive at their captured distances;
-//! frames for an output capture are stored with their releases as stamps.
+//! The port `pcap:FILE`. Frames of an input capture arrive with the captured spacing; frames for an
+//! output capture are stored with their releases as timestamps.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -16,24 +16,25 @@ use crate::rights;
 
 /// The receiving port `pcap:FILE`.
 ///
-/// The first frame arrives at the first call of [`RxPort::receive`], the others at the
-/// distances of their stamps. A frame stamped before its predecessor arrives with it.
+/// The first frame arrives at the first call of [`RxPort::receive`], and later frames follow with
+/// the spacing of their timestamps. A frame stamped before its predecessor arrives together with
+/// it.
 pub struct PcapRx {
     reader: CaptureReader,
-    /// Expires when the next frame is due, so that no thread needs to poll for it.
+    /// Expires when the next frame is due, so that no thread needs to poll.
     timer: TimerFd,
-    /// When the first frame arrived, and its stamp.
+    /// Arrival and timestamp of the first frame.
     origin: Option<(Nanos, Nanos)>,
     last: Nanos,
-    /// Whether the reader's current frame is still to be delivered.
+    /// Whether the reader's current frame has not been delivered.
     held: bool,
     waits: WaitReason,
-    /// An error that follows frames that must be delivered first.
+    /// An error to report once the frames before it are delivered.
     error: Option<PortError>,
     set_back: u64,
 }
 
-/// The reason why the next frame waits.
+/// Why the next frame waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitReason {
     Time,
@@ -42,7 +43,7 @@ enum WaitReason {
 }
 
 impl PcapRx {
-    /// Opens the capture `path` for playing; `-` is the standard input.
+    /// Opens the capture `path` for playback; `-` is standard input.
     ///
     /// # Errors
     /// As for [`CaptureReader::open`].
@@ -70,18 +71,17 @@ impl PcapRx {
         Ok(port)
     }
 
-    /// Returns the number of bytes of the file read so far.
+    /// Returns the number of file bytes read so far.
     pub fn offset(&self) -> u64 {
         self.reader.offset()
     }
 
-    /// Returns the size of the file in bytes, if it is known.
+    /// Returns the file size in bytes, if known.
     pub fn size(&self) -> Option<u64> {
         self.reader.size()
     }
 
-    /// Returns the number of frames stamped before their predecessor, with which they
-    /// arrived.
+    /// Returns the number of frames stamped before their predecessor.
     pub fn set_back(&self) -> u64 {
         self.set_back
     }
@@ -117,7 +117,7 @@ impl PcapRx {
             .map_err(|error| failed(self.reader.name(), "setting a timer", error))
     }
 
-    /// Delivers due frames. Returns their number, and whether the file has ended.
+    /// Delivers due frames. Returns their number and whether the file has ended.
     fn hand_in(
         &mut self,
         now: Nanos,
@@ -205,7 +205,7 @@ impl RxPort for PcapRx {
         }
     }
 
-    /// Counts records skipped as too long or unusable.
+    /// Counts skipped records: too long or unusable.
     fn losses(&mut self) -> PortLosses {
         let counts = self.reader.counts();
         PortLosses {
@@ -220,22 +220,22 @@ impl RxPort for PcapRx {
     }
 }
 
-/// Maximum bytes waiting for a slow pipe.
+/// Maximum bytes queued for a slow pipe.
 const WAITING_MAX: usize = 4 * 1024 * 1024;
-/// Maximum bytes of a record in addition to the frame: of a pcapng block.
+/// Maximum bytes of a record in addition to the frame, those of a pcapng block.
 const RECORD_OVERHEAD: usize = 36;
 
 /// The sending port `pcap:FILE`.
 pub struct PcapTx {
     writer: CaptureWriter,
-    /// Offset from a release to the time since 1970.
+    /// Offset from a release to the Unix time.
     epoch: Nanos,
     unsent: usize,
 }
 
 impl PcapTx {
-    /// Creates `path` (see [`CaptureWriter::create`]). `epoch` is the time since 1970
-    /// at which the clock of the releases was zero.
+    /// Creates `path` (see [`CaptureWriter::create`]). `epoch` is the Unix time at which the clock
+    /// of the releases was zero.
     ///
     /// # Errors
     /// As for [`CaptureWriter::create`].
@@ -266,8 +266,8 @@ impl TxPort for PcapTx {
         PushResult::Taken
     }
 
-    /// Frames count as departed when all of them are written; a slow pipe may have
-    /// accepted some before.
+    /// Frames count as departed once all of them are written, although a slow pipe may have
+    /// accepted some earlier.
     fn flush(&mut self) -> Result<usize, PortError> {
         let gone = if self.writer.drain()? { self.unsent } else { 0 };
         self.unsent -= gone;

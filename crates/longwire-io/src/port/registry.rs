@@ -1,4 +1,4 @@
-//! The registry of ports: one line each in the table below.
+//! The port registry. Each kind of port is one line in the table below.
 
 use std::io;
 
@@ -19,7 +19,7 @@ use crate::net::{NetError, link};
 
 /// An open port.
 pub struct Port {
-    /// The notation given by the user.
+    /// The port's notation, as given by the user.
     pub name: String,
     /// Receiving half.
     pub rx: AnyRx,
@@ -29,8 +29,7 @@ pub struct Port {
     pub notes: Vec<String>,
 }
 
-/// Frames discarded per call, and maximum number of calls: a flood must not block the
-/// caller.
+/// Frames discarded per call, and maximum number of calls. A flood must not block the caller.
 const DISCARDS_AT_ONCE: usize = 64;
 const DISCARDS_MAX: usize = 4096;
 
@@ -39,19 +38,19 @@ const DISCARDS_MAX: usize = 4096;
 pub struct PortKind {
     /// The word before the colon.
     pub name: &'static str,
-    /// The argument after it; empty for a kind without one.
+    /// The argument after the colon; empty for kinds without one.
     pub argument: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// An example of its notation.
+    /// An example of the notation.
     pub example: &'static str,
     open: fn(&str, &OpenOptions) -> Result<Port, PortError>,
 }
 
-/// The kind of port that names files.
+/// The kind of port whose argument is files.
 const PCAP: &str = "pcap";
 
-/// Every kind of port.
+/// All kinds of ports.
 pub static PORTS: &[PortKind] = &[
     PortKind {
         name: "auto",
@@ -129,7 +128,7 @@ pub static PORTS: &[PortKind] = &[
 
 const NO_CHECK_BY_XDP: &str = "AF_XDP cannot send a wrong frame check sequence; try packet:IF";
 
-/// Refuses gap frames where they are impossible.
+/// Rejects gap frames for ports that do not support them.
 fn refuse_gap_frames(
     kind: &str,
     argument: &str,
@@ -146,15 +145,15 @@ fn refuse_gap_frames(
 }
 
 impl PortKind {
-    /// Returns the notation of its ports, with a placeholder for the argument.
+    /// Returns the notation of this kind, with a placeholder for the argument.
     pub fn written(&self) -> String {
         written(self.name, self.argument)
     }
 }
 
 impl Port {
-    /// Discards frames waiting at a device and returns their number. Ports whose frames
-    /// begin with the first call, such as files, keep theirs.
+    /// Discards frames that wait at a device and returns their number. Ports whose frames start
+    /// with the first call, such as files, keep theirs.
     pub fn discard_waiting(&mut self, now: Nanos) -> u64 {
         if !matches!(self.rx, AnyRx::Packet(_) | AnyRx::Xdp(_) | AnyRx::Tap(_)) {
             return 0;
@@ -163,7 +162,7 @@ impl Port {
         for _ in 0..DISCARDS_MAX {
             let mut count = |_: RxFrame<'_>| discarded += 1;
             let received = self.rx.receive(now, DISCARDS_AT_ONCE, &mut count);
-            // An error persists, and ends the run.
+            // An error persists and ends the run.
             if !received.is_ok_and(|received| received.frames > 0) {
                 break;
             }
@@ -171,7 +170,7 @@ impl Port {
         discarded
     }
 
-    /// Creates a port of these halves, without notes.
+    /// Creates a port from its halves, without notes.
     pub fn with_halves(name: &str, rx: AnyRx, tx: AnyTx) -> Port {
         Port {
             name: name.to_owned(),
@@ -191,7 +190,7 @@ impl Port {
     }
 }
 
-/// Formats the notation of a port.
+/// Formats a port's notation.
 fn written(kind: &str, argument: &str) -> String {
     match argument {
         "" => kind.to_owned(),
@@ -199,11 +198,11 @@ fn written(kind: &str, argument: &str) -> String {
     }
 }
 
-/// Opens the port that `text` names: `packet:eth1`, `pcap:a.pcap`, `null`, or an
-/// interface by its name alone, which means `auto:`.
+/// Opens the port that `text` names: `packet:eth1`, `pcap:a.pcap`, `null`, or a bare interface
+/// name, which means `auto:`.
 ///
 /// # Errors
-/// If there is no such kind of port, or it cannot be opened.
+/// The kind does not exist, or the port cannot be opened.
 pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let mut port = open_kind(text, options)?;
     let halves = (&mut port.rx, &mut port.tx);
@@ -220,7 +219,7 @@ pub(super) fn open_kind(text: &str, options: &OpenOptions) -> Result<Port, PortE
         },
         None => match find(text) {
             Some(kind) if kind.argument.is_empty() => (kind.open)("", options),
-            // A kind without its argument is not an interface name.
+            // The name of a kind without its argument is not an interface name.
             None if !text.is_empty() => open_auto(text, options),
             _ => Err(unknown(text)),
         },
@@ -239,12 +238,12 @@ fn unknown(text: &str) -> PortError {
 /// Returns the files that a port reads or writes.
 pub fn files(text: &str) -> impl Iterator<Item = &str> {
     let files = text.split_once(':').filter(|(kind, _)| *kind == PCAP);
-    // What is refused when it is opened is a name here.
+    // Text that opening would refuse counts as a file name.
     let files = files.map(|(_, files)| captures(files).unwrap_or([Some(files), None]));
     files.into_iter().flatten().flatten()
 }
 
-/// Returns the file to read and the file to write of `FILE`, or of `in=` and `out=`.
+/// Returns the file to read and the file to write, from `FILE` or from `in=` and `out=`.
 fn captures(files: &str) -> Result<[Option<&str>; 2], PortError> {
     let (mut input, mut output) = (None, None);
     for part in files.split(',') {
@@ -293,17 +292,17 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
     Ok(Port::new("pcap", files, rx, tx, notes))
 }
 
-/// Returns the time since 1970 at which the clock of the run was zero.
+/// Returns the Unix time at which the run's clock was zero.
 fn epoch() -> Nanos {
     let monotonic = monotonic_now();
     Nanos::from_nanos(read_clock(ClockId::CLOCK_REALTIME)).saturating_sub(monotonic)
 }
 
-/// Opens the interface `name` with AF_XDP if it is hardware, and with AF_PACKET if it is
-/// virtual or AF_XDP fails.
+/// Opens the interface `name` with AF_XDP if it is hardware, and with AF_PACKET if it is virtual or
+/// AF_XDP fails.
 ///
-/// Virtual interfaces deliver super-packets of 64 KiB, which only AF_PACKET passes on
-/// whole; hardware segments them, and AF_XDP is then cheaper per frame.
+/// Virtual interfaces deliver super-packets of 64 KiB, which only AF_PACKET passes whole. Hardware
+/// segments them, and AF_XDP is then cheaper per frame.
 fn open_auto(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let found = Interface::find(name).ok();
     let (kind, why) = match found.as_ref().and_then(|found| found.kind.virtual_name()) {
@@ -318,7 +317,7 @@ fn open_auto(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
                      ({kind}) whole"
             ),
         ),
-        // The port reports a missing interface, with the existing ones.
+        // The port reports a missing interface and lists the existing ones.
         _ => ("xdp", format!("{name}: using AF_XDP")),
     };
     let opened = open_kind(&format!("{kind}:{name}"), options);
@@ -346,7 +345,7 @@ fn may_work_otherwise(error: &PortError) -> bool {
 /// Lets a port control the carrier of the interface at its other end.
 ///
 /// # Errors
-/// The interface does not exist, or is not Longwire's.
+/// The interface does not exist or does not belong to Longwire.
 fn control_carrier(
     port: &str,
     halves: (&mut AnyRx, &mut AnyTx),
@@ -392,7 +391,7 @@ fn control_carrier(
     Ok(())
 }
 
-/// Returns the switch of a veth pair whose end `interface` is in the calling thread's
+/// Returns the carrier switch of a veth pair whose end `interface` is in the calling thread's
 /// namespace.
 fn switch_of_pair(interface: &str) -> io::Result<SwitchCarrier> {
     let mut netlink = Netlink::route().map_err(|error| error.source)?;

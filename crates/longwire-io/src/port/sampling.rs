@@ -1,6 +1,6 @@
-//! Selects the frames to be stamped as they leave.
+//! Selects the frames whose departure is stamped.
 
-/// Selects one frame in a fixed number.
+/// Selects one frame in every `every`.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
     /// 0 for none.
@@ -9,7 +9,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Creates a sampler of one frame in `every`, beginning with the next.
+    /// Creates a sampler that selects one frame in `every`, beginning with the next.
     pub(super) fn new(every: u32) -> Sampler {
         Sampler {
             every,
@@ -32,7 +32,7 @@ impl Sampler {
         sampled
     }
 
-    /// Reverts the last call: the frame was not accepted and will be pushed again.
+    /// Reverts the last call, for a frame that was not accepted and will be pushed again.
     #[inline]
     pub(super) fn revert(&mut self) {
         if self.every > 0 {

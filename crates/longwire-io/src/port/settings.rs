@@ -1,11 +1,11 @@
-//! The interface of a port, and its settings that the port changes and restores.
+//! A port's interface, and the settings that the port changes and restores.
 //!
-//! The kernel's network stack must not send on the interface, and merged frames must not
-//! reach ports that cannot carry them.
+//! The kernel's network stack must not send on the interface, and merged frames must not reach
+//! ports that cannot carry them.
 //!
-//! A port's interface usually has no addresses, and the stack ignores frames for other
-//! stations. But IPv6 automatically assigns an address, announces it and answers: packets
-//! that the emulated link never carried.
+//! A port's interface usually has no addresses, and the stack ignores frames for other stations.
+//! IPv6, however, automatically assigns an address, announces it and answers, with packets that the
+//! emulated link never carried.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,19 +18,19 @@ use crate::net::interface::{Interface, names_present};
 use crate::net::record::{PortRecord, Restorer, SettingsChange, Undo};
 use crate::net::{NetError, offloads};
 
-/// The lock on an interface, and its settings changed for a port. They are restored on
-/// drop, or after SIGKILL by the next port to open.
+/// The lock on an interface and the settings changed for a port. Drop restores them; after SIGKILL,
+/// the next port to open does.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// `None` if nothing was changed.
+    /// `None` if no setting was changed.
     changed: Option<(PortRecord, Restorer)>,
-    // Dropped last: until then no other port changes the interface.
+    // Dropped last, so that no other port changes the interface until then.
     _lock: PortLock,
 }
 
 impl Settings {
-    /// Applies changes to an interface of the calling thread's namespace and reports them
-    /// in `notes`.
+    /// Applies changes to an interface in the calling thread's namespace and reports them in
+    /// `notes`.
     pub(crate) fn apply(
         interface: &Interface,
         wanted: InterfaceNeeds,
@@ -57,7 +57,7 @@ impl Settings {
         }
     }
 
-    /// Keeps an interface's settings.
+    /// Leaves an interface's settings unchanged.
     pub(crate) fn untouched(lock: PortLock) -> Settings {
         Settings {
             changed: None,
@@ -79,14 +79,14 @@ impl Drop for Settings {
 pub(crate) struct InterfaceNeeds {
     /// Whether the kernel's stack must be silent.
     pub(crate) quiet: bool,
-    /// Maximum length of frames.
+    /// Permitted frame lengths.
     pub(crate) frames: Frames,
 }
 
-/// Maximum length of the frames of an interface.
+/// Permitted frame lengths on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frames {
-    /// As delivered by the device.
+    /// As the device delivers them.
     AsTheyCome,
     /// Wire frames may be merged reversibly.
     Reversible,
@@ -94,7 +94,7 @@ pub(crate) enum Frames {
     WireSize,
 }
 
-/// Disables IPv6 on an interface unless addresses would be lost.
+/// Disables IPv6 on an interface, unless addresses would be lost.
 fn quiet(name: &str, changing: &mut SettingsChange, notes: &mut Vec<String>) {
     let file = match open_ipv6(name) {
         Ok(Some(file)) => file,
@@ -120,13 +120,13 @@ fn cannot_switch_off(name: &str, error: &io::Error) -> String {
 enum Ipv6 {
     /// Already off.
     Silent,
-    /// Switched off.
+    /// Turned off.
     Disabled,
     /// Not possible: addresses would be lost.
     InUse,
 }
 
-/// Opens the file of the setting; `None` on a kernel without IPv6.
+/// Opens the setting's file; `None` on a kernel without IPv6.
 fn open_ipv6(name: &str) -> io::Result<Option<File>> {
     let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
     match OpenOptions::new().read(true).write(true).open(path) {
@@ -150,8 +150,8 @@ fn disable_ipv6(name: &str, file: &File, changing: &mut SettingsChange) -> io::R
     Ok(Ipv6::Disabled)
 }
 
-/// Whether an interface has IPv6 addresses besides the link-local one, which the kernel
-/// restores itself.
+/// Whether an interface has IPv6 addresses other than the link-local one, which the kernel restores
+/// itself.
 fn has_addresses(name: &str) -> bool {
     const LINK_SCOPE: &str = "20";
     // Address, interface number, prefix length, scope, flags, name.
@@ -162,7 +162,7 @@ fn has_addresses(name: &str) -> bool {
     })
 }
 
-/// Returns the interface of that name, if it exists, is up, and carries Ethernet.
+/// Returns the interface with this name if it exists, is up, and carries Ethernet.
 pub(crate) fn find_up(port: &str, name: &str) -> Result<Interface, PortError> {
     let interface = match Interface::find(name) {
         Ok(interface) => interface,

@@ -1,4 +1,4 @@
-//! Socket options and errors of the raw-socket ports.
+//! Socket options and errors for the raw-socket ports.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -15,8 +15,8 @@ pub(crate) fn set_option<T>(
     name: libc::c_int,
     value: &T,
 ) -> io::Result<()> {
-    // SAFETY: the pointer and the length describe `value`, which the kernel
-    // only reads, during the call.
+    // SAFETY: pointer and length describe `value`, which the kernel only reads, and only during the
+    // call.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -29,9 +29,8 @@ pub(crate) fn set_option<T>(
     checked(result).map(drop)
 }
 
-/// Reads a socket option into `value`, which must be a plain C structure that is valid
-/// with any bytes. Returns how many bytes the kernel filled: older kernels know shorter
-/// structures.
+/// Reads a socket option into `value`, a plain C structure that is valid with any bytes. Returns
+/// the number of bytes filled: older kernels have shorter structures.
 pub(crate) fn get_option<T: Plain>(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
@@ -39,8 +38,8 @@ pub(crate) fn get_option<T: Plain>(
     value: &mut T,
 ) -> io::Result<usize> {
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer and the length describe `value`; the kernel writes
-    // at most that much, and any bytes are a valid `T` (see `Plain`).
+    // SAFETY: pointer and length describe `value`; the kernel writes at most that length, and any
+    // bytes are a valid `T` (see `Plain`).
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -79,19 +78,19 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     Ok(result)
 }
 
-/// Returns the error pending on a socket (which reading clears), if any.
+/// Returns and clears the error pending on a socket, if any.
 pub(crate) fn pending_error(socket: BorrowedFd<'_>) -> io::Result<Option<io::Error>> {
     let mut errno: libc::c_int = 0;
     get_option(socket, libc::SOL_SOCKET, libc::SO_ERROR, &mut errno)?;
     Ok((errno != 0).then(|| io::Error::from_raw_os_error(errno)))
 }
 
-/// Interval of an idle port's checks for its interface, in nanoseconds and in calls,
-/// whichever is first: a caller's clock may stand still.
+/// Interval between an idle port's checks of its interface, in nanoseconds and in calls. The first
+/// to elapse counts, as a caller's clock may stand still.
 const CHECK_EVERY: u64 = 1_000_000;
 const CHECK_CALLS: u32 = 4096;
 
-/// Selects the calls of an idle port that check for its interface.
+/// Selects the calls in which an idle port checks its interface.
 #[derive(Debug, Default)]
 pub(crate) struct AliveChecks {
     /// Time of the last check, in nanoseconds.
@@ -121,14 +120,14 @@ pub(crate) enum Buffer {
     Send,
 }
 
-/// Requests a socket buffer of `bytes`, beyond the system's limit if allowed. Returns
-/// the actual size.
+/// Requests a socket buffer of `bytes`, beyond the system's limit if permitted. Returns the actual
+/// size.
 pub(crate) fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> io::Result<usize> {
     let (force, plain) = match buffer {
         Buffer::Receive => (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
         Buffer::Send => (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
     };
-    // The kernel doubles the value, for its own bookkeeping.
+    // The kernel doubles the value for its bookkeeping.
     let requested = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX / 2);
     if set_option(socket, libc::SOL_SOCKET, force, &requested).is_err() {
         set_option(socket, libc::SOL_SOCKET, plain, &requested)?;
@@ -146,7 +145,7 @@ pub(crate) fn says_gone(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the port error of a failed system call.
+/// Returns the port error for a failed system call.
 pub(crate) fn failure(port: &str, action: &'static str, source: io::Error) -> PortError {
     let port = port.to_owned();
     if says_gone(&source) {
@@ -162,7 +161,7 @@ pub(crate) fn ask_interface(
     question: libc::c_ulong,
 ) -> io::Result<libc::ifreq> {
     let mut request = ifreq::request(name)?;
-    // SAFETY: the questions that this is used for have their answer inside of the request.
+    // SAFETY: the answers to these requests are inside the `ifreq`.
     unsafe { ifreq::ask(socket, question, &mut request) }?;
     Ok(request)
 }

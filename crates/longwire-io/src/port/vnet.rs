@@ -1,14 +1,14 @@
-//! The virtio-net header: unfinished work of a frame on a TAP device or packet socket.
+//! The virtio-net header: unfinished work on a frame from a TAP device or packet socket.
 //!
-//! Layout of `struct virtio_net_hdr` (virtio 1.2 §5.1.6; host byte order, as Linux uses
-//! it on TAP devices and packet sockets): flags, gso_type (a byte each), hdr_len,
-//! gso_size, csum_start, csum_offset (two bytes each).
+//! The layout is that of `struct virtio_net_hdr` (virtio 1.2 §5.1.6), in host byte order, as Linux
+//! uses it on TAP devices and packet sockets: flags and gso_type (one byte each), then hdr_len,
+//! gso_size, csum_start and csum_offset (two bytes each).
 
 use super::offload::{
     Checksum, Headers, Offload, SegmentKind, Segments, find_inner, finish_checksum,
 };
 
-/// Bytes of the header.
+/// Header length in bytes.
 pub const LEN: usize = 10;
 
 const FLAG_NEEDS_CSUM: u8 = 1;
@@ -25,14 +25,14 @@ pub enum VnetError {
     /// The header is truncated.
     #[error("virtio-net header of {0} bytes, not 10")]
     Short(usize),
-    /// The checksum would lie outside of the frame.
+    /// The checksum would lie outside the frame.
     #[error("checksum at {start} + {offset} beyond a frame of {len} bytes")]
     Checksum {
         /// Start of the summed bytes.
         start: u16,
-        /// Position of the checksum from there.
+        /// Offset of the checksum from `start`.
         offset: u16,
-        /// Length of the frame.
+        /// Frame length.
         len: usize,
     },
     /// An unsupported kind of segmentation.
@@ -41,10 +41,10 @@ pub enum VnetError {
     /// The frame contradicts the header.
     #[error("headers are not those of a {kind:?} super-packet")]
     Mismatch {
-        /// The kind in the header.
+        /// The segmentation kind in the header.
         kind: SegmentKind,
     },
-    /// Segments of no bytes.
+    /// Segments without payload.
     #[error("segments of zero bytes")]
     NoSegmentSize,
 }
@@ -54,7 +54,7 @@ pub enum VnetError {
 pub enum Decoded {
     /// A frame, or a super-packet that other ports accept.
     Plain(Offload),
-    /// Of a super-packet in a tunnel, which [`Splitter::of_tunnelled`] splits.
+    /// A tunnelled super-packet, which [`Splitter::of_tunnelled`] splits.
     ///
     /// [`Splitter::of_tunnelled`]: super::offload::Splitter::of_tunnelled
     Tunnelled(Segments),
@@ -62,22 +62,22 @@ pub enum Decoded {
 
 /// Decodes the header before `frame`.
 ///
-/// The sender's `hdr_len` is a hint and often wrong or zero, so the header length is read
-/// from the frame. A verified checksum (DATA_VALID) does not matter for a forwarded frame
-/// and is dropped. A super-packet of at most one segment is a plain frame.
+/// The sender's `hdr_len` is a hint and often wrong or zero, so the header length comes from the
+/// frame. A verified checksum (DATA_VALID) has no meaning for a forwarded frame and is dropped. A
+/// super-packet of at most one segment is a plain frame.
 ///
-/// The header describes one TCP or UDP packet, but Linux also uses it for other offloads:
-/// packets in tunnels, without mention of the tunnel, and SCTP's CRC32c. These checksums
-/// are finished here; these super-packets must be split.
+/// The header describes one TCP or UDP packet, but Linux also uses it for other offloads: tunnelled
+/// packets, without mention of the tunnel, and SCTP's CRC32c. Such checksums are completed here;
+/// such super-packets must be split.
 ///
 /// # Errors
-/// The header contradicts itself or the frame, which cannot be forwarded.
+/// The header contradicts itself or the frame, which then cannot be forwarded.
 #[inline]
 pub fn decode(header: &[u8], frame: &mut [u8]) -> Result<Decoded, VnetError> {
     let Some(header) = header.first_chunk::<LEN>() else {
         return Err(VnetError::Short(header.len()));
     };
-    // Most frames have no unfinished work: bytes 0 and 1 show it.
+    // Most frames have no unfinished work, as bytes 0 and 1 show.
     if header[0] & FLAG_NEEDS_CSUM == 0 && header[1] == GSO_NONE {
         return Ok(Decoded::Plain(Offload::NONE));
     }
@@ -127,8 +127,8 @@ fn decode_undone(header: &[u8; LEN], frame: &mut [u8]) -> Result<Decoded, VnetEr
     })
 }
 
-/// Returns the remaining offload of a wire frame; finishes its checksum unless it is that
-/// of the outermost TCP or UDP header.
+/// Returns a wire frame's remaining offload. Completes the checksum unless it belongs to the
+/// outermost TCP or UDP header.
 fn plain(frame: &mut [u8], outermost: Option<Headers>, checksum: Option<Checksum>) -> Offload {
     let is_outermost = |sum: &Checksum| outermost.is_some_and(|headers| headers.checksum() == *sum);
     if let Some(checksum) = checksum.filter(|sum| !is_outermost(sum)) {
@@ -140,15 +140,14 @@ fn plain(frame: &mut [u8], outermost: Option<Headers>, checksum: Option<Checksum
     }
 }
 
-/// Parses kind, CWR and length of segments; `None` without segmentation.
+/// Parses the segments' kind, CWR and length; `None` without segmentation.
 fn segmentation(gso: u8, size: u16) -> Result<Option<(SegmentKind, bool, u16)>, VnetError> {
     let kind = match gso & !GSO_ECN {
         GSO_NONE => return Ok(None),
         GSO_TCP_V4 => SegmentKind::TcpV4,
         GSO_TCP_V6 => SegmentKind::TcpV6,
         GSO_UDP_L4 => SegmentKind::Udp,
-        // Some kernels use this for a datagram to be fragmented by IP, but only on
-        // request.
+        // Some kernels use this for a datagram that IP must fragment, but only on request.
         GSO_UDP_FRAGMENTS => return Err(VnetError::Kind(GSO_UDP_FRAGMENTS)),
         other => return Err(VnetError::Kind(other)),
     };
@@ -159,7 +158,7 @@ fn segmentation(gso: u8, size: u16) -> Result<Option<(SegmentKind, bool, u16)>, 
     Ok(Some((kind, cwr_once, size)))
 }
 
-/// Encodes the header of an offload.
+/// Encodes an offload's header.
 #[inline]
 pub fn encode(offload: Offload) -> [u8; LEN] {
     let mut header = [0; LEN];

@@ -32,6 +32,7 @@ use directory::{Directory, remove, replace, restore_left};
 /// This process's record.
 #[derive(Debug)]
 enum Record {
+    /// A locked file.
     File { path: PathBuf, lock: Flock<File> },
     /// Without a file, a killed process's changes stay.
     Memory(Vec<Entry>),

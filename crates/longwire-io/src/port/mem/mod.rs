@@ -1,5 +1,5 @@
-//! In-memory ports for benches and tests: a source of prebuilt frames, a counting and
-//! checking sink, and a pipe.
+//! In-memory ports for benches and tests: a source of prebuilt frames, a sink that counts and
+//! checks, and a pipe.
 
 mod pipe;
 mod wire;
@@ -20,16 +20,16 @@ use super::{
 };
 use crate::arena::prefetch_to_read;
 
-/// Frames begin on separate cache lines.
+/// Alignment of frames: each begins on a separate cache line.
 const ALIGNMENT: usize = 64;
 
-/// Maximum size of a region that is assumed to fit a cache.
+/// Maximum size of a region assumed to fit in the cache.
 const CACHED: usize = 1 << 20;
 
-/// Prebuilt frames of one length, contiguous.
+/// Contiguous prebuilt frames of equal length.
 ///
-/// Each begins with its number and, if there is space, ends with the number's complement:
-/// enough to check that a frame is complete and the expected one.
+/// Each frame begins with its number and, if there is room, ends with the number's complement. That
+/// suffices to check that a frame is complete and the expected one.
 #[derive(Debug)]
 struct Region {
     id: RegionId,
@@ -38,11 +38,11 @@ struct Region {
     stride: usize,
 }
 
-/// Bytes of a frame's number.
+/// Bytes of a frame number.
 const NUMBER: usize = 8;
 
 impl Region {
-    /// Creates as many frames of `size` bytes as fit into `area` bytes; at least one.
+    /// Creates as many frames of `size` bytes as fit into `area` bytes, at least one.
     fn new(size: usize, area: usize) -> Arc<Region> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let stride = size.next_multiple_of(ALIGNMENT).max(ALIGNMENT);
@@ -59,7 +59,7 @@ impl Region {
         })
     }
 
-    /// Prefetches the frame at `place` if the region is larger than a cache.
+    /// Prefetches the frame at `place` if the region is larger than the cache.
     #[inline]
     fn warm(&self, place: usize) {
         if self.bytes.len() > CACHED {
@@ -85,7 +85,7 @@ fn number_frame(frame: &mut [u8], number: u64) {
     }
 }
 
-/// Whether both ends of a frame match.
+/// Whether both ends of a frame have the expected contents.
 #[inline]
 fn is_whole(frame: &[u8]) -> bool {
     match (frame.first_chunk::<NUMBER>(), frame.last_chunk::<NUMBER>()) {
@@ -96,18 +96,18 @@ fn is_whole(frame: &[u8]) -> bool {
     }
 }
 
-/// Slots of a copying sink: a driver's ring, small enough for the cache.
+/// Slots in a copying sink's ring: few enough to fit in the cache, as in a driver's.
 const SLOTS: usize = 256;
 
-/// Maximum length of copied frames.
+/// Maximum length of a copied frame in bytes.
 const FRAME_MAX: usize = 65_536 + 64;
 
 /// Accepts every frame.
 #[derive(Debug)]
 pub struct Sink {
-    /// Memory of lent frames, for checks in place.
+    /// Region of the lent frames, to check them in place.
     region: Option<Arc<Region>>,
-    /// Target of copies, like the ring of a network card's driver.
+    /// Target of copies, as in a network driver.
     ring: Vec<u8>,
     slot: usize,
     next: usize,
@@ -118,7 +118,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Creates a sink that copies frames into its ring and checks them there.
+    /// Creates a sink that copies frames into its ring and checks the copies.
     pub fn copying() -> Sink {
         Sink {
             region: None,
@@ -132,8 +132,8 @@ impl Sink {
         }
     }
 
-    /// Creates a sink that accepts the source's frames in place, reading only their
-    /// lengths and places, like a network card's driver.
+    /// Creates a sink that accepts the source's frames in place and reads only their lengths and
+    /// places, as a network driver does.
     pub fn in_place(source: &mut Source) -> Sink {
         source.lending = true;
         Sink {
@@ -190,7 +190,7 @@ impl Sink {
     }
 }
 
-/// Copies a frame; short frames, the most frequent, without a call.
+/// Copies a frame. Short frames, the most frequent, need no call.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     const HALF: usize = 32;
@@ -241,23 +241,22 @@ impl TxPort for Sink {
     }
 }
 
-/// Prefetch distance in an uncached region: a network card would have put the frames in
-/// the cache.
+/// Prefetch distance in an uncached region. A network card would have put the frames in the cache.
 const WARM_AHEAD: usize = 4096;
 
-/// Delivers a region's frames repeatedly, as fast as accepted.
+/// Delivers a region's frames repeatedly, as fast as the caller accepts them.
 #[derive(Debug)]
 pub struct Source {
     region: Arc<Region>,
     next_place: usize,
     left: u64,
     timeline: Option<Timeline>,
-    /// Whether frames are accepted in place, without reading their bytes.
+    /// Whether frames are lent in place, without reading their bytes.
     lending: bool,
 }
 
-/// Arrivals in virtual time: each frame arrives when a wire of this rate has carried the
-/// previous one.
+/// Arrivals in virtual time: each frame arrives when a wire with this rate has carried the previous
+/// one.
 #[derive(Debug)]
 struct Timeline {
     wire: Serializer,
@@ -265,8 +264,8 @@ struct Timeline {
 }
 
 impl Source {
-    /// Creates a source of `count` frames of `size` bytes, from a region of about
-    /// `area` bytes, stamped with the time of the call.
+    /// Creates a source of `count` frames of `size` bytes from a region of about `area` bytes. Each
+    /// frame is stamped with the time of the call.
     pub fn new(size: usize, area: usize, count: u64) -> Source {
         Source {
             region: Region::new(size, area),
@@ -277,8 +276,7 @@ impl Source {
         }
     }
 
-    /// Like [`Source::new`], with the stamps of a saturated wire of this rate, from time
-    /// zero on.
+    /// Like [`Source::new`], with the arrivals of a saturated wire at this rate, from time zero on.
     pub fn paced(size: usize, area: usize, rate: BitRate, count: u64) -> Source {
         Source {
             timeline: Some(Timeline {

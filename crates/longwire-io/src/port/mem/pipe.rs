@@ -1,4 +1,4 @@
-//! An in-memory cable: frames pushed at one end arrive at the other, possibly on another
+//! An in-memory cable: frames pushed at one end arrive at the other, which may be on another
 //! thread.
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,13 +12,13 @@ use crate::delay_line::{
 };
 use crate::port::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
-/// With less free memory, a push may find the pipe full.
+/// Reported free slots; with less free memory, a push may find the pipe full.
 const ROOM: usize = 64;
 
 /// Creates a cable for frames of up to `capacity` bytes in total.
 ///
 /// # Errors
-/// If there is no memory for it.
+/// The memory cannot be allocated.
 pub fn pipe(capacity: Bytes) -> Result<(PipeTx, PipeRx), ArenaError> {
     let (writer, reader) = delay_line(&DelayLineConfig {
         budget: capacity,
@@ -50,15 +50,15 @@ pub struct PipeTx {
 pub struct PipeRx {
     reader: DelayLineReader,
     bell: Arc<Bell>,
-    /// Whether the pipe was empty and the bell rings for the next frame.
+    /// Whether the pipe was empty and the bell is armed for the next frame.
     waits: bool,
 }
 
 impl PipeRx {
-    /// Arms the bell while the pipe is empty; returns whether it is.
+    /// Arms the bell if the pipe is empty, and returns whether it is.
     fn settle_wait(&mut self) -> bool {
         if self.waits {
-            // The next check sees the frames that rang it.
+            // The next check sees the frames that rang the bell.
             self.bell.event().clear();
         } else if self.reader.front().is_none() {
             self.bell.asleep();
@@ -129,7 +129,7 @@ impl RxPort for PipeRx {
         {
             take(RxFrame {
                 bytes: self.reader.front_bytes(),
-                // The caller may have been preempted since it read the clock.
+                // The caller may have been preempted after reading the clock.
                 arrival: now.max(front.release),
                 offload: front.offload,
                 wire_len: front.wire_len,

@@ -5,7 +5,7 @@ use longwire_engine::{BitRate, Nanos};
 use crate::port::PortError;
 use crate::port::gap::{FRAME_MIN, RawLine, frame_bytes, wire_bytes};
 
-/// The symbol of one byte time on a wire.
+/// The symbol on a wire during one byte time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbol {
     /// No byte.
@@ -23,32 +23,31 @@ const GAP: u64 = 12;
 /// A frame accepted by the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireFrame {
-    /// Byte time in which its preamble began.
+    /// Byte time at which its preamble began.
     pub at: u64,
-    /// Without preamble and check sequence.
+    /// The frame's bytes, without preamble and check sequence.
     pub bytes: Vec<u8>,
 }
 
-/// Counters of the receiver.
+/// The receiver's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounts {
     /// Frames with a valid check sequence.
     pub good: u64,
     /// Frames discarded for an invalid check sequence.
     pub bad: u64,
-    /// Frames discarded for their length or a missing start delimiter.
+    /// Frames discarded because of their length or a missing start delimiter.
     pub malformed: u64,
     /// Idle byte times beyond the minimum gaps.
     pub idle: u64,
 }
 
-/// The receiver at the end of the wire: detects frames among symbols, and discards
-/// damaged ones.
+/// The receiver at the end of the wire. Detects frames among symbols and discards damaged ones.
 #[derive(Debug, Default)]
 pub struct WireReceiver {
-    /// Byte times so far.
+    /// Number of byte times so far.
     now: u64,
-    /// Start of the current run of bytes; its bytes follow.
+    /// Start of the current run of bytes, which follow.
     begun: Option<u64>,
     bytes: Vec<u8>,
     idle: u64,
@@ -106,12 +105,12 @@ impl WireReceiver {
     }
 }
 
-/// Returns how far the spacing of frames is from that of these releases, one for each
-/// frame: the maximum byte times by which the distance between the last bits of any two
-/// frames differs, on a wire of this rate.
+/// Returns the spacing error of frames relative to these releases, one per frame. It is the
+/// maximum, over all pairs of frames, of the deviation in the distance between their last bits, in
+/// byte times of a wire at this rate.
 pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) -> f64 {
-    // Time from each release to the frame's end, in billionths of bits, as exact
-    // integers. A common delay cancels in the difference.
+    // Time from each release to the frame's end, in billionths of a bit, as exact integers. A
+    // common delay cancels out in the difference.
     let late = |(frame, release): (&WireFrame, &Nanos)| {
         let end = frame.at + frame_bytes(frame.bytes.len() as u32);
         let seen = i128::from(end) * 8_000_000_000;
@@ -124,8 +123,8 @@ pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) ->
     most.saturating_sub(least).max(0) as f64 / 8e9
 }
 
-/// Whether a frame with its check sequence is undamaged. The remainder is computed bit by
-/// bit as the standard defines it, independent of the sender's code.
+/// Whether a frame with its check sequence is undamaged. Computes the remainder bit by bit, as the
+/// standard defines it, independently of the sender's code.
 fn is_whole(frame: &[u8]) -> bool {
     const POLYNOMIAL: u32 = 0xedb8_8320;
     let divide = |state: u32, byte: &u8| {
@@ -139,7 +138,7 @@ fn is_whole(frame: &[u8]) -> bool {
     remainder.to_le_bytes() == check
 }
 
-/// A wire that sends frames back to back; added frames advance its time.
+/// A wire that sends frames back to back. Adding a frame advances its time.
 #[derive(Debug)]
 pub struct MemWire {
     receiver: WireReceiver,

@@ -1,4 +1,4 @@
-//! The Internet checksum (RFC 1071), and the completion of unfinished checksums.
+//! The Internet checksum (RFC 1071), and the completion of partial checksums.
 
 use longwire_packet::crc32c;
 
@@ -8,26 +8,25 @@ use super::tunnel::{self, InnerBytes};
 
 /// Protocol number of SCTP.
 const SCTP: u8 = 132;
-/// Offset of the checksum in an SCTP header; unique among headers whose checksums are
-/// left to hardware.
+/// Offset of the checksum in an SCTP header. No other header whose checksum is left to hardware has
+/// it there.
 const SCTP_CHECKSUM: u16 = 8;
 
-/// A one's complement sum that is not yet folded to 16 bits.
+/// A one's complement sum not yet folded to 16 bits.
 ///
-/// Kept in native byte order: one's complement addition is independent of byte order up
-/// to a final swap (RFC 1071 §2 B), which [`Sum::fold`] does.
+/// Kept in native byte order: one's complement addition is independent of byte order up to a final
+/// swap (RFC 1071 §2 B), which [`Sum::fold`] performs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum(u64);
 
-/// Bytes added in one round: eight independent lanes, which the compiler
-/// turns into vector additions.
+/// Bytes added per round: eight independent lanes, which the compiler turns into vector additions.
 const ROUND: usize = 32;
 
 impl Sum {
     /// Adds bytes. Only the last slice added may have an odd length.
     #[must_use]
     pub(super) fn add(self, bytes: &[u8]) -> Sum {
-        // A lane takes 2^32 rounds to overflow.
+        // A lane overflows only after 2^32 rounds.
         let mut lanes = [0u64; ROUND / 4];
         let mut rounds = bytes.chunks_exact(ROUND);
         for round in &mut rounds {
@@ -43,11 +42,11 @@ impl Sum {
         if let [last] = pairs.remainder() {
             total += u64::from(u16::from_ne_bytes([*last, 0]));
         }
-        // Folding to 32 bits here keeps any number of slices from overflowing.
+        // Folding to 32 bits keeps any number of slices from overflowing.
         Sum(self.0 + (total >> 32) + (total & 0xffff_ffff))
     }
 
-    /// Adds a number that is in network order in the packet.
+    /// Adds a number that is in network byte order in the packet.
     #[must_use]
     pub(super) fn add_number(self, value: u16) -> Sum {
         Sum(self.0 + u64::from(u16::from_ne_bytes(value.to_be_bytes())))
@@ -76,10 +75,9 @@ pub(super) fn pseudo_header(ip: &IpHeader, frame: &[u8], len: usize) -> Sum {
         .add_number(u16::from(ip.protocol))
 }
 
-/// Finishes a checksum that a sender left to the hardware: the sum over all bytes from
-/// `start` to the end of the frame, in which the checksum field holds the
-/// pseudo-header's sum, complemented; for SCTP, CRC32c (RFC 9260 appendix A). Returns
-/// `false` if the field lies outside of the frame.
+/// Completes a checksum that a sender left to the hardware: the sum over all bytes from `start` to
+/// the end of the frame, where the checksum field holds the folded pseudo-header sum; for SCTP,
+/// CRC32c (RFC 9260 appendix A). Returns `false` if the field lies outside the frame.
 pub fn finish_checksum(frame: &mut [u8], checksum: Checksum) -> bool {
     finish_within(frame, checksum, frame.len())
 }
@@ -103,27 +101,25 @@ fn finish_within(frame: &mut [u8], checksum: Checksum, end: usize) -> bool {
     true
 }
 
-/// Finishes the TCP, UDP or SCTP checksum of `frame` if it looks unfinished, for ports
-/// without information about it (AF_XDP). Returns whether it did. A packet in a tunnel
-/// comes before those around it.
+/// Completes the TCP, UDP or SCTP checksum of `frame` if it looks partial, for ports without
+/// offload information (AF_XDP). Returns whether it did. Tunnelled packets are tried before the
+/// packets around them.
 ///
-/// A checksum of TCP or UDP is unfinished when its field holds the folded sum P of the
-/// pseudo-header.
-/// With S the sum of header and payload without the field, the right checksum is C =
-/// ~(P + S) in one's complement arithmetic, and finishing a field that holds P gives
-/// exactly that. A checksum that is already right may happen to equal P; then finishing
-/// gives ~(P + S) = C = P again, so a right frame is never made wrong, and calling this
-/// twice is harmless. (Zero has two forms, 0x0000 and 0xffff. P is never 0x0000, as the
-/// protocol number is not zero, so a UDP field of zero, "no checksum", is never
-/// touched; and a result of 0x0000 is written as 0xffff, which UDP requires, TCP
-/// verifies the same, and a field of P = 0xffff already holds.) The only possible error
-/// is to repair one in 65,536 of the frames that arrived with a wrong checksum.
+/// A TCP or UDP checksum is partial when its field holds the folded pseudo-header sum P. With S the
+/// sum of header and payload without the field, the correct checksum is C = ~(P + S) in one's
+/// complement arithmetic, which is what completing a field that holds P computes. A correct
+/// checksum may happen to equal P. Completing it gives ~(P + S) = C = P again, so a correct frame
+/// is never damaged, and the function is idempotent. (Zero has two forms, 0x0000 and 0xffff. P is
+/// never 0x0000, as the protocol number is not zero, so a UDP field of zero, "no checksum", is
+/// never changed. A result of 0x0000 is written as 0xffff, which UDP requires, which TCP verifies
+/// the same, and which a field of P = 0xffff already holds.) The only possible error is to repair
+/// one in 65,536 of the frames that arrived with an incorrect checksum.
 ///
-/// In a tunnel, the sums around the packet must be right once it is finished: the payload
-/// of a datagram with a checksum is never changed. That of one without is changed if it is
-/// a whole packet with an unfinished checksum behind the header of a tunnel.
+/// In a tunnel, the outer sums must be correct once the inner checksum is completed, so the payload
+/// of a datagram with a checksum is never changed. The payload of a datagram without a checksum is
+/// changed if it is a tunnel header followed by a whole packet with a partial checksum.
 ///
-/// A field of SCTP is unfinished when it is zero.
+/// An SCTP checksum is partial when its field is zero.
 pub fn finish_if_partial(frame: &mut [u8]) -> bool {
     let found = tunnel::search(frame, |ip, tunnels| {
         let checksum = unfinished(frame, ip)?;
@@ -137,7 +133,7 @@ pub fn finish_if_partial(frame: &mut [u8]) -> bool {
     found.is_some_and(|(checksum, end)| finish_within(frame, checksum, end))
 }
 
-/// Returns the checksum of the header after `ip` if it looks unfinished.
+/// Returns the checksum of the header after `ip` if it looks partial.
 fn unfinished(frame: &[u8], ip: &IpHeader) -> Option<Checksum> {
     let start = u16::try_from(ip.transport_at).ok()?;
     if ip.protocol == SCTP {
@@ -154,7 +150,7 @@ fn unfinished(frame: &[u8], ip: &IpHeader) -> Option<Checksum> {
     (be16(frame, headers.checksum_at()) == Some(partial)).then_some(headers.checksum())
 }
 
-/// Computes the TCP or UDP checksum; other fields must be valid.
+/// Writes the TCP or UDP checksum. All other fields must be valid.
 pub(super) fn write_transport_checksum(frame: &mut [u8], headers: &Headers) {
     let at = headers.checksum_at();
     let len = frame.len() - headers.transport_at();
@@ -165,7 +161,7 @@ pub(super) fn write_transport_checksum(frame: &mut [u8], headers: &Headers) {
     put_checksum(frame, at, sum);
 }
 
-/// Computes the checksum of the IPv4 header.
+/// Writes the IPv4 header checksum.
 pub(super) fn write_ipv4_checksum(frame: &mut [u8], at: usize) {
     let len = usize::from(frame[at] & 0x0f) * 4;
     frame[at + 10..at + 12].fill(0);
@@ -173,7 +169,7 @@ pub(super) fn write_ipv4_checksum(frame: &mut [u8], at: usize) {
     frame[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Whether a datagram has no checksum, as permitted for UDP over IPv4.
+/// Whether a datagram has no checksum, as UDP over IPv4 permits.
 pub(super) fn has_no_checksum(frame: &[u8], headers: &Headers) -> bool {
     headers.transport == Transport::Udp
         && headers.ip.network == Network::V4

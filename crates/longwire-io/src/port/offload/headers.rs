@@ -1,16 +1,16 @@
 //! Locates a frame's IP header and the TCP or UDP header after it.
 //!
-//! Offloads contain header lengths and checksum offsets; the sender's may be wrong or
-//! missing, so they are read from the frame.
+//! Offloads contain header lengths and checksum offsets. The sender's may be wrong or missing, so
+//! they are read from the frame.
 
 use longwire_packet::frame::mac_header_len;
 use longwire_packet::header;
 
 use super::Checksum;
 
-/// EtherType of IPv4.
+/// EtherType for IPv4.
 pub(super) const IPV4: u16 = 0x0800;
-/// EtherType of IPv6.
+/// EtherType for IPv6.
 pub(super) const IPV6: u16 = 0x86dd;
 
 /// Maximum length of an IP packet in bytes.
@@ -47,28 +47,28 @@ impl Transport {
     }
 }
 
-/// Offsets of the headers of a complete, unfragmented IP packet in its frame.
+/// Offsets in the frame of the headers of a complete, unfragmented IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpHeader {
-    /// Version of IP.
+    /// IP version.
     pub network: Network,
-    /// Start of the header.
+    /// Start of the IP header.
     pub at: usize,
-    /// Protocol number after it and its extension headers.
+    /// Protocol number after the IP header and its extension headers.
     pub protocol: u8,
     /// Start of the protocol's header.
     pub transport_at: usize,
-    /// End of the packet according to IP; padding may follow.
+    /// End of the packet according to its IP header; padding may follow.
     pub end: usize,
-    /// Start of the source address in the pseudo-header: a mobile node's home address, if
+    /// Start of the source address used in the pseudo-header: a mobile node's home address, if
     /// present.
     pub(super) source_at: usize,
-    /// Start of the destination address in the pseudo-header: the last address of a
-    /// source route.
+    /// Start of the destination address used in the pseudo-header: the last address of a source
+    /// route, if present.
     pub(super) destination_at: usize,
 }
 
-/// Offsets of the headers of a complete, unfragmented TCP or UDP packet in its frame.
+/// Offsets in the frame of the headers of a complete, unfragmented TCP or UDP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
     /// The IP header.
@@ -80,16 +80,16 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Parses the headers of `frame`: Ethernet with up to four VLAN tags, IPv4 or IPv6
-    /// with extension headers, TCP or UDP. `None` for other frames, fragments, and
-    /// truncated or inconsistent headers.
+    /// Parses the headers of `frame`: Ethernet with up to four VLAN tags, IPv4 or IPv6 with
+    /// extension headers, TCP or UDP. `None` for other frames, for fragments, and for truncated or
+    /// inconsistent headers.
     pub fn parse(frame: &[u8]) -> Option<Headers> {
         let at = mac_header_len(frame) as usize;
         let ip = IpHeader::parse(frame, be16(frame, at.checked_sub(2)?)?, at)?;
         Headers::within(&ip, frame)
     }
 
-    /// Parses the transport header after an IP header of `frame`.
+    /// Parses the transport header after the IP header `ip`.
     pub(super) fn within(ip: &IpHeader, frame: &[u8]) -> Option<Headers> {
         let at = ip.transport_at;
         let packet = frame.get(..ip.end)?;
@@ -129,8 +129,8 @@ impl Headers {
 }
 
 impl IpHeader {
-    /// Parses the header of EtherType `kind` at `at`; `None` unless it is a complete IPv4
-    /// or IPv6 packet.
+    /// Parses the header with EtherType `kind` at `at`; `None` unless the packet is complete IPv4
+    /// or IPv6.
     pub(super) fn parse(frame: &[u8], kind: u16, at: usize) -> Option<IpHeader> {
         match kind {
             IPV4 => Self::parse_v4(frame, at),
@@ -139,8 +139,8 @@ impl IpHeader {
         }
     }
 
-    /// Returns source and destination address as the pseudo-header sums them; they need
-    /// not be adjacent.
+    /// Returns the source and destination addresses used in the pseudo-header, which need not be
+    /// adjacent.
     pub(super) fn addresses<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let len = match self.network {
             Network::V4 => 4,
@@ -164,7 +164,7 @@ impl IpHeader {
             return None;
         }
         let total_len = usize::from(be16(header, 2)?);
-        // The kernel's super-packets above 64 KiB have length zero.
+        // The kernel's super-packets above 64 KiB have a length of zero.
         let end = match total_len {
             0 => frame.len(),
             _ => at + total_len,
@@ -184,7 +184,7 @@ impl IpHeader {
         let header = frame.get(at..at + 40)?;
         let payload_len = usize::from(be16(header, 4)?);
         let end = match payload_len {
-            // Like IPv4; jumbograms (RFC 2675) do not occur on Ethernet.
+            // As for IPv4; jumbograms (RFC 2675) do not occur on Ethernet.
             0 if frame.len() - at > PACKET_MAX => frame.len(),
             0 => return None,
             _ => at + 40 + payload_len,
@@ -219,7 +219,6 @@ impl IpHeader {
     }
 }
 
-/// An IPv6 extension header.
 struct Extension {
     next: u8,
     len: usize,
@@ -228,8 +227,8 @@ struct Extension {
 }
 
 impl Extension {
-    /// Parses the extension header `protocol` at `at`; `Some(None)` for the transport
-    /// header, `None` if no transport header can follow.
+    /// Parses the extension header `protocol` at `at`; `Some(None)` if it is the transport header,
+    /// `None` if no transport header can follow.
     fn read(frame: &[u8], at: usize, protocol: u8) -> Option<Option<Extension>> {
         let plain_len = |frame: &[u8]| Some((usize::from(*frame.get(at + 1)?) + 1) * 8);
         let (mut home_address_at, mut last_address_at) = (None, None);
@@ -261,8 +260,8 @@ impl Extension {
     }
 }
 
-/// Returns the position of the final destination in a routing header; `Some(None)`
-/// without segments left, `None` for kinds without the last address.
+/// Returns the position of the final destination in a routing header; `Some(None)` without segments
+/// left, `None` for types that do not contain the last address.
 fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
     if routing[3] == 0 {
         return Some(None);
@@ -278,8 +277,8 @@ fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
     fits.then_some(Some(at))
 }
 
-/// Whether IPv4 options contain a source route. The checksum then covers an address that
-/// is hard to determine; these packets stay unchanged.
+/// Whether IPv4 options contain a source route. The checksum then covers an address that is hard to
+/// determine, so these packets stay unchanged.
 fn has_source_route(mut options: &[u8]) -> bool {
     while let [kind, rest @ ..] = options {
         match (kind, rest) {

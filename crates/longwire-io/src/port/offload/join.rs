@@ -1,4 +1,4 @@
-//! Joins wire frames cut from one train.
+//! Joins wire frames that were cut from one train.
 
 use super::headers::{Headers, Network, PACKET_MAX, Transport};
 use super::segments::{TCP_LAST_ONLY, put_len, write_unfinished_checksum};
@@ -7,15 +7,15 @@ use super::{Offload, Segments, checksum};
 /// Maximum length of a joined train: its IP length has 16 bits.
 const JOINED_MAX: usize = PACKET_MAX;
 
-/// Position of one or more adjacent wire frames in the train (a buffer of many wire
-/// frames) that they were cut from.
+/// Position of one or more adjacent wire frames in the train (a buffer of several wire frames) that
+/// they were cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainPart {
-    /// Train number below 2^48, unique among trains in transit.
+    /// Train number, below 2^48 and unique among the trains in transit.
     pub train: u64,
-    /// Index of its first segment in the train.
+    /// Index in the train of the part's first segment.
     pub index: u16,
-    /// The segmentation of the train.
+    /// The train's segmentation.
     pub segments: Segments,
 }
 
@@ -33,7 +33,7 @@ impl TrainPart {
         }
     }
 
-    /// Packs the part into two words; see [`TrainPart::from_words`].
+    /// Packs the part into two words, which [`TrainPart::from_words`] unpacks.
     pub fn to_words(self) -> [u64; 2] {
         let Segments {
             header_len,
@@ -57,8 +57,7 @@ impl TrainPart {
     }
 }
 
-/// Joins adjacent parts of a train into a shorter train with valid headers. The buffer is
-/// reused.
+/// Joins adjacent parts of a train into a shorter train with valid headers. The buffer is reused.
 #[derive(Debug, Default)]
 pub struct Joiner {
     buffer: Vec<u8>,
@@ -67,9 +66,9 @@ pub struct Joiner {
     /// Index of the next segment.
     next: usize,
     parts: usize,
-    /// Offload of the first part.
+    /// The first part's offload.
     offload: Offload,
-    /// TCP flags of the last part.
+    /// The last part's TCP flags.
     flags: u8,
     headers: Option<Headers>,
 }
@@ -93,7 +92,7 @@ impl Joiner {
         self.first = Some(part);
     }
 
-    /// Appends a part if it continues the train; returns whether it did.
+    /// Appends a part if it continues the train, and returns whether it does.
     pub fn append(&mut self, part: TrainPart, bytes: &[u8]) -> bool {
         let (Some(first), Some(headers)) = (self.first, self.headers) else {
             return false;
@@ -116,7 +115,7 @@ impl Joiner {
         true
     }
 
-    /// Finishes the headers; returns the train and its offload.
+    /// Completes the headers and returns the train with its offload.
     pub fn finish(&mut self) -> (&[u8], Offload) {
         if let (Some(first), Some(headers), 2..) = (self.first, self.headers, self.parts) {
             let segments = Some(first.segments);
@@ -127,14 +126,14 @@ impl Joiner {
         (&self.buffer, self.offload)
     }
 
-    /// Discards the train after the port has taken it.
+    /// Discards the train once the port has taken it.
     pub fn clear(&mut self) {
         self.first = None;
     }
 }
 
-/// Whether parts with these headers can be joined: the device must be able to compute a
-/// checksum per segment.
+/// Whether parts with these headers can be joined: the device must be able to compute a checksum
+/// per segment.
 fn joins(segments: Segments, headers: &Headers, bytes: &[u8]) -> bool {
     segments.kind.matches(headers)
         && headers.payload_at == usize::from(segments.header_len)

@@ -1,8 +1,8 @@
-//! Offloads, and their execution in software.
+//! Offloads and their execution in software.
 //!
-//! A sender with checksum and segmentation offloads passes virtual devices frames with
-//! unfinished checksums, and buffers of many wire frames. The link must see wire frames;
-//! the next device must see valid checksums.
+//! A sender with checksum and segmentation offloads passes to virtual devices frames with partial
+//! checksums, and buffers that hold several wire frames. The link must see wire frames, and the
+//! next device must see valid checksums.
 
 mod checksum;
 mod headers;
@@ -18,11 +18,11 @@ pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished, strip_jumb
 pub use splitter::Splitter;
 pub(super) use tunnel::find_inner;
 
-/// Unfinished work of a frame.
+/// Work left unfinished on a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// The checksum at `start + offset` over all bytes from `start` on is unfinished: it
-    /// holds only the folded pseudo-header sum.
+    /// The checksum at `start + offset` over all bytes from `start` on is partial: it holds only
+    /// the folded pseudo-header sum.
     pub checksum: Option<Checksum>,
     /// The buffer holds several wire frames.
     pub segments: Option<Segments>,
@@ -36,7 +36,7 @@ impl Offload {
     };
 }
 
-/// An unfinished checksum, as virtio-net describes it.
+/// A partial checksum, as virtio-net describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checksum {
     /// Offset of the first summed byte in the frame.
@@ -48,26 +48,25 @@ pub struct Checksum {
 /// The segmentation of a buffer into wire frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segments {
-    /// Kind of the packet.
+    /// Packet kind.
     pub kind: SegmentKind,
-    /// Header bytes, repeated in each wire frame.
+    /// Header bytes, which every wire frame repeats.
     pub header_len: u16,
-    /// Payload bytes of each wire frame but the last.
+    /// Payload bytes per wire frame, except the last.
     pub payload_len: u16,
-    /// Whether CWR is only on the first wire frame, as the response to one mark (RFC 3168
-    /// §6.1.2). Otherwise it is part of a counter and equal in all frames (RFC 9768
-    /// §3.2).
+    /// Whether only the first wire frame has CWR, as the response to one mark (RFC 3168 §6.1.2).
+    /// Otherwise CWR is part of a counter and equal in all frames (RFC 9768 §3.2).
     pub cwr_once: bool,
 }
 
-/// The kind of a segmented packet.
+/// Kind of a segmented packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentKind {
     /// TCP over IPv4.
     TcpV4,
     /// TCP over IPv6.
     TcpV6,
-    /// UDP over either: each segment becomes a datagram.
+    /// UDP over IPv4 or IPv6: each segment becomes a datagram.
     Udp,
 }
 
@@ -77,7 +76,7 @@ impl Segments {
         self.kind.matches(headers) && headers.payload_at == usize::from(self.header_len)
     }
 
-    /// Returns a code from 1 to 7 for kind and CWR.
+    /// Returns a code from 1 to 7 for the kind and CWR.
     pub(crate) fn code(self) -> u32 {
         match (self.kind, self.cwr_once) {
             (SegmentKind::TcpV4, false) => 1,
@@ -88,7 +87,7 @@ impl Segments {
         }
     }
 
-    /// Returns the segmentation of a code; `None` if invalid.
+    /// Returns the segmentation for a code; `None` if invalid.
     pub(crate) fn of_code(code: u32, (header_len, payload_len): (u16, u16)) -> Option<Segments> {
         let kind = match code {
             1 | 4 => SegmentKind::TcpV4,

@@ -9,14 +9,14 @@ use super::headers::{Headers, IpHeader, Network, Transport, be16};
 use super::tunnel::{InnerBytes, Tunnels};
 use super::{Checksum, Offload, SegmentKind, Segments};
 
-/// Flags of a TCP header that belong to the last segment only: FIN, PSH.
+/// TCP flags set on the last segment only: FIN and PSH.
 pub(super) const TCP_LAST_ONLY: u8 = 0x01 | 0x08;
-/// Congestion Window Reduced, in the flags byte of a TCP header.
+/// Congestion Window Reduced, in the TCP flags byte.
 const TCP_CWR: u8 = 0x80;
 
 impl Segments {
-    /// Returns the lengths of the wire frames of a super-packet of `total_len` bytes,
-    /// in order. Their payloads sum up to its payload.
+    /// Returns the wire frame lengths of a super-packet of `total_len` bytes, in order. Their
+    /// payloads add up to the super-packet's.
     pub fn wire_frames(&self, total_len: usize) -> WireFrames {
         let header_len = usize::from(self.header_len);
         WireFrames {
@@ -29,7 +29,7 @@ impl Segments {
     }
 }
 
-/// Lengths of wire frames; see [`Segments::wire_frames`].
+/// Iterator over wire frame lengths; see [`Segments::wire_frames`].
 #[derive(Clone, Debug)]
 pub struct WireFrames {
     header_len: usize,
@@ -60,17 +60,17 @@ impl Iterator for WireFrames {
 
 impl ExactSizeIterator for WireFrames {}
 
-/// Builds the frame that carries the segments `range` (counted from 0) of a
-/// super-packet, and replaces the contents of `out` with it.
+/// Replaces the contents of `out` with the frame that carries the segments `range` (counted from 0)
+/// of a super-packet.
 ///
-/// One segment becomes a wire frame, checksums finished. Several become a shorter
-/// super-packet with an unfinished checksum, which the returned offload describes.
-/// Headers are written as by the kernel's segmentation: lengths of the piece; the IPv4
-/// identification and the TCP sequence number advanced to the piece's first segment;
-/// FIN and PSH only on the last segment, CWR only on the first if [`Segments::cwr_once`].
+/// One segment becomes a wire frame with complete checksums. Several become a shorter super-packet
+/// with a partial checksum, which the returned offload describes. Headers are written as in the
+/// kernel's segmentation: lengths are the piece's; the IPv4 identification and the TCP sequence
+/// number advance to the piece's first segment; FIN and PSH are only on the last segment; and CWR
+/// is only on the first if [`Segments::cwr_once`].
 ///
-/// `None` if `range` is empty or reaches beyond the last segment, and if the frame's
-/// headers contradict `segments`.
+/// `None` if `range` is empty or extends beyond the last segment, or if the frame's headers
+/// contradict `segments`.
 pub fn cut(
     super_frame: &[u8],
     segments: Segments,
@@ -89,8 +89,8 @@ pub fn cut(
     Some(Offload::NONE)
 }
 
-/// Like [`cut`], but leaves a wire frame's checksum unfinished, which saves a pass over
-/// its bytes if the next device finishes it.
+/// Like [`cut`], but leaves a wire frame's checksum partial. That saves a pass over its bytes if
+/// the next device completes it.
 pub fn cut_unfinished(
     super_frame: &[u8],
     segments: Segments,
@@ -101,7 +101,7 @@ pub fn cut_unfinished(
     cut_piece(super_frame, segments, (&headers, None), range, out)
 }
 
-/// Whether [`cut`] can cut a super-packet: its headers match `segments`.
+/// Whether [`cut`] can cut a super-packet, that is, whether its headers match `segments`.
 pub fn can_cut(super_frame: &[u8], segments: Segments) -> bool {
     headers_of(super_frame, segments).is_some()
 }
@@ -111,9 +111,9 @@ fn headers_of(super_frame: &[u8], segments: Segments) -> Option<Headers> {
     Headers::parse(super_frame).filter(|headers| segments.fit(headers))
 }
 
-/// Cuts a frame's TCP packet into segments with IP packets of at most `mtu` bytes. Passes
-/// each to `take` as a finished wire frame; `out` is scratch memory. Returns `false`
-/// without a complete TCP packet, or if the headers exceed the MTU.
+/// Cuts a frame's TCP packet into segments with IP packets of at most `mtu` bytes. Passes each to
+/// `take` as a complete wire frame; `out` is scratch memory. Returns `false` without a complete TCP
+/// packet, or if the headers exceed the MTU.
 pub fn cut_tcp(
     frame: &mut [u8],
     mtu: usize,
@@ -149,8 +149,8 @@ pub fn cut_tcp(
     true
 }
 
-/// Like [`cut`], without finishing checksums, for a packet with these headers that may be
-/// in tunnels.
+/// Like [`cut`], without completing checksums, for a packet with these headers that may be
+/// tunnelled.
 pub(super) fn cut_piece(
     super_frame: &[u8],
     segments: Segments,
@@ -182,7 +182,7 @@ pub(super) fn cut_piece(
     if let Some(tunnels) = tunnels {
         let start = headers.transport_at();
         let sum = match checksum {
-            // A finished checksum makes the sum the complement of the pseudo-header's.
+            // With a complete checksum, the sum is the complement of the pseudo-header's.
             Some(_) => !be16(out, headers.checksum_at())?,
             None => Sum::default().add(&out[start..]).fold(),
         };
@@ -194,15 +194,15 @@ pub(super) fn cut_piece(
     })
 }
 
-/// The part of a super-packet in a frame.
+/// The part of a super-packet that a frame carries.
 pub(super) struct Piece {
-    /// Whether it begins with the first segment.
+    /// Whether the piece includes the first segment.
     first: bool,
-    /// Whether it ends with the last.
+    /// Whether the piece includes the last segment.
     last: bool,
-    /// Number of its first segment.
+    /// Index of the first segment.
     segment: usize,
-    /// Start of its payload in the super-packet's payload.
+    /// Start of the piece's payload in the super-packet's payload.
     payload_at: usize,
 }
 
@@ -212,7 +212,7 @@ pub(super) fn write_network_header(frame: &mut [u8], ip: &IpHeader, piece: &Piec
         Network::V4 => {
             put_len(frame, at + 2, frame.len() - at);
             let id = be16(frame, at + 4).unwrap_or(0);
-            // The identification may wrap (RFC 6864).
+            // The identification may wrap around (RFC 6864).
             let id = id.wrapping_add(piece.segment as u16);
             frame[at + 4..at + 6].copy_from_slice(&id.to_be_bytes());
             write_ipv4_checksum(frame, at);
@@ -240,9 +240,8 @@ fn write_transport_header(frame: &mut [u8], headers: &Headers, segments: Segment
     }
 }
 
-/// Leaves the checksum to the next device: writes the pseudo-header sum of the whole
-/// piece. It is computed from scratch, so the state of the super-packet's checksum does
-/// not matter.
+/// Leaves the checksum to the next device: writes the pseudo-header sum of the whole piece. The sum
+/// is computed from scratch, so the state of the super-packet's checksum does not matter.
 pub(super) fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> Option<Checksum> {
     if has_no_checksum(frame, headers) {
         return None;
@@ -254,16 +253,15 @@ pub(super) fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> 
     Some(headers.checksum())
 }
 
-/// Writes a length field; zero if it overflows, the kernel's mark of super-packets above
-/// 64 KiB.
+/// Writes a length field. On overflow writes zero, the kernel's mark of super-packets above 64 KiB.
 pub(super) fn put_len(frame: &mut [u8], at: usize, len: usize) {
     let len = u16::try_from(len).unwrap_or(0);
     frame[at..at + 2].copy_from_slice(&len.to_be_bytes());
 }
 
-/// Bytes of an IPv6 header.
+/// Length of an IPv6 header in bytes.
 const IPV6: usize = 40;
-/// Length of a hop-by-hop header with only the jumbo payload option.
+/// Length of a hop-by-hop header that contains only the jumbo payload option.
 const JUMBO: usize = 8;
 /// Offset of the next header number in an IPv6 header.
 const NEXT_HEADER: usize = 6;
@@ -272,9 +270,8 @@ const HOP_BY_HOP: u8 = 0;
 /// Type and length of the jumbo payload option.
 const JUMBO_OPTION: [u8; 2] = [0xc2, 4];
 
-/// Removes the hop-by-hop header that the kernel adds to a long IPv6 super-packet.
-/// Returns the offset at which the frame now begins in `frame`; 0 without that header.
-/// Bytes after the header stay in place.
+/// Removes the hop-by-hop header that the kernel adds to a long IPv6 super-packet. Returns the new
+/// start of the frame in `frame`; 0 without that header. Bytes after the header stay in place.
 pub fn strip_jumbo(frame: &mut [u8]) -> usize {
     let network_at = longwire_packet::frame::mac_header_len(frame) as usize;
     let Some(header) = frame.get(network_at..network_at + IPV6 + JUMBO) else {

@@ -1,10 +1,9 @@
-//! Super-packets that no port accepts: those in tunnels, and those above 64 KiB (BIG
-//! TCP), whose length exceeds the IP header's field.
+//! Super-packets that no port accepts: tunnelled ones, and those above 64 KiB (BIG TCP), whose
+//! length exceeds the IP header's field.
 //!
-//! The kernel builds the latter if a device's `gso_max_size` or `gro_max_size` exceeds
-//! 65,536. Their IPv4 length field is zero. In IPv6 the length is zero too, and the
-//! kernel adds a hop-by-hop header with the jumbo payload option (RFC 2675 §2), which
-//! segmentation removes.
+//! The kernel builds the latter if a device's `gso_max_size` or `gro_max_size` exceeds 65,536.
+//! Their IP length field is zero. For IPv6, the kernel also adds a hop-by-hop header with the jumbo
+//! payload option (RFC 2675 §2), which segmentation removes.
 
 use std::ops::Range;
 
@@ -15,13 +14,13 @@ use super::segments::{cut, cut_piece};
 use super::tunnel::{Tunnels, find_inner};
 use super::{Offload, SegmentKind, Segments};
 
-/// A super-packet being cut into shorter ones or wire frames.
+/// A super-packet that is cut into shorter super-packets or wire frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Splitter {
     segments: Segments,
     headers: Headers,
     form: PieceForm,
-    /// Index of the next segment; total number of segments.
+    /// Index of the next segment, and total number of segments.
     next: usize,
     count: usize,
     /// Maximum number of segments per piece.
@@ -33,16 +32,16 @@ pub struct Splitter {
 enum PieceForm {
     /// Super-packets of the same kind.
     Same,
-    /// UDP super-packets: each segment is the payload of a datagram of the outermost
-    /// tunnel, with these headers.
+    /// UDP super-packets: each segment is the payload of a datagram in the outermost tunnel, with
+    /// these headers.
     Datagrams(Tunnels, Headers),
     /// Wire frames.
     WireFrames(Tunnels),
 }
 
 impl Splitter {
-    /// Returns the splitter of a super-packet too long for its IP header; `None` if it
-    /// fits, or if the frame's headers contradict `segments`.
+    /// Returns a splitter for a super-packet too long for its IP header; `None` if it fits, or if
+    /// the frame's headers contradict `segments`.
     pub fn of_oversized(frame: &[u8], segments: Segments) -> Option<Splitter> {
         let headers = Headers::parse(frame)?;
         if frame.len() - headers.ip.at <= PACKET_MAX {
@@ -59,12 +58,12 @@ impl Splitter {
         ))
     }
 
-    /// Returns the splitter of a super-packet in a tunnel; `None` if the frame's headers
-    /// contradict `segments`.
+    /// Returns a splitter for a tunnelled super-packet; `None` if the frame's headers contradict
+    /// `segments`.
     ///
-    /// A virtio-net header cannot describe tunnelled super-packets. If a UDP tunnel is
-    /// outermost, its datagrams form a super-packet that the kernel can segment, unless
-    /// they have no checksum: segmentation would add one.
+    /// A virtio-net header cannot describe tunnelled super-packets. If the outermost tunnel is UDP,
+    /// its datagrams form a super-packet that the kernel can segment, unless they have no checksum,
+    /// as segmentation would add one.
     pub fn of_tunnelled(frame: &[u8], segments: Segments) -> Option<Splitter> {
         let (headers, tunnels) = find_inner(frame, |headers| segments.fit(headers))?;
         let outermost = Headers::parse(frame).filter(|outermost| {
@@ -98,8 +97,8 @@ impl Splitter {
         }
     }
 
-    /// Replaces the contents of `out` with the next piece (the last one may be a wire
-    /// frame); returns its offload. `None` after the last.
+    /// Replaces the contents of `out` with the next piece (the last may be a wire frame) and
+    /// returns its offload; `None` after the last piece.
     pub fn next(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Option<Offload> {
         let range = self.next..(self.next + self.at_once).min(self.count);
         let offload = match &self.form {
@@ -116,12 +115,12 @@ impl Splitter {
         Some(offload)
     }
 
-    /// Whether all pieces were returned.
+    /// Whether all pieces have been returned.
     pub fn is_done(&self) -> bool {
         self.next == self.count
     }
 
-    /// Replaces the contents of `out` with a finished wire frame.
+    /// Replaces the contents of `out` with a complete wire frame.
     fn wire_frame(
         &self,
         frame: &[u8],
@@ -137,7 +136,7 @@ impl Splitter {
         Some(())
     }
 
-    /// Replaces the contents of `out` with the datagrams of several segments.
+    /// Replaces the contents of `out` with the datagrams for several segments.
     fn datagrams(
         &self,
         frame: &[u8],

@@ -1,10 +1,9 @@
-//! Packets in tunnels: VXLAN, Geneve, GUE, FOU, GRE, IP in IP, MPLS.
+//! Tunnelled packets: VXLAN, Geneve, GUE, FOU, GRE, IP in IP, MPLS.
 //!
-//! A sender leaves checksum and segmentation of the *inner* packet to the device, and
-//! finishes all outer headers except lengths and checksums over each wire frame. Neither
-//! a virtio-net header nor an XDP program reports a tunnel, and users choose UDP ports of
-//! tunnels. So every possible tunnel is tried, and the inner packet must end where the
-//! outer one does.
+//! A sender leaves checksum and segmentation of the *inner* packet to the device, and completes all
+//! outer headers except lengths and checksums over each wire frame. Neither a virtio-net header nor
+//! an XDP program reports a tunnel, and users choose the UDP ports of tunnels. So every possible
+//! tunnel is tried, and the inner packet must end where the outer one does.
 
 use longwire_packet::frame::mac_header_len;
 
@@ -15,9 +14,9 @@ use super::segments::{Piece, put_len, write_network_header};
 /// Maximum number of outer IP headers.
 const DEPTH: usize = 3;
 
-/// EtherType of an Ethernet frame in a tunnel (transparent Ethernet bridging).
+/// EtherType for an Ethernet frame in a tunnel (transparent Ethernet bridging).
 const ETHERNET: u16 = 0x6558;
-/// EtherTypes of MPLS.
+/// EtherTypes for MPLS.
 const MPLS: [u16; 2] = [0x8847, 0x8848];
 
 /// Protocol numbers.
@@ -27,12 +26,12 @@ const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 const MPLS_IN_IP: u8 = 137;
 
-/// Flags of a GRE header (RFC 2784, RFC 2890): checksum, key, sequence number.
+/// GRE header flags (RFC 2784, RFC 2890): checksum, key, sequence number.
 const GRE_CHECKSUM: u16 = 0x8000;
 const GRE_KEY: u16 = 0x2000;
 const GRE_SEQUENCE: u16 = 0x1000;
 
-/// Content of a tunnel: its EtherType and the offset of its header.
+/// A tunnel's content: its EtherType and the offset of its header.
 type Content = (u16, usize);
 
 /// Outer IP headers, outermost first.
@@ -51,8 +50,8 @@ impl Tunnels {
         self.around.iter().rev().flatten()
     }
 
-    /// Whether wire frames can be cut: not if GRE numbers its packets, as all segments
-    /// share one number.
+    /// Whether wire frames can be cut. They cannot if GRE numbers its packets, as all segments
+    /// would share one number.
     pub(super) fn can_cut(&self, frame: &[u8]) -> bool {
         let numbered = |ip: &IpHeader| {
             ip.protocol == GRE
@@ -61,8 +60,8 @@ impl Tunnels {
         !self.around.iter().flatten().any(numbered)
     }
 
-    /// Whether the checksums around a packet are valid once its checksum at `inner` is
-    /// finished: only then did a sender leave it unfinished.
+    /// Whether the checksums around a packet are valid once its checksum at `inner` is completed.
+    /// Only then did the sender leave it partial.
     pub(super) fn agree(&self, frame: &[u8], inner: InnerBytes) -> bool {
         self.around.iter().flatten().all(|ip| {
             let Some(at) = checksum_at(frame, ip) else {
@@ -73,8 +72,7 @@ impl Tunnels {
         })
     }
 
-    /// Writes the headers around a piece of a train: lengths, IPv4 identification and
-    /// checksums.
+    /// Writes the headers around a train's piece: lengths, IPv4 identification and checksums.
     pub(super) fn write(&self, frame: &mut [u8], inner: InnerBytes, piece: &Piece) {
         for ip in self.innermost_first() {
             let ip = IpHeader {
@@ -100,7 +98,7 @@ impl Tunnels {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InnerBytes {
     pub(super) start: usize,
-    /// Their sum with a finished checksum.
+    /// The sum of these bytes with a complete checksum.
     pub(super) sum: u16,
 }
 
@@ -114,7 +112,7 @@ fn checksum_at(frame: &[u8], ip: &IpHeader) -> Option<usize> {
     }
 }
 
-/// Returns the sum covered by the checksum of the header after `ip`.
+/// Returns the sum that the checksum after `ip` covers.
 fn sum_around(frame: &[u8], ip: &IpHeader, inner: InnerBytes) -> Sum {
     let sum = match ip.protocol {
         UDP => pseudo_header(ip, frame, ip.end - ip.transport_at),
@@ -124,8 +122,8 @@ fn sum_around(frame: &[u8], ip: &IpHeader, inner: InnerBytes) -> Sum {
         .add_number(inner.sum)
 }
 
-/// Returns the TCP or UDP headers in `frame` for which `fit` holds, and the tunnels
-/// around them; `None` if wire frames cannot be cut from these tunnels.
+/// Returns the first TCP or UDP headers in `frame` for which `fit` holds, with the tunnels around
+/// them; `None` if wire frames cannot be cut from these tunnels.
 pub(in crate::port) fn find_inner(
     frame: &[u8],
     fit: impl Fn(&Headers) -> bool,
@@ -136,8 +134,8 @@ pub(in crate::port) fn find_inner(
     })
 }
 
-/// Passes each IP header of `frame` and the tunnels around it to `look`, inner ones
-/// first, until that returns a value.
+/// Passes each IP header in `frame`, with the tunnels around it, to `look`, inner headers first,
+/// until `look` returns a value.
 pub(super) fn search<T>(
     frame: &[u8],
     mut look: impl FnMut(&IpHeader, &Tunnels) -> Option<T>,
@@ -167,14 +165,14 @@ fn descend<T>(
     look(&ip, tunnels)
 }
 
-/// Skips Ethernet and MPLS headers; returns their content.
+/// Skips Ethernet and MPLS headers and returns their content.
 fn below_ip(frame: &[u8], (mut kind, mut at): Content) -> Option<Content> {
     if kind == ETHERNET {
         at += mac_header_len(frame.get(at..)?) as usize;
         kind = be16(frame, at.checked_sub(2)?)?;
     }
     if MPLS.contains(&kind) {
-        // The bottom-of-stack bit ends the third byte of a label.
+        // The bottom-of-stack bit is the last bit of a label's third byte.
         while frame.get(at + 2)? & 1 == 0 {
             at += 4;
         }
@@ -183,7 +181,7 @@ fn below_ip(frame: &[u8], (mut kind, mut at): Content) -> Option<Content> {
     Some((kind, at))
 }
 
-/// Returns the packets possibly carried by the protocol after an IP header.
+/// Returns the packets that the protocol after an IP header may carry.
 fn contents(frame: &[u8], ip: &IpHeader) -> [Option<Content>; 5] {
     match ip.protocol {
         UDP => {
@@ -206,7 +204,7 @@ fn contents(frame: &[u8], ip: &IpHeader) -> [Option<Content>; 5] {
     }
 }
 
-/// Returns the packet in an IP protocol that is always a tunnel.
+/// Returns the packet inside an IP protocol that is always a tunnel.
 fn behind_ip(frame: &[u8], protocol: u8, at: usize) -> Option<Content> {
     match protocol {
         IPV4_IN_IP => Some((IPV4, at)),
@@ -217,7 +215,7 @@ fn behind_ip(frame: &[u8], protocol: u8, at: usize) -> Option<Content> {
     }
 }
 
-/// Returns an IP packet by its version, for FOU and MPLS labels.
+/// Returns an IP packet identified by its version, for FOU and MPLS labels.
 fn ip_at(frame: &[u8], at: usize) -> Option<Content> {
     match frame.get(at)? >> 4 {
         4 => Some((IPV4, at)),
@@ -236,7 +234,7 @@ fn gre(frame: &[u8], at: usize) -> Option<Content> {
     Some((be16(frame, at + 2)?, at + 4 + 4 * words))
 }
 
-/// Generic UDP encapsulation, version 0 (draft-ietf-intarea-gue).
+/// Parses Generic UDP Encapsulation, version 0 (draft-ietf-intarea-gue).
 fn gue(frame: &[u8], at: usize) -> Option<Content> {
     const CONTROL: u8 = 0x20;
     let first = *frame.get(at)?;
@@ -247,7 +245,7 @@ fn gue(frame: &[u8], at: usize) -> Option<Content> {
     behind_ip(frame, *frame.get(at + 1)?, at + 4 + 4 * words)
 }
 
-/// VXLAN (RFC 7348) and VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe).
+/// Parses VXLAN (RFC 7348) and VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe).
 fn vxlan(frame: &[u8], at: usize) -> Option<Content> {
     const HAS_NETWORK: u8 = 0x08;
     const HAS_PROTOCOL: u8 = 0x04;
@@ -266,7 +264,7 @@ fn vxlan(frame: &[u8], at: usize) -> Option<Content> {
     }
 }
 
-/// Geneve (RFC 8926).
+/// Parses Geneve (RFC 8926).
 fn geneve(frame: &[u8], at: usize) -> Option<Content> {
     let header = frame.get(at..at + 8)?;
     let kind = be16(header, 2)?;

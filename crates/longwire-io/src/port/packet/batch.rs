@@ -1,4 +1,4 @@
-//! Frames waiting for a packet socket, sent by one system call.
+//! Frames queued for a packet socket and sent by one system call.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -15,18 +15,18 @@ use crate::port::Offload;
 pub(super) struct MessageRing<const SLOTS: usize> {
     stride: usize,
     slots: Box<[u8]>,
-    // Each message points to its part, and that to its slot.
+    // Each message points to its part, which points to its slot.
     parts: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
     head: usize,
     count: usize,
 }
 
-// SAFETY: the pointers among the boxes stay right wherever the value is
-// moved, for the boxes' contents do not move; nothing is tied to a thread.
+// SAFETY: the pointers between the boxes stay valid when the value moves, as the boxes' contents do
+// not move; nothing is tied to a thread.
 unsafe impl<const SLOTS: usize> Send for MessageRing<SLOTS> {}
 
-/// A message without an address: the sockets are bound.
+/// Creates a message without an address, as the sockets are bound.
 pub(in crate::port) fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
     // SAFETY: `msghdr` is a C structure of integers and pointers, for which
     // zeros are valid.
@@ -37,9 +37,9 @@ pub(in crate::port) fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
 }
 
 impl<const SLOTS: usize> MessageRing<SLOTS> {
-    /// Creates slots of at least `len` bytes; only touched pages are backed by memory.
+    /// Creates slots of at least `len` bytes. Only touched pages take memory.
     pub(super) fn new(len: usize) -> MessageRing<SLOTS> {
-        // An odd number of cache lines spreads slots over the cache's sets.
+        // An odd number of cache lines spreads the slots over the cache's sets.
         let stride = (len.div_ceil(64) | 1) * 64;
         let mut slots = vec![0u8; SLOTS * stride].into_boxed_slice();
         let mut parts: Box<[libc::iovec]> = slots
@@ -75,7 +75,7 @@ impl<const SLOTS: usize> MessageRing<SLOTS> {
         SLOTS - self.count
     }
 
-    /// Copies a message in two pieces into a free slot; returns the slot.
+    /// Copies a message in two pieces into a free slot and returns the slot.
     #[inline]
     pub(super) fn put(&mut self, [front, back]: [&[u8]; 2]) -> usize {
         let slot = (self.head + self.count) % SLOTS;
@@ -88,24 +88,23 @@ impl<const SLOTS: usize> MessageRing<SLOTS> {
         slot
     }
 
-    /// Returns the slots of the first messages.
+    /// Returns the slots of the first `messages` messages.
     pub(super) fn first_slots(&self, messages: usize) -> impl Iterator<Item = usize> {
         let head = self.head;
         (0..messages).map(move |n| (head + n) % SLOTS)
     }
 
-    /// Returns the first message, of which there is one.
+    /// Returns the first message. The ring must not be empty.
     pub(super) fn first(&self) -> &[u8] {
         &self.slots[self.head * self.stride..][..self.parts[self.head].iov_len]
     }
 
-    /// Offers at most the first `max` messages to the kernel; returns the number accepted.
+    /// Offers at most the first `max` messages to the kernel and returns the number accepted.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {
         let run = self.count.min(SLOTS - self.head).min(max);
         let messages = &mut self.messages[self.head..][..run];
-        // SAFETY: the messages point to parts and slots that live as long as
-        // `self`; the kernel reads the slots and writes the messages' lengths
-        // during the call only.
+        // SAFETY: the messages point to parts and slots that live as long as `self`; the kernel
+        // reads the slots and writes the messages' lengths only during the call.
         let sent = unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),
@@ -122,28 +121,28 @@ impl<const SLOTS: usize> MessageRing<SLOTS> {
         self.head = (self.head + messages) % SLOTS;
         self.count -= messages;
         if self.count == 0 {
-            // Reuses the same slots, which are in cache, in one run.
+            // Reuses the same slots, which are cached, in one run.
             self.head = 0;
         }
     }
 }
 
-/// Maximum frames that wait for a flush. More would not make a system call cheaper, and
-/// fewer would still fit the cache.
+/// Maximum number of frames queued for a flush. More would not make a system call cheaper, and
+/// fewer would fit in the cache just as well.
 pub(super) const SLOTS: usize = 64;
 
-/// Frames to be sent, each with a virtio-net header.
+/// Frames to send, each with a virtio-net header.
 pub(super) struct Batch {
     ring: MessageRing<SLOTS>,
-    /// Control message of each frame; its message points to it.
+    /// Control message per frame, to which the frame's message points.
     controls: Box<[Control]>,
-    /// Releases of the frames to be stamped.
+    /// Releases of the frames that request a stamp.
     stamped: Box<[Option<Nanos>]>,
-    /// Wire frames in each.
+    /// Number of wire frames in each frame.
     wire_frames: [u32; SLOTS],
 }
 
-// SAFETY: as for the ring: the boxes' contents do not move.
+// SAFETY: as for the ring, the boxes' contents do not move.
 unsafe impl Send for Batch {}
 
 impl Batch {
@@ -168,8 +167,7 @@ impl Batch {
         self.ring.free_slots()
     }
 
-    /// Copies a frame into a free slot; `stamped` is its release if `control` requests a
-    /// stamp.
+    /// Copies a frame into a free slot. `stamped` is its release if `control` requests a stamp.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -193,23 +191,23 @@ impl Batch {
         first.filter_map(|slot| self.stamped[slot])
     }
 
-    /// Returns the number of wire frames in the first frames.
+    /// Returns the number of wire frames in the first `frames` frames.
     pub(super) fn wire_frames(&self, frames: usize) -> u64 {
         let first = self.ring.first_slots(frames);
         first.map(|slot| u64::from(self.wire_frames[slot])).sum()
     }
 
-    /// Whether the first frame is a super-packet, by its virtio-net header.
+    /// Whether the first frame is a super-packet, according to its virtio-net header.
     pub(super) fn first_has_segments(&self) -> bool {
         self.ring.first()[1] != 0
     }
 
-    /// Returns the first frame, of which there is one.
+    /// Returns the first frame. The batch must not be empty.
     pub(super) fn first(&self) -> &[u8] {
         &self.ring.first()[vnet::LEN..]
     }
 
-    /// Offers at most the first `max` frames to the kernel; returns the number accepted.
+    /// Offers at most the first `max` frames to the kernel and returns the number accepted.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {
         self.ring.send(socket, max)
     }

@@ -1,8 +1,8 @@
-//! Frames with a given check sequence, for gap frames: a packet socket whose driver adds
-//! none (SO_NOFCS).
+//! Frames with a given check sequence, for gap frames: a packet socket whose driver adds none
+//! (SO_NOFCS).
 //!
-//! The kernel returns EPROTONOSUPPORT for drivers without the flag `IFF_SUPP_NOFCS`, and
-//! has no other query. Decision 0013 lists the drivers with it.
+//! The kernel returns EPROTONOSUPPORT for drivers without the flag `IFF_SUPP_NOFCS`, and has no
+//! other query. Decision 0013 lists the drivers that have it.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -15,22 +15,21 @@ use super::{BYPASS, PortError, sending_socket};
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 
-/// Maximum number of frames waiting for a flush: more than a driver's ring would not keep
-/// the wire busier.
+/// Maximum number of frames queued for a flush. Exceeding a driver's ring would not keep the wire
+/// busier.
 const SLOTS: usize = 256;
 /// Bytes of an Ethernet header with a VLAN tag, and of a check sequence.
 const HEADER: usize = 14 + 4;
 const CHECK: usize = 4;
 
-/// Drivers that claim to omit their check sequence but add it (i40e until a patch of
-/// March 2026): fillers would arrive as valid frames.
+/// Drivers that claim to omit the check sequence but add it (i40e until a patch in March 2026).
+/// Fillers would arrive as valid frames.
 const DECEIVERS: [&str; 1] = ["i40e"];
 
 /// Opens the sending half of `packet:IF` with gap frames.
 ///
 /// # Errors
-/// The driver cannot send frames with an invalid check sequence, or the wire has another
-/// rate.
+/// The driver cannot send frames with an invalid check sequence, or the wire has a different rate.
 pub fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortError> {
     let port = format!("packet:{name}");
     let interface = super::super::settings::find_up(&port, name)?;
@@ -63,10 +62,10 @@ fn refused(port: &str, driver: &str, why: &str) -> PortError {
     }
 }
 
-/// Rejects a wire of another rate.
+/// Rejects a wire with a different rate.
 fn check_speed(port: &str, name: &str, rate: BitRate) -> Result<(), PortError> {
     let speed = Ethtool::open().and_then(|ethtool| ethtool.speed(name));
-    // If the device does not report its speed, the user's value is used.
+    // If the device reports no speed, the user's value applies.
     match speed.ok().flatten() {
         Some(speed) if speed != rate => Err(PortError::Unsupported {
             port: port.to_owned(),
@@ -76,13 +75,13 @@ fn check_speed(port: &str, name: &str, rate: BitRate) -> Result<(), PortError> {
     }
 }
 
-/// Frames to be sent with their check sequences.
+/// Frames to send with their check sequences.
 pub struct CheckedLine {
     socket: OwnedFd,
     port: String,
     frame_max: usize,
     ring: MessageRing<SLOTS>,
-    /// Whether each frame counts.
+    /// Whether each frame counts, as opposed to a filler.
     counts: [bool; SLOTS],
     unsent: usize,
 }
@@ -102,8 +101,8 @@ impl CheckedLine {
         })
     }
 
-    /// Sends a frame with an invalid check sequence, which the receiving device discards:
-    /// the kernel refuses it if the driver lacks support.
+    /// Sends a frame with an invalid check sequence, which the receiving device discards. The
+    /// kernel refuses it if the driver lacks support.
     fn probe(&self, driver: &str) -> Result<(), PortError> {
         let frame = [0u8; 60 + CHECK];
         let flags = nix::sys::socket::MsgFlags::MSG_DONTWAIT;
@@ -120,7 +119,7 @@ impl CheckedLine {
         }
     }
 
-    /// Removes departed frames from the front; returns how many of them count.
+    /// Removes departed frames from the front and returns their number without fillers.
     fn advance(&mut self, frames: usize) -> usize {
         let slots = self.ring.first_slots(frames);
         let counted = slots.filter(|slot| self.counts[*slot]).count();
@@ -148,8 +147,7 @@ impl RawLine for CheckedLine {
                 Ok(sent) => left += self.advance(sent),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
-                    // The driver's ring is full: the wire is as busy as it
-                    // can be.
+                    // The driver's ring is full, so the wire is as busy as it can be.
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => break,
                     _ => return Err(failure(&self.port, "sending", error)),
                 },

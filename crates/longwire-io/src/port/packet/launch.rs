@@ -1,13 +1,12 @@
-//! Launch times: frames are passed early to a queueing discipline or device that holds
-//! each until its time (SO_TXTIME).
+//! Launch times: frames are passed early to a queueing discipline or device that holds each until
+//! its time (SO_TXTIME).
 //!
-//! `etf` holds frames until shortly before their time, and with `offload` the device
-//! sends them at it; `fq` holds them by a timer of the kernel's. This follows
-//! tc-etf(8), tc-fq(8) and linux/net_tstamp.h. The available kernel had neither
-//! discipline: tested is the selection, and that frames with a launch time pass; the
-//! precision of their times is not.
+//! `etf` holds frames until shortly before their time, and with `offload` the device sends them on
+//! time; `fq` holds them with a kernel timer. This follows tc-etf(8), tc-fq(8) and
+//! linux/net_tstamp.h. The test kernel had neither discipline. Tests cover the selection and that
+//! frames with a launch time pass, not the precision of launch times.
 //!
-//! A frame's control message holds its launch time, and the request of a send stamp.
+//! A frame's control message holds its launch time and the request for a send stamp.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -24,18 +23,18 @@ use crate::port::options::LaunchMode;
 use crate::port::socket::set_option;
 use crate::port::{SendStamp, StampedBy};
 
-/// Maximum time that a frame may be pushed before its release: longer than a late
-/// wake-up, and shorter than the second that devices can look ahead.
+/// Maximum lead of a push over its release: longer than a late wake-up, shorter than the second
+/// that devices can look ahead.
 pub(super) const LEAD: Nanos = Nanos::from_millis(1);
-/// Minimum time given to a late frame: `etf` drops frames that it cannot send in time.
+/// Minimum launch delay of a late frame, as `etf` drops frames that it cannot send in time.
 const SHORTEST: Nanos = Nanos::from_micros(50);
-/// Interval between comparisons of the clocks.
+/// Interval between clock comparisons.
 const COMPARE_EVERY: Nanos = Nanos::from_secs(1);
 
-/// `SO_TXTIME` and `SCM_TXTIME`, which libc does not name everywhere.
+/// `SO_TXTIME` and `SCM_TXTIME`, which libc does not define on all targets.
 pub(super) const TXTIME: libc::c_int = 61;
 
-/// `TCA_ETF_PARMS`: `struct tc_etf_qopt` of delta, clock and flags.
+/// `TCA_ETF_PARMS`: `struct tc_etf_qopt` with delta, clock and flags.
 const ETF_PARAMETERS: u16 = 1;
 const ETF_DEADLINE: u32 = 1;
 const ETF_OFFLOAD: u32 = 1 << 1;
@@ -43,14 +42,14 @@ const ETF_OFFLOAD: u32 = 1 << 1;
 /// A holder of frames until their launch time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHolder {
-    /// Clock of its launch times.
+    /// Clock of the launch times.
     pub(super) clock: libc::clockid_t,
-    /// Whether the device sends on time, instead of the kernel.
+    /// Whether the device, rather than the kernel, sends on time.
     pub(super) device: bool,
 }
 
 impl FrameHolder {
-    /// Returns the holder of a device with these disciplines, if all queues have the same
+    /// Returns the frame holder of a device with these disciplines, if all queues have the same
     /// one.
     pub(super) fn of(qdiscs: &[Qdisc]) -> Option<FrameHolder> {
         let root = qdiscs.iter().find(|qdisc| qdisc.is_root())?;
@@ -73,7 +72,7 @@ impl FrameHolder {
             "etf" => {
                 let parameters = attribute(&qdisc.options, ETF_PARAMETERS)?;
                 let flags = number_at(parameters, 8)?;
-                // In deadline mode frames may leave at any time before.
+                // In deadline mode, frames may leave at any time before their launch time.
                 (flags & ETF_DEADLINE == 0).then_some(FrameHolder {
                     clock: number_at(parameters, 4)?.cast_signed(),
                     device: flags & ETF_OFFLOAD != 0,
@@ -93,10 +92,10 @@ impl FrameHolder {
     }
 }
 
-/// The launch times of a socket's frames.
+/// Launch times for a socket's frames.
 pub(super) struct LaunchTimes {
     clock: ClockId,
-    /// That clock minus the monotonic one.
+    /// Lead of the holder's clock over CLOCK_MONOTONIC.
     ahead: i64,
     compared: Nanos,
 }
@@ -117,7 +116,7 @@ impl LaunchTimes {
         })
     }
 
-    /// Returns a frame's launch time, on the clock of the discipline.
+    /// Returns a frame's launch time, on the holder's clock.
     pub(super) fn at(&mut self, release: Nanos) -> Nanos {
         let now = monotonic_now();
         if now.saturating_sub(self.compared) >= COMPARE_EVERY {
@@ -129,7 +128,7 @@ impl LaunchTimes {
     }
 }
 
-/// One part of it: a header, and a number.
+/// One part of a control message: a header and a number.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Part {
@@ -145,9 +144,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Creates a message that requests stamps of the kinds that the flags name
-    /// (`SOF_TIMESTAMPING_TX_…`), and holds the frame until `launch`, on the socket's
-    /// clock for launch times.
+    /// Creates a message that requests the stamps named by the flags (`SOF_TIMESTAMPING_TX_…`), and
+    /// holds the frame until `launch`, on the socket's launch clock.
     pub(super) fn new(stamp: Option<u32>, launch: Option<Nanos>) -> Control {
         let mut control = Control {
             // SAFETY: C structures of integers, for which zeros are valid.
@@ -174,7 +172,7 @@ impl Control {
         self.used += 1;
     }
 
-    /// Attaches it to a message; it must not move while the message is used.
+    /// Attaches the control message to a message. It must not move while the message is in use.
     pub(super) fn go_with(&mut self, message: &mut libc::msghdr) {
         message.msg_control = match self.used {
             0 => std::ptr::null_mut(),
@@ -184,18 +182,18 @@ impl Control {
     }
 }
 
-/// Send stamps and launch times of one socket.
+/// Send stamps and launch times for one socket.
 pub(super) struct SocketTimestamps {
-    /// Of the interface's namespace; gone once the device stamps.
+    /// Access to the interface's namespace; taken once the device stamps.
     ethtool: Option<Ethtool>,
     sent: Option<SendErrorQueue>,
     launch: Option<LaunchTimes>,
-    /// Switches the device's stamps off again when dropped.
+    /// Turns the device's stamps off again when dropped.
     _device: Option<DeviceStamping>,
 }
 
 impl SocketTimestamps {
-    /// Creates the state for an interface of the calling thread's namespace.
+    /// Creates the state for an interface in the calling thread's namespace.
     pub(super) fn new() -> SocketTimestamps {
         SocketTimestamps {
             ethtool: Ethtool::open().ok(),
@@ -205,20 +203,20 @@ impl SocketTimestamps {
         }
     }
 
-    /// Holds this socket's frames until their release from now on.
+    /// Makes the holder keep this socket's frames until their release, from now on.
     pub(super) fn launch(&mut self, socket: BorrowedFd<'_>, holder: FrameHolder) -> io::Result<()> {
         self.launch = Some(LaunchTimes::new(socket, holder)?);
         self.sent = Some(SendErrorQueue::new(socket)?);
         Ok(())
     }
 
-    /// Returns the maximum time that frames may be pushed before their release.
+    /// Returns the maximum lead of a push over its release.
     pub(super) fn lead(&self) -> Option<Nanos> {
         self.launch.as_ref().map(|_| LEAD)
     }
 
-    /// Enables stamps for frames that request them, by the device if possible and
-    /// permitted. Returns their source; `None` if the kernel does not stamp either.
+    /// Enables stamps for frames that request them, by the device if possible and permitted.
+    /// Returns their source; `None` if the kernel does not stamp either.
     pub(super) fn stamp(&mut self, socket: BorrowedFd<'_>, interface: &str) -> Option<StampedBy> {
         let device = self
             .ethtool
@@ -238,7 +236,7 @@ impl SocketTimestamps {
         Some(sent.by())
     }
 
-    /// Returns a frame's control message; `stamp` requests a stamp.
+    /// Returns a frame's control message. `stamp` requests a stamp.
     #[inline]
     pub(super) fn control(&mut self, release: Nanos, stamp: bool) -> Control {
         let flags = match (&self.sent, stamp) {
@@ -249,8 +247,7 @@ impl SocketTimestamps {
         Control::new(flags, launch)
     }
 
-    /// Records that the kernel has numbered a frame to be stamped; `None` if it was not
-    /// sent.
+    /// Records that the kernel has numbered a stamped frame; `None` if the frame was not sent.
     pub(super) fn numbered(&mut self, release: Option<Nanos>) {
         if let Some(sent) = &mut self.sent {
             sent.numbered(release);
@@ -264,7 +261,7 @@ impl SocketTimestamps {
         }
     }
 
-    /// Returns the number of frames dropped because they were late.
+    /// Returns the number of frames dropped for being late.
     pub(super) fn missed(&mut self) -> u64 {
         match (&mut self.sent, &self.launch) {
             (Some(sent), Some(_)) => sent.missed(),

@@ -1,5 +1,5 @@
-//! Launch times on a device that holds no frames: a request is refused or ignored, and
-//! frames with a launch time pass unchanged.
+//! Launch times on a device that holds no frames: a request is refused or ignored, and frames with
+//! a launch time pass unchanged.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::port::options::LaunchMode;
 use crate::port::settings::Settings;
 use crate::port::{PushResult, RxPort, TxFrame, TxPort, settings};
 
-/// Connects two interfaces of the calling thread's namespace.
+/// Connects two interfaces in the calling thread's namespace.
 fn cable() {
     sysctl::set("ipv6/conf/default/disable_ipv6", "1").expect("IPv6");
     wire(device("near", None), device("far", None)).expect("a cable");

@@ -1,9 +1,9 @@
 //! `packet:IF`: a network interface through AF_PACKET sockets, available on every Linux.
 //!
-//! Receiving reads a ring shared with the kernel, without a system call while frames
-//! wait; the kernel's receive stamp is the arrival. Both halves use virtio-net headers,
-//! so that unfinished checksums and super-packets of up to 64 KiB pass unchanged. Longer
-//! ones (BIG TCP) are received in pieces.
+//! Receiving reads a ring shared with the kernel, without a system call while frames are waiting.
+//! The kernel's receive stamp is the arrival. Both halves use virtio-net headers, so that partial
+//! checksums and super-packets of up to 64 KiB pass unchanged. Longer super-packets (BIG TCP) are
+//! received in pieces.
 
 mod batch;
 mod checked;
@@ -39,35 +39,34 @@ pub use tx::PacketTx;
 use tx::Sockets;
 
 /// Maximum frame length: a super-packet of 64 KiB with Ethernet and VLAN headers. Longer
-/// ones are received in pieces.
+/// super-packets are received in pieces.
 const SUPER_MAX: usize = 65_536 + 14 + 4;
-/// Maximum super-packet of the kernel (`GSO_MAX_SIZE` in include/linux/netdevice.h: eight
-/// times 65,535), with Ethernet and two VLAN headers.
+/// The kernel's maximum super-packet (`GSO_MAX_SIZE` in include/linux/netdevice.h: eight times
+/// 65,535), with Ethernet and two VLAN headers.
 const OVERSIZED_MAX: usize = 8 * 65_535 + 14 + 2 * 4;
-/// Default size of the receive ring: about 2,500 Ethernet frames, or 4 ms at the maximum
-/// rate of a packet socket.
+/// Default receive ring size: about 2,500 Ethernet frames, or 4 ms at a packet socket's maximum
+/// rate.
 const RING_BYTES: usize = 4 * 1024 * 1024;
-/// Maximum bytes of super-packets held by the kernel in addition to the ring.
+/// Maximum bytes of super-packets that the kernel queues in addition to the ring.
 const RECEIVE_BUFFER: usize = 16 * 1024 * 1024;
 /// Bytes of an Ethernet header with a VLAN tag.
 const ETHERNET: usize = 14 + 4;
-/// Bytes of frames in transit to the driver: with gap frames, the wire's next 200 us at
+/// Bytes of frames in transit to the driver. With gap frames, this holds the wire's next 200 us at
 /// 100 Gbit/s.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
-/// Size below which a note reports a small receive buffer: a TCP sender's window of
-/// super-packets will not fit.
+/// Receive buffer size below which a note is reported: a TCP sender's window of super-packets does
+/// not fit.
 const RECEIVE_BUFFER_LOW: usize = 2 * 1024 * 1024;
 
 /// An open port.
 pub type PacketPort = OpenPort<PacketRx, PacketTx>;
 
-/// Opens an interface of the calling thread's network namespace. Requires CAP_NET_RAW
-/// there; a user namespace's is sufficient.
+/// Opens an interface in the calling thread's network namespace. Requires CAP_NET_RAW there; a user
+/// namespace's suffices.
 ///
 /// # Errors
-///
-/// The interface does not exist, is down or has no Ethernet header, or packet sockets are
-/// not permitted.
+/// The interface does not exist, is down or has no Ethernet header, or packet sockets are not
+/// permitted.
 pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> {
     let port = format!("packet:{name}");
     let interface = super::settings::find_up(&port, name)?;
@@ -86,7 +85,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> 
     })
 }
 
-/// Opens the sending half alone; returns it with the notes.
+/// Opens only the sending half and returns it with the notes.
 ///
 /// # Errors
 /// As for [`open`].
@@ -102,7 +101,7 @@ pub fn open_sender(
     Ok((tx, notes))
 }
 
-/// Opens the sending half, and applies the interface's settings.
+/// Opens the sending half and applies the interface's settings.
 fn open_sending(
     port: &str,
     interface: &Interface,
@@ -117,7 +116,7 @@ fn open_sending(
     }
     let needs = InterfaceNeeds {
         quiet: options.quiet,
-        // With virtio-net headers super-packets pass unchanged.
+        // With virtio-net headers, super-packets pass unchanged.
         frames: if options.offloads {
             Frames::Reversible
         } else {
@@ -133,7 +132,7 @@ fn open_sending(
     Ok((tx, settings))
 }
 
-/// Opens the sockets, with or without a holder of frames.
+/// Opens the sockets, with or without a frame holder.
 fn open_sockets(
     port: &str,
     interface: &Interface,
@@ -185,8 +184,8 @@ fn open_rx(
         1,
         "leaving out frames that are sent",
     )?;
-    // A stamp from the entry into the receive path, before queueing; otherwise the ring
-    // stamps when it copies the frame.
+    // Stamps frames on entry into the receive path, before queueing. Otherwise the ring stamps when
+    // it copies the frame.
     let on: libc::c_int = 1;
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
         .map_err(|e| failure(port, "asking for receive stamps", e))?;
@@ -213,7 +212,7 @@ fn open_rx(
     Ok((socket, ring))
 }
 
-/// A socket option to set to 1, and the action in error messages.
+/// A socket option to set to 1, and the action for error messages.
 pub(super) type SwitchedOption = ((libc::c_int, libc::c_int), &'static str);
 
 /// Passes frames directly to the driver.
@@ -227,7 +226,7 @@ const VNET: SwitchedOption = (
     "offering offload headers",
 );
 
-/// Opens a sending socket, bound to no protocol so that it never receives.
+/// Opens a sending socket, which is bound to no protocol so that it never receives.
 pub(super) fn sending_socket(
     port: &str,
     interface: &Interface,
@@ -311,8 +310,7 @@ fn bind(socket: BorrowedFd<'_>, interface: &Interface, protocol: u16) -> io::Res
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = protocol.to_be();
     address.sll_ifindex = interface.index.cast_signed();
-    // SAFETY: the pointer and the length describe `address`, which the kernel
-    // reads during the call.
+    // SAFETY: pointer and length describe `address`, which the kernel reads during the call.
     let result = unsafe {
         libc::bind(
             socket.as_raw_fd(),

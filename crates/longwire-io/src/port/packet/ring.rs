@@ -1,8 +1,7 @@
-//! The receive ring of a packet socket (TPACKET_V2), shared with the kernel.
+//! A packet socket's receive ring (TPACKET_V2), shared with the kernel.
 //!
-//! Version 3 would pack frames more tightly, but hands them over a block at a
-//! time, late by up to the block's timeout of at least a millisecond
-//! (decision 0006).
+//! Version 3 would pack frames more tightly, but hands them over block by block, late by up to the
+//! block's timeout of at least a millisecond (decision 0006).
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,18 +12,19 @@ use super::super::socket::set_option;
 use super::super::vnet;
 use crate::mapping::Mapping;
 
-/// The kernel allocates its memory in pieces of this size, each contiguous.
+/// Size of the contiguous pieces in which the kernel allocates the ring.
 const BLOCK: usize = 64 * 1024;
-/// Bytes of a slot before the frame: the slot's header, a `sockaddr_ll`, padding, and
-/// the virtio-net header, with the frame's network header aligned. 76 bytes; the rest
-/// is for longer link headers.
+/// Bytes of a slot before the frame: the slot header, a `sockaddr_ll`, padding, and the virtio-net
+/// header, with the frame's network header aligned. These take 76 bytes; the rest is for longer
+/// link headers.
 const SLOT_OVERHEAD: usize = 96;
-/// Slots begin on cache lines.
+/// Slot alignment: slots begin on cache lines.
 const SLOT_ALIGN: usize = 64;
-/// Longer frames use the socket's queue, which keeps slots small.
+/// Maximum length of a frame in a slot. Longer frames use the socket's queue, which keeps slots
+/// small.
 const SLOT_FRAME_MAX: usize = 9 * 1024 + 64;
 
-/// The division of the ring's memory.
+/// Division of the ring's memory into slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Bytes of a slot.
@@ -58,7 +58,7 @@ impl Layout {
     }
 
     fn request(self) -> libc::tpacket_req {
-        // All far below 2^32: 16 Ki blocks of 64 KiB are 1 GiB.
+        // All are far below 2^32: 16 Ki blocks of 64 KiB are 1 GiB.
         libc::tpacket_req {
             tp_block_size: BLOCK as u32,
             tp_block_nr: self.blocks as u32,
@@ -68,8 +68,8 @@ impl Layout {
     }
 }
 
-/// The mapped ring. Slots are read in order; the status word of each determines whether
-/// it is the kernel's or ours.
+/// The mapped ring. Slots are read in order; each slot's status word says whether it belongs to the
+/// kernel or to this process.
 pub(super) struct ReceiveRing {
     memory: Mapping,
     layout: Layout,
@@ -82,7 +82,7 @@ pub(super) struct SlotHeader {
     pub(super) status: u32,
     /// Bytes of the frame.
     pub(super) len: usize,
-    /// Number of its bytes in the slot.
+    /// Number of the frame's bytes that are in the slot.
     pub(super) held: usize,
     /// The kernel's receive stamp: CLOCK_REALTIME in nanoseconds.
     pub(super) wall: u64,
@@ -110,7 +110,7 @@ impl SlotHeader {
 }
 
 impl ReceiveRing {
-    /// Makes the kernel allocate the ring of a packet socket, and maps it.
+    /// Makes the kernel allocate a packet socket's ring, and maps it.
     pub(super) fn new(socket: BorrowedFd<'_>, layout: Layout) -> io::Result<ReceiveRing> {
         set_option(
             socket,
@@ -127,19 +127,18 @@ impl ReceiveRing {
 
     /// Returns the start of slot `self.next`.
     fn slot(&self) -> NonNull<u8> {
-        // SAFETY: `next` is below the number of slots, so the offset is
-        // inside of the mapping.
+        // SAFETY: `next` is below the number of slots, so the offset is within the mapping.
         unsafe { self.memory.start().add(self.layout.offset(self.next)) }
     }
 
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: every slot begins with its status word, which is aligned
-        // (slots begin on cache lines), lives as long as the mapping, and is
-        // only ever accessed atomically while the kernel may write it.
+        // SAFETY: every slot begins with its status word, which is aligned (slots begin on cache
+        // lines), lives as long as the mapping, and is only accessed atomically while the kernel
+        // may write it.
         unsafe { AtomicU32::from_ptr(self.slot().as_ptr().cast()) }
     }
 
-    /// Returns the header of the next slot, if it is ours.
+    /// Returns the next slot's header if the slot belongs to this process.
     #[inline]
     pub(super) fn peek(&self) -> Option<SlotHeader> {
         // Acquire: the frame was written before the status.
@@ -147,7 +146,7 @@ impl ReceiveRing {
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the slot is ours, and begins with this header.
+        // SAFETY: the slot belongs to this process and begins with this header.
         let header = unsafe { self.slot().cast::<libc::tpacket2_hdr>().read() };
         let frame_at = usize::from(header.tp_mac).min(self.layout.slot);
         let room = self.layout.slot - frame_at;
@@ -162,13 +161,13 @@ impl ReceiveRing {
         })
     }
 
-    /// Returns the virtio-net header and the frame in the peeked slot, with the bytes
-    /// between as one piece.
+    /// Returns the peeked slot's virtio-net header and frame as one piece, including the bytes
+    /// between them.
     #[inline]
     pub(super) fn contents(&mut self, header: &SlotHeader) -> &mut [u8] {
         let start = header.frame_at.saturating_sub(vnet::LEN);
-        // SAFETY: the slot is ours until it is released, which needs `self`;
-        // `frame_at + held` was limited to the slot in `peek`.
+        // SAFETY: the slot belongs to this process until it is released, which needs `self`; `peek`
+        // limited `frame_at + held` to the slot.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.slot().add(start).as_ptr(),
@@ -177,7 +176,7 @@ impl ReceiveRing {
         }
     }
 
-    /// Returns the slot to the kernel and moves to the next.
+    /// Returns the slot to the kernel and advances to the next.
     #[inline]
     pub(super) fn release(&mut self) {
         // Release: all reads happen before the kernel writes again.

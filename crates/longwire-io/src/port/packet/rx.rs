@@ -1,4 +1,4 @@
-//! Receiving: the ring for wire-size frames, the socket's queue for the rest.
+//! Reception: the ring for wire-size frames, the socket's queue for the rest.
 
 use std::io;
 use std::ops::Range;
@@ -17,14 +17,14 @@ use super::stamp::StampScale;
 use super::{OVERSIZED_MAX, SUPER_MAX};
 use vnet::Decoded;
 
-/// Length of the two MAC addresses, which a VLAN tag follows.
+/// Length of the two MAC addresses before a VLAN tag.
 const MACS: usize = 12;
 /// Bytes of a VLAN tag.
 const TAG: usize = 4;
 /// A super-packet with undelivered pieces.
 struct Pieces {
     splitter: Splitter,
-    /// Its bytes in [`PacketRx::long`].
+    /// The super-packet's bytes in [`PacketRx::long`].
     range: Range<usize>,
     arrival: Nanos,
 }
@@ -36,16 +36,16 @@ pub struct PacketRx {
     socket: OwnedFd,
     port: String,
     scale: StampScale,
-    /// Buffer for frames that exceed a slot: a virtio-net header and a frame. Mostly
-    /// untouched, so it takes no memory.
+    /// Buffer for frames that exceed a slot: a virtio-net header and a frame. Mostly untouched, and
+    /// so takes almost no memory.
     long: Box<[u8]>,
-    /// A super-packet in `long` being delivered in pieces; boxed because it is large.
+    /// A super-packet in `long` that is being delivered in pieces. Boxed because it is large.
     pieces: Box<Option<Pieces>>,
     /// Buffer for the current piece.
     piece: Vec<u8>,
     losses: PortLosses,
     checks: AliveChecks,
-    /// State of the carrier, if the port takes its interface down itself.
+    /// Carrier state, if the port takes its interface down itself.
     pub(in crate::port) carrier: Option<Arc<CarrierState>>,
     /// Restored when both halves are closed.
     _settings: Arc<Settings>,
@@ -73,14 +73,14 @@ impl PacketRx {
         }
     }
 
-    /// Returns the number of detected steps of the wall clock, which is the source of
-    /// kernel stamps. Arrivals do not step.
+    /// Returns the number of detected steps of the wall clock, from which kernel stamps come.
+    /// Arrivals do not step.
     pub fn clock_steps(&self) -> u64 {
         self.scale.steps()
     }
 
-    /// Delivers the frame in the peeked slot; returns whether it could. A super-packet
-    /// that no other port accepts is kept for delivery in pieces.
+    /// Delivers the frame in the peeked slot and returns whether it could. Keeps a super-packet
+    /// that no other port accepts, for delivery in pieces.
     #[inline]
     fn hand_in(
         &mut self,
@@ -165,7 +165,7 @@ impl PacketRx {
         }
     }
 
-    /// Delivers up to `max` pieces of a super-packet; returns their number.
+    /// Delivers up to `max` pieces of a super-packet and returns their number.
     fn hand_in_pieces(&mut self, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> usize {
         let Some(pieces) = self.pieces.as_mut() else {
             return 0;
@@ -181,14 +181,14 @@ impl PacketRx {
         if pieces.splitter.is_done() {
             *self.pieces = None;
         } else if frames < max {
-            // Its headers are inconsistent.
+            // The super-packet's headers are inconsistent.
             self.losses.unusable += 1;
             *self.pieces = None;
         }
         frames
     }
 
-    /// Checks that the interface still exists, if due. Called when the ring is empty.
+    /// Checks that the interface still exists, if a check is due. Called when the ring is empty.
     #[inline]
     fn check_alive(&mut self, now: Nanos) -> Result<(), PortError> {
         self.scale.drained();
@@ -243,9 +243,8 @@ impl RxPort for PacketRx {
             && frames < max
         {
             let stamp = self.scale.arrival(slot.wall, now);
-            // For the caller, a frame stamped after its clock reading has not arrived
-            // yet. The first frame is delivered nevertheless, so that every call makes
-            // progress.
+            // For the caller, a frame stamped after its clock reading has not arrived yet. The
+            // first frame is delivered nevertheless, so that every call makes progress.
             if stamp > now && frames > 0 {
                 break;
             }
@@ -278,10 +277,9 @@ impl RxPort for PacketRx {
     }
 }
 
-/// Reads one frame with its virtio-net header from the socket's queue.
+/// Reads one frame and its virtio-net header from the socket's queue.
 fn receive_long<'a>(socket: BorrowedFd<'_>, buffer: &'a mut [u8]) -> io::Result<&'a mut [u8]> {
-    // SAFETY: the pointer and the length describe `buffer`, which the kernel
-    // writes during the call only.
+    // SAFETY: pointer and length describe `buffer`, which the kernel writes only during the call.
     let received = unsafe {
         libc::recv(
             socket.as_raw_fd(),
@@ -296,8 +294,8 @@ fn receive_long<'a>(socket: BorrowedFd<'_>, buffer: &'a mut [u8]) -> io::Result<
         .ok_or_else(|| io::ErrorKind::FileTooLarge.into())
 }
 
-/// Restores a frame as on the wire from a virtio-net header and the kernel's form.
-/// Returns its range in `contents`; `None` if they are inconsistent.
+/// Restores a frame as on the wire from its virtio-net header and the kernel's form. Returns its
+/// range in `contents`; `None` if they are inconsistent.
 #[inline]
 fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>, Decoded)> {
     let mut header = *contents.first_chunk::<{ vnet::LEN }>()?;
@@ -305,8 +303,8 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>,
     if let Some(tag) = tag
         && contents.len() >= start + MACS
     {
-        // The tag moves back between addresses and type, over the copied virtio-net
-        // header.
+        // The tag moves back between addresses and EtherType, over the virtio-net header, which has
+        // been copied.
         contents.copy_within(start..start + MACS, start - TAG);
         start -= TAG;
         contents[start + MACS..start + MACS + TAG].copy_from_slice(&tag);
@@ -322,8 +320,8 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>,
     Some((start..contents.len(), decoded))
 }
 
-/// Adjusts a virtio-net header to a frame that grew by `bytes` before the bytes that
-/// the checksum covers.
+/// Adjusts a virtio-net header to a frame that grew by `bytes` before the bytes that the checksum
+/// covers.
 fn move_checksum(header: &mut [u8; vnet::LEN], bytes: i16) {
     const START: usize = 6;
     let start = u16::from_ne_bytes([header[START], header[START + 1]]);
@@ -345,7 +343,7 @@ mod tests {
         contents.extend(0..60u8);
         let tag = Some([0x81, 0x00, 0x00, 0x07]);
         let (range, decoded) = restore(&mut contents, tag).expect("a good header");
-        // It is no TCP header, so its checksum is finished here.
+        // Not a TCP header, so the checksum is completed here.
         assert_eq!(decoded, Decoded::Plain(Offload::NONE));
         let mut expected: Vec<u8> = (0..12).collect();
         expected.extend([0x81, 0x00, 0x00, 0x07]);

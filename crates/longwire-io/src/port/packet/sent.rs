@@ -1,11 +1,11 @@
-//! Send stamps of packet sockets, which the kernel puts on the socket's error queue,
-//! numbered by request.
+//! Send stamps from packet sockets. The kernel puts them on the socket's error queue, numbered by
+//! request.
 //!
-//! Devices that stamp frames as they go onto the wire have a separate clock, which is compared
-//! with the system's. No such device was available: this follows the kernel's documentation
+//! Devices that stamp frames as they go onto the wire have a separate clock, which is compared with
+//! the system's. No such device was available, so this follows the kernel's documentation
 //! (Documentation/networking/timestamping.rst, linux/net_tstamp.h, and linux/ptp_clock.h on clocks
-//! with descriptors). Only the detection of devices without stamps, and the comparison of synthetic
-//! readings, are tested.
+//! with descriptors). Tests cover only the detection of devices without stamps and the comparison
+//! of synthetic readings.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -21,25 +21,25 @@ use crate::port::socket::set_option;
 use crate::port::{SendStamp, StampedBy};
 use crate::rights;
 
-/// Maximum number of frames that wait for a stamp; beyond it the oldest are dropped.
+/// Maximum number of frames that wait for a stamp. Beyond it, the oldest are dropped.
 const WAITING_MAX: usize = 8192;
 
-/// Words of a stamp's control messages: three times, of which the first is the kernel's
-/// and the last the device's, followed by the number.
+/// Words for a stamp's control messages: three times, of which the first is the kernel's and the
+/// last the device's, followed by the number.
 const CONTROL_WORDS: usize = 32;
 
-/// `SO_TIMESTAMPING`, and the kind of its control messages.
+/// `SO_TIMESTAMPING`, which is also the type of its control messages.
 pub(super) const TIMESTAMPING: libc::c_int = 37;
-/// `SO_EE_ORIGIN_TXTIME`: a frame was not sent, because its time had passed.
+/// `SO_EE_ORIGIN_TXTIME`: a frame was not sent because its time had passed.
 const ORIGIN_LAUNCH: u8 = 6;
 
-/// The error queue of a sending socket.
+/// A sending socket's error queue.
 pub(super) struct SendErrorQueue {
     socket: OwnedFd,
     /// Reads the device's clock, if the device stamps.
     device: Option<DeviceClock>,
-    /// Releases of stamped frames in transit (`None` if unsent); `first` is the first
-    /// one's number.
+    /// Releases of stamped frames in transit (`None` if unsent). `first` is the number of the
+    /// first.
     waiting: VecDeque<Option<Nanos>>,
     first: u32,
     /// Received stamps.
@@ -59,8 +59,8 @@ impl SendErrorQueue {
         })
     }
 
-    /// Enables send stamps on the socket, by the device's clock if given, otherwise by
-    /// the kernel's.
+    /// Enables send stamps on the socket, by the device's clock if given, otherwise by the
+    /// kernel's.
     pub(super) fn start(&mut self, device: Option<DeviceClock>) -> io::Result<()> {
         let source = match device {
             Some(_) => libc::SOF_TIMESTAMPING_RAW_HARDWARE,
@@ -79,7 +79,7 @@ impl SendErrorQueue {
         }
     }
 
-    /// Returns the flags of a frame's control message.
+    /// Returns the flags for a frame's control message.
     pub(super) fn flags(&self) -> u32 {
         match self.device {
             Some(_) => libc::SOF_TIMESTAMPING_TX_HARDWARE,
@@ -87,7 +87,7 @@ impl SendErrorQueue {
         }
     }
 
-    /// Records that the kernel has numbered a frame to be stamped.
+    /// Records that the kernel has numbered a stamped frame.
     pub(super) fn numbered(&mut self, release: Option<Nanos>) {
         if self.waiting.len() == WAITING_MAX {
             self.collect();
@@ -111,7 +111,7 @@ impl SendErrorQueue {
         self.missed
     }
 
-    /// Reads the queue.
+    /// Reads the error queue.
     fn collect(&mut self) {
         if let Some(device) = &mut self.device {
             device.compare();
@@ -145,8 +145,7 @@ impl SendErrorQueue {
         }
     }
 
-    /// Returns the release of a numbered frame; stamps of previous frames will not
-    /// follow.
+    /// Returns the release of a numbered frame. Stamps of earlier frames will not follow.
     fn release_of(&mut self, number: u32) -> Option<Nanos> {
         let place = number.wrapping_sub(self.first) as usize;
         if place >= self.waiting.len() {
@@ -166,7 +165,7 @@ struct StampMessage {
     device: u64,
 }
 
-/// Receives the next stamp, if there is one.
+/// Receives the next stamp, if any.
 fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<StampMessage>> {
     let mut control = [0u64; CONTROL_WORDS];
     // SAFETY: `msghdr` is a C structure of integers and pointers, for which
@@ -175,8 +174,7 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<StampMessage>> {
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: the message has no parts, and room for control messages that
-    // lives during the call.
+    // SAFETY: the message has no parts, and its room for control messages lives during the call.
     if unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) } < 0 {
         let error = io::Error::last_os_error();
         return match error.raw_os_error() {
@@ -190,12 +188,12 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<StampMessage>> {
         kernel: 0,
         device: 0,
     };
-    // SAFETY: the kernel filled `message` in; the pointer is null or to a
-    // header inside of `control`.
+    // SAFETY: the kernel filled in `message`; the pointer is null or points to a header inside
+    // `control`.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     while !next.is_null() {
-        // SAFETY: not null, so it points to a whole header, followed by the data
-        // of its kind, which the kernel wrote.
+        // SAFETY: the pointer is not null, so it points to a whole header, followed by data of its
+        // type, which the kernel wrote.
         unsafe { read_part(&*next, libc::CMSG_DATA(next), &mut found) };
         // SAFETY: as for the first.
         next = unsafe { libc::CMSG_NXTHDR(&raw const message, next) };
@@ -210,13 +208,13 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<StampMessage>> {
 unsafe fn read_part(header: &libc::cmsghdr, data: *const u8, found: &mut StampMessage) {
     match (header.cmsg_level, header.cmsg_type) {
         (libc::SOL_SOCKET, TIMESTAMPING) => {
-            // SAFETY: `struct scm_timestamping` is three times in a row.
+            // SAFETY: `struct scm_timestamping` is an array of three times.
             let times = unsafe { data.cast::<[libc::timespec; 3]>().read_unaligned() };
             found.kernel = nanos(times[0]);
             found.device = nanos(times[2]);
         }
         (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) => {
-            // SAFETY: the kernel sends this structure with a stamp.
+            // SAFETY: the kernel sends this structure with every stamp.
             let error = unsafe { data.cast::<libc::sock_extended_err>().read_unaligned() };
             found.origin = error.ee_origin;
             found.number = error.ee_data;
@@ -234,18 +232,18 @@ const CLOCK_BEHIND_DESCRIPTOR: libc::clockid_t = 3;
 
 /// A device's clock, compared with CLOCK_MONOTONIC at intervals.
 pub(super) struct DeviceClock {
-    /// Kept open: the clock's number refers to it.
+    /// Kept open, as the clock's number refers to it.
     _file: File,
     clock: ClockId,
     comparison: Comparison,
 }
 
 impl DeviceClock {
-    /// Opens the clock of this number, `/dev/ptpN`.
+    /// Opens the clock with this number, `/dev/ptpN`.
     pub(super) fn open(number: u32) -> io::Result<DeviceClock> {
         let file = File::open(format!("/dev/ptp{number}"))?;
         let clock = ClockId::from_raw((!file.as_raw_fd() << 3) | CLOCK_BEHIND_DESCRIPTOR);
-        // The wrapper reports errors, unlike the reading below.
+        // Unlike the reading below, this wrapper reports errors.
         nix::time::clock_gettime(clock)?;
         let reading = Point::of(ClockReading::new(clock));
         Ok(DeviceClock {
@@ -266,13 +264,13 @@ impl DeviceClock {
         };
     }
 
-    /// Converts a time of the device's clock to CLOCK_MONOTONIC.
+    /// Converts a device clock time to CLOCK_MONOTONIC.
     pub(super) fn monotonic(&self, device: u64) -> u64 {
         self.comparison.monotonic(device)
     }
 }
 
-/// A time on both clocks.
+/// The same instant on both clocks.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     device: u64,
@@ -288,9 +286,8 @@ impl Point {
     }
 }
 
-/// The last two readings of both clocks. A device's clock may run freely, some parts in
-/// a hundred thousand faster or slower: between the readings its lead is interpolated
-/// linearly.
+/// The last two readings of both clocks. A device's clock may run free, some parts in a hundred
+/// thousand fast or slow, so its lead is interpolated linearly between the readings.
 #[derive(Clone, Copy, Debug)]
 struct Comparison {
     before: Point,
@@ -311,8 +308,7 @@ impl Comparison {
     }
 }
 
-/// A device configured to stamp; its previous configuration is restored when this is
-/// dropped.
+/// A device configured to stamp. Drop restores its previous configuration.
 pub(super) struct DeviceStamping {
     ethtool: Ethtool,
     interface: String,
@@ -321,8 +317,8 @@ pub(super) struct DeviceStamping {
 }
 
 impl DeviceStamping {
-    /// Configures a device to stamp the frames that it sends; `None` if it cannot, or
-    /// the process may not.
+    /// Configures a device to stamp the frames that it sends; `None` if it cannot or the process is
+    /// not permitted to.
     pub(super) fn start(ethtool: Ethtool, interface: &str) -> Option<DeviceStamping> {
         DeviceStamping::try_start(ethtool, interface).ok().flatten()
     }
@@ -355,7 +351,7 @@ impl DeviceStamping {
 
 impl Drop for DeviceStamping {
     fn drop(&mut self) {
-        // Fails if the interface, and with it the setting, is gone.
+        // Fails if the interface is gone, which takes the setting with it.
         let _ = self.ethtool.set_stamping(&self.interface, self.before);
     }
 }
@@ -380,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_gains_is_followed_between_two_looks() {
-        // 50 parts in a million fast, read every 100 ms.
+        // 50 parts per million fast, read every 100 ms.
         let day = DAY.cast_unsigned();
         let device = |monotonic: u64| day + monotonic + monotonic / 20_000;
         let look = |monotonic: u64| Point {

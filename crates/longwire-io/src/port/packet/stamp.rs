@@ -1,16 +1,16 @@
 //! Conversion of the kernel's stamps (wall clock) to arrivals (monotonic clock).
 //!
-//! The difference is constant: both clocks are slewed alike, and only setting the clock
-//! (manually, by a leap second or by a time daemon's step) changes it. So it is measured
-//! once and checked at intervals, and immediately after an implausible stamp. Frames
-//! stamped before a step keep their difference.
+//! The difference is constant: both clocks are slewed alike, and only setting the clock (manually,
+//! by a leap second or by a time daemon's step) changes it. So it is measured once, checked at
+//! intervals, and checked immediately after an implausible stamp. Frames stamped before a step keep
+//! the old difference.
 
 use longwire_engine::Nanos;
 use nix::time::ClockId;
 
 use crate::clock::{ClockReading, NARROW};
 
-/// Interval between checks of the difference.
+/// Interval between checks of the difference, in nanoseconds.
 const CHECK_EVERY: u64 = 1_000_000;
 
 fn read() -> ClockReading {
@@ -21,9 +21,9 @@ fn read() -> ClockReading {
 #[derive(Debug)]
 pub(super) struct StampScale {
     offset: i64,
-    /// Half the width of the reading of `offset`.
+    /// Half the width of the reading that gave `offset`.
     uncertainty: u64,
-    /// The difference before the last step, while frames from before it may wait.
+    /// The difference before the last step, while frames stamped before it may be queued.
     before_step: Option<i64>,
     checked: u64,
     last: u64,
@@ -51,7 +51,7 @@ impl StampScale {
         self.steps
     }
 
-    /// Checks the difference if due. Call it before taking frames, with the time of the
+    /// Checks the difference if a check is due. Call before taking frames, with the time of the
     /// call.
     #[inline]
     pub(super) fn check(&mut self, now: Nanos) {
@@ -60,14 +60,14 @@ impl StampScale {
         }
     }
 
-    /// Records that no frame from before a step is left.
+    /// Records that no frame stamped before a step is left.
     #[inline]
     pub(super) fn drained(&mut self) {
         self.before_step = None;
     }
 
-    /// Returns the arrival of a frame stamped `wall`, never before the last one. It may
-    /// be after the time of the call, if the frame arrived later than that was read.
+    /// Returns the arrival of a frame stamped `wall`, never before the previous arrival. It may be
+    /// after the time of the call if the frame arrived after that time was read.
     #[inline]
     pub(super) fn arrival(&mut self, wall: u64, now: Nanos) -> Nanos {
         let latest = self.latest(now);
@@ -88,7 +88,7 @@ impl StampScale {
         read: impl FnOnce() -> ClockReading,
     ) -> Nanos {
         if self.before_step.is_none() {
-            // Two processors' stamps may differ by nanoseconds, which is not a step.
+            // Stamps by two processors may differ by nanoseconds, which is not a step.
             if let Some(stamp) = self.plausible(wall, self.offset, now) {
                 return self.raise(stamp);
             }
@@ -98,7 +98,7 @@ impl StampScale {
         if let Some(stamp) = before_step.and_then(|offset| self.plausible(wall, offset, now)) {
             return self.raise(stamp);
         }
-        // The first frame from after the step ends the uncertainty.
+        // The first frame stamped after the step ends the uncertainty.
         self.before_step = None;
         let stamp = self.plausible(wall, self.offset, now);
         self.raise(stamp.unwrap_or(now.as_nanos()))
@@ -107,11 +107,11 @@ impl StampScale {
     /// Returns the latest plausible arrival.
     #[inline]
     fn latest(&self, now: Nanos) -> u64 {
-        // The caller's clock may have been read long ago.
+        // The caller may have read its clock long ago.
         now.as_nanos().max(self.checked).saturating_add(CHECK_EVERY)
     }
 
-    /// Returns the arrival by one of the differences, if it is plausible.
+    /// Returns the arrival according to this difference, if plausible.
     fn plausible(&self, wall: u64, offset: i64, now: Nanos) -> Option<u64> {
         let stamp = wall.wrapping_sub(offset.cast_unsigned());
         let slack = 2 * self.uncertainty + NARROW;

@@ -1,12 +1,12 @@
-//! Sending. Wire-size frames leave by AF_XDP, which takes the kernel a third less time
-//! than a packet socket; super-packets, and all frames without AF_XDP, leave by packet
-//! sockets with virtio-net headers.
+//! Sending. Wire-size frames leave through AF_XDP, which takes the kernel a third less time than a
+//! packet socket. Super-packets, and all frames without AF_XDP, leave through packet sockets with
+//! virtio-net headers.
 //!
-//! Both paths end in the driver's transmit function before the call returns, so order is
-//! kept if one path is drained before the other is used. A stamped frame takes its usual
-//! path, as both can stamp (decision 0015).
+//! Both paths call the driver's transmit function before the system call returns, so draining one
+//! path before using the other keeps the order. A stamped frame takes its usual path, as both can
+//! stamp (decision 0015).
 //!
-//! If a device stamps frames, or a discipline holds them, all leave by a packet socket,
+//! If a device stamps frames or a discipline holds them, all frames leave through a packet socket,
 //! the only path that supports this.
 
 use std::io;
@@ -29,23 +29,22 @@ use super::launch::{Control, SocketTimestamps};
 use crate::net::ethtool;
 use crate::net::interface::PeerMtu;
 
-/// Maximum length of copied frames; longer ones are sent in place, as a separate system
+/// Maximum length of copied frames in bytes. Longer frames are sent in place, as a separate system
 /// call is cheaper than the copy.
 const COPY_MAX: usize = 24 * 1024;
 /// Bytes of an Ethernet header, and of a VLAN tag.
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
 
-/// Returns the frames lost after an interface.
+/// Returns the losses behind an interface.
 pub(crate) type OnwardLosses = Box<dyn Fn() -> PortLosses + Send>;
 
-/// The sockets of a sending half.
+/// A sending half's sockets.
 pub(super) struct Sockets {
-    /// Directly to the driver; to the discipline that holds frames until their time, if
-    /// there is one.
+    /// Directly to the driver, or to the discipline that holds frames until their time, if there is
+    /// one.
     pub(super) direct: OwnedFd,
-    /// Through the kernel's queueing layer, which segments super-packets for devices
-    /// that cannot.
+    /// Through the kernel's queueing layer, which segments super-packets for devices that cannot.
     pub(super) queued: OwnedFd,
     /// AF_XDP, if available.
     pub(super) fast: Option<Sender>,
@@ -58,14 +57,13 @@ pub struct PacketTx {
     queued: OwnedFd,
     port: String,
     interface: String,
-    /// MTU of the device, or of its veth peer if that is smaller: the peer drops longer
-    /// frames as if it were full.
+    /// MTU of the device, or of its veth peer if smaller: the peer drops longer frames as if it
+    /// were full.
     mtu: usize,
     peer: Option<PeerMtu>,
-    /// Whether the device has dropped the first frame of the batch, and none has left
-    /// since.
+    /// Whether the device has dropped the first frame of the batch and no frame has left since.
     stuck: bool,
-    /// Leaves before the frames in `fast`.
+    /// Queued frames, which leave before those in `fast`.
     batch: Batch,
     fast: Option<Sender>,
     sampler: Sampler,
@@ -73,7 +71,7 @@ pub struct PacketTx {
     /// Frames sent since the last flush.
     sent: usize,
     losses: PortLosses,
-    /// Losses after the interface.
+    /// Losses behind the interface.
     onward: Option<OnwardLosses>,
     pub(in crate::port) carrier: Option<Carrier>,
     /// Restored when both halves are closed.
@@ -88,7 +86,7 @@ impl PacketTx {
         settings: Arc<Settings>,
     ) -> PacketTx {
         let mtu = interface.mtu as usize;
-        // Without it, the device's MTU is used.
+        // Without a reader, the device's MTU is used.
         let mut peer = PeerMtu::of(interface).unwrap_or(None);
         PacketTx {
             direct: sockets.direct,
@@ -115,8 +113,7 @@ impl PacketTx {
         &self.interface
     }
 
-    /// Adds losses after the interface, where frames are passed to another one, to this
-    /// port's.
+    /// Adds the losses behind the interface, which passes frames to another one, to this port's.
     pub(crate) fn add_losses(&mut self, onward: OnwardLosses) {
         self.onward = Some(onward);
     }
@@ -141,7 +138,7 @@ impl PacketTx {
 
     fn read_mtu(&mut self) {
         if let Ok(answer) = ask_interface(self.direct.as_fd(), &self.interface, libc::SIOCGIFMTU) {
-            // SAFETY: the kernel answered with the MTU.
+            // SAFETY: the kernel has filled in the MTU.
             let mtu = unsafe { answer.ifr_ifru.ifru_mtu };
             self.mtu = usize::try_from(mtu).unwrap_or(self.mtu);
         }
@@ -149,20 +146,20 @@ impl PacketTx {
         self.mtu = self.mtu.min(peer.unwrap_or(usize::MAX));
     }
 
-    /// Whether the interface has a carrier: without it, the kernel accepts frames forever
-    /// and sends none.
+    /// Whether the interface has a carrier. Without one, the kernel accepts frames indefinitely and
+    /// sends none.
     fn has_carrier(&self) -> io::Result<bool> {
         let answer = ask_interface(self.direct.as_fd(), &self.interface, libc::SIOCGIFFLAGS)?;
-        // SAFETY: the kernel answered with the flags.
+        // SAFETY: the kernel has filled in the flags.
         let flags = unsafe { answer.ifr_ifru.ifru_flags };
         Ok(i32::from(flags) & libc::IFF_RUNNING != 0)
     }
 
-    /// Pushes a frame that must leave by a packet socket.
+    /// Pushes a frame that must leave through a packet socket.
     fn push_slow(&mut self, frame: &TxFrame<'_>, stamped: Option<Nanos>) -> PushResult {
         let long = frame.bytes.len() > COPY_MAX;
         if self.fast_waits() || (long && self.batch.len() > 0) {
-            // An error is returned again by the next flush, which can report it.
+            // The next flush returns the error again and can report it.
             let _ = self.send_all();
         }
         if self.batch.free_slots() == 0 || self.fast_waits() {
@@ -175,9 +172,9 @@ impl PacketTx {
         PushResult::Taken
     }
 
-    /// Sends all frames waiting for AF_XDP; returns whether they left.
+    /// Sends all frames queued for AF_XDP and returns whether they left.
     fn flush_fast(&mut self) -> bool {
-        // An error is returned again by the next flush, which can report it.
+        // The next flush returns the error again and can report it.
         let _ = self.send_all();
         !self.fast_waits()
     }
@@ -186,7 +183,7 @@ impl PacketTx {
         self.fast.as_ref().is_some_and(|fast| fast.unsent() > 0)
     }
 
-    /// Sends a frame by the packet socket in place, while no other frame waits. Returns
+    /// Sends a frame in place through the packet socket, while no other frame is queued. Returns
     /// whether it left.
     fn send_at_once(
         &mut self,
@@ -207,8 +204,8 @@ impl PacketTx {
         ];
         let mut message = message(&mut parts);
         control.go_with(&mut message);
-        // SAFETY: the message points to two readable pieces and a control
-        // message, which live during the call; sending does not write to them.
+        // SAFETY: the message points to two readable pieces and a control message, which live
+        // during the call; sending does not write to them.
         let sent = unsafe { libc::sendmsg(self.direct.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
         let left = sent >= 0;
         let dropped = !left && io::Error::last_os_error().raw_os_error() == Some(libc::ENOBUFS);
@@ -219,7 +216,7 @@ impl PacketTx {
         left
     }
 
-    /// Sends all waiting frames, as far as the kernel accepts them.
+    /// Sends as many queued frames as the kernel accepts.
     fn send_all(&mut self) -> Result<(), PortError> {
         self.send_batch()?;
         while self.batch.len() == 0
@@ -263,15 +260,15 @@ impl PacketTx {
         Ok(())
     }
 
-    /// Handles an error for the first frame of the batch. Returns whether to continue now
-    /// instead of at the next flush.
+    /// Handles an error for the first frame of the batch. Returns whether to continue now rather
+    /// than at the next flush.
     fn go_on_after(&mut self, error: io::Error) -> Result<bool, PortError> {
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(true),
             // The socket's buffer is full of frames in transit.
             Some(libc::EAGAIN | libc::ENOMEM) => Ok(false),
             Some(libc::ENOBUFS) => self.go_on_after_drop(),
-            // Unsuitable for this device, now or later.
+            // Unsuitable for this device, now and later.
             Some(libc::EMSGSIZE | libc::EINVAL) => {
                 self.lose(1);
                 Ok(true)
@@ -280,11 +277,11 @@ impl PacketTx {
         }
     }
 
-    /// Handles the drop of the first frame by the driver: it is full, has no carrier,
-    /// or cannot segment super-packets.
+    /// Handles the driver's drop of the first frame: the driver is full, has no carrier, or cannot
+    /// segment super-packets.
     fn go_on_after_drop(&mut self) -> Result<bool, PortError> {
         if self.batch.stamped(1).next().is_some() {
-            // It has a number already, and will get another.
+            // The frame already has a number, and will get another.
             self.timestamps.numbered(None);
         }
         let carrier = self
@@ -294,7 +291,7 @@ impl PacketTx {
             return Ok(self.lose_without_carrier());
         }
         if self.batch.first_has_segments() {
-            // The queue of a device without a carrier accepts frames until the flag follows.
+            // The queue of a device without a carrier accepts frames until the flag changes.
             if !ethtool::has_carrier(self.direct.as_fd(), &self.interface).unwrap_or(true) {
                 return Ok(self.lose_without_carrier());
             }
@@ -304,7 +301,7 @@ impl PacketTx {
                     self.sent += 1;
                     return Ok(true);
                 }
-                // It cannot be segmented, and would hold up all later frames.
+                // The frame cannot be segmented, and would block all later frames.
                 Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
                     self.lose(1);
                     return Ok(true);
@@ -323,7 +320,7 @@ impl PacketTx {
         Ok(false)
     }
 
-    /// Drops the batch, like an unplugged cable. Returns whether to continue.
+    /// Drops the batch, as an unplugged cable does. Returns whether to continue.
     fn lose_without_carrier(&mut self) -> bool {
         self.losses.no_carrier += self.batch.wire_frames(self.batch.len());
         self.batch.advance(self.batch.len());
@@ -336,7 +333,7 @@ impl PacketTx {
     }
 }
 
-/// Returns the length of a frame without its header, as an MTU counts it.
+/// Returns a frame's length without its Ethernet header and tag, as an MTU counts it.
 fn packet_len(frame: &[u8]) -> usize {
     let tagged = frame.get(12..14) == Some(&[0x81, 0x00]);
     frame.len() - ETHERNET - if tagged { TAG } else { 0 }

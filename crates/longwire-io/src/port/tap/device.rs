@@ -1,4 +1,4 @@
-//! The TAP device of a port: opening, settings, counters.
+//! A port's TAP device: opening, settings, counters.
 
 use std::fs::File;
 use std::io;
@@ -21,50 +21,50 @@ mod control {
         libc::c_int
     );
     nix::ioctl_write_int_bad!(
-        /// Sets the work that may be left unfinished in frames that are read.
+        /// Sets the work that the kernel may leave unfinished in frames that are read.
         set_offload,
         libc::TUNSETOFFLOAD
     );
     nix::ioctl_write_ptr_bad!(
-        /// Gives the device its carrier, or takes it.
+        /// Switches the device's carrier.
         set_carrier,
         libc::TUNSETCARRIER,
         libc::c_int
     );
 }
 
-/// Queue length of the device in frames: 20 ms at 500,000 frames/s; the kernel's default
-/// of 500 holds 1 ms.
+/// Minimum queue length of the device in frames: 20 ms at 500,000 frames/s. The kernel's default of
+/// 500 holds 1 ms.
 const QUEUE_LEN: u32 = 10_000;
 
-/// Capabilities of a reader of super-packets (linux/if_tun.h): checksums, TCP segments
-/// over IPv4 and IPv6, and CWR on the first only.
+/// Offloads that a reader of super-packets supports (linux/if_tun.h): checksums, TCP segments over
+/// IPv4 and IPv6, and CWR on the first segment only.
 const OFFLOAD_TCP: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 /// UDP segments over IPv4 and IPv6, since Linux 6.2.
 const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 
-/// An attached TAP device. Its settings are restored on drop, or after SIGKILL by the
-/// next port to open; a device created here is removed with it.
+/// An attached TAP device. Drop restores its settings; after SIGKILL, the next port to open does. A
+/// device created by the port is removed with it.
 pub(super) struct Device {
     name: String,
     file: File,
     counters: Option<File>,
     without_carrier: Mutex<DropsWithoutCarrier>,
-    /// Changes of a device that existed before.
+    /// Changes to a device that already existed.
     record: Option<(PortRecord, Restorer)>,
     _lock: Option<PortLock>,
 }
 
-/// Frames to the reader dropped by the kernel without a carrier.
+/// Frames to the reader that the kernel dropped without a carrier.
 #[derive(Clone, Copy, Default)]
 struct DropsWithoutCarrier {
-    /// Their number until the carrier was back.
+    /// Their number up to the last return of the carrier.
     before: u64,
-    /// Total drops when the carrier was removed, while there is none.
+    /// Total drops when the carrier was removed; `None` while there is a carrier.
     since: Option<u64>,
 }
 
-/// Settings of a device that existed before.
+/// Settings of a device that already existed.
 #[derive(Clone, Copy)]
 struct PreviousSettings {
     is_up: bool,
@@ -108,7 +108,7 @@ impl Device {
         }
         raise(&mut netlink, name, before)
             .map_err(|e| failed("bringing the device up", e.into_io()))?;
-        // Opened here, it refers to this thread's network namespace permanently.
+        // Opened by this thread, the file permanently refers to this thread's network namespace.
         device.counters = File::open("/proc/thread-self/net/dev").ok();
         Ok(device)
     }
@@ -121,7 +121,7 @@ impl Device {
         &self.file
     }
 
-    /// Sets the device's carrier.
+    /// Switches the device's carrier.
     pub(super) fn set_carrier(&self, up: bool) -> io::Result<()> {
         let mut without = self
             .without_carrier
@@ -140,8 +140,8 @@ impl Device {
         Ok(())
     }
 
-    /// Returns the device's losses since its creation: frames to this port dropped at a
-    /// full queue, and frames from it that the kernel rejected.
+    /// Returns the device's losses since its creation: frames to this port dropped at a full queue,
+    /// and frames from this port that the kernel rejected.
     pub(super) fn drops(&self) -> Drops {
         let without = *self
             .without_carrier
@@ -208,13 +208,13 @@ impl Drop for Device {
 }
 
 impl PreviousSettings {
-    /// Reads the settings of an existing device.
+    /// Reads an existing device's settings.
     fn read(netlink: &mut Netlink, name: &str) -> Option<PreviousSettings> {
         let (is_up, queue_len) = link::up_and_queue_len(netlink, name).ok()?;
         Some(PreviousSettings { is_up, queue_len })
     }
 
-    /// Records how to restore the following changes.
+    /// Records how to restore the changes that follow.
     fn record(&self, interface: &Interface) -> (PortRecord, Restorer) {
         let name = &interface.name;
         let (record, mut changing) = PortRecord::begin(interface.index, name, false);
@@ -231,9 +231,9 @@ impl PreviousSettings {
 /// Frames that the device counts as dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drops {
-    /// Towards this reader.
+    /// On the way to this reader.
     pub(super) to_reader: u64,
-    /// From this writer.
+    /// On the way from this writer.
     pub(super) from_writer: u64,
 }
 
@@ -255,20 +255,20 @@ impl Drops {
     }
 }
 
-/// Brings a device up, with a queue of at least [`QUEUE_LEN`].
+/// Brings a device up with a queue of at least [`QUEUE_LEN`].
 fn raise(
     netlink: &mut Netlink,
     name: &str,
     before: Option<PreviousSettings>,
 ) -> Result<(), NetError> {
-    // Resizing fails if memory is short; the shorter queue works too.
+    // Resizing fails if memory is short; the shorter queue also works.
     if before.is_none_or(|before| before.queue_len < QUEUE_LEN) {
         let _ = link::set_tx_queue_len(netlink, name, QUEUE_LEN);
     }
     link::set_up_by(netlink, name, true)
 }
 
-/// Rejects text that cannot be the name of a device.
+/// Rejects text that cannot be a device name.
 fn check_name(text: &str) -> Result<(), PortError> {
     let bad_name = text.contains(['/', ':']) || text.chars().any(char::is_whitespace);
     if text.is_empty() || text.len() >= libc::IFNAMSIZ || bad_name {
@@ -313,7 +313,7 @@ fn not_attached(name: &str, error: io::Error) -> PortError {
     }
 }
 
-/// Returns the error of a system call on the device.
+/// Returns the error of a failed system call on the device.
 pub(super) fn failed(name: &str, action: &'static str, source: io::Error) -> PortError {
     PortError::of(format!("tap:{name}"), action, source)
 }

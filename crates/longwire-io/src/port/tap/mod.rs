@@ -1,8 +1,8 @@
-//! The port `tap:NAME`: a network interface whose other end is the emulator. Frames sent
-//! to the interface arrive here; frames sent here arrive at the kernel.
+//! The port `tap:NAME`: a network interface whose other end is the emulator. Frames sent to the
+//! interface arrive at the port; frames sent to the port arrive at the kernel.
 //!
-//! Each frame takes one read or write, with a virtio-net header for offloads, so that
-//! super-packets of 64 KiB pass whole.
+//! Each frame takes one read or write, with a virtio-net header for offloads, so that super-packets
+//! of 64 KiB pass whole.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,22 +21,22 @@ use vnet::Decoded;
 
 mod device;
 
-/// Maximum frame in bytes: a super-packet of 64 KiB with its headers, and a reserve.
+/// Maximum frame length in bytes: a super-packet of 64 KiB with its headers, and a reserve.
 const FRAME_MAX: usize = 68 * 1024;
-/// Bytes of an Ethernet header: the kernel refuses less.
+/// Minimum frame length: an Ethernet header. The kernel refuses shorter frames.
 const FRAME_MIN: usize = 14;
-/// Pushes before a flush. Each frame leaves at once, so this only sets how often the
+/// Number of pushes before a flush. Each frame leaves at once, so this only sets how often the
 /// caller reads the clock.
 const ROOM: usize = 64;
 
 /// An open port.
 pub type TapPort = OpenPort<TapRx, TapTx>;
 
-/// Opens the TAP device `name` in the calling thread's network namespace. A missing
-/// device is created, and removed when both halves are dropped.
+/// Opens the TAP device `name` in the calling thread's network namespace. A missing device is
+/// created, and removed when both halves are dropped.
 ///
 /// # Errors
-/// TAP devices are not permitted, or the name belongs to another device.
+/// TAP devices are not permitted, or the name belongs to another kind of device.
 pub fn open(name: &str, options: &OpenOptions) -> Result<TapPort, PortError> {
     let mut notes = Vec::new();
     let device = Arc::new(Device::open(name, options, &mut notes)?);
@@ -65,15 +65,15 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<TapPort, PortError> {
 pub struct TapRx {
     device: Arc<Device>,
     buffer: Box<[u8]>,
-    /// Losses of the device when it was opened.
+    /// The device's losses when it was opened.
     opened: Drops,
     last: Nanos,
-    /// Losses on this side.
+    /// Losses in this half.
     own: PortLosses,
 }
 
 impl TapRx {
-    /// Reads a frame into the buffer; `None` if none waits.
+    /// Reads a frame into the buffer; `None` if none is waiting.
     fn read(&mut self) -> Result<Option<usize>, PortError> {
         loop {
             let error = match self.device.file().read(&mut self.buffer) {
@@ -113,7 +113,7 @@ impl RxPort for TapRx {
                 continue;
             }
             let (header, bytes) = self.buffer[..len].split_at_mut(vnet::LEN.min(len));
-            // The kernel does not pass tunnelled super-packets unless requested.
+            // The kernel passes tunnelled super-packets only on request.
             let Ok(Decoded::Plain(offload)) = vnet::decode(header, bytes) else {
                 self.own.unusable += 1;
                 continue;
@@ -146,7 +146,7 @@ pub struct TapTx {
     device: Arc<Device>,
     opened: Drops,
     offloads: bool,
-    /// Frames that left since the last flush.
+    /// Frames sent since the last flush.
     sent: usize,
     /// The error that ended sending.
     gone: Option<io::Error>,
@@ -154,7 +154,7 @@ pub struct TapTx {
 }
 
 impl TapTx {
-    /// Returns the switch of the device's carrier.
+    /// Returns the switch for the device's carrier.
     pub(super) fn carrier_switch(&self) -> io::Result<SwitchCarrier> {
         let device = Arc::clone(&self.device);
         Ok(Box::new(move |up| device.set_carrier(up)))
@@ -188,7 +188,7 @@ impl TxPort for TapTx {
                     self.gone = Some(error);
                     return PushResult::Refused;
                 }
-                // Not a frame for this kernel, or the device is down.
+                // The kernel does not accept the frame, or the device is down.
                 _ => return PushResult::Refused,
             }
         }
@@ -229,10 +229,10 @@ impl TxPort for TapTx {
     }
 }
 
-/// Returns the error that ended reading or writing; a removed device has its own.
+/// Returns the error that ended reading or writing. A removed device has a separate error.
 fn stopped(device: &Device, action: &'static str, source: io::Error) -> PortError {
     match source.raw_os_error() {
-        // The last: a reader that existed when the device was removed.
+        // EFAULT: a reader that was open when the device was removed.
         Some(libc::EBADFD | libc::ENODEV | libc::ENXIO | libc::EFAULT) => PortError::Gone {
             port: format!("tap:{}", device.name()),
             source,

@@ -1,5 +1,5 @@
-//! A minimal AF_XDP sender, as a baseline for port benchmarks: every descriptor of the
-//! ring refers to one chunk with one frame, and the loop only makes the socket's calls.
+//! A minimal AF_XDP sender: the baseline for port benchmarks. Every descriptor in the ring refers
+//! to one chunk with one frame, and the loop only makes the socket's calls.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use super::super::socket::failure;
 use super::super::{PortError, settings};
 use super::socket::{PAGE, SendRings, SocketFailure, Umem, UnboundSocket, kick};
 
-/// Entries of the transmit ring, and maximum frames per burst.
+/// Entries in the transmit ring, and maximum frames per burst.
 const FRAMES: u32 = 512;
 /// Offset of the frame in its chunk.
 const PLACE: u64 = 64;
@@ -20,15 +20,15 @@ pub struct BareXdp {
     socket: OwnedFd,
     _umem: Umem,
     len: u32,
-    /// Frames in the ring that are not completed.
+    /// Frames in the ring that are not yet completed.
     on_the_way: u32,
 }
 
 impl BareXdp {
-    /// Opens an interface of the calling thread's network namespace.
+    /// Opens an interface in the calling thread's network namespace.
     ///
     /// # Errors
-    /// If AF_XDP is not available there, or the frame is longer than a page.
+    /// AF_XDP is unavailable, or the frame is longer than a page.
     pub fn open(name: &str, frame: &[u8]) -> Result<BareXdp, PortError> {
         let port = format!("xdp:{name}");
         let interface = settings::find_up(&port, name)?;
@@ -38,7 +38,7 @@ impl BareXdp {
 
     fn open_index(interface: u32, frame: &[u8]) -> Result<BareXdp, SocketFailure> {
         let umem = Umem::new(PAGE, 1).map_err(|e| ("getting frame memory", e))?;
-        // SAFETY: the only chunk, which is not in use yet.
+        // SAFETY: this is the only chunk, which is not yet in use.
         match unsafe { umem.piece(PLACE, frame.len()) } {
             Some(chunk) => chunk.copy_from_slice(frame),
             None => return Err(("placing the frame", io::ErrorKind::InvalidInput.into())),
@@ -56,11 +56,11 @@ impl BareXdp {
         })
     }
 
-    /// Puts up to `burst` frames into the ring, wakes the kernel, and collects
-    /// completions. Returns the number of completed frames.
+    /// Puts up to `burst` frames into the ring, wakes the kernel and collects completions. Returns
+    /// the number of completed frames.
     ///
     /// # Errors
-    /// System errors, except for a full device.
+    /// System errors other than a full device.
     pub fn send(&mut self, burst: u32) -> io::Result<usize> {
         let SendRings {
             transmit,

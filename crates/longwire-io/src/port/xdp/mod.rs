@@ -1,8 +1,8 @@
-//! `xdp:IF`: a network interface through AF_XDP sockets: frames pass between the driver
-//! and our memory, bypassing the kernel's network stack.
+//! `xdp:IF`: a network interface through AF_XDP sockets. Frames pass between the driver and this
+//! process's memory, bypassing the kernel's network stack.
 //!
-//! A small eBPF program stamps and redirects every frame that arrives; a BPF link holds
-//! it on the interface, so that the kernel removes it however the process ends.
+//! A small eBPF program stamps and redirects every arriving frame. A BPF link holds it on the
+//! interface, so that the kernel removes it however the process ends.
 
 mod bare;
 mod program;
@@ -31,15 +31,15 @@ use sender::TX_FRAMES;
 pub use sender::XdpTx;
 use socket::{SendRings, SocketFailure, Umem, UnboundSocket};
 
-/// Default memory for received frames.
+/// Default memory for received frames, in bytes.
 const RING_BYTES: usize = 4 * 1024 * 1024;
-/// Minimum and maximum of received frames in a queue.
+/// Minimum and maximum number of received frames per queue.
 const RX_FRAMES: std::ops::RangeInclusive<usize> = 64..=16 * 1024;
 
 /// An open port.
 pub type XdpPort = OpenPort<XdpRx, XdpTx>;
 
-/// Resources held by both halves.
+/// Resources shared by both halves.
 pub(super) struct AttachedProgram {
     port: String,
     _link: crate::bpf::Link,
@@ -48,13 +48,12 @@ pub(super) struct AttachedProgram {
     _settings: Settings,
 }
 
-/// Opens an interface of the calling thread's network namespace. Needs CAP_NET_RAW
-/// there, and CAP_BPF and CAP_NET_ADMIN in the whole system.
+/// Opens an interface in the calling thread's network namespace. Needs CAP_NET_RAW there, and
+/// system-wide CAP_BPF and CAP_NET_ADMIN.
 ///
 /// # Errors
-///
-/// If there is no such interface, if it is down or has no Ethernet header, if its
-/// frames are too long, if it has an XDP program already, if AF_XDP is not allowed.
+/// The interface does not exist, is down, has no Ethernet header, has frames that are too long, or
+/// already has an XDP program; or AF_XDP is not permitted.
 pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     let port = format!("xdp:{name}");
     let interface = super::settings::find_up(&port, name)?;
@@ -87,8 +86,8 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     }
     let needs = InterfaceNeeds {
         quiet: options.quiet,
-        // In the driver frames are not merged yet, and a veth device segments its
-        // peer's super-packets itself.
+        // Frames in the driver are not merged yet, and a veth device segments its peer's
+        // super-packets itself.
         frames: match place {
             Place::Native => Frames::AsTheyCome,
             Place::Generic => Frames::WireSize,
@@ -116,7 +115,7 @@ fn queue_count(interface: &Interface) -> u32 {
         .clamp(1, interface.rx_queues)
 }
 
-/// Attaches the program, in the driver if that is possible.
+/// Attaches the program, in the driver if possible.
 fn attach(
     port: &str,
     program: &Program,
@@ -166,7 +165,7 @@ fn attach(
 struct Plan<'a> {
     interface: &'a Interface,
     queues: u32,
-    /// For each queue.
+    /// Received frames per queue.
     rx_frames: usize,
     chunk: usize,
 }
@@ -177,12 +176,12 @@ struct OpenSockets {
     umem: Arc<Umem>,
     sending: SendRings,
     tx_chunks: Vec<u64>,
-    /// Whether the kernel copies frames to and from the memory.
+    /// Whether the kernel copies frames into and out of the memory.
     copies: bool,
 }
 
 impl Plan<'_> {
-    /// Creates the memory and the sockets, and binds them.
+    /// Creates the memory and the sockets and binds them.
     fn open(
         &self,
         port: &str,
@@ -224,7 +223,7 @@ impl Plan<'_> {
         Ok(opened)
     }
 
-    /// Binds a further queue's socket, on the memory of the first.
+    /// Binds another queue's socket, sharing the first one's memory.
     fn bind_next(&self, queue: u32, first: BorrowedFd<'_>) -> Result<UnboundSocket, SocketFailure> {
         let next = UnboundSocket::sharing(self.rx_frames as u32)?;
         next.bind(self.interface.index, queue, false, Some(first))
@@ -232,7 +231,7 @@ impl Plan<'_> {
         Ok(next)
     }
 
-    /// Binds with the device's own memory access if it has it, otherwise with copies.
+    /// Binds in zero-copy mode if the device supports it, otherwise in copy mode.
     fn bind_first(&self, first: &UnboundSocket, place: Place) -> io::Result<bool> {
         if place == Place::Native
             && let Ok(zero_copy) = first.bind(self.interface.index, 0, true, None)
@@ -242,7 +241,7 @@ impl Plan<'_> {
         first.bind(self.interface.index, 0, false, None)
     }
 
-    /// Gives every queue its chunks, and the rest to the sending half.
+    /// Gives every queue its chunks and the sending half the rest.
     fn divide(
         &self,
         umem: Arc<Umem>,

@@ -1,7 +1,7 @@
-//! The eBPF program for every arriving frame: it stamps the frame and redirects it to
-//! the socket of its queue.
+//! The eBPF program that handles every arriving frame: it stamps the frame and redirects it to its
+//! queue's socket.
 //!
-//! It has a dozen instructions.
+//! The program has a dozen instructions.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,15 +12,14 @@ use crate::bpf::instruction::{
 };
 use crate::bpf::{self, Link, ProgramKind};
 
-/// Bytes before the frame that hold the stamp: nanoseconds of CLOCK_MONOTONIC, in host
-/// byte order.
+/// Bytes before the frame that hold the stamp: nanoseconds of CLOCK_MONOTONIC, in host byte order.
 pub(super) const STAMP_LEN: usize = 8;
 
 // Helpers, from linux/bpf.h.
 const KTIME_GET_NS: i32 = 5;
 const REDIRECT_MAP: i32 = 51;
 const XDP_ADJUST_META: i32 = 54;
-/// The verdict for a frame whose queue has no socket: pass it to the kernel.
+/// Verdict for a frame whose queue has no socket: pass it to the kernel.
 const XDP_PASS: i32 = 2;
 
 // Offsets into `struct xdp_md`.
@@ -28,12 +27,12 @@ const DATA: i16 = 0;
 const DATA_META: i16 = 8;
 const RX_QUEUE_INDEX: i16 = 16;
 
-/// Assembles the instructions, for the map with this descriptor.
+/// Assembles the program for the map with this descriptor.
 fn assemble(map: i32, stamp: bool) -> Vec<Instruction> {
     let mut program = vec![move_register(6, 1)];
     if stamp {
         program.extend([
-            // Space before the frame; a driver without any refuses.
+            // Reserves space before the frame; drivers without such space refuse.
             move_number(2, -(STAMP_LEN as i32)),
             call(XDP_ADJUST_META),
             skip_unless(0, 0, 7),
@@ -58,7 +57,7 @@ fn assemble(map: i32, stamp: bool) -> Vec<Instruction> {
     program
 }
 
-/// The program in the kernel, with its map of sockets.
+/// The loaded program and its socket map.
 pub(super) struct Program {
     map: OwnedFd,
     program: OwnedFd,
@@ -76,21 +75,21 @@ impl Program {
         Ok(Program { map, program })
     }
 
-    /// Attaches it to an interface, in the driver or in the network stack.
+    /// Attaches the program to an interface, in the driver or in the network stack.
     pub(super) fn attach(&self, interface: u32, place: Place) -> io::Result<Link> {
         bpf::attach_xdp(self.program.as_fd(), interface, place.flags())
     }
 
-    /// Redirects the frames of a queue to a socket from now on.
+    /// Redirects a queue's frames to a socket from now on.
     pub(super) fn enter(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         bpf::enter(self.map.as_fd(), queue, socket)
     }
 }
 
-/// Place of a program.
+/// Attachment place of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the driver, before the kernel has built a packet from the frame.
+    /// In the driver, before the kernel builds a packet from the frame.
     Native,
     /// In the network stack.
     Generic,
