@@ -1,11 +1,9 @@
-//! Cost of reading and writing a captured frame, in processor time, so that other
-//! programs on the machine do not count. Reading on a separate thread, packed or
-//! not, is also timed by the clock, because elapsed time is the reason for the
-//! thread.
+//! Measures the processor time to read and write a captured frame, which excludes other programs.
+//! Reading on a separate thread, with and without compression, is also measured in elapsed time,
+//! which is the reason for the thread.
 //!
-//! `cargo bench -p longwire-capture --bench captures`; with `-- --test` each
-//! measurement runs for a moment only, with `-- --huge` a file of 20 GB is read,
-//! of which only the records' headers are on the disk.
+//! Run `cargo bench -p longwire-capture --bench captures`. `-- --test` shortens each measurement;
+//! `-- --huge` reads a 20 GB file of which only the record headers are on disk.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -28,7 +26,7 @@ fn cpu_time(clock: ClockId) -> u64 {
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// Prints the median of five runs of `work`, per item.
+/// Prints the median time per item over five runs of `work`.
 fn measure(what: &str, items: u64, mut work: impl FnMut()) {
     let mut nanos: Vec<f64> = (0..5)
         .map(|_| {
@@ -73,7 +71,7 @@ fn captures(count: u64) {
     }
 }
 
-/// A function that packs a frame.
+/// A function that compresses a frame.
 type Pack = fn(&[u8]) -> Vec<u8>;
 
 const PACKINGS: [(&str, Pack); 4] = [
@@ -94,8 +92,7 @@ const PACKINGS: [(&str, Pack); 4] = [
     }),
 ];
 
-/// Returns a payload that packs to about half: text-like, half of the byte
-/// values.
+/// Returns a payload that compresses to about half: text-like, with half of the byte values.
 fn payload(len: usize, state: &mut u32) -> Vec<u8> {
     let bytes = (0..len).map(|_| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -137,8 +134,8 @@ fn packed(count: u64) {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Returns nanoseconds per frame, by the clock and of all threads. Each frame is
-/// copied once, as it would be into a delay line.
+/// Returns nanoseconds per frame, as elapsed time and as processor time over all threads. Each
+/// frame is copied once, as it would be into a delay line.
 fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
     let mut line = vec![0u8; 4 << 20];
     let mut at = 0;
@@ -165,7 +162,7 @@ fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
     (nanos / count as f64, cpu as f64 / count as f64)
 }
 
-/// Reads 20 GB of records whose data are holes, and prints the resident memory.
+/// Reads 20 GB of records whose data are file holes, and prints the resident memory.
 fn huge() {
     const LEN: u32 = 250_000;
     const RECORDS: u64 = 80_000;

@@ -1,4 +1,4 @@
-//! Capture files (classic pcap and pcapng, packed or not) and the verdict log.
+//! Capture files (classic pcap and pcapng, compressed or not) and the verdict log.
 //!
 //! ```
 //! use longwire_capture::{CaptureError, CaptureReader, CaptureWriter};
@@ -19,12 +19,11 @@
 //! # Ok::<(), CaptureError>(())
 //! ```
 //!
-//! [`CaptureReader`] reads both formats, also packed with gzip, zstd or lz4, on
-//! the caller's thread or ahead of it on a separate thread; [`CaptureWriter`]
-//! writes both, with nanosecond times. `docs/decisions/0003-capture-files.md`
-//! explains why both are implemented here. [`log`] holds the verdict log, as CSV
-//! or, with the feature `parquet`, as Parquet. [`open`] opens files by the names
-//! that users give.
+//! [`CaptureReader`] reads both formats, also compressed with gzip, zstd or lz4, on the caller's
+//! thread or ahead of it on a separate thread. [`CaptureWriter`] writes both, with nanosecond
+//! timestamps. `docs/decisions/0003-capture-files.md` explains why both are implemented here.
+//! [`log`] holds the verdict log, as CSV or, with the feature `parquet`, as Parquet. [`open`] opens
+//! files by the names that users give.
 
 pub mod files;
 pub mod log;

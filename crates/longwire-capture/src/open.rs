@@ -10,17 +10,16 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 /// Opens a file for reading.
 ///
 /// # Errors
-/// Errors of the kernel; `InvalidInput` for a FIFO (see [`check`]).
+/// Kernel errors; `InvalidInput` for a FIFO (see [`check`]).
 pub fn to_read(path: impl AsRef<Path>) -> io::Result<File> {
     check(path.as_ref())?;
     File::open(path)
 }
 
-/// Creates or truncates a file for writing. A FIFO is accepted if a program already reads
-/// it.
+/// Creates or truncates a file for writing. A FIFO is accepted if a program already reads it.
 ///
 /// # Errors
-/// Errors of the kernel; `InvalidInput` for a FIFO without a reader.
+/// Kernel errors; `InvalidInput` for a FIFO without a reader.
 pub fn to_write(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     let Err(refused) = check(path) else {
@@ -39,9 +38,9 @@ pub fn to_write(path: impl AsRef<Path>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Rejects a FIFO: opening one blocks until another program opens its other end, and no
-/// signal interrupts that. A pipe by descriptor, such as `/dev/stdin` or a process
-/// substitution, already has its other end.
+/// Rejects FIFOs. Opening one blocks until another program opens its other end, and no signal
+/// interrupts that. A pipe with a descriptor, such as `/dev/stdin` or a process substitution,
+/// already has its other end.
 ///
 /// # Errors
 /// `InvalidInput`, with a remedy in the message.

@@ -1,8 +1,8 @@
-//! Files in which this program keeps its own state.
+//! Files that hold this program's own state.
 //!
-//! Their directories may be writable by other programs, so only regular files of bounded size are
-//! read: symbolic links are not followed, and FIFOs, sockets and devices do not block. Writes are
-//! atomic.
+//! Other programs may be able to write to their directories, so only regular files of bounded size
+//! are read. Symbolic links are not followed, and FIFOs, sockets and devices do not block. Writes
+//! are atomic.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 
 use crate::whole_file::{TEMPORARY, Target, TemporaryFile};
 
-/// Maximum size of a file, in bytes.
+/// Maximum file size in bytes.
 pub const SIZE_MAX: u64 = 256 << 20;
 
-/// The mode of a file that only its owner may read.
+/// Mode of a file that only its owner can read.
 pub const PRIVATE: u32 = 0o600;
 
-/// Opens a file to read it.
+/// Opens a file for reading.
 ///
 /// # Errors
-/// Those of the kernel; `InvalidInput` if it is not a regular file.
+/// Kernel errors; `InvalidInput` if it is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Checked before opening: opening a device has side effects.
+    // Checked before opening, as opening a device has side effects.
     check(&fs::symlink_metadata(path)?)?;
     let file = options().read(true).open(path)?;
     check(&file.metadata()?)?;
@@ -33,7 +33,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a file.
 ///
 /// # Errors
-/// As [`open`]; `FileTooLarge` above [`SIZE_MAX`].
+/// As for [`open`]; `FileTooLarge` above [`SIZE_MAX`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(SIZE_MAX + 1).read_to_end(&mut bytes)?;
@@ -43,10 +43,10 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file of text.
+/// Reads a text file.
 ///
 /// # Errors
-/// As [`read`]; `InvalidData` if it is not UTF-8.
+/// As for [`read`]; `InvalidData` if it is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|_| io::ErrorKind::InvalidData.into())
 }
@@ -54,7 +54,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 /// Reads the last `most` bytes of a file.
 ///
 /// # Errors
-/// As [`open`].
+/// As for [`open`].
 pub fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (mut file, mut bytes) = (open(path)?, Vec::new());
     let length = file.metadata()?.len();
@@ -63,10 +63,10 @@ pub fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a file to lock it, and creates it if it is missing.
+/// Opens a file for locking, creating it if missing.
 ///
 /// # Errors
-/// As [`open`].
+/// As for [`open`].
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = options();
     let options = options.read(true).write(true).create(true);
@@ -75,10 +75,10 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates an empty file that only its owner may read, replacing an existing one.
+/// Creates an empty file that only its owner can read, replacing any existing file.
 ///
 /// # Errors
-/// If it cannot be created.
+/// The file cannot be created.
 pub fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -92,16 +92,16 @@ pub fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Writes a file that only its owner may read. A reader sees the old or the new content,
-/// even after a kill or a system crash.
+/// Writes a file that only its owner can read. Readers see either the old or the new content, even
+/// after a kill or a system crash.
 ///
 /// # Errors
-/// If it cannot be written; the previous content is then unchanged.
+/// The file cannot be written. The previous content is then unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     StagedFile::new(path, bytes, PRIVATE)?.commit()
 }
 
-/// A file on disk without its final name yet; removed on drop.
+/// A file that is on disk but does not have its final name yet. Drop removes it.
 pub struct StagedFile {
     target: Target,
     temporary: TemporaryFile,
@@ -111,7 +111,7 @@ impl StagedFile {
     /// Writes a file next to its final path.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<StagedFile> {
         let target = Target::missing(path);
         let mut temporary = TemporaryFile::create(&target, mode)?;
@@ -120,17 +120,17 @@ impl StagedFile {
         Ok(StagedFile { target, temporary })
     }
 
-    /// Renames it to its final name, replacing an existing file.
+    /// Renames the file to its final name, replacing any existing file.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     pub fn commit(self) -> io::Result<()> {
         let directory = self.target.directory();
         self.temporary.persist(&self.target)?;
         File::open(directory)?.sync_all()
     }
 
-    /// Gives it its final name.
+    /// Gives the file its final name.
     ///
     /// # Errors
     /// `AlreadyExists` if the name is taken.
@@ -139,8 +139,7 @@ impl StagedFile {
     }
 }
 
-/// Removes the [`StagedFile`]s of killed processes. Only for the single writer of the
-/// directory.
+/// Removes the [`StagedFile`]s of killed processes. Only for the directory's single writer.
 pub fn sweep(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let left = entries.map(|entry| entry.path()).filter(|path| {
@@ -151,7 +150,7 @@ pub fn sweep(directory: &Path) {
     left.iter().for_each(|path| drop(fs::remove_file(path)));
 }
 
-/// Never blocks, and follows no symbolic link.
+/// Returns options that never block and follow no symbolic link.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY);
@@ -205,7 +204,7 @@ mod tests {
         assert!(read(Path::new("/dev/zero")).is_err());
         assert_eq!(read_text(&at("file")).expect("read"), "text");
         assert_eq!(read_end(&at("file"), 3).expect("read"), b"ext");
-        // A file that is written replaces them.
+        // Writing a file replaces them.
         for name in ["fifo", "link"] {
             write(&at(name), b"new").expect("written");
             assert_eq!(read(&at(name)).expect("read"), b"new");

@@ -1,8 +1,7 @@
-//! Files that are written completely or not at all.
+//! Atomic file writes.
 //!
-//! The content goes to a temporary file next to the target, which takes the
-//! target's name once everything is on the disk: a full disk or a kill leaves
-//! the previous file unchanged.
+//! The content goes to a temporary file next to the target, which takes the target's name once
+//! everything is on disk. After a full disk or a kill, the previous file is unchanged.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -12,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use crate::open;
 
-/// Writes a file atomically. A special file (a device, a pipe) is written directly; so is a
-/// file in a directory in which no file can be created, and a file whose owner cannot be
+/// Writes a file atomically. Three kinds of files are written directly: special files (devices,
+/// pipes), files in a directory in which no file can be created, and files whose owner cannot be
 /// preserved.
 ///
 /// # Errors
-/// If it cannot be written; a regular file is then unchanged.
+/// The file cannot be written. A regular file is then unchanged.
 pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let target = Target::of(path)?;
     if target.is_special {
@@ -32,10 +31,10 @@ pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     temporary.persist(&target)
 }
 
-/// Checks that [`write()`] can succeed, as far as possible without writing.
+/// Checks as far as possible, without writing, that [`write()`] can succeed.
 ///
 /// # Errors
-/// The error that writing would encounter.
+/// The error that writing would return.
 pub fn check(path: &Path) -> io::Result<()> {
     let target = Target::of(path)?;
     if target.is_special {
@@ -53,41 +52,40 @@ fn is_denied(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
 
-/// Writes the content, and returns the file.
+/// Writes the content and returns the file.
 fn fill(file: File, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
     let mut out = BufWriter::new(file);
     content(&mut out)?;
     out.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-/// Writes a file in place: the whole content is produced before the file is
-/// touched.
+/// Writes a file in place. Produces the whole content before touching the file.
 fn overwrite(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut bytes = Vec::new();
     content(&mut bytes)?;
     fs::write(path, bytes)
 }
 
-/// The mode of a new file, less the process's mask.
+/// Mode of a new file, before the process's umask.
 const MODE: u32 = 0o666;
 
 /// Suffix of temporary file names.
 pub(crate) const TEMPORARY: &str = ".tmp";
 
-/// Maximum number of leftover temporary files skipped.
+/// Maximum number of leftover temporary files to skip.
 const LEFTOVERS_MAX: u32 = 100;
 
-/// The location of a file that is written.
+/// Location of a file to write.
 pub(crate) struct Target {
-    /// Without symbolic links, which are kept.
+    /// The path after following symbolic links, which are kept.
     path: PathBuf,
     is_there: bool,
-    /// Not a regular file.
+    /// Whether the target is not a regular file.
     is_special: bool,
 }
 
 impl Target {
-    /// Returns the target for a new file, which replaces any file with its name.
+    /// Returns the target for a new file, which replaces any file of the same name.
     pub(crate) fn missing(path: &Path) -> Target {
         Target {
             path: path.to_owned(),
@@ -127,10 +125,10 @@ impl Target {
     }
 }
 
-/// Returns the end of a chain of symbolic links, where no file exists yet.
+/// Returns the end of a chain of symbolic links where no file exists yet.
 fn end_of_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // The kernel has refused circular links.
+    // The kernel has already refused circular links.
     while let Ok(next) = fs::read_link(&path) {
         path.pop();
         path.push(next);
@@ -138,7 +136,7 @@ fn end_of_links(path: &Path) -> PathBuf {
     path
 }
 
-/// A file next to the target, removed unless it replaces the target.
+/// A file next to the target. Drop removes it unless it has replaced the target.
 pub(crate) struct TemporaryFile {
     path: PathBuf,
     file: File,
@@ -170,7 +168,7 @@ impl TemporaryFile {
             if found.uid() != own.uid() {
                 fchown(&temporary.file, Some(found.uid()), Some(found.gid()))?;
             } else if found.gid() != own.gid() {
-                // A different group is no reason to write in place.
+                // A different group does not justify writing in place.
                 let _ = fchown(&temporary.file, None, Some(found.gid()));
             }
         }
@@ -199,7 +197,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // Absent once it has the target's name.
+        // Absent once the file has the target's name.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,6 +1,6 @@
-//! The bell under loom: a publishing and a sleeping thread, in every interleaving and with
-//! every value that the memory model allows. A lost wake-up leaves the sleeper waiting for
-//! ever, which loom reports as a deadlock. Run with
+//! Models the bell under loom: a publishing and a sleeping thread, in every interleaving and with
+//! every value that the memory model allows. After a lost wake-up the sleeper waits for ever, which
+//! loom reports as a deadlock. Run with
 //! `cargo test -p longwire-io --features loom --test loom_bell`.
 #![cfg(feature = "loom")]
 
@@ -25,7 +25,7 @@ fn bell() -> Arc<Bell> {
     Arc::new(Bell::new().expect("an event"))
 }
 
-/// Publishes one frame and wakes the reader, like a thread's loop.
+/// Publishes one frame and wakes the reader, as a stage's loop does.
 fn send(writer: &mut DelayLineWriter, bell: &Bell) {
     let note = Note {
         release: Nanos::ZERO,
@@ -39,7 +39,7 @@ fn send(writer: &mut DelayLineWriter, bell: &Bell) {
     bell.ring_if_asleep();
 }
 
-/// Takes `count` frames off the lines, sleeping whenever there is none.
+/// Takes `count` frames off the lines and sleeps while there are none.
 fn take(readers: &mut [DelayLineReader], bell: &Bell, count: usize) {
     let mut taken = 0;
     while taken < count {
@@ -53,7 +53,7 @@ fn take(readers: &mut [DelayLineReader], bell: &Bell, count: usize) {
             return;
         }
         bell.asleep();
-        // The last check: with work available, the thread must not sleep.
+        // The last check: the thread must not sleep while work is available.
         if readers.iter_mut().all(|reader| reader.front().is_none()) {
             bell.event().wait();
             bell.event().clear();

@@ -1,10 +1,9 @@
-//! The delay line under loom: every interleaving of a writer and a reader over a line of a
-//! few tiny segments. Run with
-//! `cargo test -p longwire-io --features loom --test loom_delay_line`.
+//! Models the delay line under loom: every interleaving of a writer and a reader over a line of a
+//! few tiny segments. Run with `cargo test -p longwire-io --features loom --test loom_delay_line`.
 //!
-//! Under loom a segment has 96 bytes, which two records of 32 bytes fill, and every granule
-//! of the arena is a cell that loom watches: a byte that is read or reused without an order
-//! between the threads fails the model.
+//! Under loom a segment has 96 bytes, which two records of 32 bytes fill, and every granule of the
+//! arena is a cell that loom tracks. Reading or reusing a byte without an order between the threads
+//! fails the model.
 #![cfg(feature = "loom")]
 
 use longwire_engine::{Bytes, Nanos};
@@ -34,7 +33,7 @@ fn note(number: u64) -> Note {
     }
 }
 
-/// Pushes frames `0..count` and publishes each `burst`; waits for space.
+/// Pushes frames `0..count`, publishes after each `burst`, and waits for space.
 fn write(mut writer: DelayLineWriter, count: u64, burst: u64) {
     let mut number = 0;
     while number < count {
@@ -85,7 +84,7 @@ fn frames_are_seen_whole_once_published() {
 #[test]
 fn segments_are_reused_only_after_they_were_read() {
     loom::model(|| {
-        // Seven frames pass through two segments of two: each is reused.
+        // Seven frames pass through two segments with two records each, so each segment is reused.
         const FRAMES: u64 = 7;
         let (writer, mut reader) = line(2);
         let sender = thread::spawn(move || write(writer, FRAMES, 1));

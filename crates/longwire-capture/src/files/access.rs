@@ -1,7 +1,7 @@
 //! File access: the regular files that one source of names may read.
 //!
-//! Every path that a model, a topology or a change names passes [`FileAccess::check`]
-//! before anything is looked up or opened.
+//! Every path in a model, a topology or a change passes [`FileAccess::check`] before any lookup or
+//! open.
 
 use std::fs::File;
 use std::io;
@@ -20,21 +20,19 @@ use super::FileError;
 /// The files that may be read.
 #[derive(Clone, Debug, Default)]
 pub enum FileAccess {
-    /// All regular files that this process may read; relative paths start at its working
-    /// directory.
+    /// All regular files that this process can read. Relative paths start at its working directory.
     #[default]
     Any,
-    /// The same, but only by absolute paths: for a service, whose working directory is not
-    /// the user's choice.
+    /// The same files, but only by absolute paths: for services, whose working directory the user
+    /// does not choose.
     Absolute,
-    /// Files below a directory, at which relative paths start.
+    /// Files below a directory, where relative paths start.
     Beneath(Arc<Directory>),
-    /// No file, with the reason: the author of the names may have fewer rights than this
-    /// process.
+    /// No files, with the reason: the author of the names may have fewer rights than this process.
     Nothing(&'static str),
 }
 
-/// A directory that paths cannot leave, neither by `..` nor by symbolic links.
+/// A directory that paths cannot leave, neither through `..` nor through symbolic links.
 #[derive(Debug)]
 pub struct Directory {
     handle: OwnedFd,
@@ -45,8 +43,7 @@ impl Directory {
     /// Opens a directory.
     ///
     /// # Errors
-    /// If the directory does not exist, or the kernel cannot confine paths to it (before
-    /// Linux 5.6).
+    /// The directory does not exist, or the kernel cannot confine paths to it (before Linux 5.6).
     pub fn open(path: &Path) -> io::Result<Directory> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = fcntl::open(path, flags, Mode::empty())?;
@@ -56,7 +53,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Returns its absolute path.
+    /// Returns the absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -76,10 +73,10 @@ impl Directory {
 }
 
 impl FileAccess {
-    /// Checks a path by its text alone, without looking up a file.
+    /// Checks a path by its text alone, without a file lookup.
     ///
     /// # Errors
-    /// [`FileError::Relative`], or [`FileError::Refused`].
+    /// [`FileError::Relative`] or [`FileError::Refused`].
     pub fn check(&self, path: &Path) -> Result<(), FileError> {
         match self {
             FileAccess::Nothing(reason) => Err(FileError::Refused(reason)),
@@ -88,8 +85,7 @@ impl FileAccess {
         }
     }
 
-    /// Whether messages may quote a file's contents, which only this process's user may
-    /// see.
+    /// Whether messages may quote a file's contents, which are meant only for this process's user.
     pub fn may_quote(&self) -> bool {
         matches!(self, FileAccess::Any)
     }
@@ -116,22 +112,21 @@ impl FileAccess {
         Ok(opened.map_err(io::Error::from)?.into())
     }
 
-    /// Opens a regular file for reading without blocking, except in the file system.
+    /// Opens a regular file for reading. Only the file system can block the call.
     pub(super) fn open_regular(&self, path: &Path) -> Result<File, FileError> {
-        // Checked before opening: opening a device has side effects.
+        // Checked before opening, as opening a device has side effects.
         check_regular(&self.open(path, OFlag::O_PATH)?)?;
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let file = self.open(path, flags)?;
-        // The path may resolve to another file by now.
+        // The path may resolve to a different file by now.
         check_regular(&file)?;
         Ok(file)
     }
 
-    /// Returns a path by which a regular file can be opened again: for a file
-    /// below a directory, its real path.
+    /// Returns a path that opens a regular file again; for a file below a directory, its real path.
     ///
     /// # Errors
-    /// If the path is refused, or is not a regular file.
+    /// The path is refused or is not a regular file.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, FileError> {
         let file = self.open(Path::new(path), OFlag::O_PATH)?;
         check_regular(&file)?;
@@ -176,7 +171,7 @@ mod tests {
         std::fs::write(&file, "x").expect("a file");
         let opened = FileAccess::Absolute.open_regular(&file);
         opened.expect("it is absolute");
-        // Existing or not, a pipe or a secret: the answer is the same.
+        // The answer is the same whether the file exists, is missing, is a pipe or is a secret.
         for path in [&*file, Path::new("/etc/shadow"), Path::new("/nowhere")] {
             let access = FileAccess::Nothing("not here");
             let refused = access.open_regular(path);

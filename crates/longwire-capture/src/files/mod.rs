@@ -1,9 +1,8 @@
-//! Reads the files named by a user's models.
+//! Reads the files that a user's models name.
 //!
-//! Only regular files are read: a FIFO, a socket or a device may block forever, and opening
-//! some devices has side effects. A regular file may block too, for example on a network
-//! file system, so a separate thread opens and reads the file, and its reader gives up at a
-//! deadline.
+//! Only regular files are read: a FIFO, a socket or a device may block forever, and opening some
+//! devices has side effects. A regular file may block too, for example on a network file system. So
+//! a separate thread opens and reads the file, and its reader gives up at a deadline.
 
 mod access;
 
@@ -19,13 +18,13 @@ use nix::unistd::gettid;
 
 pub use access::{Directory, FileAccess};
 
-/// Bytes per read: enough to make system calls negligible compared with processing.
+/// Bytes per read. Enough that processing dominates system calls.
 const PIECE: usize = 64 * 1024;
 
-/// Interval at which a waiting reader checks whether it should stop.
+/// Interval at which a waiting reader checks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Stack size of a thread that reads a file.
+/// Stack size of a file-reading thread.
 const STACK: usize = 128 * 1024;
 
 /// Why a file cannot be read.
@@ -70,12 +69,12 @@ impl From<io::Error> for FileError {
     }
 }
 
-/// Limits of size and time for reading a file.
+/// Size and time limits for reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimits {
-    /// The maximum size, in bytes.
+    /// Maximum size in bytes.
     pub bytes: u64,
-    /// The maximum time to wait for the file.
+    /// Maximum wait for the file.
     pub time: Duration,
 }
 
@@ -88,7 +87,7 @@ impl Default for ReadLimits {
     }
 }
 
-/// A regular file that a separate thread reads.
+/// A regular file read by a separate thread.
 #[derive(Debug)]
 pub struct FileReader {
     pieces: Receiver<Result<Vec<u8>, FileError>>,
@@ -97,16 +96,16 @@ pub struct FileReader {
     time: Duration,
     waited: Duration,
     stop: Option<Arc<AtomicBool>>,
-    /// Received bytes that have not been returned.
+    /// Received bytes not yet returned.
     piece: Vec<u8>,
     taken: usize,
 }
 
 impl FileReader {
-    /// Starts to open and read a file. Setting `stop` ends the wait for it.
+    /// Starts opening and reading a file. Setting `stop` ends the wait for it.
     ///
     /// # Errors
-    /// If the path is refused, or no thread can be started.
+    /// The path is refused, or no thread can be started.
     pub fn open(
         path: &Path,
         access: &FileAccess,
@@ -115,8 +114,7 @@ impl FileReader {
     ) -> Result<FileReader, FileError> {
         access.check(path)?;
         if path == Path::new("-") {
-            // Both directions of a link may read a file, and standard input
-            // can be read only once.
+            // Both directions of a link may read a file, but standard input can be read only once.
             return Err(FileError::StandardInput);
         }
         let (sender, pieces) = sync_channel(4);
@@ -125,7 +123,7 @@ impl FileReader {
         let read = move || {
             own.store(gettid().as_raw(), Ordering::Relaxed);
             if let Err(error) = send(&path, &access, limits.bytes, &sender) {
-                // If the reader is gone, the error has no receiver.
+                // If the reader is gone, nothing receives the error.
                 let _ = sender.send(Err(error));
             }
         };
@@ -149,7 +147,7 @@ impl FileReader {
     /// Returns the next piece; `None` at the end.
     ///
     /// # Errors
-    /// If the file cannot be read, or not in time.
+    /// The file cannot be read, or not in time.
     pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, FileError> {
         loop {
             let left = self.time.saturating_sub(self.waited);
@@ -178,9 +176,8 @@ impl FileReader {
         stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Waits until the thread has ended: to enter a user namespace, a process
-    /// must be single-threaded. Joining returns a moment before the kernel has
-    /// removed the thread.
+    /// Waits until the thread has ended: a process must be single-threaded to enter a user
+    /// namespace. Joining returns a moment before the kernel removes the thread.
     fn finish(&mut self) {
         let Some(thread) = self.thread.take() else {
             return;
@@ -246,7 +243,7 @@ fn send(
 mod tests {
     use super::*;
 
-    /// Returns a reader of a file that never answers, and the sender that keeps it open.
+    /// Returns a reader whose file never answers, and the sender that keeps the file open.
     fn silent(
         time: Duration,
         stop: Option<Arc<AtomicBool>>,

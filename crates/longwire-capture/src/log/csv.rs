@@ -1,6 +1,6 @@
 //! The log as text: RFC 4180 with a header line.
 //!
-//! An absent value is an empty field; a boolean is `true` or `false`.
+//! Absent values are empty fields; booleans are `true` or `false`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -12,10 +12,10 @@ use csv::{ByteRecord, ReaderBuilder};
 use super::row::{COLUMNS, EPOCH, Fate, Layout, Name, Names, Row, StoredTimes};
 use super::{FormatReader, FormatWriter, LogError};
 
-/// Bytes read or written at a time.
+/// Size of the read and write buffers in bytes.
 const BUFFER_LEN: usize = 256 * 1024;
 
-/// Writes rows as lines.
+/// Writes rows as CSV lines.
 #[derive(Debug)]
 pub(super) struct CsvWriter {
     out: csv::Writer<BufWriter<File>>,
@@ -69,8 +69,7 @@ impl FormatWriter for CsvWriter {
     }
 
     fn finish(self: Box<Self>, path: &Path) -> Result<(), LogError> {
-        // `into_inner` flushes the CSV writer into the buffer; the buffer goes to
-        // the file.
+        // `into_inner` flushes the CSV writer into the buffer, whose contents then go to the file.
         let buffer = self.out.into_inner().map_err(|error| error.into_error());
         let flushed = buffer.and_then(|mut buffer| buffer.flush());
         flushed.map_err(|source| LogError::file(path, "cannot write it", source))
@@ -85,19 +84,19 @@ fn unwritten(path: &Path, error: csv::Error) -> LogError {
     LogError::file(path, "cannot write it", source)
 }
 
-/// Reads rows from lines.
+/// Reads rows from CSV lines.
 #[derive(Debug)]
 pub(super) struct CsvReader {
     path: PathBuf,
     input: csv::Reader<File>,
     record: ByteRecord,
-    /// The position of each of [`COLUMNS`] in a line.
+    /// Position of each of [`COLUMNS`] in a line.
     layout: Layout,
     names: Names,
-    /// The epoch of the rows so far: a log has one only.
+    /// Epoch of the rows so far. A log has only one.
     epoch: Option<i64>,
     size: u64,
-    /// Set after an error, which ends the iteration.
+    /// Whether an error has ended the iteration.
     ended: bool,
 }
 
@@ -157,7 +156,7 @@ impl CsvReader {
         } else {
             0
         };
-        // A line cut in its last field holds only a part of the epoch's digits.
+        // A line truncated in its last field holds only some of the epoch's digits.
         let first = *self.epoch.get_or_insert(epoch);
         if epoch != first {
             return Err(format!("epoch_ns {epoch} is not that of the log, {first}"));
@@ -189,7 +188,7 @@ impl CsvReader {
 
     fn truth(&self, column: usize) -> Result<bool, String> {
         match self.text(column)? {
-            // Other programs spell booleans in other ways.
+            // Other programs spell booleans differently.
             "true" | "True" | "TRUE" | "1" => Ok(true),
             "false" | "False" | "FALSE" | "0" => Ok(false),
             other => {
@@ -231,8 +230,8 @@ impl FormatReader for CsvReader {
     }
 }
 
-/// Returns a field as text. It does not borrow `self`, so that names can be
-/// looked up with the result.
+/// Returns a field as text. Does not borrow `self`, so that the result can be used to look up
+/// names.
 fn text<'a>(record: &'a ByteRecord, layout: &Layout, column: usize) -> Result<&'a str, String> {
     let field = record.get(layout.places[column]).unwrap_or_default();
     std::str::from_utf8(field).map_err(|_| format!("{} is not UTF-8", COLUMNS[column]))

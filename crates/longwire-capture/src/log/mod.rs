@@ -1,8 +1,8 @@
-//! The verdict log: one row per verdict about a wire frame, as CSV or Parquet.
+//! The verdict log: one row per verdict on a wire frame, as CSV or Parquet.
 //!
 //! A row holds a frame's arrival, verdict, drop reason, and the queue's occupancy after the
-//! arrival, from which throughput, delay, queueing and loss can be computed. Both formats
-//! hold the same columns ([`COLUMNS`]) and are streamed in constant memory.
+//! arrival. Throughput, delay, queueing and loss follow from these. Both formats hold the same
+//! columns ([`COLUMNS`]) and are streamed in constant memory.
 
 mod csv;
 #[cfg(feature = "parquet")]
@@ -27,14 +27,14 @@ use crate::open;
 /// File format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Text: a header line, then one line per row.
+    /// A header line, then one line per row.
     Csv,
     /// Apache Parquet: compressed columns, a fraction of the text's size.
     Parquet,
 }
 
 impl LogFormat {
-    /// Returns the format for the file name's extension.
+    /// Returns the format for a file name's extension.
     pub fn of(path: &Path) -> Option<LogFormat> {
         let extension = path.extension()?.to_str()?;
         match extension.to_ascii_lowercase().as_str() {
@@ -66,9 +66,9 @@ impl LogWriter {
     /// Creates the file, in the format of its extension.
     ///
     /// # Errors
-    /// [`LogError::Extension`] if the name ends in neither `.csv` nor
-    /// `.parquet`; [`LogError::File`] if the file cannot be created;
-    /// [`LogError::NoParquet`] where the feature `parquet` is off.
+    /// [`LogError::Extension`] if the name ends in neither `.csv` nor `.parquet`;
+    /// [`LogError::File`] if the file cannot be created; [`LogError::NoParquet`] without the
+    /// feature `parquet`.
     pub fn create(path: impl Into<PathBuf>) -> Result<LogWriter, LogError> {
         let path = path.into();
         let Some(format) = LogFormat::of(&path) else {
@@ -88,19 +88,19 @@ impl LogWriter {
         })
     }
 
-    /// Sets the origin of arrivals in the file, in nanoseconds since 1970. Must be called
-    /// before the first row; by default, the first arrival.
+    /// Sets the origin of arrivals in the file as nanoseconds of Unix time. Call before the first
+    /// row. The default is the first arrival.
     pub fn set_epoch(&mut self, epoch_ns: i64) {
         if self.rows == 0 {
             self.epoch = Some(epoch_ns);
         }
     }
 
-    /// Appends a row; it may be buffered until the writer is finished.
+    /// Appends a row, which may be buffered until the writer is finished.
     ///
     /// # Errors
-    /// [`LogError::Row`] if the row is contradictory, [`LogError::File`] or
-    /// [`LogError::Parquet`] if the file cannot be written.
+    /// [`LogError::Row`] if the row is contradictory; [`LogError::File`] or [`LogError::Parquet`]
+    /// if the file cannot be written.
     pub fn write(&mut self, row: &Row) -> Result<(), LogError> {
         self.rows += 1;
         row.check().map_err(|what| LogError::Row {
@@ -112,10 +112,10 @@ impl LogWriter {
         self.format.write(row, epoch, &self.path)
     }
 
-    /// Writes the buffered rows. An unfinished Parquet file cannot be read.
+    /// Writes the buffered rows. An unfinished Parquet file is unreadable.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn finish(self) -> Result<(), LogError> {
         self.format.finish(&self.path)
     }
@@ -125,7 +125,7 @@ impl LogWriter {
 #[derive(Debug)]
 pub struct LogReader(Box<dyn FormatReader>);
 
-/// Reads rows of one format.
+/// Reads rows in one format.
 trait FormatReader: Iterator<Item = Result<Row, LogError>> + fmt::Debug + Send {
     fn progress(&self) -> (u64, u64);
 
@@ -137,11 +137,11 @@ trait FormatReader: Iterator<Item = Result<Row, LogError>> + fmt::Debug + Send {
 }
 
 impl LogReader {
-    /// Opens a log. The format is detected from the first bytes, regardless of the name.
+    /// Opens a log. Its first bytes, not its name, determine the format.
     ///
     /// # Errors
-    /// If it cannot be read, is neither CSV nor Parquet, or lacks a column;
-    /// [`LogError::NoParquet`] where the feature `parquet` is off.
+    /// The file cannot be read, is neither CSV nor Parquet, or lacks a column;
+    /// [`LogError::NoParquet`] without the feature `parquet`.
     pub fn open(path: impl Into<PathBuf>) -> Result<LogReader, LogError> {
         let path = path.into();
         Ok(LogReader(if is_parquet(&path)? {
@@ -151,19 +151,19 @@ impl LogReader {
         }))
     }
 
-    /// Returns progress and total, in bytes or rows depending on the format.
+    /// Returns the progress and the total, in bytes or rows depending on the format.
     pub fn progress(&self) -> (u64, u64) {
         self.0.progress()
     }
 
-    /// Returns the origin of arrivals in the file, in nanoseconds since 1970: the start of
-    /// the run. Known once a row has been read; earlier logs have none.
+    /// Returns the origin of arrivals in the file, which is the start of the run, as nanoseconds of
+    /// Unix time. Known once a row has been read; older logs have none.
     pub fn epoch(&self) -> Option<i64> {
         self.0.epoch()
     }
 
-    /// Returns the earliest arrival and the latest arrival or release, in nanoseconds, if
-    /// the file has an index; otherwise the rows must be read.
+    /// Returns the earliest arrival and the latest arrival or release, in nanoseconds, if the file
+    /// has an index. Without an index, the rows must be read.
     pub fn span(&self) -> Option<(i64, i64)> {
         self.0.span()
     }
@@ -186,22 +186,21 @@ fn is_parquet(path: &Path) -> Result<bool, LogError> {
     Ok(start == b"PAR1")
 }
 
-/// A receiver of a log's rows.
+/// A receiver of log rows.
 pub trait RowSink: fmt::Debug + Send {
-    /// Sets the origin of arrivals, in nanoseconds since 1970; call it before the first
-    /// row.
+    /// Sets the origin of arrivals as nanoseconds of Unix time. Call before the first row.
     fn set_epoch(&mut self, epoch_ns: i64);
 
     /// Writes a row.
     ///
     /// # Errors
-    /// If it cannot be written, or is contradictory.
+    /// The row cannot be written or is contradictory.
     fn write(&mut self, row: &Row) -> Result<(), LogError>;
 
     /// Ends the log.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The log cannot be written.
     fn finish(self: Box<Self>) -> Result<(), LogError>;
 }
 
@@ -219,7 +218,7 @@ impl RowSink for LogWriter {
     }
 }
 
-/// Error of writing or reading a log.
+/// Failure to write or read a log.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LogError {
@@ -241,14 +240,14 @@ pub enum LogError {
         path: PathBuf,
         missing: Vec<&'static str>,
     },
-    /// `place` is a line of a CSV file or a row of a Parquet file, from 1.
+    /// `place` is a CSV line or a Parquet row, counted from 1.
     #[error("{}: {place}: {what}", path.display())]
     Row {
         path: PathBuf,
         place: String,
         what: String,
     },
-    /// The file is not Parquet at all, cut off, or damaged.
+    /// The file is not Parquet, or is truncated or damaged.
     #[error("{}: {action}: {source}", path.display())]
     Parquet {
         path: PathBuf,
@@ -259,7 +258,7 @@ pub enum LogError {
     NoParquet { path: PathBuf },
 }
 
-/// Formats the missing columns.
+/// Formats the list of missing columns.
 fn lacking(missing: &[&str]) -> String {
     if missing.len() == COLUMNS.len() {
         "all".to_owned()

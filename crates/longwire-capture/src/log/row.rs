@@ -1,17 +1,17 @@
-//! A row of the log, the columns, and their positions in a file.
+//! A log row, the columns, and their positions in a file.
 //!
-//! Times are stored such that they stay integers in any program: arrivals are relative to
-//! an epoch, departures and releases to the arrival, and −1 is an absent time. Older logs,
-//! with absolute times that may be empty, are still readable.
+//! The encoding keeps times integers in any program: arrivals are relative to an epoch, departures
+//! and releases are relative to the arrival, and −1 stands for an absent time. Older logs, with
+//! absolute times that may be empty, remain readable.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// One verdict about one wire frame.
+/// One verdict on one wire frame.
 ///
 /// A duplicated frame has one additional row per copy, with the same number. Times are in
-/// nanoseconds on the scale of the frame's timestamp: since 1970 for ordinary captures.
+/// nanoseconds on the frame timestamp's scale: Unix time for ordinary captures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Number in order of arrival at this link, from 0.
@@ -20,19 +20,19 @@ pub struct Row {
     pub link: Name,
     /// Arrival at the link.
     pub arrival_ns: i64,
-    /// Length on the wire, in bytes, without framing.
+    /// Wire length in bytes, without framing.
     pub length: u32,
-    /// The link's decision about the frame.
+    /// The link's decision on the frame.
     pub verdict: Fate,
-    /// Departure of its last bit from the emulated queue, if it departed.
+    /// Departure of the frame's last bit from the emulated queue, if it departed.
     pub departure_ns: Option<i64>,
     /// Release to the output port, if delivered.
     pub release_ns: Option<i64>,
-    /// Reason of the drop, if dropped.
+    /// Drop reason, if dropped.
     pub reason: Option<Name>,
-    /// Whether the link marked it congestion experienced (RFC 3168).
+    /// Whether the link marked the frame as Congestion Experienced (RFC 3168).
     pub ecn_marked: bool,
-    /// Whether the link inverted bits of the frame.
+    /// Whether the link inverted bits in the frame.
     pub corrupted: bool,
     /// 0 for the frame itself; duplicates count from 1.
     pub copy: u16,
@@ -46,7 +46,7 @@ impl Row {
     /// Checks that the row's fields are consistent.
     ///
     /// # Errors
-    /// The contradiction.
+    /// A description of the contradiction.
     pub(super) fn check(&self) -> Result<(), String> {
         if let Some(departure) = self.departure_ns.filter(|at| *at < self.arrival_ns) {
             return Err(format!(
@@ -72,7 +72,7 @@ impl Row {
     }
 }
 
-/// Verdict about a frame, without its times.
+/// Verdict on a frame, without its times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Handed to the output port.
@@ -84,10 +84,10 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Every fate.
+    /// All fates.
     pub const ALL: [Fate; 3] = [Fate::Deliver, Fate::Drop, Fate::Held];
 
-    /// Returns the text of the column `verdict`.
+    /// Returns the text for the column `verdict`.
     pub fn name(self) -> &'static str {
         match self {
             Fate::Deliver => "deliver",
@@ -96,14 +96,14 @@ impl Fate {
         }
     }
 
-    /// Parses the text that [`Fate::name`] returns.
+    /// Parses the text returned by [`Fate::name`].
     pub(super) fn parse(text: &str) -> Result<Fate, String> {
         let named = Fate::ALL.into_iter().find(|fate| fate.name() == text);
         named.ok_or_else(|| format!("verdict '{text}' is neither deliver, drop nor held"))
     }
 }
 
-/// A short text shared by many rows: a link's name or a reason.
+/// A short text that many rows share: a link's name or a drop reason.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -127,18 +127,18 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Names read so far, so that rows share them.
+/// The names read so far, so that rows can share them.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: Vec<Name>,
 }
 
-/// Limit of [`Names`]. A log has few links and reasons; beyond this many names, the search
-/// per row costs more than it saves.
+/// Maximum size of [`Names`]. A log has few links and reasons; with more names, the search per row
+/// costs more than sharing saves.
 const NAMES_MAX: usize = 64;
 
 impl Names {
-    /// Returns the name with this text.
+    /// Returns the shared name for this text.
     #[inline]
     pub(super) fn get(&mut self, text: &str) -> Name {
         if let Some(name) = self.known.iter().find(|name| &***name == text) {
@@ -173,16 +173,16 @@ pub const COLUMNS: [&str; 14] = [
 /// Index of the epoch in [`COLUMNS`]: the last.
 pub(super) const EPOCH: usize = COLUMNS.len() - 1;
 
-/// Columns that had other names when times were absolute: new name, old name.
+/// Columns with other names in logs with absolute times: new name, old name.
 const ABSOLUTE: [(&str, &str); 2] = [("sojourn_ns", "departure_ns"), ("delay_ns", "release_ns")];
 
-/// Value of an absent time.
+/// Value that stands for an absent time.
 const NEVER: i64 = -1;
 
-/// The positions of the columns in a file.
+/// Positions of the columns in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// Position of each of [`COLUMNS`]; without the epoch where times are absolute.
+    /// Position of each of [`COLUMNS`], without the epoch if times are absolute.
     pub places: Vec<usize>,
     relative: bool,
 }
@@ -214,7 +214,7 @@ impl Layout {
         }
     }
 
-    /// Returns the file's name for the column at this index of [`COLUMNS`].
+    /// Returns the name in this file of the column with this index in [`COLUMNS`].
     pub fn name(&self, index: usize) -> &'static str {
         name_in_file(COLUMNS[index], self.relative)
     }
@@ -224,7 +224,7 @@ impl Layout {
         self.relative
     }
 
-    /// Converts the stored times of a row to absolute times.
+    /// Converts a row's stored times to absolute times.
     pub fn resolve(&self, row: &mut Row, epoch: i64) {
         if !self.relative {
             return;
@@ -240,7 +240,7 @@ impl Layout {
     }
 }
 
-/// Returns the name of a column in a file with relative or absolute times.
+/// Returns a column's name in a file with relative or absolute times.
 fn name_in_file(column: &'static str, relative: bool) -> &'static str {
     let old = ABSOLUTE.iter().find(|(new, _)| *new == column);
     match (relative, old) {
@@ -249,7 +249,7 @@ fn name_in_file(column: &'static str, relative: bool) -> &'static str {
     }
 }
 
-/// The times of a row in stored form.
+/// A row's times as stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoredTimes {
     pub arrival: i64,

@@ -1,4 +1,4 @@
-//! The log of a run or a simulation: each verdict joined with its frame's arrival data.
+//! The log of a run or simulation: each verdict joined with its frame's arrival data.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use longwire_engine::{Bytes, Delivery, DropReason, FrameMeta, Nanos, Packets, Ve
 
 use super::{Fate, LogError, Name, Row, RowSink};
 
-/// Writes the verdict log of a run. A frame's arrival data is kept until its last verdict.
+/// Writes a run's verdict log. Keeps a frame's arrival data until its last verdict.
 #[derive(Debug)]
 pub struct VerdictLog {
     sinks: Vec<Box<dyn RowSink>>,
@@ -14,32 +14,31 @@ pub struct VerdictLog {
     reasons: [Name; DropReason::ALL.len()],
 }
 
-/// Frames of a link that await a verdict, by number.
+/// A link's frames that await a verdict, by number.
 #[derive(Debug)]
 struct OpenFrames {
     link: Name,
-    /// The number of the first frame.
+    /// Number of the first frame.
     first: u64,
     frames: VecDeque<Option<OpenFrame>>,
 }
 
-/// A frame's arrival data, and its deliveries so far.
+/// A frame's arrival data and its deliveries so far.
 #[derive(Clone, Copy, Debug)]
 struct OpenFrame {
     frame: FrameMeta,
     queue: (Packets, Bytes),
-    /// Deliveries written so far. The first one sets the marks below, which hold
-    /// for all copies.
+    /// Deliveries written so far. The first sets the marks below, which apply to all copies.
     copies: u16,
     ecn_marked: bool,
     corrupted: bool,
 }
 
-/// Number of a frame in the order of arrival at its link, from 0.
+/// A frame's number in order of arrival at its link, from 0.
 pub type Number = u64;
 
 impl VerdictLog {
-    /// Creates the log of links with these names; each sink takes every row.
+    /// Creates the log for links with these names. Each sink receives every row.
     pub fn new<'a>(
         sinks: Vec<Box<dyn RowSink>>,
         links: impl IntoIterator<Item = &'a str>,
@@ -51,16 +50,15 @@ impl VerdictLog {
         }
     }
 
-    /// Sets the time from which arrivals count in the file; before the first row.
+    /// Sets the origin of arrivals in the file. Call before the first row.
     pub fn set_epoch(&mut self, epoch: Nanos) {
         for sink in &mut self.sinks {
             sink.set_epoch(signed(epoch));
         }
     }
 
-    /// Records that a frame was offered to a link, and the length of the link's
-    /// queue at that time. Numbers rise; frames whose numbers are left out are
-    /// not logged.
+    /// Records that a frame was offered to a link, and the link's queue length at that time.
+    /// Numbers increase; frames whose numbers are omitted are not logged.
     pub fn offered(
         &mut self,
         link: usize,
@@ -89,7 +87,7 @@ impl VerdictLog {
         }));
     }
 
-    /// Writes the row of a verdict about an offered frame.
+    /// Writes the row for a verdict on an offered frame.
     ///
     /// # Errors
     /// As for [`RowSink::write`].
@@ -127,10 +125,10 @@ impl VerdictLog {
         self.sinks.iter_mut().try_for_each(|sink| sink.write(&row))
     }
 
-    /// Writes a row for each frame that is still queued, and ends the log.
+    /// Writes a row for each frame still in a queue, and ends the log.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn finish(mut self) -> Result<(), LogError> {
         for frames in &mut self.links {
             let numbers = frames.first..;
@@ -173,7 +171,7 @@ impl OpenFrames {
     }
 }
 
-/// Returns the row of a frame that was delivered, dropped for a reason, or held.
+/// Returns the row for a frame that was delivered, dropped for a reason, or held.
 fn row(
     frame: Number,
     link: Name,
@@ -181,7 +179,7 @@ fn row(
     delivery: Option<&Delivery>,
     reason: Option<Name>,
 ) -> Row {
-    // A release at the end of time never happens: the link stands still.
+    // A release at the end of time never happens: the link has stopped.
     let delivery = delivery.filter(|delivery| delivery.release < Nanos::MAX);
     let verdict = match (delivery, &reason) {
         (Some(_), _) => Fate::Deliver,
@@ -206,8 +204,7 @@ fn row(
     }
 }
 
-/// Clamps times beyond the year 2262 to that year: no stamp of a pcap file, and
-/// hardly one of a pcapng file, is later.
+/// Clamps times to the year 2262. No pcap timestamp is later, and hardly any pcapng timestamp.
 fn signed(at: Nanos) -> i64 {
     i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,4 @@
-//! Replaces the Parquet format where the feature `parquet` is off: no file can be
-//! opened or created.
+//! Replaces the Parquet format without the feature `parquet`: no file can be opened or created.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

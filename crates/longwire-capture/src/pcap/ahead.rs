@@ -1,6 +1,5 @@
-//! Reading ahead: a separate thread reads and unpacks a file into a few blocks,
-//! so that the caller never waits for a disk or a decoder
-//! (docs/decisions/0017-reading-traces.md).
+//! Read-ahead: a separate thread reads and decompresses a file into a few blocks, so that the
+//! caller never waits for a disk or a decoder (docs/decisions/0017-reading-traces.md).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,9 +16,9 @@ use super::unpack::Input;
 /// Batch size of a thread that reads or writes a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batches {
-    /// 1 MiB in total: for a caller that needs the CPU cache for other data.
+    /// 1 MiB in total, for callers that need the CPU cache for other data.
     Small,
-    /// Several MiB: the fewest wake-ups of threads, each of which takes microseconds.
+    /// Several MiB, for the fewest thread wake-ups, each of which takes microseconds.
     Large,
 }
 
@@ -33,29 +32,28 @@ impl Batches {
     }
 }
 
-/// Read-ahead depth of a thread.
+/// Read-ahead depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Depth {
     /// Number of blocks.
     blocks: usize,
-    /// Maximum bytes read into a block.
+    /// Maximum bytes per block.
     len: usize,
-    /// Number of used blocks returned together, at most half: the thread uses the other
-    /// half meanwhile. Each return may wake the thread, which takes microseconds.
+    /// Number of used blocks returned together, at most half; the thread uses the other half
+    /// meanwhile. Each return may wake the thread, which takes microseconds.
     bunch: usize,
 }
 
 impl Depth {
-    /// For a caller that must not wait. With 512 KiB each, the blocks fit into the CPU
-    /// cache, which makes them faster than larger ones; data on a disk is prefetched
-    /// further, into the page cache.
+    /// For callers that must not wait. Blocks of 512 KiB fit in the CPU cache, which makes them
+    /// faster than larger ones. Data on disk is prefetched further, into the page cache.
     pub const DEEP: Depth = Depth {
         blocks: 8,
         len: BUFFER_LEN,
         bunch: 1,
     };
 
-    /// For a caller that may wait.
+    /// For callers that may wait.
     pub const fn of(batches: Batches) -> Depth {
         match batches {
             Batches::Small => Depth {
@@ -72,23 +70,23 @@ impl Depth {
     }
 }
 
-/// A message from the reading thread.
+/// A message from the read-ahead thread.
 pub(super) enum Parcel {
-    /// A block, the number of bytes after its head, and how many bytes of the
-    /// stored file have been used up to them.
+    /// A block, the number of bytes after its head, and the number of stored file bytes consumed up
+    /// to the block's end.
     Bytes(Box<[u8]>, usize, u64),
-    /// The end of the file.
+    /// End of the file.
     End,
-    /// An error, after which no more parcels follow.
+    /// An error, after which no more messages follow.
     Fault(Stop),
 }
 
-/// A thread that reads ahead.
+/// The reader's handle to its read-ahead thread.
 pub(super) struct ReadAhead {
     parcels: Receiver<Parcel>,
-    /// Returns blocks to the thread; `None` while being dropped.
+    /// Returns blocks to the thread; `None` during drop.
     free: Option<Sender<Box<[u8]>>>,
-    /// Blocks that will be returned.
+    /// Used blocks to be returned.
     used: Vec<Box<[u8]>>,
     ready: Arc<EventFd>,
     stop: Option<Arc<EventFd>>,
@@ -99,8 +97,8 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Starts a thread that reads `input`, repeatedly if `repeat`. The thread
-    /// calls `at_start` first.
+    /// Starts a thread that reads `input`, repeatedly if `repeat`. The thread calls `at_start`
+    /// first.
     pub(super) fn start(
         input: Input,
         repeat: bool,
@@ -110,7 +108,7 @@ impl ReadAhead {
         let (parcels_in, parcels) = channel();
         let (free, free_out) = channel();
         for _ in 0..depth.blocks {
-            // The receiving end exists here, so sending succeeds.
+            // The receiver still exists, so sending succeeds.
             let _ = free.send(block());
         }
         let ready = bell()?;
@@ -147,7 +145,7 @@ impl ReadAhead {
         self.repeat
     }
 
-    /// Returns how far the thread reads ahead.
+    /// Returns the read-ahead depth.
     pub(super) fn depth(&self) -> Depth {
         self.depth
     }
@@ -157,13 +155,13 @@ impl ReadAhead {
         self.at_start
     }
 
-    /// Ends the thread, and returns its input.
+    /// Ends the thread and returns its input.
     pub(super) fn into_input(mut self) -> io::Result<Input> {
         let input = self.end();
         input.ok_or_else(|| io::Error::other("the thread that reads ended"))
     }
 
-    /// Makes [`ReadAhead::readable`] readable, even without a parcel.
+    /// Makes [`ReadAhead::readable`] readable, even without a message.
     pub(super) fn ring(&self) {
         // The counter is full only after 2^64 rings without a wait.
         let _ = self.ready.write(1);
@@ -174,23 +172,23 @@ impl ReadAhead {
         if let Some(stop) = &self.stop {
             let _ = stop.write(1);
         }
-        // The end of the parcels has already reported a panic of the thread.
+        // The last message has already reported any panic in the thread.
         self.thread.take()?.join().ok()
     }
 
-    /// Returns the next parcel, and waits for it.
+    /// Waits for the next message.
     pub(super) fn wait(&self) -> Parcel {
         self.parcels.recv().unwrap_or_else(|_| gone())
     }
 
-    /// Returns the next parcel if there is one.
+    /// Returns the next message, if any.
     pub(super) fn poll(&self) -> Option<Parcel> {
         match self.parcels.try_recv() {
             Ok(parcel) => return Some(parcel),
             Err(TryRecvError::Disconnected) => return Some(gone()),
             Err(TryRecvError::Empty) => {}
         }
-        // Parcels sent from here on ring again.
+        // Messages sent from now on ring again.
         let _ = self.ready.read();
         match self.parcels.try_recv() {
             Ok(parcel) => Some(parcel),
@@ -199,7 +197,7 @@ impl ReadAhead {
         }
     }
 
-    /// Returns a block to the thread, with others that have been used.
+    /// Returns a block to the thread, together with other used blocks.
     pub(super) fn give_back(&mut self, block: Box<[u8]>) {
         self.used.push(block);
         if self.used.len() < self.depth.bunch {
@@ -207,14 +205,14 @@ impl ReadAhead {
         }
         if let Some(free) = &self.free {
             for block in self.used.drain(..) {
-                // After the end, the thread is gone.
+                // After the end of the file, the thread is gone.
                 let _ = free.send(block);
             }
         }
     }
 
-    /// Returns a descriptor that becomes readable when a parcel arrives after
-    /// [`ReadAhead::poll`] returned `None`.
+    /// Returns a descriptor that becomes readable when a message arrives after [`ReadAhead::poll`]
+    /// returned `None`.
     pub(super) fn readable(&self) -> BorrowedFd<'_> {
         self.ready.as_fd()
     }
@@ -231,11 +229,11 @@ fn gone() -> Parcel {
     Parcel::Fault(Stop::Io(io::Error::other("the thread that reads ended")))
 }
 
-/// The state of the reading thread.
+/// State of the read-ahead thread.
 struct ReaderThread {
     input: Input,
     repeat: bool,
-    /// Maximum bytes read into a block.
+    /// Maximum bytes per block.
     len: usize,
     parcels: Sender<Parcel>,
     free: Receiver<Box<[u8]>>,
@@ -243,7 +241,7 @@ struct ReaderThread {
 }
 
 impl ReaderThread {
-    /// Reads until the input ends, fails, or the reader is dropped.
+    /// Reads until the input ends or fails, or the reader is dropped.
     fn run(mut self) -> Input {
         while let Ok(mut block) = self.free.recv() {
             let (len, last) = self.fill(&mut block[HEAD_LEN..HEAD_LEN + self.len]);
@@ -269,8 +267,8 @@ impl ReaderThread {
         self.input
     }
 
-    /// Fills a block with the bytes that the input has without waiting, and
-    /// returns their number and the parcel to send after them.
+    /// Fills a block with the bytes available without waiting. Returns their number, and the
+    /// message to send after them.
     fn fill(&mut self, room: &mut [u8]) -> (usize, Option<Parcel>) {
         let mut len = 0;
         while len < room.len() {

@@ -1,6 +1,5 @@
-//! Reading classic pcap: a file header, then records, all in the byte order and
-//! time unit given by the first four bytes (draft-ietf-opsawg-pcap, "PCAP Capture
-//! File Format").
+//! Classic pcap input: a file header followed by records, in the byte order and time unit that the
+//! first four bytes give (draft-ietf-opsawg-pcap, "PCAP Capture File Format").
 
 use super::CAPTURED_MAX;
 use super::link_type::{self, Framing, Place};
@@ -8,27 +7,28 @@ use super::source::{FillResult, Order, Source, Stop};
 
 const HEADER_LEN: usize = 24;
 const RECORD_HEADER_LEN: usize = 16;
-/// Kuznetzov's records also have an interface, a protocol and a packet type.
+/// Record header length in Kuznetzov's format, which adds an interface, a protocol and a packet
+/// type.
 const PATCHED_HEADER_LEN: usize = 24;
 
-/// Bit of the link type field: frames end with their checksum.
+/// Link type bit: frames end with their check sequence.
 const FCS_PRESENT: u32 = 1 << 26;
 
-/// Properties of the records that the first four bytes of a file determine.
+/// Record properties that a file's first four bytes determine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Magic {
     order: Order,
-    /// 1,000 in files with microseconds, else 1.
+    /// 1,000 in files with microsecond timestamps, else 1.
     nanos_per_tick: u64,
     header_len: usize,
 }
 
-/// Whether the captured length follows the original length in a record's header, which
-/// versions before 2.3 do.
+/// Whether the captured length follows the original length in a record header, as in versions
+/// before 2.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Swapped {
     No,
-    /// Writers of version 2.3 differ: the captured length is the smaller one.
+    /// Writers of version 2.3 differ. The captured length is the smaller one.
     Perhaps,
     Yes,
 }
@@ -38,7 +38,7 @@ enum Swapped {
 pub(super) struct Classic {
     magic: Magic,
     swapped: Swapped,
-    /// Bytes of frame checksum at the end of each frame.
+    /// Length of the check sequence at the end of each frame, in bytes.
     fcs_len: u32,
     framing: Framing,
     /// Whether records have the usual header and Ethernet frames.
@@ -46,7 +46,7 @@ pub(super) struct Classic {
 }
 
 impl Classic {
-    /// Returns the properties of records if `magic` begins a classic capture.
+    /// Returns the record properties if `magic` begins a classic capture.
     pub(super) fn recognise(magic: [u8; 4]) -> Option<Magic> {
         let of = |number| match number {
             0xa1b2_c3d4 => Some((1_000, RECORD_HEADER_LEN)),
@@ -74,7 +74,7 @@ impl Classic {
         }
         let (header, order) = (source.held(), magic.order);
         let swapped = match (order.u16(header, 4), order.u16(header, 6)) {
-            // 543.0 is the version of DG/UX.
+            // 543.0 is DG/UX's version.
             (2, 0..=2) | (543, 0) => Swapped::Yes,
             (2, 3) => Swapped::Perhaps,
             (2, 4) => Swapped::No,
@@ -91,7 +91,7 @@ impl Classic {
         };
         let fcs_len = match field & FCS_PRESENT {
             0 => 0,
-            // The field counts units of 16 bits.
+            // The field counts 16-bit units.
             _ => (field >> 28) * 2,
         };
         source.consume(HEADER_LEN);
@@ -106,8 +106,8 @@ impl Classic {
         })
     }
 
-    /// Reads an ordinary record that lies entirely in the block; nearly all do.
-    /// [`Classic::advance`] handles the remaining ones.
+    /// Reads an ordinary record that lies entirely in the block, as nearly all do.
+    /// [`Classic::advance`] handles the others.
     #[inline]
     pub(super) fn quick(&self, source: &mut Source) -> Option<Place> {
         let held = source.held();
@@ -122,8 +122,8 @@ impl Classic {
         Some(Place::new(stamp, at, captured, original, self.fcs_len))
     }
 
-    /// Returns the frame of an ordinary record at the beginning of `held`, its length on
-    /// the wire, and the bytes after the record.
+    /// Returns the frame of an ordinary record at the start of `held`, its wire length, and the
+    /// bytes after the record.
     pub(super) fn peek<'a>(&self, held: &'a [u8]) -> Option<(&'a [u8], u32, &'a [u8])> {
         let (header, rest) = held.split_first_chunk::<RECORD_HEADER_LEN>()?;
         let [_, _, captured, original] = self.magic.order.words(header);
@@ -135,15 +135,15 @@ impl Classic {
         Some((&frame[..place.len as usize], place.wire_len, rest))
     }
 
-    /// Converts a stamp to nanoseconds. A fraction of a second or more is carried
-    /// over, not refused: its meaning is clear.
+    /// Converts a timestamp to nanoseconds. A fraction of a second or more carries over into the
+    /// seconds, as its meaning is clear.
     #[inline]
     fn stamp(&self, seconds: u32, ticks: u32) -> u64 {
         u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * self.magic.nanos_per_tick
     }
 
-    /// Reads a record. It may exceed the snapshot length of the file header, which some
-    /// writers ignore.
+    /// Reads a record. It may exceed the snapshot length in the file header, which some writers
+    /// ignore.
     pub(super) fn advance(&self, source: &mut Source) -> Result<Option<Place>, Stop> {
         let header_len = self.magic.header_len;
         match source.need(header_len)? {

@@ -1,37 +1,37 @@
-//! Counts of records that were converted to Ethernet, or left out for a reason.
+//! Counts of records converted to Ethernet, and of skipped records by reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use longwire_units::count_of;
 
-/// Counts of records converted to Ethernet, and of records left out.
+/// Counts of records converted to Ethernet, and of skipped records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounts {
     /// Frames that started with their IP header.
     pub raw_ip: u64,
     /// Frames that started with BSD's four-byte loopback header.
     pub loopback: u64,
-    /// Frames of a Linux cooked capture, such as of the device `any`.
+    /// Frames from a Linux cooked capture, such as the device `any`.
     pub cooked: u64,
-    /// Frames of PPP.
+    /// PPP frames.
     pub ppp: u64,
-    /// Frames of Cisco HDLC.
+    /// Cisco HDLC frames.
     pub cisco_hdlc: u64,
     /// IEEE 802.11 data frames.
     pub wireless: u64,
-    /// Records left out, by reason.
+    /// Skipped records by reason.
     pub left_out: BTreeMap<LeftOut, u64>,
 }
 
 impl RecordCounts {
-    /// Returns the number of frames that got an Ethernet header.
+    /// Returns the number of frames that received an Ethernet header.
     pub fn converted(&self) -> u64 {
         let kinds = self.kinds().into_iter();
         kinds.map(|(count, _)| count).sum()
     }
 
-    /// Adds the counts of another capture.
+    /// Adds another capture's counts.
     pub fn add(&mut self, other: &RecordCounts) {
         self.raw_ip += other.raw_ip;
         self.loopback += other.loopback;
@@ -44,12 +44,12 @@ impl RecordCounts {
         }
     }
 
-    /// Returns the number of records left out as too long.
+    /// Returns the number of records skipped as too long.
     pub fn too_long(&self) -> u64 {
         self.left_out_if(|reason| *reason == LeftOut::TooLong)
     }
 
-    /// Returns the number of records left out that Ethernet cannot carry.
+    /// Returns the number of records skipped because Ethernet cannot carry them.
     pub fn unusable(&self) -> u64 {
         self.left_out_if(|reason| !matches!(reason, LeftOut::TooLong | LeftOut::OtherInterface))
     }
@@ -59,7 +59,7 @@ impl RecordCounts {
         found.map(|(_, count)| count).sum()
     }
 
-    /// Returns the counts with the names that reports give them.
+    /// Returns the counts with their names in reports.
     pub fn named(&self) -> [(&'static str, u64); 5] {
         let other_type = self.left_out_if(|reason| matches!(reason, LeftOut::LinkType(_)));
         let other_interface = self.left_out_if(|reason| *reason == LeftOut::OtherInterface);
@@ -72,7 +72,7 @@ impl RecordCounts {
         ]
     }
 
-    /// Returns a sentence for each kind of conversion and each reason.
+    /// Returns a sentence for each kind of conversion and each skip reason.
     pub fn notes(&self) -> Vec<String> {
         let kinds = self.kinds().into_iter().filter(|(count, _)| *count > 0);
         let converted = kinds.map(|(count, kind)| {
@@ -110,18 +110,18 @@ impl RecordCounts {
     }
 }
 
-/// Reason why a record yields no frame.
+/// Why a record yields no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
-    /// No conversion of its link type to Ethernet.
+    /// The link type has no conversion to Ethernet.
     LinkType(u32),
-    /// Captured on an interface that was not chosen.
+    /// The record's interface was not selected.
     OtherInterface,
     /// More than [`CAPTURED_MAX`](super::CAPTURED_MAX) captured bytes.
     TooLong,
-    /// Truncated before its payload.
+    /// The record is truncated before its payload.
     CutHeader,
-    /// No EtherType for its protocol.
+    /// The protocol has no EtherType.
     Protocol,
     /// An IEEE 802.11 management or control frame.
     WirelessControl,
@@ -131,7 +131,7 @@ pub enum LeftOut {
     WirelessEncrypted,
     /// An IEEE 802.11 fragment or aggregate.
     WirelessPart,
-    /// An IEEE 802.11 frame received with a wrong check sequence.
+    /// An IEEE 802.11 frame received with an incorrect check sequence.
     WirelessDamaged,
 }
 
@@ -158,7 +158,7 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Returns the name of a link type without a conversion.
+/// Returns the name of a link type that has no conversion.
 pub(super) fn link_type_name(link_type: u32) -> &'static str {
     match link_type {
         6 => "token ring",

@@ -1,5 +1,5 @@
-//! Link types of captures, and Ethernet headers for frames captured without one: on all
-//! interfaces, on loopback or in tunnels.
+//! Capture link types, and Ethernet headers for frames captured without one: on all interfaces, on
+//! loopback or in tunnels.
 
 use super::counts::{LeftOut, RecordCounts, link_type_name};
 use super::payload::{
@@ -7,42 +7,41 @@ use super::payload::{
 };
 use super::wireless::{self, Driver};
 
-/// The link type of Ethernet.
+/// The Ethernet link type.
 pub(super) const ETHERNET: u32 = 1;
 
-/// The header of a captured frame.
+/// Link-layer framing of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Ethernet,
     /// No header: the frame is IPv4 or IPv6.
     Ip,
-    /// Four bytes that name the address family, in the byte order of the
-    /// capturing machine (LINKTYPE_NULL) or of the network (LINKTYPE_LOOP).
+    /// Four bytes that name the address family, in the capturing machine's byte order
+    /// (LINKTYPE_NULL) or in network byte order (LINKTYPE_LOOP).
     Family,
     /// LINKTYPE_LINUX_SLL: 16 bytes.
     Cooked,
     /// LINKTYPE_LINUX_SLL2: 20 bytes.
     Cooked2,
-    /// LINKTYPE_PPP and LINKTYPE_PPP_HDLC, which may hold Cisco HDLC too.
+    /// LINKTYPE_PPP and LINKTYPE_PPP_HDLC, which may also hold Cisco HDLC.
     Ppp,
-    /// LINKTYPE_PPP_PPPD and LINKTYPE_PPP_WITH_DIR: a byte for the direction, then PPP.
+    /// LINKTYPE_PPP_PPPD and LINKTYPE_PPP_WITH_DIR: a direction byte, then PPP.
     PppDirected,
-    /// LINKTYPE_PPP_ETHER: the header of PPPoE (RFC 2516).
+    /// LINKTYPE_PPP_ETHER: the PPPoE header (RFC 2516).
     PppSession,
     /// LINKTYPE_C_HDLC.
     CiscoHdlc,
-    /// IEEE 802.11, behind the header of a capturing driver.
+    /// IEEE 802.11, after a capture driver's header.
     Wireless(Driver),
 }
 
 impl Framing {
-    /// Returns the framing of this link type
-    /// (<https://www.tcpdump.org/linktypes.html>); `None` for types without a
-    /// conversion to Ethernet.
+    /// Returns the framing for a link type (<https://www.tcpdump.org/linktypes.html>); `None` for
+    /// types that have no conversion to Ethernet.
     pub(super) fn of(link_type: u32) -> Option<Framing> {
         Some(match link_type {
             ETHERNET => Framing::Ethernet,
-            // The number of raw IP differs between systems.
+            // The number for raw IP differs between systems.
             12 | 14 | 101 | 228 | 229 => Framing::Ip,
             0 | 108 => Framing::Family,
             113 => Framing::Cooked,
@@ -60,14 +59,14 @@ impl Framing {
         })
     }
 
-    /// Returns the payload of a frame that is not Ethernet.
+    /// Returns the payload of a non-Ethernet frame.
     ///
     /// # Errors
     /// The reason why Ethernet cannot carry it.
     pub(super) fn payload(self, frame: &[u8], wire_len: u32) -> Result<Payload, LeftOut> {
         let plain = |(at, kind)| Payload::of(frame, at, kind, SENDER);
         match self {
-            // The reader hands these out as they are.
+            // The reader returns these frames unchanged.
             Framing::Ethernet => Err(LeftOut::Protocol),
             Framing::Ip => Ok(plain((0, version(frame)?))),
             Framing::Family => Ok(plain((4, family(frame)?))),
@@ -110,7 +109,7 @@ impl Framing {
     }
 }
 
-/// Returns the EtherType of an IP packet.
+/// Returns an IP packet's EtherType.
 fn version(packet: &[u8]) -> Result<u16, LeftOut> {
     match packet.first().ok_or(LeftOut::CutHeader)? >> 4 {
         4 => Ok(IPV4),
@@ -119,9 +118,8 @@ fn version(packet: &[u8]) -> Result<u16, LeftOut> {
     }
 }
 
-/// Returns the EtherType of an address family. IPv4 is 2 everywhere; for IPv6
-/// each system has a different number. None is above 255, which determines the
-/// byte order.
+/// Returns the EtherType for an address family. IPv4 is 2 everywhere; IPv6 differs between systems.
+/// No number exceeds 255, which reveals the byte order.
 fn family(frame: &[u8]) -> Result<u16, LeftOut> {
     let number = u32::from_be_bytes(*frame.first_chunk().ok_or(LeftOut::CutHeader)?);
     match number.min(number.swap_bytes()) {
@@ -131,8 +129,8 @@ fn family(frame: &[u8]) -> Result<u16, LeftOut> {
     }
 }
 
-/// Returns Ethernet's type field for the protocol of a cooked capture, whose
-/// meaning depends on the kind of device.
+/// Returns the Ethernet type field for a cooked capture's protocol, whose meaning depends on the
+/// kind of device.
 fn carried(device: u16, protocol: u16, payload_len: u32) -> Result<u16, LeftOut> {
     const WIRELESS: std::ops::RangeInclusive<u16> = 801..=803;
     const NETLINK: u16 = 824;
@@ -145,7 +143,7 @@ fn carried(device: u16, protocol: u16, payload_len: u32) -> Result<u16, LeftOut>
     }
 }
 
-/// Returns the sender's address if it is an Ethernet address.
+/// Returns the sender's address if it is a MAC address.
 fn station(address: &[u8], len: usize) -> [u8; 6] {
     match address.first_chunk::<6>() {
         Some(station) if len == 6 && station.iter().any(|byte| *byte != 0) => *station,
@@ -153,7 +151,7 @@ fn station(address: &[u8], len: usize) -> [u8; 6] {
     }
 }
 
-/// Returns the reason why a capture of this link type is refused.
+/// Returns the reason for refusing a capture with this link type.
 pub(super) fn refusal(link_type: u32) -> String {
     let name = link_type_name(link_type);
     format!(
@@ -162,14 +160,14 @@ pub(super) fn refusal(link_type: u32) -> String {
     )
 }
 
-/// The content of a record.
+/// A record's content.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Found {
     Frame(Place),
     LeftOut(LeftOut),
 }
 
-/// The place of a frame in the buffer, with its properties.
+/// A frame's place in the buffer, and its properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) stamp: u64,
@@ -181,9 +179,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Describes a frame of `captured` bytes at `at`, `original` on the wire,
-    /// both with `fcs_len` bytes of check sequence at the original's end. Some
-    /// tools write an original length of zero: then the captured length is used.
+    /// Describes a frame of `captured` bytes at `at`, of `original` bytes on the wire; the original
+    /// ends with `fcs_len` bytes of check sequence. Some tools write an original length of zero,
+    /// which is replaced by the captured length.
     #[inline]
     pub(super) fn new(stamp: u64, at: usize, captured: u32, original: u32, fcs_len: u32) -> Place {
         let wire_len = original.max(captured).saturating_sub(fcs_len);
@@ -197,13 +195,13 @@ impl Place {
         }
     }
 
-    /// Sets the interface on which the frame was captured.
+    /// Sets the interface that captured the frame.
     #[inline]
     pub(super) fn on(self, interface: u32) -> Place {
         Place { interface, ..self }
     }
 
-    /// Sets the framing, for frames that do not begin with an Ethernet header.
+    /// Sets the framing of frames that do not begin with an Ethernet header.
     #[inline]
     pub(super) fn framed(self, framing: Framing) -> Place {
         Place { framing, ..self }

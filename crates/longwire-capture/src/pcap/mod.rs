@@ -1,4 +1,4 @@
-//! Reading and writing capture files: classic pcap and pcapng.
+//! Reads and writes capture files: classic pcap and pcapng.
 
 mod ahead;
 mod classic;
@@ -23,8 +23,8 @@ pub use writer::{CaptureFormat, CaptureWriter};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// Returns whether two paths lead to one file, so that creating the second
-/// would empty the first.
+/// Returns whether two paths refer to one file, so that creating the second would truncate the
+/// first.
 pub fn same_file(first: &str, second: &str) -> bool {
     let identity = |path| {
         let metadata = std::fs::metadata(path).ok()?;
@@ -35,11 +35,11 @@ pub fn same_file(first: &str, second: &str) -> bool {
     identity(first).is_some_and(|file| identity(second) == Some(file))
 }
 
-/// Longest captured frame that is read or written, in bytes: the limit of
-/// other capture tools for Ethernet.
+/// Maximum length in bytes of a captured frame that is read or written: other capture tools' limit
+/// for Ethernet.
 pub const CAPTURED_MAX: u32 = 256 * 1024;
 
-/// Error of reading or writing a capture file.
+/// Failure to read or write a capture file.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum CaptureError {
@@ -60,7 +60,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// Returns the error of a system call on a file.
+    /// Returns the error of a failed system call on a file.
     pub(super) fn file(file: &str, action: &'static str, source: io::Error) -> CaptureError {
         CaptureError::File {
             file: file.to_owned(),

@@ -1,6 +1,5 @@
-//! The carrier of the interface at the other end of a port, as shown by the kernel. Without
-//! the right to create namespaces the tests are skipped with a message, except in CI, where
-//! they fail.
+//! The carrier of the interface at a port's other end, as the kernel reports it. Without the right
+//! to create namespaces, the tests are skipped with a message, except in CI, where they fail.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -27,17 +26,17 @@ fn options(carrier: CarrierControl) -> OpenOptions {
     }
 }
 
-/// A port that controls a carrier, and the interface with that carrier.
+/// A port that controls a carrier, and the interface that has the carrier.
 struct Controlled {
     port: Port,
-    /// Namespace of the interface, and its name.
+    /// The interface's namespace and name.
     place: NetNamespace,
     name: &'static str,
     pair: Option<Pair>,
 }
 
 impl Controlled {
-    /// Opens a port of this kind, or skips the test if that is not allowed.
+    /// Opens a port of this kind, or skips the test if that is not permitted.
     fn open(kind: &str) -> Option<Controlled> {
         let options = options(CarrierControl::OwnPair);
         if kind == "tap" {
@@ -68,7 +67,7 @@ impl Controlled {
         self.wait_for(on);
     }
 
-    /// Waits until the kernel shows the interface with or without carrier.
+    /// Waits until the kernel reports the interface with or without a carrier.
     fn wait_for(&self, carrier: bool) {
         until(TIMEOUT, &format!("carrier is not {carrier}"), || {
             let arguments = ["link", "show", self.name];
@@ -79,7 +78,7 @@ impl Controlled {
         });
     }
 
-    /// Receives like a stage: a device that is down is no error.
+    /// Receives as a stage does; a device that is down is not an error.
     fn receive(&mut self) {
         let received = self.port.rx.receive(now(), 64, &mut |_| {});
         received.expect("the port is open");
@@ -90,7 +89,7 @@ impl Controlled {
         stats.unwrap().unwrap().rx_packets
     }
 
-    /// Sends a frame that has to wait until the carrier is restored.
+    /// Sends a frame that must wait until the carrier is back.
     fn send(&mut self, number: u32) {
         let bytes = frame(number, 64);
         until(TIMEOUT, "full for ever", || {
@@ -131,7 +130,8 @@ fn every_frame_arrives_or_is_counted() {
     }
 }
 
-/// Frames that the kernel drops at an interface without a carrier are no losses of the port.
+/// Frames that the kernel drops at an interface without a carrier do not count as losses of the
+/// port.
 #[test]
 fn frames_for_a_tap_device_without_a_carrier_are_no_losses() {
     let Some(mut controlled) = Controlled::open("tap") else {
@@ -151,7 +151,7 @@ fn frames_for_a_tap_device_without_a_carrier_are_no_losses() {
     }
 }
 
-/// Sends datagrams to a device; returns the number of frames that the kernel dropped there.
+/// Sends datagrams to a device and returns the number of frames that the kernel dropped there.
 fn send_without_carrier(device: &str, datagrams: u32) -> u64 {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.set_broadcast(true).unwrap();

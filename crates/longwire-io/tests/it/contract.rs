@@ -1,5 +1,5 @@
-//! The contract of ports, checked in the same way for each. Without the right to create
-//! namespaces the tests are skipped with a message, except in CI, where they fail.
+//! The port contract, checked in the same way for each port. Without the right to create
+//! namespaces, the tests are skipped with a message, except in CI, where they fail.
 
 use crate::common::contract;
 use crate::common::pair;
@@ -34,7 +34,7 @@ fn both_ends(kind: &str, mtu: u32) -> Option<(Pair, Port, Port)> {
     Some((pair, port, station))
 }
 
-/// The ends of the pipe, passed in by the caller.
+/// One end of the pipe, as a port implemented by the caller.
 struct Own<T>(T);
 
 impl OwnRx for Own<mem::PipeRx> {
@@ -122,7 +122,7 @@ fn ports_on_interfaces_keep_the_contract() {
     }
 }
 
-/// The ports on interfaces: the kind, and the way of receiving by XDP.
+/// The ports on interfaces: their kind and XDP receive mode.
 const MODES: [(&str, XdpMode); 3] = [
     ("packet", XdpMode::Best),
     ("xdp", XdpMode::Native),
@@ -136,8 +136,8 @@ fn options(xdp_mode: XdpMode) -> OpenOptions {
     }
 }
 
-/// Frames are sent one by one. They must be stamped on arrival: not before they are sent, in
-/// order, and mostly at once.
+/// Frames are sent one by one. Their stamps must not precede sending, must be in order, and mostly
+/// must equal the arrival.
 #[test]
 fn arrivals_are_tight_and_in_order() {
     for (kind, mode) in MODES {
@@ -146,7 +146,7 @@ fn arrivals_are_tight_and_in_order() {
             continue;
         };
         let mut station = pair.station();
-        // The difference of the clocks of `packet:` is known to some tens of nanoseconds.
+        // The clock difference used by `packet:` is accurate to some tens of nanoseconds.
         let slack_ns = if kind == "packet" { 500 } else { 0 };
         let mut late = Vec::new();
         let mut last = Nanos::ZERO;
@@ -174,7 +174,7 @@ fn arrivals_are_tight_and_in_order() {
 #[test]
 fn vlan_tags_stay_where_they_are() {
     for (kind, mode) in MODES {
-        // A frame of 5,000 bytes is too long for a slot of a packet socket's ring.
+        // A frame of 5,000 bytes exceeds a slot in a packet socket's ring.
         let long = if kind == "packet" { 5000 } else { 1000 };
         let Some(pair) = Pair::number(1, if kind == "packet" { 9000 } else { 1500 }) else {
             return;
@@ -194,8 +194,8 @@ fn vlan_tags_stay_where_they_are() {
     }
 }
 
-/// A thousand frames into a ring with less room: the first ones arrive, in order, and the
-/// rest is counted, however often the counter is read. Then frames continue.
+/// Of a thousand frames sent to a ring with less room, the first arrive in order, and the rest are
+/// counted, however often the counter is read. Later frames pass.
 #[test]
 fn an_overflowing_ring_is_counted() {
     const SENT: u32 = 1000;
@@ -219,7 +219,7 @@ fn an_overflowing_ring_is_counted() {
         assert!((11..SENT).contains(&got), "{kind} {mode:?}: {got}");
         assert_eq!(numbers, (0..got).collect::<Vec<_>>(), "{kind} {mode:?}");
         for _ in 0..2 {
-            // Reading resets the kernel's counter, but not the port's.
+            // Reading resets the kernel's counter but not the port's.
             assert_eq!(port.rx.losses().ring_full, u64::from(SENT - got));
         }
         for n in 0..500 {
@@ -262,7 +262,7 @@ fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
 fn tap_ports_keep_the_contract() {
     let Some(place) = namespace() else { return };
     let opened = place.run(|| {
-        // A silent kernel: the device only carries frames of the test.
+        // Silences the kernel, so that the device carries only the test's frames.
         sysctl::set("ipv6/conf/default/disable_ipv6", "1").unwrap();
         let port = open("tap:tap0").ok()?;
         net::link::set_mtu("tap0", 9000).unwrap();
@@ -364,7 +364,7 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
         (writer, reader.join().unwrap())
     });
     let (mut tx, mut rx) = (out.tx, back.rx);
-    // Far more than the capacity of a pipe.
+    // Far more than a pipe's capacity.
     let sent = 2_000u32;
     for n in 0..sent {
         let release = Nanos::from_nanos(u64::from(n));
@@ -380,10 +380,10 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     }
     assert_eq!(tx.unsent(), 0);
     assert!(got.iter().enumerate().all(|(n, byte)| n as u8 == *byte));
-    // No more data yet, which is not the end.
+    // No more data yet, but not the end.
     assert!(!rx.receive(now(), 64, &mut |_| {}).unwrap().end);
     drop(tx);
-    // A thread reads ahead, so the end comes later.
+    // A thread reads ahead, so the end is reported later.
     let mut surplus = |_: RxFrame<'_>| panic!("frame after the last");
     while !rx.receive(now(), 64, &mut surplus).unwrap().end {
         std::thread::yield_now();
@@ -417,8 +417,8 @@ fn auto_reports_its_choice() {
     assert!(port.notes[0].contains("AF_XDP"), "{:?}", port.notes);
 }
 
-/// Frames of which a capture contains only the beginning, as captured and original length: cut, complete, and an original length below the captured
-/// one, which is ignored.
+/// Frames of which a capture contains only the beginning, as captured and original length. They are
+/// truncated, complete, or have an original length below the captured one, which is ignored.
 const CUT_FRAMES: [(usize, u32, u32); 4] = [
     (64, 1514, 1514),
     (60, 60, 60),

@@ -1,4 +1,4 @@
-//! The delay line compared with a naive oracle, and across two threads.
+//! The delay line compared with a naive oracle, and used across two threads.
 #![cfg(not(feature = "loom"))]
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ pub fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
     .expect("a small budget")
 }
 
-/// Returns the note of a whole frame without pending work.
+/// Returns the metadata of a whole frame without offloads.
 pub fn note(release: Nanos, len: usize) -> Note {
     Note {
         release,
@@ -34,7 +34,7 @@ pub fn note(release: Nanos, len: usize) -> Note {
     }
 }
 
-/// Returns a frame's bytes, all different from those of the next frame.
+/// Returns a frame's bytes, each different from the same byte of the next frame.
 pub fn content(number: u64, len: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len);
@@ -58,7 +58,7 @@ enum Step {
     Publish,
     Advance,
     Take,
-    /// Frees one of the held frames, by its index.
+    /// Frees the held frame with this index.
     Free(prop::sample::Index),
     Settle,
 }
@@ -161,7 +161,7 @@ impl Pair {
             tag: self.number as u32,
             offload,
             part,
-            // Of some frames only the beginning was captured.
+            // Some frames are truncated.
             wire_len: len as u32 + self.number as u32 % 3 * 70_000,
             ..note(Nanos::from_nanos(self.number << 20), len)
         };
@@ -183,7 +183,7 @@ impl Pair {
         };
         match pushed {
             Ok(()) => self.pushed.push_back(Expected { descriptor, bytes }),
-            // No further segment was free; freed but unsettled segments count as used.
+            // No further segment was free; freed but unpublished segments count as used.
             Err(PushError::BudgetExhausted) => {
                 assert_eq!(self.writer.memory_in_use(), self.writer.memory_max());
             }
@@ -193,7 +193,7 @@ impl Pair {
         }
     }
 
-    /// Checks the front frame; returns whether there is one.
+    /// Checks the front frame, and returns whether there is one.
     fn check_front(&mut self) -> bool {
         assert_eq!(self.reader.published(), self.published.len() as u64);
         let front = self.reader.front();
@@ -227,7 +227,7 @@ impl Pair {
                 let (mut frame, expected) = self.held.swap_remove(index.index(self.held.len()));
                 assert_eq!(self.reader.descriptor(&frame), expected.descriptor);
                 assert_eq!(self.reader.bytes(&frame), expected.bytes);
-                // A frame that may have changed no longer belongs to a train.
+                // A frame that may have been edited no longer belongs to a train.
                 assert_eq!(self.reader.bytes_mut(&mut frame), expected.bytes);
                 let changed = Descriptor {
                     part: None,
@@ -242,7 +242,7 @@ impl Pair {
         assert!((SEGMENT..=self.writer.memory_max()).contains(&in_use));
     }
 
-    /// Empties the line: memory in use must shrink to one segment.
+    /// Empties the line. Memory in use must shrink to one segment.
     fn drain(&mut self) {
         for (frame, expected) in self.held.drain(..) {
             assert_eq!(self.reader.bytes(&frame), expected.bytes);
@@ -270,8 +270,8 @@ proptest! {
             pair.step(step);
         }
         pair.drain();
-        // All segments are free again: the line can be refilled, except for the used part
-        // of the segment being written.
+        // All segments are free again, so the line can be refilled, except for the used part of the
+        // current segment.
         for _ in 0..segments {
             pair.push(100_000, Offload::NONE, None);
         }
@@ -309,8 +309,8 @@ fn memory_in_use_follows_the_backlog_not_the_budget() {
     }
 }
 
-/// Above 16 MB in use, frames of 512 bytes and more bypass the cache, except for cache
-/// lines shared with neighbours.
+/// Above 16 MB in use, frames of at least 512 bytes bypass the cache, except for cache lines shared
+/// with neighbours.
 #[test]
 fn a_backlog_larger_than_the_cache_keeps_every_byte() {
     let mut pair = Pair::new(512);
@@ -368,7 +368,7 @@ fn a_frame_cannot_be_freed_into_another_line() {
     }
 }
 
-/// Frames of all sizes, so that some of them begin a segment.
+/// Frames of all sizes, so that some begin a segment.
 #[test]
 fn releases_further_on_are_seen_without_taking_anything() {
     const FRAMES: u64 = 400;
@@ -393,8 +393,8 @@ fn releases_further_on_are_seen_without_taking_anything() {
     }
 }
 
-/// Frames of many sizes cross threads with a budget far too small for them, and some are
-/// held back; every byte is compared.
+/// Frames of many sizes cross threads with a budget far too small for all of them, while some are
+/// held. Every byte is compared.
 #[test]
 fn every_byte_crosses_threads() {
     const FRAMES: u64 = 300_000;

@@ -1,4 +1,4 @@
-//! Frames that are decided in their delay line, compared with a naive oracle.
+//! Frames decided in place, compared with a naive oracle.
 #![cfg(not(feature = "loom"))]
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use crate::delay_line::{content, line, note};
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Pushes a frame and publishes it, or marks it at once as decided or queued.
+    /// Pushes a frame, then publishes it or immediately marks it as decided or queued.
     Push(usize),
     Publish,
     Follow(usize, bool),
@@ -45,12 +45,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..400)
 }
 
-/// Returns the release that a decision assigns to the frame with this number.
+/// Returns the release decided for the frame with this number.
 fn release_of(number: u64) -> Nanos {
     Nanos::from_nanos(number + (1 << 40))
 }
 
-/// Frames by number and length: decided, queued, arrived, not yet published.
+/// Numbers and lengths of the frames that are decided, queued, arrived, or unpublished.
 #[derive(Default)]
 struct Oracle {
     decided: VecDeque<(u64, usize)>,
@@ -155,7 +155,7 @@ impl Line {
         self.check();
     }
 
-    /// Pushes a frame like a writer on the reader's thread.
+    /// Pushes a frame as a writer on the reader's thread does.
     fn follow(&mut self, len: usize, decided: bool) {
         self.publish();
         if !self.oracle.arrived.is_empty() || (decided && !self.oracle.queued.is_empty()) {
@@ -221,8 +221,8 @@ fn run(steps: &[Step]) {
     }
 }
 
-/// The front follows the jump before the only queued frame, and the writer reuses the
-/// segment of the jump.
+/// The front follows the jump before the only queued frame, and the writer reuses the jump's
+/// segment.
 #[test]
 fn a_queued_frame_survives_the_segment_before_it() {
     use Step::*;

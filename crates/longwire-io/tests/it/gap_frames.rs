@@ -1,5 +1,5 @@
-//! Gap frames on the wire in memory, as seen by the device at the other end, byte time
-//! by byte time.
+//! Gap frames on the in-memory wire, as seen by the device at its other end, byte time by byte
+//! time.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ fn frame(number: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sends frames, and returns the wire with everything that it carried.
+/// Sends frames and returns the wire with everything that it carried.
 fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
     let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(bits));
     for (release, bytes) in frames {
@@ -49,8 +49,8 @@ fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
     (tx.into_line(), tally)
 }
 
-/// Every frame arrived, in order and unchanged, on a wire that was never idle; every filler
-/// was discarded.
+/// Checks that every frame arrived, in order and unchanged, on a wire that was never idle, and that
+/// every filler was discarded.
 fn assert_carried(frames: &[(Nanos, Vec<u8>)], wire: &MemWire, fillers: u64) {
     let seen = wire.receiver();
     assert_eq!(seen.frames().len(), frames.len());
@@ -65,7 +65,7 @@ fn assert_carried(frames: &[(Nanos, Vec<u8>)], wire: &MemWire, fillers: u64) {
     assert_eq!((counts.malformed, counts.idle), (0, 0));
 }
 
-/// Frames with gaps of these byte times, or slightly more, on the wire.
+/// Returns frames separated by gaps of these byte times, or slightly more.
 fn spaced(gaps: &[(u64, usize)], bits: u64) -> Vec<(Nanos, Vec<u8>)> {
     let mut free = 0u64;
     let mut frames = Vec::new();
@@ -87,8 +87,7 @@ fn releases(frames: &[(Nanos, Vec<u8>)]) -> Vec<Nanos> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// If a filler fits each gap, spacing is exact to a byte time, for all rates and
-    /// lengths.
+    /// If a filler fits in each gap, spacing is exact to a byte time, for all rates and lengths.
     #[test]
     fn spacing_is_exact_to_a_byte_time(
         gaps in prop::collection::vec((84u64..6_000, 14usize..=1514), 1..60),
@@ -104,8 +103,8 @@ proptest! {
         prop_assert_eq!((tally.moved, tally.waited, tally.late), (0, 0, 0));
     }
 
-    /// With gaps too short for a filler, a frame is off by at most half a
-    /// filler, and the errors never add up.
+    /// With gaps too short for a filler, a frame is off by at most half a filler, and errors never
+    /// accumulate.
     #[test]
     fn short_gaps_cost_half_a_filler_and_no_more(
         gaps in prop::collection::vec((0u64..200, 14usize..=1514), 1..200),
@@ -125,7 +124,7 @@ proptest! {
         prop_assert_eq!((tally.waited, tally.late), (0, 0));
     }
 
-    /// Above the wire's rate, frames follow one another like in a queue at that rate.
+    /// Above the wire's rate, frames follow one another as in a queue served at that rate.
     #[test]
     fn a_wire_that_is_too_slow_queues(
         gaps in prop::collection::vec((0u64..900, 14usize..=1514), 1..200),
@@ -138,9 +137,9 @@ proptest! {
         let (wire, tally) = carry(&frames, TEN_GIGABIT);
         assert_carried(&frames, &wire, tally.fillers);
         prop_assert_eq!(tally.late, 0);
-        // The oracle: each frame ends at its release, or directly follows the previous one.
-        // The wire's time starts with the first release, ahead of the first frame's end by
-        // 200 us and the duration of two of the longest frames.
+        // The oracle: each frame ends at its release, or directly follows the previous frame. The
+        // wire's time starts at the first release, ahead of the first frame's end by 200 us and the
+        // duration of two maximum-length frames.
         let byte_times = |nanos: u64| (nanos * 10).div_ceil(8);
         let (mut free, mut waited) = (0, 0);
         let origin = frames[0].0.as_nanos();
@@ -159,8 +158,8 @@ proptest! {
 
 #[test]
 fn a_rate_between_two_gaps_is_kept_on_average() {
-    // 20 byte times between long frames: no filler fits, and one is needed at most every
-    // fourth time.
+    // 20 byte times between long frames: no filler fits, and one is needed at most every fourth
+    // time.
     let period = 1538 + 20;
     let count = 10_000u64;
     let release = |number: u64| Nanos::from_nanos((number * period * 4).div_ceil(5));
@@ -172,7 +171,7 @@ fn a_rate_between_two_gaps_is_kept_on_average() {
     let seen = wire.receiver().frames();
     let took = seen[count as usize - 1].at - seen[0].at;
     let expected = (count - 1) * period;
-    // After 8 million byte times it is off by less than one filler.
+    // After 8 million byte times, the error is below one filler.
     assert!(took.abs_diff(expected) <= 84, "{took} for {expected}");
     let fillers = tally.fillers;
     assert!((1..count / 3).contains(&fillers), "{fillers} fillers");
@@ -180,8 +179,8 @@ fn a_rate_between_two_gaps_is_kept_on_average() {
 
 #[test]
 fn an_idle_wire_keeps_every_gap_possible() {
-    // The wire is filled in advance; a frame that becomes known at the last permitted
-    // moment still leaves on time, for every gap.
+    // The wire is filled in advance. A frame that becomes known at the last permitted moment still
+    // leaves on time, for every gap.
     for (step, len) in (0..2_000u64).zip((14..=1514).cycle()) {
         let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
         let until = Nanos::from_nanos(20_000 + step);
@@ -190,7 +189,7 @@ fn an_idle_wire_keeps_every_gap_possible() {
         while let Some(len) = filler.idle(until, 1514) {
             sent += wire_bytes(len);
         }
-        // As far as permitted, except for less than one of the longest fillers.
+        // The wire is filled as far as permitted, to within one longest filler.
         let reach = end - frame_bytes(1514) - wire_bytes(60);
         assert!((reach - 1537..=reach).contains(&sent), "{sent} of {reach}");
         let placement = loop {
@@ -217,7 +216,7 @@ fn late_frames_and_idle_wires_are_counted() {
     assert_eq!(filler.tally().ran_dry, 0);
     filler.sync_clock(Nanos::from_micros(100));
     assert_eq!(filler.tally().ran_dry, 1);
-    // It continues from there: later frames are on time.
+    // The wire continues from there, and later frames are on time.
     let release = Nanos::from_nanos(100_000 + 72 * 4 / 5);
     let FillStep::Frame(placement) = filler.step(release, 60) else {
         panic!("there is no gap");
@@ -230,7 +229,7 @@ fn late_frames_and_idle_wires_are_counted() {
 #[test]
 fn filler_sizes_must_fill_every_gap() {
     assert_eq!(FillerSizes::new(60, 1514), Some(FillerSizes::ETHERNET));
-    // Two of 100 bytes take longer than one of 200: a gap of 230 byte times could not be
+    // Two fillers of 100 bytes take longer than one of 200, so a gap of 230 byte times could not be
     // filled.
     assert_eq!(FillerSizes::new(100, 200), None);
     assert_eq!(FillerSizes::new(59, 1514), None);
@@ -251,7 +250,7 @@ fn transmit(wire: &mut WireReceiver, preamble: &[u8], frame: &[u8], gap: usize) 
 fn the_receiver_accepts_only_undamaged_frames() {
     let good = frame(7, 60);
     let check = frame_check_sequence(&good);
-    // The standard's own check of the polynomial.
+    // The standard's own check value for the polynomial.
     let known = 0xcbf4_3926u32.to_le_bytes();
     assert_eq!(frame_check_sequence(b"123456789"), known);
     let mut receiver = WireReceiver::default();
@@ -278,16 +277,16 @@ fn the_receiver_accepts_only_undamaged_frames() {
     assert_eq!(frames[1].at, before);
 }
 
-/// Frames that a driver's ring holds.
+/// Number of frames that a driver's ring holds.
 const RING: usize = 96;
 
-/// Frames waiting for a flush.
+/// Maximum number of frames queued for a flush.
 const BATCH: usize = 32;
 
-/// A network card in virtual time, whose wire runs by itself: frames that are late in the
-/// ring are sent late, and the ring has a limited size.
+/// A network card in virtual time whose wire runs continuously. Frames that reach the ring late are
+/// sent late, and the ring has a limited size.
 struct Card {
-    /// Time of the machine, in nanoseconds since the start of the card's wire.
+    /// Machine time, in nanoseconds since the card's wire started.
     now: Rc<Cell<u64>>,
     waiting: VecDeque<(Vec<u8>, bool)>,
     ring: VecDeque<Vec<u8>>,
@@ -306,7 +305,7 @@ impl Card {
         }
     }
 
-    /// Lets the wire carry the ring's content until now; without content it is idle.
+    /// Lets the wire carry the ring's contents up to now. With an empty ring, the wire idles.
     fn run(&mut self) {
         let now = self.now.get() * 10 / 8;
         while self.wire.byte_times() < now {
@@ -356,9 +355,8 @@ impl RawLine for Card {
     }
 }
 
-/// Drives a port like the egress stage: every 1 to 5 us, pushes due frames, keeps the
-/// wire busy and flushes. One turn takes as long as `pause`. In the end all pushed frames
-/// have left.
+/// Drives a port as the egress stage does: every 1 to 5 us, pushes due frames, keeps the wire busy
+/// and flushes. One iteration takes as long as `pause`. At the end, all pushed frames have left.
 fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
     let clock = Rc::new(Cell::new(0));
     let mut tx = GapTx::new(Card::new(&clock), "card".to_owned(), rate(TEN_GIGABIT));
@@ -392,7 +390,7 @@ fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
     (tx.into_line(), tally)
 }
 
-/// Releases, 1 to 20 us apart.
+/// Returns releases 1 to 20 us apart.
 fn random_releases(count: usize) -> Vec<Nanos> {
     let mut stream = Stream::of_seed(4);
     let mut at = 50_000;
@@ -413,7 +411,7 @@ fn a_busy_card_is_exact() {
     let error = spacing_error(card.wire.frames(), &releases, rate(TEN_GIGABIT));
     assert!(error < 1.0, "{error} byte times");
     assert_eq!((tally.late, tally.waited, tally.moved), (0, 0, 0));
-    // Few frames, with the maximum distance.
+    // Few frames at the maximum distance.
     let wire = card.wire.byte_times();
     assert!(tally.fillers < 2 * 800 + wire / wire_bytes(1514));
 }
@@ -421,17 +419,17 @@ fn a_busy_card_is_exact() {
 #[test]
 fn a_long_pause_is_counted_and_then_spacing_is_exact() {
     let releases = random_releases(800);
-    // The ring's content bridges 90 us.
+    // The ring's contents bridge 90 us.
     let (card, tally) = drive(&releases, Some((2_000_000, 90_000)));
     let idle = card.wire.counts().idle;
     assert_eq!((idle, tally.ran_dry, tally.late), (0, 0, 0));
-    // 400 us exceed the ring's content.
+    // A pause of 400 us exceeds the ring's contents.
     let (card, tally) = drive(&releases, Some((2_000_000, 400_000)));
     assert_eq!(card.wire.counts().good, 800);
     assert!(card.wire.counts().idle > 100_000);
     assert!(tally.ran_dry >= 1);
     assert!((10..60).contains(&tally.late), "{} frames late", tally.late);
-    // From then on everything is as before.
+    // After that, the port works as before.
     let after = 400;
     assert!(releases[after].as_nanos() > 3_000_000);
     let seen = &card.wire.frames()[after..];
@@ -497,6 +495,6 @@ fn a_driver_that_cannot_send_a_wrong_check_sequence_refuses_with_the_reason() {
     let reason = reason(open("packet:port0", 1_000_000_000));
     let expected = "gap frames at 1gbit, but the wire has 10gbit";
     assert!(reason.contains(expected), "{reason}");
-    // It still works as an ordinary port.
+    // The interface still works as an ordinary port.
     pair.packet();
 }

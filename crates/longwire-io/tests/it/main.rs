@@ -1,4 +1,4 @@
-//! All tests of this crate in one program, which is linked once.
+//! All of this crate's tests, in one program that is linked once.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

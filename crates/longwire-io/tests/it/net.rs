@@ -1,5 +1,5 @@
-//! Namespaces, devices, addresses and routes in the kernel. Without the right to create
-//! network namespaces the tests are skipped with a message, except in CI, where they fail.
+//! Namespaces, devices, addresses and routes in the kernel. Without the right to create network
+//! namespaces, the tests are skipped with a message, except in CI, where they fail.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -49,7 +49,7 @@ fn a_pair_carries_traffic_at_once() {
             net::addr_add("right", B4, 24).unwrap();
             net::addr_add("right", B6, 64).unwrap();
             net::link_up("right").unwrap();
-            // An address during duplicate address detection could not be bound.
+            // Binding would fail during duplicate address detection.
             TcpListener::bind(SocketAddr::new(B6, 0)).unwrap();
             TcpListener::bind(SocketAddr::new(B4, 7)).unwrap()
         })

@@ -1,4 +1,4 @@
-//! Checksums and segmentation in software, compared with a naive verifier.
+//! Software checksums and segmentation, compared with a naive verifier.
 use crate::common::frames::{FrameSpec, pseudo_sum, verify};
 use longwire_io::port::offload::{
     Checksum, Headers, Joiner, Offload, SegmentKind, Segments, Splitter, TrainPart, cut, cut_tcp,
@@ -44,12 +44,12 @@ proptest! {
         let mut found = spec.build_partial();
         prop_assert!(finish_if_partial(&mut found));
         prop_assert_eq!(&found, &told);
-        // Padding after the packet does not belong to it.
+        // Padding after the packet is not part of it.
         let mut padded = spec.build_partial();
         padded.extend([0xaa; 9]);
         prop_assert!(finish_if_partial(&mut padded));
         prop_assert_eq!(&padded[..found.len()], &found[..]);
-        // Repeating it has no effect.
+        // Repeating the call has no effect.
         finish_if_partial(&mut found);
         prop_assert_eq!(found, told);
     }
@@ -100,7 +100,7 @@ proptest! {
         prop_assert_eq!(cut(&super_frame, segments, lens.len()..lens.len() + 1, &mut out), None);
     }
 
-    /// Cutting in two steps gives the same wire frames as cutting at once.
+    /// Cutting in two steps gives the same wire frames as cutting once.
     #[test]
     fn pieces_of_pieces_are_the_same_wire_frames(
         spec in any_spec(),
@@ -216,7 +216,7 @@ proptest! {
     }
 }
 
-/// Checks the numbers of segment `i` of `count`, after `sent` bytes.
+/// Checks the numbers in segment `i` of `count`, after `sent` bytes.
 fn check_numbers(
     frame: &[u8],
     (spec, cwr_once): (&FrameSpec, bool),
@@ -246,8 +246,8 @@ fn check_numbers(
     assert_eq!(frame[at + 13], flags);
 }
 
-/// A super-packet of 200,000 bytes as Linux builds it, with a jumbo payload option (IPv6)
-/// or without.
+/// Returns a super-packet of 200,000 bytes as Linux builds it, with or without a jumbo payload
+/// option (IPv6).
 fn oversized(v6: bool, vlan_tags: usize, jumbo: bool) -> (FrameSpec, Vec<u8>) {
     let spec = FrameSpec {
         v6,
@@ -291,7 +291,7 @@ fn super_packets_longer_than_ip_are_split() {
             let frames = segments.wire_frames(piece.len()).len();
             assert_eq!(offload.segments.is_some(), frames > 1);
             for index in 0..frames {
-                // The only segment of the last piece is already a wire frame.
+                // The last piece has only one segment, so it is already a wire frame.
                 match offload.segments {
                     Some(_) => drop(cut(&piece, segments, index..index + 1, &mut wire)),
                     None => wire.clone_from(&piece),
@@ -320,7 +320,7 @@ fn only_the_kernels_own_jumbo_header_is_removed() {
     assert_eq!(frame[8 + 20], 6, "TCP comes next");
 }
 
-/// TCP packets of a capture, with and without a length, become segments that fit.
+/// Captured TCP packets, with and without a length, become segments that fit.
 #[test]
 fn tcp_packets_are_cut_to_an_mtu() {
     for (v6, vlan_tags, jumbo, mtu) in [
@@ -351,7 +351,7 @@ fn tcp_packets_are_cut_to_an_mtu() {
     assert!(refuses(&mut tcp[..3_000], 1_500), "its end is missing");
 }
 
-/// Returns an IPv6 frame with an extension header put in between IPv6 and TCP.
+/// Returns an IPv6 frame with an extension header inserted between IPv6 and TCP.
 fn with_extension(frame: &[u8], kind: u8, extension: &[u8]) -> Vec<u8> {
     let mut longer = [&frame[..54], extension, &frame[54..]].concat();
     longer[20] = kind;
@@ -366,8 +366,8 @@ fn finished(frame: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The source address that a mobile node's checksum covers is its home address (RFC 6275,
-/// section 11.3.1), in a complete frame and in its segments.
+/// A mobile node's checksum covers its home address as the source (RFC 6275, section 11.3.1), both
+/// in a complete frame and in its segments.
 #[test]
 fn the_home_address_is_summed() {
     let spec = FrameSpec::tcp(3_000).v6();
@@ -390,8 +390,8 @@ fn the_home_address_is_summed() {
 
 #[test]
 fn the_final_address_of_a_segment_route_is_summed() {
-    // Segment routing (type 4): the packet travels to its next segment, but its checksum
-    // covers the last one, which is first in the list.
+    // Segment routing (type 4): the packet travels to its next segment, but its checksum covers the
+    // last segment, which is first in the list.
     let spec = FrameSpec::tcp(100).v6();
     let direct = spec.build_partial();
     let routing = [&[6, 4, 4, 1, 1, 0, 0, 0], &direct[38..54], &[0xee; 16]].concat();

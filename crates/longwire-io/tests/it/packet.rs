@@ -1,5 +1,5 @@
-//! `packet:IF` with the kernel, over veth pairs. Without the right to create namespaces the
-//! tests are skipped with a message, except in CI, where they fail.
+//! `packet:IF` with the kernel, over veth pairs. Without the right to create namespaces, the tests
+//! are skipped with a message, except in CI, where they fail.
 
 use crate::common::pair;
 use longwire_testbed::support::skip;
@@ -24,7 +24,7 @@ fn the_shortest_frame_passes_and_shorter_ones_are_refused() {
     send(&mut port.tx, &frame(1, 18)[..14]);
     let got = receive_until(&mut station.rx, |got| !got.is_empty());
     assert_eq!(got[0].bytes, frame(1, 18)[..14]);
-    // One byte more than the MTU, and a VLAN tag that may exceed it.
+    // One byte more than the MTU, and a VLAN tag, which may exceed the MTU.
     assert_eq!(push(&mut port.tx, &frame(1, 1515)), PushResult::Refused);
     let mut tagged = frame(2, 1518);
     tagged[12..16].copy_from_slice(&[0x81, 0, 0, 5]);
@@ -94,7 +94,7 @@ fn ipv6_of_the_kernel_is_silent_until_the_port_is_closed() {
     assert!(notes.iter().any(|note| note.contains("IPv6")), "{notes:?}");
     drop(rx);
     assert_eq!(read().unwrap(), "1");
-    // From any namespace: this thread was never in the port's.
+    // Works from any namespace: this thread was never in the port's.
     drop(tx);
     assert_eq!(read().unwrap(), "0");
 }

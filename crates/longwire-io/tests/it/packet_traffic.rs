@@ -1,6 +1,6 @@
-//! Real traffic, including super-packets, through two `packet:IF` ports with a forwarder
-//! between them. Without the right to create namespaces the tests are skipped with a
-//! message, except in CI, where they fail.
+//! Real traffic, including super-packets, through two `packet:IF` ports with a forwarder in
+//! between. Without the right to create namespaces, the tests are skipped with a message, except in
+//! CI, where they fail.
 
 use crate::common::frames;
 use crate::common::pair;
@@ -18,10 +18,10 @@ use longwire_io::port::packet::{PacketRx, PacketTx};
 use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, flush, frame, now, number_of, receive_until, tcp_transfer};
 
-/// Set for the process that a test starts from its own program.
+/// Set for the process that a test starts from the test program.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
 
-/// Two stations, and an emulator's two ports between them.
+/// Two stations, and the emulator's two ports between them.
 struct Between {
     near: Pair,
     far: Pair,
@@ -40,7 +40,7 @@ impl Between {
         tcp_transfer([&self.near.outside, &self.far.outside], addresses, data)
     }
 
-    /// Carries frames between the two while `work` runs, passing each to `look` first.
+    /// Carries frames between the two ports while `work` runs, passing each frame to `look` first.
     fn carry<T>(
         &self,
         look: impl FnMut(&mut Vec<u8>, &mut Offload) + Send,
@@ -123,8 +123,8 @@ fn big_tcp_passes_in_pieces() {
         let look = |bytes: &mut Vec<u8>, offload: &mut Offload| {
             assert!(bytes.len() <= 14 + 65_535, "{}", bytes.len());
             assert!(bytes.len() <= 1514 || offload.segments.is_some());
-            // Cut because of the length of an IP packet; the sender's own limit is far
-            // away.
+            // Cut because of the length limit of an IP packet; the sender's own limit is much
+            // higher.
             full += usize::from(bytes.len() > 64_000);
         };
         let received = between.carry(look, || between.transfer(addresses, &data));
@@ -197,7 +197,7 @@ fn inside_a_user_namespace() {
     assert_eq!(got[0].bytes, frame(1, 64));
 }
 
-/// Builds a TCP super-packet with this many bytes of payload, and its unfinished work.
+/// Builds a TCP super-packet with this payload length, and its offload.
 fn super_packet(payload: usize) -> (Vec<u8>, Offload) {
     let spec = FrameSpec::tcp(payload);
     let offload = Offload {
@@ -278,7 +278,7 @@ fn a_super_packet_that_cannot_be_segmented_holds_up_no_others() {
     let (mut port, mut station) = (pair.packet(), pair.station());
     let spec = FrameSpec::udp(5_000);
     let offload = Offload {
-        // Matches no header.
+        // Matches none of the headers.
         checksum: Some(Checksum {
             start: spec.payload_at() as u16 + 100,
             offset: 6,

@@ -1,5 +1,5 @@
-//! Cut frames as interpreted by Wireshark's tools. Where those are not installed the test
-//! is skipped with a message, since nothing else depends on them.
+//! Truncated frames as Wireshark's tools interpret them. Without these tools the test is skipped
+//! with a message, as nothing else depends on them.
 use longwire_testbed::support::{Folder, output, words};
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
 use longwire_io::port::offload::cut;
 
-/// Returns the output of a tool, or skips the test if it is not installed.
+/// Returns a tool's output, or skips the test if the tool is not installed.
 fn run(tool: &str, arguments: &[&str]) -> Option<String> {
     let output = output(Command::new(tool).args(arguments))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -16,7 +16,7 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Super-packets of each kind, and the wire frames they are cut into.
+/// Returns the wire frames cut from super-packets of each kind, and the super-packets.
 fn wire_frames() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for (v6, udp) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -75,7 +75,7 @@ fn tshark_finds_times_lengths_and_checksums_right() {
             let (seconds, nanos) = (stamp(n) / 1_000_000_000, stamp(n) % 1_000_000_000);
             assert_eq!(fields[0], format!("{seconds}.{nanos:09}"));
             assert_eq!(fields[1], frames[n].len().to_string());
-            // 1 is good; a field is empty if its header is absent.
+            // 1 means good; a field is empty if its header is absent.
             let transport = format!("{}{}", fields[3], fields[4]);
             assert_eq!(transport, "1", "frame {n}: {line}");
             assert!(matches!(fields[2], "" | "1"), "frame {n}: {line}");

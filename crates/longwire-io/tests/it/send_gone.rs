@@ -1,7 +1,6 @@
-//! An interface that is removed while frames are sent through it: sending fails at once
-//! with an error that names the cause, and the number of frames sent before is known.
-//! Without the right to create namespaces the tests are skipped with a message, except
-//! in CI, where they fail.
+//! An interface that is removed while frames are sent through it. Sending fails at once with an
+//! error that names the cause, and the number of frames sent before is known. Without the right to
+//! create namespaces, the tests are skipped with a message, except in CI, where they fail.
 
 use crate::common::pair;
 use std::thread;
@@ -13,21 +12,21 @@ use longwire_io::port::registry::AnyTx;
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, frame, sending};
 
-/// Time limit for sending to fail after the interface was removed.
+/// Time limit for sending to fail after the interface is removed.
 const NOTICE: Duration = Duration::from_secs(2);
 
-/// Every way to send: the kind of port, and the length of a frame. `packet:` sends the short
-/// one by AF_XDP and the long one by a packet socket.
+/// All send paths: the kind of port and a frame length. `packet:` sends the short frame through
+/// AF_XDP and the long one through a packet socket.
 const WAYS: [(&str, usize); 3] = [("packet", 64), ("packet", 6000), ("xdp", 64)];
 
-/// Opens a port for frames of this length, or skips the test if that is not allowed.
+/// Opens a port for frames of this length, or skips the test if that is not permitted.
 fn open(kind: &str, len: usize) -> Option<(Pair, AnyTx)> {
     let pair = Pair::number(1, if len > 1514 { 9000 } else { 1500 })?;
     let port = pair.open(kind, &sending())?;
     Some((pair, port.tx))
 }
 
-/// Sends until an error occurs. Returns it and the number of frames that had left.
+/// Sends until an error occurs. Returns the number of frames that had left, and the error.
 fn send_until_error(tx: &mut AnyTx, len: usize) -> (u64, PortError) {
     let bytes = frame(1, len);
     let start = Instant::now();
@@ -72,8 +71,8 @@ fn an_interface_that_is_deleted_or_set_down_ends_sending() {
     }
 }
 
-/// Like a cable that is pulled out and plugged in again: frames sent meanwhile are lost
-/// and counted, each once, and later frames pass.
+/// Like a cable that is pulled out and plugged in again: frames sent meanwhile are lost and
+/// counted, each once, and later frames pass.
 #[test]
 fn frames_sent_without_a_carrier_are_lost_and_counted() {
     for (kind, len) in WAYS {
@@ -94,7 +93,7 @@ fn frames_sent_without_a_carrier_are_lost_and_counted() {
             }
             let start = Instant::now();
             for n in 0..100 {
-                // Until the kernel has noticed, frames wait in the port.
+                // Until the kernel notices, frames wait in the port.
                 while tx.push(TxFrame::whole(&frame(n, len), Nanos::ZERO)) == PushResult::Full {
                     left += tx.flush().unwrap() as u64;
                     assert!(start.elapsed() < NOTICE, "{kind} {len} B: full for ever");

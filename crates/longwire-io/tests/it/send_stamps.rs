@@ -1,5 +1,5 @@
-//! Send stamps: when frames really left, according to the kernel. Without the right to
-//! create namespaces the tests are skipped with a message, except in CI, where they fail.
+//! Send stamps: frames' actual departures, as reported by the kernel. Without the right to create
+//! namespaces, the tests are skipped with a message, except in CI, where they fail.
 
 use crate::common::pair;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use longwire_io::port::registry::{self, AnyTx};
 use longwire_io::{PushResult, RxFrame, RxPort, SendStamp, StampedBy, TxFrame, TxPort};
 use pair::{Pair, flush, frame, now, number_of, sending};
 
-/// Frames of each test.
+/// Number of frames per test.
 const FRAMES: u32 = 300;
-/// Two clocks are compared with the accuracy of reading them.
+/// Accuracy of comparing two clocks, in nanoseconds.
 const SLACK: u64 = 2_000;
 
 /// Polls until `count` stamps have arrived, or for two seconds.
@@ -24,8 +24,8 @@ fn stamps(tx: &mut AnyTx, count: usize) -> Vec<SendStamp> {
     stamps
 }
 
-/// Sends frames with the time of their pushing as release. Returns the releases, and the
-/// time by which each had left on the test's clock.
+/// Sends frames with the push time as release. Returns each frame's release, and the time on the
+/// test's clock by which it had left.
 fn send(tx: &mut AnyTx, len: usize) -> Vec<(Nanos, Nanos)> {
     let mut times = Vec::new();
     for n in 0..FRAMES {
@@ -38,8 +38,8 @@ fn send(tx: &mut AnyTx, len: usize) -> Vec<(Nanos, Nanos)> {
     times
 }
 
-/// One frame in `every` is stamped, with its own release, between its push and the end of
-/// the flush.
+/// Checks that one frame in `every` is stamped, with its own release, between its push and the end
+/// of the flush.
 fn check_stamps(tx: &mut AnyTx, len: usize, every: u32, what: &str) {
     assert_eq!(tx.sample_every(every), Some(StampedBy::Kernel), "{what}");
     let sent = send(tx, len);
@@ -58,7 +58,7 @@ fn check_stamps(tx: &mut AnyTx, len: usize, every: u32, what: &str) {
     transit.sort_unstable();
     let p50 = transit[transit.len() / 2];
     eprintln!("{what}: pushed to left p50 {p50} ns");
-    // None once it is disabled.
+    // No stamps once disabled.
     assert_eq!(tx.sample_every(0), None);
     send(tx, len);
     tx.sampled(&mut |stamp| panic!("{what}: {stamp:?} was not asked for"));
@@ -82,7 +82,7 @@ fn stamps_are_those_of_the_frames_asked_for() {
 fn stamped_frames_are_neither_changed_nor_overtaken() {
     for (kind, mtu, lens) in [
         ("packet", 1500, [64, 1514, 200]),
-        // The long ones leave by a packet socket.
+        // The long frames leave through a packet socket.
         ("packet", 9000, [64, 9014, 5000]),
         ("xdp", 1500, [64, 1514, 200]),
     ] {

@@ -1,5 +1,5 @@
-//! `tap:NAME` with the kernel. Without the right to create namespaces the tests are skipped
-//! with a message, except in CI, where they fail.
+//! `tap:NAME` with the kernel. Without the right to create namespaces, the tests are skipped with a
+//! message, except in CI, where they fail.
 
 use crate::common::pair;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -98,7 +98,7 @@ fn frames_dropped_by_the_kernel_are_counted() {
     let datagrams = place
         .run(|| {
             let socket = UdpSocket::bind("10.79.0.1:0").unwrap();
-            // A neighbour that needs no resolution: the broadcast address.
+            // Sending to the broadcast address needs no neighbour resolution.
             socket.set_broadcast(true).unwrap();
             (0..sent)
                 .filter(|_| socket.send_to(&[7; 10], "10.79.0.255:9").is_ok())
@@ -127,14 +127,14 @@ fn frames_out_of_bounds_are_refused() {
     assert_eq!(port.tx.flush().unwrap(), 0);
 }
 
-/// How frames are passed from one device to the other.
+/// How frames are forwarded from one device to the other.
 #[derive(Clone, Copy, Debug)]
 enum Forward {
     /// Unchanged, including super-packets.
     Whole,
-    /// Cut in two pieces, each again a super-packet if possible.
+    /// Cut into two pieces, each again a super-packet if possible.
     Halves,
-    /// As wire frames with finished checksums.
+    /// As wire frames with complete checksums.
     Wire,
 }
 
@@ -174,7 +174,8 @@ fn forward(rx: &mut TapRx, tx: &mut TapTx, how: Forward, largest: &mut usize) {
     tx.flush().unwrap();
 }
 
-/// TCP between two namespaces through two TAP ports; returns the longest frame seen.
+/// Runs TCP between two namespaces through two TAP ports, and returns the maximum frame length
+/// seen.
 fn tcp_through(how: Forward, options: &OpenOptions) -> Option<usize> {
     let (near, mut a) = station(1, options)?;
     let (far, mut b) = station(2, options)?;

@@ -1,5 +1,5 @@
-//! Unfinished checksums and segmentation of packets in tunnels, compared with a naive
-//! builder and verifier.
+//! Partial checksums and segmentation of tunnelled packets, compared with a naive builder and
+//! verifier.
 
 use longwire_io::Offload;
 use longwire_io::port::offload::{
@@ -12,24 +12,24 @@ use proptest::prelude::*;
 use crate::common::frames::{FrameSpec, fold, pseudo_sum, verify, words};
 use crate::offload::any_spec;
 
-/// A protocol that carries packets.
+/// A tunnel protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     Vxlan,
     VxlanGpe,
     Geneve,
-    /// Geneve with options, and with the packet alone.
+    /// Geneve with options, with an IP packet directly inside.
     GenevePacket,
     Gue,
     Fou,
     FouGre,
-    /// With a key.
+    /// GRE with a key.
     Gre,
     Gretap,
     IpInIp,
-    /// MPLS labels in IP.
+    /// MPLS labels inside IP.
     MplsInIp,
-    /// MPLS labels behind Ethernet: no IP header around the packet.
+    /// MPLS labels directly after Ethernet, without an outer IP header.
     Mpls,
 }
 
@@ -51,9 +51,9 @@ const CARRIERS: [Carrier; 12] = [
 #[derive(Clone, Copy, Debug)]
 struct Tunnel {
     carrier: Carrier,
-    /// Version of the outer IP header.
+    /// Whether the outer IP header is IPv6.
     v6: bool,
-    /// UDP and GRE have a checksum.
+    /// Whether UDP and GRE have a checksum.
     sums: bool,
 }
 
@@ -78,7 +78,7 @@ impl Tunnel {
         matches!(self.carrier, Carrier::Gre | Carrier::Gretap)
     }
 
-    /// Returns the tunnel header for a packet of this EtherType.
+    /// Returns the tunnel header for a packet with this EtherType.
     fn header(self, kind: [u8; 2]) -> Vec<u8> {
         let protocol = if kind == [0x08, 0x00] { 4 } else { 41 };
         let next = if protocol == 4 { 1 } else { 2 };
@@ -130,8 +130,8 @@ impl Tunnel {
         }
     }
 
-    /// Puts a frame with an unfinished checksum into the tunnel, like the kernel: outer
-    /// sums are those of the finished frame.
+    /// Puts a frame with a partial checksum into the tunnel, as the kernel does: outer sums are
+    /// those of the completed frame.
     fn wrap(self, frame: &[u8], inner: &FrameSpec) -> Vec<u8> {
         let network_at = inner.network_at();
         let kind = [frame[network_at - 2], frame[network_at - 1]];
@@ -179,7 +179,7 @@ impl Tunnel {
         if !self.sums || !(self.is_udp() || self.is_gre()) {
             return;
         }
-        // With the inner sum finished, in a copy.
+        // With the inner sum completed, in a copy.
         let mut finished = out.to_vec();
         let shift = out.len() - frame.len();
         let start = inner.transport_at() + shift;
@@ -203,7 +203,7 @@ impl Tunnel {
         fold(words(&frame[begin..]) + u64::from(pseudo))
     }
 
-    /// Checks the headers around a finished frame; returns the frame in the tunnel.
+    /// Checks the headers around a completed frame, and returns the tunnelled frame.
     fn unwrap(self, frame: &[u8], inner: &FrameSpec, number: usize) -> Vec<u8> {
         let field = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
         let begin = 14 + self.ip_len();
@@ -244,7 +244,7 @@ fn any_tunnel() -> impl Strategy<Value = Tunnel> {
     })
 }
 
-/// Returns the checksum of a frame that is `shift` bytes further on in a tunnel.
+/// Returns the checksum position of a frame moved by `shift` bytes into a tunnel.
 fn shifted(checksum: Checksum, shift: usize) -> Checksum {
     Checksum {
         start: checksum.start + shift as u16,
@@ -252,8 +252,8 @@ fn shifted(checksum: Checksum, shift: usize) -> Checksum {
     }
 }
 
-/// Returns a super-packet with `size` bytes per segment in a tunnel, and Linux's header for
-/// it.
+/// Returns a tunnelled super-packet with `size` bytes per segment, and Linux's virtio-net header
+/// for it.
 fn train(tunnel: Tunnel, spec: &FrameSpec, size: u16) -> (Vec<u8>, [u8; vnet::LEN]) {
     let frame = spec.build_partial();
     let wrapped = tunnel.wrap(&frame, spec);
@@ -262,7 +262,7 @@ fn train(tunnel: Tunnel, spec: &FrameSpec, size: u16) -> (Vec<u8>, [u8; vnet::LE
     let header = vnet::encode(Offload {
         checksum: Some(shifted(spec.checksum(), shift)),
         segments: Some(Segments {
-            // Of the whole linear part: a hint that is not a header length.
+            // Linux gives the length of the whole linear part, a hint rather than a header length.
             header_len: 0,
             ..segments
         }),
@@ -279,7 +279,7 @@ fn decoded_train(tunnel: Tunnel, spec: &FrameSpec, size: u16) -> (Vec<u8>, Segme
     }
 }
 
-/// Splits a train, and cuts its pieces into wire frames.
+/// Splits a train and cuts its pieces into wire frames.
 fn wire_frames(frame: &[u8], segments: Segments) -> Vec<Vec<u8>> {
     let mut splitter = Splitter::of_tunnelled(frame, segments).expect("a train");
     let (mut piece, mut frames) = (Vec::new(), Vec::new());
@@ -305,7 +305,7 @@ fn wire_frames(frame: &[u8], segments: Segments) -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    /// A virtio-net header describes the packet in the tunnel as if the tunnel were absent.
+    /// A virtio-net header describes the tunnelled packet as if there were no tunnel.
     #[test]
     fn trains_in_tunnels_are_split_whole(
         tunnel in any_tunnel(),
@@ -355,7 +355,7 @@ proptest! {
         prop_assume!(outer.carries_ethernet() && inner.carrier != Carrier::Mpls);
         let frame = spec.build_partial();
         let once = inner.wrap(&frame, &spec);
-        // The outer sums are those of the finished packet.
+        // The outer sums are those of the completed packet.
         let around = FrameSpec::tcp(0);
         let mut finished = once.clone();
         prop_assert!(finish_if_partial(&mut finished));
@@ -365,8 +365,7 @@ proptest! {
         prop_assert_eq!(&twice[twice.len() - finished.len()..], &finished[..]);
     }
 
-    /// The payload of a datagram with a checksum is user data, even if it looks like a
-    /// packet.
+    /// The payload of a datagram with a checksum is user data, even if it looks like a packet.
     #[test]
     fn a_quoted_packet_stays_unchanged(tunnel in any_tunnel(), spec in any_spec()) {
         prop_assume!(tunnel.is_udp());
@@ -377,7 +376,7 @@ proptest! {
         wrapped[at..at + 2].fill(0);
         let sum = !tunnel.sum(&wrapped);
         let sum = if sum == 0 { 0xffff } else { sum };
-        // The sum of the quoted bytes as they are, unlike that of a finished packet.
+        // The sum over the quoted bytes as they are, unlike that of a completed packet.
         let sender = wrapped[at..at + 2].to_vec();
         prop_assert_eq!(sender, [0, 0]);
         wrapped[at..at + 2].copy_from_slice(&sum.to_be_bytes());
@@ -391,15 +390,14 @@ proptest! {
         let size = (spec.payload.len() / 2) as u16;
         prop_assume!(size > 0);
         let (mut frame, mut header) = train(tunnel, &spec, size);
-        // The checksum of no header.
+        // Belongs to no header.
         let start = u16::from_ne_bytes([header[6], header[7]]) - by as u16;
         header[6..8].copy_from_slice(&start.to_ne_bytes());
         prop_assert!(vnet::decode(&header, &mut frame).is_err());
     }
 }
 
-/// A UDP train whose checksum is not that of the outer header was cut there at the inner
-/// size.
+/// If a UDP train's checksum is not the outer header's, the train was cut there at the inner size.
 #[test]
 fn udp_trains_in_vxlan_are_of_the_inner_header() {
     let spec = FrameSpec::udp(24_000);
@@ -410,7 +408,7 @@ fn udp_trains_in_vxlan_are_of_the_inner_header() {
     assert_eq!(segments.wire_frames(frame.len()).len(), 20);
 }
 
-/// 64 KiB plus tunnel headers for each segment are too long for one IP packet.
+/// 64 KiB plus tunnel headers per segment exceed one IP packet.
 #[test]
 fn long_trains_are_split() {
     let spec = FrameSpec::tcp(65_000);
@@ -427,7 +425,7 @@ fn long_trains_are_split() {
     assert_eq!(frames.len(), 65_000usize.div_ceil(1_398));
 }
 
-/// GRE numbers its packets: a frame that is cut has no number.
+/// GRE numbers its packets, and a cut frame would have no number.
 #[test]
 fn numbered_packets_are_not_cut() {
     let spec = FrameSpec::tcp(3_000);
@@ -440,7 +438,8 @@ fn numbered_packets_are_not_cut() {
     assert!(vnet::decode(&header, &mut frame).is_ok());
 }
 
-/// An SCTP packet with a zero checksum, as from its sender, and the offset of its CRC32c.
+/// Returns an SCTP packet with a zero checksum, as its sender leaves it, and the offset of its
+/// CRC32c.
 fn sctp(v6: bool) -> (Vec<u8>, usize) {
     let spec = FrameSpec {
         v6,
@@ -482,7 +481,7 @@ fn sctp_gets_crc32c() {
         assert!(finish_if_partial(&mut found));
         assert_eq!(found, expected);
         assert!(!finish_if_partial(&mut found), "it is finished");
-        // Padding does not belong to the packet.
+        // Padding is not part of the packet.
         found[at..at + 4].fill(0);
         found.extend([0xee; 6]);
         assert!(finish_if_partial(&mut found));

@@ -1,6 +1,6 @@
-//! `xdp:IF` with the kernel, over veth pairs: its queues, and what it attaches to and changes
-//! on an interface. Without the rights to create namespaces and to load XDP programs the
-//! tests are skipped with a message, except in CI, where they fail.
+//! `xdp:IF` with the kernel, over veth pairs: its queues, and what it attaches to and changes on an
+//! interface. Without the rights to create namespaces and to load XDP programs, the tests are
+//! skipped with a message, except in CI, where they fail.
 
 use crate::common::pair;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,14 +17,14 @@ use longwire_io::port::xdp::{self, XdpPort};
 use nix::poll::{PollFd, PollFlags, poll};
 use pair::{PORT, Pair, STATION, features, frame, number_of, receive_until, send, until};
 
-/// Set for the process that a test starts from its own program.
+/// Set for the process that a test starts from the test program.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
 
 fn has_program(pair: &Pair) -> bool {
     pair.in_port(|| Interface::find(PORT)).unwrap().has_xdp
 }
 
-/// Broadcasts a datagram from a new socket; it ends with `n`.
+/// Broadcasts a datagram that ends with `n` from a new socket.
 fn send_flow(n: u8) {
     let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
     socket.set_broadcast(true).unwrap();
@@ -51,12 +51,12 @@ fn all_queues_are_received_in_the_order_of_arrival() {
         let last_byte = |kept: &pair::Kept| *kept.bytes.last().unwrap();
         frames.iter().map(last_byte).collect()
     };
-    // The kernel spreads flows over the queues; frames of a queue without a socket would be
+    // The kernel spreads flows over the queues. Frames on a queue without a socket would be
     // missing.
     pair.in_station(|| (0..200).for_each(send_flow));
     let got = receive_until(&mut port.rx, |got| got.len() >= 200);
     assert_eq!(used(&got), (0..200).collect::<Vec<u8>>());
-    // Readable through one descriptor, regardless of the queue.
+    // Readable through one descriptor, whichever queue has frames.
     let poll = |port: &XdpPort| {
         let fd = PollFd::new(port.rx.readable().unwrap(), PollFlags::POLLIN);
         poll(&mut [fd], 100u16).unwrap()
@@ -82,7 +82,7 @@ fn program_and_settings_are_put_back() {
         let XdpPort { rx, tx, .. } = pair.xdp(mode);
         assert!(has_program(&pair));
         if mode == XdpMode::Native {
-            // By the kernel itself.
+            // Disabled by the kernel itself.
             assert!(!features().1.active("tx-tcp-segmentation"));
         }
         drop(rx);
@@ -100,7 +100,7 @@ fn a_child_that_has_not_started_its_program_keeps_nothing() {
     let (mut started, start) = io::pipe().unwrap();
     let (go, mut going) = io::pipe().unwrap();
     let mut child = Command::new("true");
-    // SAFETY: only reads and writes of pipes happen between fork and exec.
+    // SAFETY: only reads and writes on pipes happen between fork and exec.
     unsafe {
         child.pre_exec(move || {
             (&start).write_all(b"s")?;

@@ -1,7 +1,7 @@
-//! One column of a row group, read a batch at a time.
+//! One column of a row group, read in batches.
 //!
-//! The library panics on some damaged files. A damaged file must not end the
-//! program, so these panics are returned as errors.
+//! The Parquet library panics on some damaged files. These panics are returned as errors, so that a
+//! damaged file does not end the program.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -13,19 +13,19 @@ use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescriptor;
 
-/// Rows of a batch.
+/// Rows per batch.
 const BATCH_ROWS: usize = 4096;
 
-/// A column of one row group.
+/// A column in one row group.
 pub(super) struct Column {
     values: Values,
-    /// Whether its numbers are unsigned.
+    /// Whether the column's numbers are unsigned.
     unsigned: bool,
-    /// Whether values may be absent, and for each row of the batch whether its
-    /// value is present.
+    /// Whether values may be absent. If so, records for each row in the batch whether its value is
+    /// present.
     optional: bool,
     present: Vec<i16>,
-    /// The index of the next row in the batch, and of its value.
+    /// Index in the batch of the next row and of its value.
     row: usize,
     value: usize,
     rows: usize,
@@ -50,7 +50,7 @@ impl<T: DataType> Batch<T> {
         Batch { reader, values }
     }
 
-    /// Reads the next batch and returns its rows.
+    /// Reads the next batch and returns its number of rows.
     fn fill(&mut self, present: Option<&mut Vec<i16>>) -> Result<usize> {
         self.values.clear();
         let (rows, ..) = self
@@ -64,17 +64,17 @@ impl<T: DataType> Batch<T> {
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     Absent,
-    /// A whole number of any width, signed or not.
+    /// An integer of any width, signed or not.
     Number(i128),
     Truth(bool),
     Bytes(&'a [u8]),
 }
 
 impl Column {
-    /// Creates a column of a row group.
+    /// Creates a column for a row group.
     ///
     /// # Errors
-    /// If the column has a type that no column of a log has.
+    /// No log column has the column's type.
     pub(super) fn new(reader: ColumnReader, of: &ColumnDescriptor) -> Result<Column> {
         let values = match reader {
             ColumnReader::Int32ColumnReader(reader) => Values::Int32(Batch::new(reader)),
@@ -105,7 +105,7 @@ impl Column {
     /// Returns the next row's value.
     ///
     /// # Errors
-    /// If the column ends before its row group does, or is damaged.
+    /// The column ends before its row group, or is damaged.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Value<'_>> {
         if self.row == self.rows {
@@ -174,12 +174,12 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls the library, and returns a panic as an error. After an error, the caller
-/// must not use the objects that the library worked on.
+/// Calls the Parquet library and returns a panic as an error. After an error, the caller must not
+/// use the objects that the library worked on.
 pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     stay_silent_inside();
     INSIDE.set(true);
-    // A panic may leave any state behind; the caller drops it, as it promises.
+    // A panic may leave any state behind; the caller promises to drop it.
     let ended = panic::catch_unwind(AssertUnwindSafe(call));
     INSIDE.set(false);
     ended.unwrap_or_else(|panic| {
@@ -190,8 +190,8 @@ pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// Suppresses the message of a panic inside [`guarded`], which is reported as an
-/// error later. Other panics are reported as usual.
+/// Suppresses the message of a panic inside [`guarded`], which is reported as an error later. Other
+/// panics are reported as usual.
 fn stay_silent_inside() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

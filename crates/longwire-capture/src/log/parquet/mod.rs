@@ -1,8 +1,7 @@
-//! The log as Apache Parquet (<https://parquet.apache.org/docs/file-format/>):
-//! columns in row groups, each compressed on its own, with an index at the
-//! end of the file.
+//! The log as Apache Parquet (<https://parquet.apache.org/docs/file-format/>): columns in row
+//! groups, each compressed separately, with an index at the end of the file.
 //!
-//! A row group holds the rows that are in memory at a time.
+//! The rows of one row group are in memory at a time.
 
 mod column;
 mod read;
@@ -11,11 +10,11 @@ mod write;
 pub(super) use read::reader;
 pub(super) use write::writer;
 
-/// Keys of the file's metadata: the time from which arrivals count, the earliest
-/// arrival, and the latest arrival or release; in nanoseconds since 1970.
+/// Metadata keys: the origin of arrivals, the earliest arrival, and the latest arrival or release,
+/// all as nanoseconds of Unix time.
 const EPOCH_KEY: &str = "longwire.epoch_ns";
 const FIRST_KEY: &str = "longwire.first_ns";
 const LAST_KEY: &str = "longwire.last_ns";
 
-/// Rows of a row group: some megabytes in memory, and enough to compress well.
+/// Rows per row group: a few megabytes in memory, and enough to compress well.
 const GROUP_ROWS: usize = 128 * 1024;

@@ -1,4 +1,4 @@
-//! Reading: one row group after another, all columns of a group in step.
+//! Reading: one row group after another, with all columns of a group in lockstep.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use super::{EPOCH_KEY, FIRST_KEY, LAST_KEY};
 use crate::log::row::{COLUMNS, EPOCH, Fate, Layout, Name, Names, Row};
 use crate::log::{FormatReader, LogError};
 
-/// Reason why a file that begins as Parquet may have no index.
+/// Why a file that begins as Parquet may have no index.
 const UNFINISHED: &str = "cannot read it as Parquet; the end is missing if the writer was killed";
 
 /// Reads rows from columns.
 struct ParquetReader {
     path: PathBuf,
     file: SerializedFileReader<File>,
-    /// The position of each of [`COLUMNS`] in the file.
+    /// Position of each of [`COLUMNS`] in the file.
     layout: Layout,
-    /// The columns of the row group that is being read.
+    /// The columns of the current row group.
     columns: Vec<Column>,
     rows_left: u64,
-    /// The index of the row group after it.
+    /// Index of the next row group.
     group: usize,
     rows_read: u64,
     rows: u64,
@@ -83,7 +83,7 @@ pub(in crate::log) fn reader(
 }
 
 impl ParquetReader {
-    /// Returns a number of the file's metadata.
+    /// Returns a number from the file's metadata.
     fn metadata(&self, key: &str) -> Option<i64> {
         let metadata = self.file.metadata().file_metadata();
         let entries = metadata.key_value_metadata()?;
@@ -91,8 +91,8 @@ impl ParquetReader {
         entry.value.as_ref()?.parse().ok()
     }
 
-    /// Returns the least and the greatest value of a column in a row group:
-    /// `None` if they are not known, `Some(None)` if the column has no value.
+    /// Returns a column's minimum and maximum in a row group; `None` if unknown, `Some(None)` if
+    /// the column has no values.
     fn range(&self, group: &RowGroupMetaData, name: &str) -> Option<Option<(i64, i64)>> {
         let index = (0..EPOCH).find(|index| self.layout.name(*index) == name)?;
         let column = group.columns().get(self.layout.places[index])?;
@@ -233,11 +233,11 @@ impl FormatReader for ParquetReader {
     }
 }
 
-/// Error of reading a row.
+/// Failure to read a row.
 enum RowError {
     /// An invalid value in the row.
     Row(String),
-    /// An error of the file's structure.
+    /// An error in the file's structure.
     File(ParquetError),
 }
 

@@ -1,4 +1,4 @@
-//! Writing: rows are gathered by column until a row group is full.
+//! Writing: rows are buffered by column until a row group is full.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -37,11 +37,11 @@ message verdicts {
   required int64 epoch_ns;
 }";
 
-/// Columns whose values mostly grow a little from row to row: the differences
-/// take less space than the values.
+/// Columns whose values mostly grow slightly from row to row, so that differences take less space
+/// than values.
 const GROWING: [&str; 4] = ["frame", "arrival_ns", "sojourn_ns", "delay_ns"];
 
-/// Columns of few different values.
+/// Columns with few distinct values.
 const REPETITIVE: [&str; 7] = [
     "link",
     "length",
@@ -67,8 +67,8 @@ impl std::fmt::Debug for ParquetWriter {
     }
 }
 
-/// Times in the file's metadata: the time from which arrivals count, the earliest
-/// arrival, and the latest arrival or release.
+/// Times in the file's metadata: the origin of arrivals, the earliest arrival, and the latest
+/// arrival or release.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     epoch: i64,
@@ -76,7 +76,7 @@ struct Span {
     last: i64,
 }
 
-/// The rows of the group being gathered, by column.
+/// The buffered rows of the current group, by column.
 #[derive(Default)]
 struct Group {
     frame: Vec<i64>,
@@ -93,19 +93,18 @@ struct Group {
     queue_packets: Vec<i32>,
     queue_bytes: Vec<i64>,
     epoch: Vec<i64>,
-    /// The bytes of recent names, so that rows share them.
+    /// The bytes of recent names, so that rows can share them.
     names: Vec<(Name, ByteArray)>,
 }
 
-/// A column that may lack values: the values present, and for each row whether it
-/// has one.
+/// A column with optional values: the values present, and for each row whether it has one.
 #[derive(Default)]
 struct Optional<T> {
     values: Vec<T>,
     present: Vec<i16>,
 }
 
-/// Begins a file.
+/// Starts a file.
 pub(in crate::log) fn writer(
     file: File,
     path: &Path,
@@ -163,7 +162,7 @@ impl FormatWriter for ParquetWriter {
 }
 
 impl Span {
-    /// Returns the span extended by this row.
+    /// Returns the span extended by a row.
     fn with(span: Option<Span>, row: &Row, epoch: i64) -> Span {
         let last = row.release_ns.unwrap_or(row.arrival_ns);
         match span {
@@ -184,7 +183,7 @@ impl Span {
 impl Group {
     fn push(&mut self, row: &Row, epoch: i64) {
         let times = StoredTimes::of(row, epoch);
-        // Unsigned numbers keep their bits; the schema holds their signedness.
+        // Unsigned numbers keep their bits; the schema records the signedness.
         self.frame.push(row.frame.cast_signed());
         let link = self.name(&row.link);
         self.link.push(link);
@@ -212,7 +211,7 @@ impl Group {
         bytes
     }
 
-    /// Writes and removes the rows, and keeps their memory.
+    /// Writes and removes the rows but keeps their memory.
     fn write(&mut self, out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>) -> Result<()> {
         self.names.clear();
         required::<Int64Type>(out, &mut self.frame)?;
@@ -258,7 +257,7 @@ fn optional<T: DataType>(
     Ok(())
 }
 
-/// Writes the next column of the group.
+/// Writes the group's next column.
 fn column<T: DataType>(
     out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
     values: &[T::T],
@@ -270,13 +269,13 @@ fn column<T: DataType>(
     next.close()
 }
 
-/// Returns the encodings and the compression of the columns.
+/// Returns the columns' encodings and compression.
 fn properties() -> WriterProperties {
     let path = |column: &str| ColumnPath::from(column);
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_dictionary_enabled(false)
-        // Each group's least and greatest value suffice to find a time.
+        // Each group's minimum and maximum suffice to find a time.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(None);

@@ -1,6 +1,6 @@
-//! The rings that an AF_XDP socket shares with the kernel. In each, one side adds
-//! entries and the other removes them; we are the producer of two (fill, transmit) and
-//! the consumer of two (receive, completion).
+//! The rings that an AF_XDP socket shares with the kernel. In each ring, one side adds entries and
+//! the other removes them. This process produces into two (fill, transmit) and consumes from two
+//! (receive, completion).
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -20,14 +20,13 @@ pub(super) struct XdpRing<T> {
     size: u32,
 }
 
-// SAFETY: the mapping belongs to this value alone (the kernel aside) and is
-// not tied to a thread; entries are plain numbers.
+// SAFETY: apart from the kernel, the mapping belongs to this value alone and is not tied to a
+// thread; entries are plain numbers.
 unsafe impl<T: Copy + Send> Send for XdpRing<T> {}
 
 impl<T: Copy> XdpRing<T> {
-    /// Maps a ring of `size` entries (a power of two) of an AF_XDP socket. `page`
-    /// selects one of its rings, `at` has the offsets of its parts: both are the
-    /// kernel's values.
+    /// Maps an AF_XDP socket's ring of `size` entries (a power of two). `page` selects one of the
+    /// socket's rings, and `at` holds the offsets of its parts; both are the kernel's values.
     pub(super) fn map(
         socket: BorrowedFd<'_>,
         size: u32,
@@ -36,8 +35,8 @@ impl<T: Copy> XdpRing<T> {
     ) -> io::Result<XdpRing<T>> {
         let mapped = at.desc as usize + size as usize * size_of::<T>();
         let mapping = Mapping::shared(socket, page, mapped, libc::MAP_POPULATE)?;
-        // SAFETY: the kernel says that the ring's parts are at these offsets,
-        // all in front of the entries' end, up to which was mapped.
+        // SAFETY: the kernel reports that the ring's parts are at these offsets, all before the end
+        // of the entries, up to which the ring is mapped.
         let part = |offset: u64| unsafe { mapping.start().add(offset as usize) };
         Ok(XdpRing {
             producer: part(at.producer).cast(),
@@ -50,8 +49,8 @@ impl<T: Copy> XdpRing<T> {
     }
 
     fn producer(&self) -> &AtomicU32 {
-        // SAFETY: inside of the mapping, aligned, and only accessed
-        // atomically by both sides.
+        // SAFETY: the index is inside the mapping and aligned, and both sides access it only
+        // atomically.
         unsafe { self.producer.as_ref() }
     }
 
@@ -67,16 +66,16 @@ impl<T: Copy> XdpRing<T> {
     }
 
     fn entry(&self, index: u32) -> NonNull<T> {
-        // SAFETY: the size is a power of two, so the masked index is below
-        // it, and inside of the mapping.
+        // SAFETY: the size is a power of two, so the masked index is below it and inside the
+        // mapping.
         unsafe { self.entries.add((index & (self.size - 1)) as usize) }
     }
 }
 
-/// Our end of a ring that the kernel consumes.
+/// This process's end of a ring that the kernel consumes.
 pub(super) struct Producer<T> {
     ring: XdpRing<T>,
-    /// Index of the next entry; the kernel sees entries up to the last submit.
+    /// Index of the next entry. The kernel sees entries up to the last submit.
     next: u32,
     /// The kernel's index when it was last read.
     taken: u32,
@@ -97,40 +96,39 @@ impl<T: Copy> Producer<T> {
         self.ring.size - self.next.wrapping_sub(self.taken)
     }
 
-    /// Returns the number of entries that the kernel has not consumed, as of the last
-    /// read.
+    /// Returns the number of entries that the kernel had not consumed at the last read of its
+    /// index.
     #[inline]
     pub(super) fn untaken(&self) -> u32 {
         self.next.wrapping_sub(self.taken)
     }
 
-    /// Reads the kernel's index; returns how many entries it has consumed since the
-    /// last read.
+    /// Reads the kernel's index and returns the number of entries consumed since the last read.
     pub(super) fn look(&mut self) -> u32 {
-        // Acquire: the kernel's reads happened before it moved on.
+        // Acquire: the kernel's reads happened before it advanced the index.
         let taken = self.ring.consumer().load(Ordering::Acquire);
         let fresh = taken.wrapping_sub(self.taken);
         self.taken = taken;
         fresh
     }
 
-    /// Adds an entry; returns whether there was a free slot.
+    /// Adds an entry, and returns whether there was a free slot.
     #[inline]
     pub(super) fn put(&mut self, entry: T) -> bool {
         if self.free_slots() == 0 {
             return false;
         }
-        // SAFETY: the place is ours: the kernel has consumed the previous entry and
+        // SAFETY: the slot belongs to this process: the kernel has consumed the previous entry, and
         // does not see the new entry before the submit.
         unsafe { self.ring.entry(self.next).write(entry) };
         self.next = self.next.wrapping_add(1);
         true
     }
 
-    /// Returns the entry that the kernel consumed last, as of the last read. Only right
-    /// after the read, while its place has not been reused.
+    /// Returns the entry that the kernel consumed last, as of the last read. Valid only right after
+    /// the read, while its slot has not been reused.
     pub(super) fn last_taken(&self) -> T {
-        // SAFETY: the kernel is done with the entry, and only we write to this ring.
+        // SAFETY: the kernel is done with the entry, and only this process writes to this ring.
         unsafe { self.ring.entry(self.taken.wrapping_sub(1)).read() }
     }
 
@@ -141,17 +139,17 @@ impl<T: Copy> Producer<T> {
         self.ring.producer().store(self.next, Ordering::Release);
     }
 
-    /// Whether the kernel sleeps until it is notified of new entries.
+    /// Whether the kernel must be woken to see new entries.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.ring.needs_wakeup()
     }
 }
 
-/// Our end of a ring that the kernel fills.
+/// This process's end of a ring that the kernel fills.
 pub(super) struct Consumer<T> {
     ring: XdpRing<T>,
-    /// Index of the next entry; the kernel sees entries up to the last release as free.
+    /// Index of the next entry. The kernel sees entries up to the last release as free.
     next: u32,
     /// The kernel's index when it was last read.
     filled: u32,
@@ -166,7 +164,7 @@ impl<T: Copy> Consumer<T> {
         }
     }
 
-    /// Returns the next entry, without consuming it.
+    /// Returns the next entry without consuming it.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<T> {
         if self.next == self.filled {
@@ -176,12 +174,11 @@ impl<T: Copy> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: the kernel has written this entry and leaves it alone until
-        // it sees that it was taken.
+        // SAFETY: the kernel has written this entry, and leaves it alone until its release.
         Some(unsafe { self.ring.entry(self.next).read() })
     }
 
-    /// Consumes the entry that was peeked.
+    /// Consumes the peeked entry.
     #[inline]
     pub(super) fn advance(&mut self) {
         self.next = self.next.wrapping_add(1);
@@ -206,7 +203,7 @@ mod tests {
         let mapping = Mapping::anonymous(64 + size as usize * 8, 0);
         let mapping = Arc::new(mapping.expect("memory"));
         let side = || {
-            // SAFETY: all inside of the mapping of 64 bytes and the entries.
+            // SAFETY: all offsets are inside the mapping of 64 bytes plus the entries.
             let part = |at| unsafe { mapping.start().add(at) };
             XdpRing {
                 _mapping: Arc::clone(&mapping),
@@ -232,7 +229,7 @@ mod tests {
 
     #[test]
     fn ours_and_the_kernels_end_agree_with_a_queue() {
-        // Indices wrap during the run.
+        // Indices wrap around during the run.
         let start = u32::MAX - 100;
         let (ours, kernel) = ring(8, start);
         let mut producer = Producer::new(ours);
@@ -241,7 +238,7 @@ mod tests {
         (consumer.next, consumer.filled) = (start, start);
         let mut visible = VecDeque::new();
         let mut hidden = VecDeque::new();
-        // Consumed, but not yet released.
+        // Consumed but not yet released.
         let mut held = 0;
         let mut state = 7;
         for n in 0..100_000u64 {

@@ -1,4 +1,4 @@
-//! Receiving: the kernel's chunks arrive by the receive rings and return by the fill
+//! Reception: the kernel's chunks arrive through the receive rings and return through the fill
 //! rings.
 
 use std::io;
@@ -15,10 +15,10 @@ use super::program::STAMP_LEN;
 use super::rings::{Consumer, Producer};
 use super::socket::Umem;
 
-/// Chunks return to the kernel at least this often.
+/// Maximum number of frames before chunks return to the kernel.
 const SETTLE_EVERY: usize = 64;
-/// A stamp further from now than this is invalid: the bytes before the frame were
-/// written by another program.
+/// Maximum distance of a valid stamp from now, in nanoseconds. With a larger distance, another
+/// program wrote the bytes before the frame.
 const OLDEST: u64 = 10_000_000_000;
 const NEWEST: u64 = 1_000_000;
 
@@ -30,14 +30,14 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Returns the chunk of an address to the kernel.
+    /// Returns an address's chunk to the kernel.
     #[inline]
     fn give_back(&mut self, umem: &Umem, address: u64) {
         if self.fill.free_slots() == 0 {
             self.fill.look();
         }
-        // The ring has twice as many slots as there are chunks, because the kernel
-        // delivers frames shortly before it shows that it has consumed their chunks.
+        // The ring has twice as many slots as there are chunks, because the kernel delivers frames
+        // shortly before it publishes that it has consumed their chunks.
         let put = self.fill.put(umem.chunk_of(address));
         debug_assert!(put, "more chunks than there are");
     }
@@ -64,7 +64,7 @@ impl Queue {
 pub struct XdpRx {
     queues: Vec<Queue>,
     umem: Arc<Umem>,
-    /// Readable when any queue is; only where there is more than one.
+    /// Readable when any queue is. Present only with several queues.
     any: Option<OwnedFd>,
     attachment: Arc<AttachedProgram>,
     frame_max: usize,
@@ -96,16 +96,16 @@ impl XdpRx {
         })
     }
 
-    /// Returns the place of the stamp, before the frame.
+    /// Returns the place of the stamp before the frame.
     #[inline]
     fn stamp(&mut self, desc: &libc::xdp_desc) -> Option<&mut [u8]> {
         let at = desc.addr.checked_sub(STAMP_LEN as u64)?;
-        // SAFETY: a frame in the receive ring is in a chunk of ours, and
-        // pieces of it are in use one after the other.
+        // SAFETY: a frame in the receive ring is in a chunk that belongs to this process, and
+        // pieces of the chunk are used one at a time.
         unsafe { self.umem.piece(at, STAMP_LEN) }
     }
 
-    /// Returns when a frame arrived; `now` if the device left no space for a stamp.
+    /// Returns a frame's arrival; `now` if the device left no space for a stamp.
     #[inline]
     fn arrival(&mut self, desc: &libc::xdp_desc, now: Nanos) -> Nanos {
         let stamp = self
@@ -120,7 +120,7 @@ impl XdpRx {
         Nanos::from_nanos(stamp)
     }
 
-    /// Returns the queue whose next frame arrived first, and that frame.
+    /// Returns the queue whose next frame arrived first, together with that frame.
     #[inline]
     fn earliest(&mut self, now: Nanos) -> Option<(usize, libc::xdp_desc, Nanos)> {
         let mut best: Option<(usize, libc::xdp_desc, Nanos)> = None;
@@ -136,7 +136,7 @@ impl XdpRx {
         best
     }
 
-    /// Delivers a frame; returns whether it could.
+    /// Delivers a frame, and returns whether it could.
     #[inline]
     fn hand_in(
         &mut self,
@@ -144,25 +144,24 @@ impl XdpRx {
         arrival: Nanos,
         take: &mut impl FnMut(RxFrame<'_>),
     ) -> bool {
-        // SAFETY: a frame in the receive ring is in a chunk of ours, and
-        // pieces of it are in use one after the other.
+        // SAFETY: a frame in the receive ring is in a chunk that belongs to this process, and
+        // pieces of the chunk are used one at a time.
         let Some(bytes) = (unsafe { self.umem.piece(desc.addr, desc.len as usize) }) else {
             self.unusable += 1;
             return false;
         };
-        // A virtual device passes on the unfinished work of its sender without
-        // reporting it.
+        // A virtual device passes on its sender's unfinished work without reporting it.
         finish_if_partial(bytes);
         self.last = self.last.max(arrival);
         take(RxFrame::whole(bytes, self.last));
-        // The next frame in this chunk may come without a stamp.
+        // The next frame in this chunk may arrive without a stamp.
         if let Some(stamp) = self.stamp(desc) {
             stamp.fill(0);
         }
         true
     }
 
-    /// Checks that the interface still exists, if due. Called when the rings are empty.
+    /// Checks that the interface still exists, if a check is due. Called when the rings are empty.
     #[inline]
     fn check_alive(&mut self, now: Nanos) -> Result<(), PortError> {
         if !self.checks.are_due(now) {
@@ -193,9 +192,8 @@ impl RxPort for XdpRx {
             let Some((index, desc, arrival)) = self.earliest(now) else {
                 break;
             };
-            // A frame stamped after the caller read its clock has not arrived yet from
-            // the caller's view: next time. The first is delivered nevertheless, so
-            // that every call makes progress.
+            // For the caller, a frame stamped after its clock reading has not arrived yet. The
+            // first frame is delivered nevertheless, so that every call makes progress.
             if arrival > now && frames > 0 {
                 break;
             }
@@ -232,8 +230,8 @@ impl RxPort for XdpRx {
             let mut counted: libc::xdp_statistics = unsafe { std::mem::zeroed() };
             let socket = queue.socket.as_fd();
             if get_option(socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut counted).is_ok() {
-                // If the device copies, a frame that finds no free chunk counts as
-                // dropped, and so does one too long for a chunk.
+                // If the device copies, a frame counts as dropped both if it finds no free chunk
+                // and if it is too long for one.
                 losses.ring_full += counted.rx_ring_full + counted.rx_dropped;
             }
         }
@@ -245,11 +243,11 @@ impl RxPort for XdpRx {
     }
 }
 
-/// Creates a descriptor that is readable when one of the queues is.
+/// Creates a descriptor that is readable when any of the queues is.
 fn watch(queues: &[Queue]) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     let created = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-    // SAFETY: the kernel has just returned this descriptor to us alone.
+    // SAFETY: the kernel has just returned this descriptor, which has no other owner.
     let any = unsafe { OwnedFd::from_raw_fd(created) };
     for queue in queues {
         let mut event = libc::epoll_event {

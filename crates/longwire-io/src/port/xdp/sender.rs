@@ -1,16 +1,15 @@
-//! Sending through an AF_XDP socket: frames are copied into our chunks, which pass to
-//! the kernel by the transmit ring and return by the completion ring.
+//! Sending through an AF_XDP socket: frames are copied into chunks, which pass to the kernel
+//! through the transmit ring and return through the completion ring.
 //!
-//! It needs no program on the interface and no rights beyond a packet socket's, and
-//! costs the kernel a third less time than one; so `packet:IF` sends its frames this
-//! way too.
+//! Sending needs no program on the interface and only a packet socket's rights, and costs the
+//! kernel a third less time than a packet socket. So `packet:IF` sends its frames this way too.
 //!
-//! On request the kernel writes the departure of a frame into a
-//! piece of memory before it (TX metadata, Linux 6.8).
+//! On request, the kernel writes a frame's departure into memory before the frame (TX metadata,
+//! Linux 6.8).
 //!
-//! If frames are copied, the stamp is taken when the driver is done with the kernel's
-//! copy: on a veth device as the frame is handed to the peer. It is on the scale of
-//! CLOCK_TAI. All frames take the same path, so that none is overtaken.
+//! If frames are copied, the stamp is taken when the driver is done with the kernel's copy; on a
+//! veth device, that is when the frame is handed to the peer. Stamps are on the CLOCK_TAI scale.
+//! All frames take the same path, so that none overtakes another.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,10 +30,10 @@ use crate::port::sampling::Sampler;
 use crate::port::socket::{failure, pending_error};
 use crate::port::{PortError, PortLosses, PushResult, SendStamp, StampedBy, TxFrame, TxPort};
 
-/// Frames in transit.
+/// Maximum number of frames in transit.
 pub(super) const TX_FRAMES: usize = 512;
-/// Minimum offset of a frame in its chunk: metadata precedes it, and it begins on a
-/// cache line.
+/// Minimum offset of a frame in its chunk. Metadata precedes the frame, which begins on a cache
+/// line.
 const PLACE: usize = 64;
 const _: () = assert!(METADATA <= PLACE);
 /// A socket's sending half.
@@ -46,7 +45,7 @@ pub(crate) struct Sender {
     umem: Arc<Umem>,
     /// Unused chunks.
     free: Vec<u64>,
-    /// Whether the kernel stamps frames as they leave.
+    /// Whether the kernel stamps departing frames.
     stamps_frames: bool,
     stamps: PendingStamps,
 }
@@ -60,7 +59,7 @@ impl Sender {
         copies: bool,
     ) -> Sender {
         Sender {
-            // A device that reads the memory itself would stamp by its own clock.
+            // A zero-copy device would stamp with its own clock.
             stamps_frames: sending.metadata && copies,
             stamps: PendingStamps::default(),
             transmit: sending.transmit,
@@ -71,9 +70,9 @@ impl Sender {
         }
     }
 
-    /// Opens a socket that only sends, on the first queue of an interface.
+    /// Opens a send-only socket on an interface's first queue.
     pub(crate) fn open(interface: &Interface) -> Result<Sender, SocketFailure> {
-        // Frames longer than a page have to leave another way.
+        // Frames longer than a page must leave another way.
         let frame_max = interface.mtu as usize + 14 + 4;
         let chunk = if frame_max <= PAGE / 2 {
             PAGE / 2
@@ -81,7 +80,7 @@ impl Sender {
             PAGE
         };
         let umem = Umem::new(chunk, TX_FRAMES).map_err(|e| ("getting frame memory", e))?;
-        // A receive ring is not needed without a program, and costs little.
+        // Without a program, the receive ring is unused; a small one costs little.
         let (socket, sending) = UnboundSocket::with_memory(&umem, 64, TX_FRAMES as u32)?;
         socket
             .bind(interface.index, 0, false, None)
@@ -91,12 +90,12 @@ impl Sender {
         Ok(Sender::new(socket, sending, Arc::new(umem), free, true))
     }
 
-    /// Returns the length of the longest frame that fits a chunk.
+    /// Returns the maximum length of a frame that fits in a chunk.
     pub(crate) fn frame_max(&self) -> usize {
         self.umem.chunk() - PLACE
     }
 
-    /// Whether the kernel stamps frames as they leave.
+    /// Whether the kernel stamps departing frames.
     pub(crate) fn stamps_frames(&self) -> bool {
         self.stamps_frames
     }
@@ -107,7 +106,7 @@ impl Sender {
         self.stamps.drain(take);
     }
 
-    /// Returns how many frames can be added.
+    /// Returns the number of frames that can be added.
     pub(crate) fn free_slots(&self) -> usize {
         self.free.len().min(self.transmit.free_slots() as usize)
     }
@@ -117,8 +116,8 @@ impl Sender {
         self.transmit.untaken() as usize
     }
 
-    /// Copies a frame, and finishes its checksum if that was left; `stamped` is its
-    /// release if its send stamp is requested. Returns whether there was a free chunk.
+    /// Copies a frame and completes its checksum if partial. `stamped` is its release if its send
+    /// stamp is requested. Returns whether there was a free chunk.
     #[inline]
     pub(crate) fn put(
         &mut self,
@@ -133,7 +132,7 @@ impl Sender {
             return false;
         };
         let address = chunk + PLACE as u64;
-        // SAFETY: a free chunk is ours, and no other piece of it is in use.
+        // SAFETY: a free chunk belongs to this process, and no other piece of it is in use.
         let Some(frame) = (unsafe { self.umem.piece(address, bytes.len()) }) else {
             self.free.push(chunk);
             return false;
@@ -156,20 +155,19 @@ impl Sender {
         })
     }
 
-    /// Writes the request for a stamp before a frame.
+    /// Writes the stamp request before a frame.
     #[cold]
     fn ask_for_stamp(&mut self, chunk: u64, address: u64, release: Nanos) {
         let metadata = self.stamps.ask(chunk, release);
-        // SAFETY: the chunk is ours until it is submitted, and the frame in it lies
+        // SAFETY: the chunk belongs to this process until it is submitted, and the frame in it lies
         // after this piece.
         if let Some(piece) = unsafe { self.umem.piece(address - METADATA as u64, METADATA) } {
             piece.copy_from_slice(&metadata);
         }
     }
 
-    /// Makes the kernel consume frames. Returns how many it consumed; `dropped`
-    /// receives each frame that the device then dropped, and returns whether to
-    /// continue.
+    /// Makes the kernel consume frames and returns their number. `dropped` receives each frame that
+    /// the device then dropped, and returns whether to continue.
     pub(crate) fn send(&mut self, mut dropped: impl FnMut(&[u8]) -> bool) -> io::Result<usize> {
         self.transmit.submit();
         let mut left = self.transmit.look() as usize;
@@ -178,7 +176,7 @@ impl Sender {
             let taken = self.transmit.look() as usize;
             left += taken;
             match result.map_err(|error| (error.raw_os_error(), error)) {
-                // The last consumed frame was dropped by the device.
+                // The device dropped the last consumed frame.
                 Err((Some(libc::EBUSY), _)) if taken > 0 => {
                     left -= 1;
                     let chunk = self.umem.chunk_of(self.transmit.last_taken().addr);
@@ -187,8 +185,8 @@ impl Sender {
                         break;
                     }
                 }
-                // A call sends no more than its budget, and the socket's buffer may be
-                // full of frames in transit.
+                // A call sends no more than its budget, or the socket's buffer is full of frames in
+                // transit.
                 Err((Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::ENOMEM), _))
                 | Ok(()) => {
                     if taken == 0 {
@@ -200,7 +198,7 @@ impl Sender {
             }
         }
         self.reclaim();
-        // A driver that is awake sends by itself, and does not report failures.
+        // A driver that is awake sends without a call, and does not report failures.
         if self.transmit.untaken() > 0
             && let Some(error) = pending_error(self.socket.as_fd())?
         {
@@ -212,14 +210,13 @@ impl Sender {
     /// Returns the frame that the kernel consumed last.
     fn last_taken(&self) -> &[u8] {
         let desc = self.transmit.last_taken();
-        // SAFETY: the kernel is done with the chunk, and it is not used again
-        // before it was reclaimed and another frame put in, which needs
-        // `&mut self`.
+        // SAFETY: the kernel is done with the chunk, which is not reused until it is reclaimed and
+        // filled with another frame; both need `&mut self`.
         let piece = unsafe { self.umem.piece(desc.addr, desc.len as usize) };
         piece.map_or(&[], |bytes| &*bytes)
     }
 
-    /// Collects the chunks of frames that were sent.
+    /// Collects the chunks of completed frames.
     fn reclaim(&mut self) {
         let before = self.free.len();
         while let Some(address) = self.completion.peek() {
@@ -235,25 +232,25 @@ impl Sender {
     }
 }
 
-/// Bytes of `struct xsk_tx_metadata`: flags, and a union of 16 bytes that begins with
-/// the stamp.
+/// Size of `struct xsk_tx_metadata` in bytes: flags, and a union of 16 bytes that begins with the
+/// stamp.
 pub(super) const METADATA: usize = 24;
-/// Maximum number of stamps kept for the caller, and of frames that wait for one;
-/// beyond it the oldest are dropped.
+/// Maximum number of stamps kept for the caller, and of frames that wait for a stamp. Beyond it,
+/// the oldest are dropped.
 const KEPT_MAX: usize = 8192;
 
-/// Frames whose stamps were requested, and received stamps.
+/// Frames with a requested stamp, and received stamps.
 #[derive(Debug, Default)]
 pub(super) struct PendingStamps {
     /// Chunks in transit, each with its frame's release.
     waiting: VecDeque<(u64, Nanos)>,
-    /// Releases, and times on CLOCK_TAI's scale.
+    /// Pairs of release and departure on the CLOCK_TAI scale.
     received: VecDeque<(Nanos, u64)>,
 }
 
 impl PendingStamps {
-    /// Requests the stamp of the frame in a chunk: returns the metadata to write before
-    /// it.
+    /// Requests a stamp for the frame in a chunk, and returns the metadata to write before the
+    /// frame.
     pub(super) fn ask(&mut self, chunk: u64, release: Nanos) -> [u8; METADATA] {
         if self.waiting.len() == KEPT_MAX {
             self.waiting.pop_front();
@@ -270,7 +267,7 @@ impl PendingStamps {
         self.waiting.retain(|(waiting, _)| *waiting != chunk);
     }
 
-    /// Takes the stamp of a completed chunk, if one was requested.
+    /// Takes the stamp from a completed chunk, if one was requested.
     #[inline]
     pub(super) fn completed(&mut self, umem: &Umem, chunk: u64, metadata_at: u64) {
         if !self.waiting.is_empty() {
@@ -279,7 +276,7 @@ impl PendingStamps {
     }
 
     fn take(&mut self, umem: &Umem, chunk: u64, metadata_at: u64) {
-        // Nearly always the first: frames leave in order.
+        // Nearly always the first, as frames leave in order.
         let place = self
             .waiting
             .iter()
@@ -287,12 +284,11 @@ impl PendingStamps {
         let Some((_, release)) = place.and_then(|place| self.waiting.remove(place)) else {
             return;
         };
-        // SAFETY: the chunk was returned to the sending half, and no other
-        // piece of it is in use.
+        // SAFETY: the chunk has returned to the sending half, and no other piece of it is in use.
         let metadata = unsafe { umem.piece(metadata_at, METADATA) };
         let stamp = metadata.and_then(|metadata| metadata[8..].first_chunk().copied());
         let stamp = stamp.map_or(0, u64::from_ne_bytes);
-        // Zero: no stamp was written.
+        // Zero means that no stamp was written.
         if stamp > 0 {
             if self.received.len() == KEPT_MAX {
                 self.received.pop_front();
@@ -317,7 +313,7 @@ impl PendingStamps {
     }
 }
 
-/// Bytes of an Ethernet header: the minimum of a frame.
+/// Length of an Ethernet header, the minimum frame length.
 const ETHERNET: usize = 14;
 
 /// The sending half of `xdp:IF`.

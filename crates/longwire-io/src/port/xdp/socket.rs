@@ -1,8 +1,8 @@
-//! AF_XDP sockets, one for each receive queue, all on the same memory, which is shared with the
-//! kernel and divided into chunks of one size.
+//! AF_XDP sockets, one per receive queue, on the same memory, which is shared with the kernel and
+//! divided into chunks of equal size.
 //!
-//! Every chunk belongs to one party at a time: to the kernel, to the receiving half, or
-//! to the sending half. It changes hands through the rings.
+//! Every chunk belongs to one party at a time: the kernel, the receiving half or the sending half.
+//! It changes hands through the rings.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -14,12 +14,12 @@ use super::sender::METADATA;
 use crate::mapping::Mapping;
 use crate::port::socket::{Buffer, checked, enlarge, get_option, set_option};
 
-/// A queue stays busy for some tens of milliseconds after its last socket
-/// was closed.
+/// How long to retry while a queue is busy. It stays busy for some tens of milliseconds after its
+/// last socket is closed.
 const BUSY_FOR: Duration = Duration::from_millis(500);
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
-/// Frames sent by one system call, if the device copies them (`XDP_MAX_TX_SKB_BUDGET`);
-/// the kernel's default is 32.
+/// Socket option for the number of frames per system call if the device copies them
+/// (`XDP_MAX_TX_SKB_BUDGET`); the kernel's default is 32.
 const MAX_TX_SKB_BUDGET: libc::c_int = 9;
 /// Bytes of frames in transit to the driver, if the device copies them.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
@@ -31,7 +31,7 @@ pub(super) struct UnboundSocket {
     pub(super) receive: Consumer<libc::xdp_desc>,
 }
 
-/// The rings for sending.
+/// The rings used to send.
 pub(super) struct SendRings {
     pub(super) transmit: Producer<libc::xdp_desc>,
     pub(super) completion: Consumer<u64>,
@@ -39,7 +39,7 @@ pub(super) struct SendRings {
     pub(super) metadata: bool,
 }
 
-/// Failure to create a socket: the failed action, and the error.
+/// Failure to create a socket: the failed action and the error.
 pub(super) type SocketFailure = (&'static str, io::Error);
 
 impl UnboundSocket {
@@ -56,7 +56,7 @@ impl UnboundSocket {
             let memory = umem.registration(metadata);
             set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)
         };
-        // Kernels before 6.11 do not know the flag for metadata.
+        // Kernels before 6.11 do not know the metadata flag.
         let metadata = register(METADATA).is_ok();
         if !metadata {
             register(0).map_err(|e| ("registering frame memory", e))?;
@@ -66,10 +66,10 @@ impl UnboundSocket {
         Ok((UnboundSocket::new(socket, rx_frames)?, sending))
     }
 
-    /// Creates a socket that only receives, on the memory of another.
+    /// Creates a receive-only socket that shares another socket's memory.
     pub(super) fn sharing(rx_frames: u32) -> Result<UnboundSocket, SocketFailure> {
         let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
-        // The kernel requires a completion ring, but has no use for it.
+        // The kernel requires a completion ring but does not use it.
         let size: u32 = 64;
         set_option(
             socket.as_fd(),
@@ -83,7 +83,7 @@ impl UnboundSocket {
 
     fn new(socket: OwnedFd, frames: u32) -> Result<UnboundSocket, SocketFailure> {
         let fd = socket.as_fd();
-        // Why twice: see `Queue::give_back`.
+        // `Queue::give_back` explains the factor of two.
         let fill_size = 2 * frames;
         let rings = || {
             set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, &fill_size)?;
@@ -102,8 +102,8 @@ impl UnboundSocket {
         })
     }
 
-    /// Binds to a queue of an interface. Returns whether the device reads and writes
-    /// the frames' memory itself.
+    /// Binds to an interface's queue. Returns whether the device reads and writes the frames'
+    /// memory itself (zero-copy).
     pub(super) fn bind(
         &self,
         interface: u32,
@@ -125,8 +125,8 @@ impl UnboundSocket {
         };
         let start = Instant::now();
         loop {
-            // SAFETY: the pointer and the length describe `address`, which
-            // the kernel reads during the call.
+            // SAFETY: pointer and length describe `address`, which the kernel reads during the
+            // call.
             let result = unsafe {
                 libc::bind(
                     self.socket.as_raw_fd(),
@@ -146,9 +146,9 @@ impl UnboundSocket {
 
 fn xdp_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     let descriptor = checked(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
-    // SAFETY: the kernel has just returned this descriptor to us alone.
+    // SAFETY: the kernel has just returned this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -170,7 +170,7 @@ impl SendRings {
     fn new(fd: BorrowedFd<'_>, frames: u32, metadata: bool) -> io::Result<SendRings> {
         set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &frames)?;
         set_option(fd, libc::SOL_XDP, libc::XDP_TX_RING, &frames)?;
-        // Kernels before 6.17 do not have it, and send 32 frames a call.
+        // Kernels before 6.17 lack this option and send 32 frames per call.
         let _ = set_option(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &frames);
         enlarge(fd, Buffer::Send, SEND_BUFFER)?;
         let at = offsets(fd)?;
@@ -185,29 +185,29 @@ impl SendRings {
     }
 }
 
-/// Raises the process's limit of locked memory as far as allowed: the frames' memory
-/// counts as locked.
+/// Raises the process's locked-memory limit as far as permitted, as the frame memory counts as
+/// locked.
 fn raise_memlock() {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: reads a valid structure.
+    // SAFETY: the call reads a valid structure.
     if unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) } == 0 {
         return;
     }
-    // SAFETY: writes a valid structure.
+    // SAFETY: the call writes a valid structure.
     if unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0 {
         limit.rlim_cur = limit.rlim_max;
-        // If this fails too, the kernel will say that the limit is too low.
-        // SAFETY: reads a valid structure.
+        // If this fails too, the kernel reports that the limit is too low. SAFETY: the call reads a
+        // valid structure.
         unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
     }
 }
 
-/// Wakes the kernel for the transmit ring of a socket.
+/// Wakes the kernel for a socket's transmit ring.
 pub(super) fn kick(socket: &OwnedFd) -> io::Result<()> {
-    // SAFETY: a call without a buffer or an address.
+    // SAFETY: the call takes neither a buffer nor an address.
     let result = unsafe {
         libc::sendto(
             socket.as_raw_fd(),
@@ -224,13 +224,13 @@ pub(super) fn kick(socket: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes that the kernel leaves free before a received frame (`XDP_PACKET_HEADROOM`);
-/// the arrival's stamp is at their end.
+/// Bytes that the kernel leaves free before a received frame (`XDP_PACKET_HEADROOM`). They end with
+/// the arrival stamp.
 pub(super) const HEADROOM: usize = 256;
 /// Maximum size of a chunk.
 pub(super) const PAGE: usize = 4096;
 
-/// The memory, mapped until dropped.
+/// The frame memory, mapped until dropped.
 pub(super) struct Umem {
     memory: Mapping,
     chunk: usize,
@@ -255,8 +255,8 @@ impl Umem {
         })
     }
 
-    /// Returns the kernel's description of the memory, with this many bytes of metadata
-    /// before sent frames.
+    /// Returns the registration of the memory, with `tx_metadata` bytes of metadata before sent
+    /// frames.
     pub(super) fn registration(&self, tx_metadata: usize) -> libc::xdp_umem_reg {
         libc::xdp_umem_reg {
             addr: self.memory.start().as_ptr() as u64,
@@ -275,27 +275,27 @@ impl Umem {
         self.chunk * self.chunks
     }
 
-    /// Returns the bytes of a chunk.
+    /// Returns the size of a chunk in bytes.
     pub(super) fn chunk(&self) -> usize {
         self.chunk
     }
 
-    /// Returns the address of a chunk by its number.
+    /// Returns the address of the chunk with this number.
     pub(super) fn address(&self, number: usize) -> u64 {
         (number * self.chunk) as u64
     }
 
-    /// Returns the address of the chunk that contains an address.
+    /// Returns the address of the chunk that contains this address.
     #[inline]
     pub(super) fn chunk_of(&self, address: u64) -> u64 {
         address & !(self.chunk as u64 - 1)
     }
 
-    /// Returns a piece of the memory; `None` if it is not inside of one chunk.
+    /// Returns a piece of the memory; `None` if it is not inside one chunk.
     ///
     /// # Safety
-    /// The chunk must be the caller's, and no other reference into it may be in use
-    /// while the returned one is.
+    /// The chunk must belong to the caller, and no other reference into it may be in use while the
+    /// returned one is.
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "chunks are handed out one by one")]
     pub(super) unsafe fn piece(&self, address: u64, len: usize) -> Option<&mut [u8]> {
@@ -305,7 +305,7 @@ impl Umem {
         if end > chunk_end || end > self.len() {
             return None;
         }
-        // SAFETY: inside of the mapping; the caller holds the chunk.
+        // SAFETY: the piece is inside the mapping, and the caller owns the chunk.
         let piece = unsafe { self.memory.start().add(start) };
         // SAFETY: as above.
         Some(unsafe { std::slice::from_raw_parts_mut(piece.as_ptr(), len) })

@@ -1,4 +1,4 @@
-//! The contract of ports, checked in the same way for each.
+//! The port contract, checked in the same way for each port.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use longwire_io::{PortError, PortLosses, PushResult, RxFrame, RxPort, TxFrame, T
 
 use super::pair::{now, until};
 
-/// Ethertype of the frames sent here: the kernel's stack ignores it.
+/// EtherType of the test's frames, which the kernel's stack ignores.
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
-/// Frames of the burst for the counting test.
+/// Frames per burst in the counting test.
 const BURST: usize = 3_000;
-/// Time limit of a non-blocking call on a busy machine.
+/// Time limit for a non-blocking call on a busy machine.
 const NOT_BLOCKING: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -23,7 +23,7 @@ pub const LENGTHS: [usize; 6] = [14, 15, 59, 60, 64, 1514];
 pub struct Rules {
     /// Lengths that pass unchanged.
     pub lens: Vec<usize>,
-    /// Arrivals are measured on this machine's clock, between sending and receiving.
+    /// Whether arrivals are measured on this machine's clock, between sending and receiving.
     pub live: bool,
 }
 
@@ -41,7 +41,7 @@ impl Rules {
     }
 }
 
-/// Sent frames, and the time of the first.
+/// Sent frames, and the time of the first push.
 #[derive(Debug, Default)]
 pub struct Sent {
     pub frames: Vec<Vec<u8>>,
@@ -89,7 +89,7 @@ pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
             assert!(frame.wire_len as usize >= frame.bytes.len());
             if is_ours(frame.bytes) {
                 if rules.live {
-                    // Two clocks are compared with the accuracy of reading them.
+                    // Two clocks are compared as accurately as they can be read.
                     let arrival = frame.arrival.as_nanos();
                     assert!(arrival + 2_000 >= sent.begin.as_nanos(), "too early");
                     assert!(frame.arrival <= now(), "from the future");
@@ -110,8 +110,7 @@ pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
     assert_eq!(got.len(), sent.frames.len());
 }
 
-/// Frames without a complete Ethernet header are refused or silently lost, without other
-/// effects.
+/// Frames without a complete Ethernet header are refused or silently lost, without other effects.
 pub fn send_shorts(tx: &mut impl TxPort) {
     for bytes in [&[][..], &[0xff; 13]] {
         let _ = tx.push(outgoing(bytes));
@@ -119,13 +118,13 @@ pub fn send_shorts(tx: &mut impl TxPort) {
     }
 }
 
-/// Sends more than is read meanwhile; missing frames must be counted.
+/// Sends more frames than are read meanwhile. Missing frames must be counted.
 pub fn check_counts(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     let before = total_losses(tx, rx);
     let mut got = 0;
     for n in 0..BURST {
         let bytes = numbered(n, 60 + n % 900);
-        // A port that never loses a frame stays full until it is read.
+        // A port that never loses frames stays full until it is read.
         push_or(tx, &bytes, || got += receive_ours(rx, 64));
         if n % 64 == 0 {
             got += receive_ours(rx, 16);
@@ -148,7 +147,7 @@ fn receive_ours(rx: &mut impl RxPort, max: usize) -> u64 {
     got
 }
 
-/// A call that finds nothing returns at once.
+/// A call that finds no frames returns at once.
 pub fn check_empty(rx: &mut impl RxPort) {
     for _ in 0..20 {
         let start = Instant::now();
@@ -180,12 +179,12 @@ fn total_losses(tx: &mut impl TxPort, rx: &mut impl RxPort) -> u64 {
     sum(tx.losses()) + sum(rx.losses())
 }
 
-/// Pushes like a well-behaved caller: flushes a full port and tries again.
+/// Pushes as a well-behaved caller does: flushes a full port and tries again.
 fn push(tx: &mut impl TxPort, bytes: &[u8]) {
     push_or(tx, bytes, || {});
 }
 
-/// The same, with a callback while the port is full.
+/// Like [`push`], with a callback while the port is full.
 fn push_or(tx: &mut impl TxPort, bytes: &[u8], mut meanwhile: impl FnMut()) {
     until(TIMEOUT, "full for ever", || {
         match tx.push(outgoing(bytes)) {
@@ -200,7 +199,7 @@ fn push_or(tx: &mut impl TxPort, bytes: &[u8], mut meanwhile: impl FnMut()) {
     });
 }
 
-/// Flushes until everything has left; the counts must add up.
+/// Flushes until everything has left. The counts must add up.
 fn drain(tx: &mut impl TxPort) {
     until(TIMEOUT, "frames are stuck", || {
         let waiting = tx.unsent();
@@ -216,7 +215,7 @@ fn outgoing(bytes: &[u8]) -> TxFrame<'_> {
     TxFrame::whole(bytes, now())
 }
 
-/// Builds a frame that no station answers, identified by its bytes.
+/// Builds a frame that no station answers and that its bytes identify.
 fn numbered(number: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 9, number as u8];
     bytes.extend(EXPERIMENTAL);

@@ -1,5 +1,5 @@
-//! Builds and checks test frames, sharing no code with the implementation: plain loops over
-//! big-endian words.
+//! Builds and checks test frames with plain loops over big-endian words. Shares no code with the
+//! implementation.
 
 use longwire_io::port::{Checksum, SegmentKind, Segments};
 
@@ -91,7 +91,7 @@ impl FrameSpec {
         self.transport_at() + if self.udp { 6 } else { 16 }
     }
 
-    /// Returns the frame with an unfinished checksum: the sum of the pseudo-header.
+    /// Returns the frame with a partial checksum: the pseudo-header sum.
     pub fn build_partial(&self) -> Vec<u8> {
         let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
         for _ in 0..self.vlan_tags {
@@ -144,7 +144,7 @@ impl FrameSpec {
     fn push_v6(&self, frame: &mut Vec<u8>, protocol: u8, transport_len: usize) {
         frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
         frame.extend(((8 * self.extras + transport_len) as u16).to_be_bytes());
-        // Destination options, with the requested length.
+        // Destination options of the requested length.
         let next = |left: usize| if left > 0 { 60 } else { protocol };
         frame.extend([next(self.extras), 64]);
         frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -155,8 +155,8 @@ impl FrameSpec {
     }
 }
 
-/// Checks every length and checksum of a whole TCP or UDP frame and gives its
-/// payload. Panics with the error.
+/// Checks every length and checksum of a whole TCP or UDP frame and returns its payload. Panics on
+/// an error.
 pub fn verify(frame: &[u8], spec: &FrameSpec) -> Vec<u8> {
     let (network, transport) = (spec.network_at(), spec.transport_at());
     let field = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
@@ -176,7 +176,7 @@ pub fn verify(frame: &[u8], spec: &FrameSpec) -> Vec<u8> {
     frame[spec.payload_at()..].to_vec()
 }
 
-/// Returns the folded sum of the pseudo-header.
+/// Returns the folded pseudo-header sum.
 pub fn pseudo_sum(frame: &[u8], network: usize, transport: usize, protocol: u8) -> u16 {
     let addresses = if frame[network] >> 4 == 6 {
         &frame[network + 8..network + 40]

@@ -1,4 +1,4 @@
-//! Helpers for several integration tests.
+//! Helpers shared by several integration tests.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
 pub mod contract;

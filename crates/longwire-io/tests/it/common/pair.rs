@@ -1,5 +1,5 @@
-//! A port's interface and a station at its other end: veth pairs in separate namespaces,
-//! which are removed with the test.
+//! A port's interface and a station at its other end: veth pairs in separate namespaces, which are
+//! removed with the test.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -19,13 +19,13 @@ use longwire_testbed::support::{device, namespace, skip, wire};
 
 /// The interface that a port opens.
 pub const PORT: &str = "port0";
-/// The interface of the station at the other end.
+/// The station's interface.
 pub const STATION: &str = "station0";
 
 pub struct Pair {
-    /// Namespace of the port.
+    /// The port's namespace.
     pub inside: NetNamespace,
-    /// Namespace of the station.
+    /// The station's namespace.
     pub outside: NetNamespace,
 }
 
@@ -34,7 +34,7 @@ impl Pair {
         Pair::number(1, 1500)
     }
 
-    /// Creates a pair with an MTU and the station's address 10.78.0.`number`.
+    /// Creates a pair with an MTU, where the station's address is 10.78.0.`number`.
     pub fn number(number: u8, mtu: u32) -> Option<Pair> {
         Pair::with_queues(number, mtu, 1)
     }
@@ -50,7 +50,7 @@ impl Pair {
             mac: Some([2, 0, 0, 0, u8::from(name == PORT), number]),
             ..device(name, Some(namespace))
         };
-        // The station only sends when a test requests it.
+        // The station sends only when a test requests it.
         let silent = || sysctl::set("ipv6/conf/all/disable_ipv6", "1");
         pair.in_station(silent).unwrap();
         wire(end(PORT, &pair.inside), end(STATION, &pair.outside)).unwrap();
@@ -81,7 +81,7 @@ impl Pair {
         opened.unwrap()
     }
 
-    /// Opens `kind:IF` in the port's namespace, or skips the test if that is not allowed.
+    /// Opens `kind:IF` in the port's namespace, or skips the test if that is not permitted.
     pub fn open(&self, kind: &str, options: &OpenOptions) -> Option<Port> {
         allowed(self.in_port(|| registry::open(&format!("{kind}:{PORT}"), options)))
     }
@@ -95,7 +95,7 @@ impl Pair {
     }
 }
 
-/// Returns the port, or skips the test if the machine does not allow it.
+/// Returns the port, or skips the test if the machine does not permit it.
 pub fn allowed(opened: Result<Port, PortError>) -> Option<Port> {
     match opened {
         Err(error @ PortError::Denied { .. }) => skip(error),
@@ -103,7 +103,7 @@ pub fn allowed(opened: Result<Port, PortError>) -> Option<Port> {
     }
 }
 
-/// Options of a port that only sends.
+/// Returns the options for a port that only sends.
 pub fn sending() -> OpenOptions {
     OpenOptions {
         purpose: Purpose::Send,
@@ -111,7 +111,7 @@ pub fn sending() -> OpenOptions {
     }
 }
 
-/// Options of a port without super-packets and unfinished checksums.
+/// Returns the options for a port without super-packets and partial checksums.
 pub fn without_offloads() -> OpenOptions {
     OpenOptions {
         offloads: false,
@@ -143,7 +143,7 @@ impl Kept {
     }
 }
 
-/// Receives until `enough` returns true, or for two seconds.
+/// Receives until `enough` returns true, at most for two seconds.
 pub fn receive_until(rx: &mut impl RxPort, enough: impl Fn(&[Kept]) -> bool) -> Vec<Kept> {
     let start = Instant::now();
     let mut frames = Vec::new();
@@ -168,7 +168,7 @@ pub fn send_with(tx: &mut impl TxPort, bytes: &[u8], offload: Offload) {
     flush(tx);
 }
 
-/// Returns the features of an interface in this thread's namespace.
+/// Returns an interface's features, in this thread's namespace.
 pub fn features(name: &str) -> Features {
     Ethtool::open().unwrap().features(name).unwrap()
 }
@@ -200,7 +200,7 @@ pub fn tcp_transfer(
     })
 }
 
-/// Creates a namespace with [`PORT`] and [`STATION`], connected.
+/// Creates a namespace in which [`PORT`] and [`STATION`] are connected.
 pub fn both_in_one() -> Option<NetNamespace> {
     let place = namespace()?;
     let made = place.run(|| wire(device(PORT, None), device(STATION, None)));
@@ -208,7 +208,7 @@ pub fn both_in_one() -> Option<NetNamespace> {
     Some(place)
 }
 
-/// Calls `look` until it returns something; fails after the time limit.
+/// Calls `look` until it returns a value; fails at the time limit.
 pub fn until<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -219,7 +219,7 @@ pub fn until<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>
     }
 }
 
-/// Flushes until everything has left, or for two seconds.
+/// Flushes until everything has left, at most for two seconds.
 pub fn flush(tx: &mut impl TxPort) {
     until(Duration::from_secs(2), "frames are stuck", || {
         tx.flush().unwrap();
@@ -227,7 +227,7 @@ pub fn flush(tx: &mut impl TxPort) {
     });
 }
 
-/// Returns an Ethernet frame of an experimental type, which the stack ignores.
+/// Returns an Ethernet frame with an experimental EtherType, which the stack ignores.
 pub fn frame(number: u32, len: usize) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 9, 8, 0x88, 0xb5];
     bytes.extend(number.to_be_bytes());
@@ -235,7 +235,7 @@ pub fn frame(number: u32, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the number of a frame from [`frame`]; `None` for others.
+/// Returns the number of a frame from [`frame`]; `None` for other frames.
 pub fn number_of(bytes: &[u8]) -> Option<u32> {
     if bytes.get(12..14)? != [0x88, 0xb5] {
         return None;
