@@ -1,5 +1,5 @@
-//! Cryptographic primitives of sessions: those of `snow`, but AES-256-GCM from the crate
-//! `aes-gcm`, which is twice as fast as the older version in `snow`.
+//! Cryptographic primitives for sessions: those of `snow`, except AES-256-GCM, which comes from the
+//! crate `aes-gcm` and is twice as fast as the older version in `snow`.
 
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
@@ -41,7 +41,7 @@ impl AesGcm {
     }
 }
 
-/// Returns the nonce of a message (Noise, section 12.4).
+/// Returns a message's nonce (Noise, section 12.4).
 fn nonce(number: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
     nonce[4..].copy_from_slice(&number.to_be_bytes());
@@ -91,8 +91,8 @@ impl Cipher for AesGcm {
 mod tests {
     use super::*;
 
-    /// `AESGCM` of Python's `cryptography` 50.0 (OpenSSL); the nonce is four zero bytes and
-    /// the message number in network byte order.
+    /// Output of `AESGCM` in Python's `cryptography` 50.0 (OpenSSL). The nonce is four zero bytes
+    /// and the message number in network byte order.
     const SEALED: [u8; 23] = [
         0x65, 0x71, 0x03, 0x7c, 0xbc, 0x8c, 0x6c, 0xd7, 0xa9, 0xe1, 0x16, 0x63, 0x2d, 0x58, 0xb7,
         0x71, 0x7e, 0x7f, 0x6b, 0xda, 0xfd, 0x99, 0xc5,

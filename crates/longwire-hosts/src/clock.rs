@@ -1,11 +1,11 @@
-//! The clocks of a host.
+//! A host's clocks.
 
 use longwire_engine::Nanos;
 use longwire_runtime::clock::monotonic_now;
 use nix::time::{ClockId, clock_gettime};
 
-/// Minimum step of the wall clock against the monotonic clock in nanoseconds; smaller ones
-/// are adjustments by the kernel, at most 500 ppm.
+/// Minimum step of the wall clock relative to the monotonic clock, in nanoseconds. Smaller changes
+/// are kernel adjustments, at most 500 ppm.
 const WALL_STEP_MIN: u64 = 1_000_000;
 
 /// A simultaneous reading of both clocks.
@@ -18,7 +18,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Returns the wall clock minus the monotonic clock in nanoseconds.
+    /// Returns the wall clock minus the monotonic clock, in nanoseconds.
     pub fn wall_lead(&self) -> i64 {
         self.wall.as_nanos().wrapping_sub(self.monotonic.as_nanos()) as i64
     }
@@ -31,12 +31,12 @@ pub struct WallClockWatch {
 }
 
 impl WallClockWatch {
-    /// Returns the last wall clock minus monotonic clock, in nanoseconds.
+    /// Returns the last difference between wall and monotonic clock, in nanoseconds.
     pub fn lead(&self) -> Option<i64> {
         self.lead
     }
 
-    /// Processes a reading. Returns the step since the previous one in nanoseconds.
+    /// Processes a reading. Returns the step since the previous reading, in nanoseconds.
     pub fn step(&mut self, now: Stamp) -> Option<i64> {
         let lead = now.wall_lead();
         let before = self.lead.replace(lead)?;
@@ -45,17 +45,17 @@ impl WallClockWatch {
     }
 }
 
-/// Offset of the wall clock for tests, since hosts on one machine share the kernel's clock.
+/// Wall clock offset for tests, as hosts on one machine share the kernel's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockShift {
     /// Constant offset in nanoseconds.
     pub from_start: i64,
-    /// Additional offset from a time on the monotonic clock: a step.
+    /// A step: an additional offset from a time on the monotonic clock on.
     pub step: Option<(Nanos, i64)>,
 }
 
 impl ClockShift {
-    /// Parses `MS` or `MS,MS@MS`: an offset, and a step after a time, in milliseconds.
+    /// Parses `MS` or `MS,MS@MS`: an offset, then a step and its time, in milliseconds.
     pub fn parse(text: &str, now: Nanos) -> Option<ClockShift> {
         const MILLI: i64 = 1_000_000;
         let (shift, step) = match text.split_once(',') {

@@ -1,24 +1,25 @@
-//! Events of the exchange with other hosts, and the message about hosts that delay a start.
+//! Events in the exchange with other hosts, and the message about hosts that delay a start.
 
 use std::fmt;
 
 use longwire_runtime::report::HostsReport;
 
-/// An event of interest to users.
+/// An event to report to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerEvent {
     /// Frames can be sent to the host.
     Connected {
-        /// Whether it restarted since the last connection.
+        /// Whether the host has restarted since the last connection.
         restarted: bool,
     },
     /// The host stopped responding.
     Silent,
     /// The host runs a different network.
     OtherNetwork,
-    /// Its wall clock was stepped, in nanoseconds.
+    /// The host's wall clock was stepped by this number of nanoseconds.
     ClockSet(i64),
-    /// Its monotonic clock jumped, in nanoseconds: the machine was suspended or migrated.
+    /// The host's monotonic clock jumped by this number of nanoseconds: the machine was suspended
+    /// or migrated.
     ClockJumped(i64),
 }
 
@@ -52,7 +53,7 @@ impl fmt::Display for PeerEvent {
     }
 }
 
-/// Returns a sentence about the hosts that delay the start of a run.
+/// Returns a sentence about the hosts that delay a run's start.
 pub fn waiting(report: &HostsReport) -> String {
     let silent = report.peers.iter().filter(|peer| !peer.connected);
     let silent = silent.map(|peer| match &peer.send_error {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::wire::FragmentHead;
 
-/// Maximum incomplete frames, while lost fragments are resent; beyond it, the oldest is
+/// Maximum number of incomplete frames, while lost fragments are resent. Beyond it, the oldest is
 /// dropped.
 const PARTIAL_MAX: usize = 1024;
 
-/// Incomplete frames.
+/// Reassembles frames from fragments.
 #[derive(Debug, Default)]
 pub struct PartialFrames {
     frames: BTreeMap<u32, PartialFrame>,
@@ -22,7 +22,7 @@ struct PartialFrame {
 }
 
 impl PartialFrames {
-    /// Processes a fragment; returns the frame once complete.
+    /// Processes a fragment, and returns the frame once it is complete.
     pub fn take(&mut self, head: FragmentHead, bytes: &[u8]) -> Option<&[u8]> {
         let count = usize::from(head.count);
         if usize::from(head.index) >= count {

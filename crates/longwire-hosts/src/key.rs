@@ -1,4 +1,4 @@
-//! The key shared by all hosts of a network.
+//! The key that all hosts of a network share.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
-/// Bytes of a key.
+/// Key length in bytes.
 const LEN: usize = 32;
 
 /// Maximum size of a key file in bytes.
 const FILE_MAX: u64 = 4096;
 
-/// A shared key. Any machine with the key can join the network.
+/// A shared key. Any machine that has it can join the network.
 #[derive(Clone)]
 pub struct Key([u8; LEN]);
 
-/// Error of reading or writing a key.
+/// Failure to read or write a key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// I/O error.
@@ -28,7 +28,7 @@ pub enum KeyError {
         /// The I/O error.
         error: io::Error,
     },
-    /// The file is not regular, or accessible to other users.
+    /// The file is not regular or is accessible to other users.
     #[error("{}: {reason}", path.display())]
     Unsafe {
         /// The file.
@@ -73,7 +73,7 @@ impl Key {
             error,
         };
         let mut text = String::new();
-        // Opening a FIFO would block otherwise.
+        // Otherwise, opening a FIFO would block.
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlag::O_NONBLOCK.bits());
         let file = options.open(path).map_err(failed)?;
@@ -101,7 +101,7 @@ impl Key {
         key.ok_or_else(|| KeyError::Malformed(path.to_owned()))
     }
 
-    /// Writes the key to a new file that only its owner may read.
+    /// Writes the key to a new file that only its owner can read.
     ///
     /// # Errors
     /// The file exists or cannot be written.

@@ -1,5 +1,5 @@
-//! Carries frames between the hosts of a network: authenticated, encrypted sessions over
-//! UDP, with clock offset estimation.
+//! Carries frames between a network's hosts: authenticated, encrypted sessions over UDP, with clock
+//! offset estimation.
 //!
 //! ```text
 //!  deciding stage ═▶ outbound line ─┐                        ┌─▶ inbound line ═▶ deciding stage
@@ -8,9 +8,9 @@
 //!                                   │  fragments, offsets       │
 //! ```
 //!
-//! [`Peer`] is the protocol: it takes times and datagrams, returns datagrams, and does no
-//! I/O. [`Transport`] runs it on a socket in a thread. [`docs/decisions/0046-hosts.md`]
-//! describes the protocol.
+//! [`Peer`] is the protocol: it takes times and datagrams, returns datagrams, and does no I/O.
+//! [`Transport`] runs it on a socket in a thread. [`docs/decisions/0046-hosts.md`] describes the
+//! protocol.
 //!
 //! [`docs/decisions/0046-hosts.md`]: ../../../docs/decisions/0046-hosts.md
 
@@ -37,7 +37,7 @@ pub use offset::OffsetEstimator;
 pub use peer::{Identity, InboundFrame, Peer, Rejection};
 pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError, TransportSetup};
 
-/// Digest of a network, BLAKE2s-256; hosts compare it to verify that they run the same one.
+/// Digest of a network, BLAKE2s-256. Hosts compare it to verify that they run the same network.
 #[derive(Clone, Default)]
 pub struct NetworkDigest(Blake2s256);
 

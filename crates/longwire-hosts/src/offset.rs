@@ -1,30 +1,30 @@
-//! Estimates the clock offset of another host.
+//! Estimates another host's clock offset.
 //!
-//! An exchange of four stamps bounds the offset to half of its round trip (RFC 5905,
-//! section 8). Queues only lengthen round trips, so the shortest exchange per second
-//! counts, and a line through these gives offset and skew.
+//! An exchange of four timestamps bounds the offset to half of its round trip (RFC 5905, section
+//! 8). Queues only lengthen round trips, so only the shortest exchange per second counts. A line
+//! fitted through these gives offset and skew.
 
 use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
 
-/// Interval of which the best exchange is kept.
+/// Interval in nanoseconds of which only the best exchange is kept.
 const SPAN: u64 = 1_000_000_000;
 
 /// Number of intervals kept.
 const KEPT: usize = 16;
 
-/// Minimum time in nanoseconds over which skew is estimated.
+/// Minimum time span in nanoseconds for a skew estimate.
 const SKEW_SPAN_MIN: u64 = 4_000_000_000;
 
-/// Maximum skew, as for the kernel (adjtimex): 500 ppm.
+/// Maximum skew, the kernel's limit (adjtimex): 500 ppm.
 const SKEW_MAX: f64 = 500e-6;
 
 /// Minimum number of exchanges for an estimate.
 const EXCHANGES_MIN: u64 = 8;
 
-/// Minimum deviation from the prediction, beyond the uncertainty of both, that counts as a
-/// step of the clock.
+/// Minimum deviation in nanoseconds from the prediction, beyond the uncertainty of both, that
+/// counts as a clock step.
 const STEP_MIN: i64 = 1_000_000;
 
 /// Number of consecutive exchanges that confirm a step.
@@ -44,14 +44,13 @@ pub struct OffsetEstimator {
     exchanges: u64,
     /// Number of consecutive exchanges that contradict the estimate.
     contradicting: u32,
-    /// Ours minus theirs at `base.at`, and the skew.
+    /// The exchange through which the line passes, and the skew.
     base: Option<(ClockExchange, f64)>,
 }
 
 impl OffsetEstimator {
-    /// Processes an exchange: sent by us, received and sent by them, received by us, each
-    /// on the local clock. Returns the step of the other clock if this exchange confirms
-    /// one.
+    /// Processes an exchange: sent by this host, received and sent by the other, received by this
+    /// host, each on the local clock. Returns the other clock's step if this exchange confirms one.
     pub fn exchange(&mut self, [t1, t2, t3, t4]: [Nanos; 4]) -> Option<i64> {
         let [t1, t2, t3, t4] = [t1, t2, t3, t4].map(Nanos::as_nanos);
         let there = t3.checked_sub(t2)?;
@@ -97,8 +96,8 @@ impl OffsetEstimator {
         step
     }
 
-    /// Returns our clock minus theirs at a time on our clock; `None` before enough
-    /// exchanges.
+    /// Returns this host's clock minus the other's at a time on this host's clock; `None` before
+    /// enough exchanges.
     pub fn at(&self, now: Nanos) -> Option<i64> {
         if self.exchanges < EXCHANGES_MIN {
             return None;
@@ -114,13 +113,13 @@ impl OffsetEstimator {
         round_trips.min().unwrap_or(0)
     }
 
-    /// Returns the uncertainty of the offset in nanoseconds: half of the minimum round
-    /// trip, since paths may be asymmetric.
+    /// Returns the offset's uncertainty in nanoseconds: half of the minimum round trip, as paths
+    /// may be asymmetric.
     pub fn uncertainty_ns(&self) -> u64 {
         self.base.map_or(0, |(base, _)| base.round_trip.div_ceil(2))
     }
 
-    /// Returns how much faster our clock is, in ppm.
+    /// Returns how much faster this host's clock runs, in ppm.
     pub fn skew_ppm(&self) -> f64 {
         self.base.map_or(0.0, |(_, skew)| skew * 1e6)
     }
@@ -135,7 +134,7 @@ impl OffsetEstimator {
         else {
             return;
         };
-        // Exchanges delayed by queues carry little information.
+        // Exchanges delayed in queues carry little information.
         let limit = best.round_trip.saturating_mul(2).saturating_add(20_000);
         let good = self.spans.iter().map(|(_, each)| *each);
         let good: Vec<ClockExchange> = good.filter(|each| each.round_trip <= limit).collect();

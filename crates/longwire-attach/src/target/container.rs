@@ -1,4 +1,4 @@
-//! Containers as described by their runtimes, and the places searched for them.
+//! Containers as their runtimes describe them, and the places searched for them.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::name::PodName;
 
-/// Displayed characters of an ID, like `docker ps`.
+/// Number of ID characters to display, as in `docker ps`.
 const ID_SHOWN: usize = 12;
 
 /// A container runtime.
@@ -17,11 +17,11 @@ pub enum Runtime {
     Docker,
     /// Podman.
     Podman,
-    /// containerd, also below Kubernetes and nerdctl.
+    /// containerd, also under Kubernetes and nerdctl.
     Containerd,
     /// CRI-O.
     CriO,
-    /// A runtime known only by the cgroups of its containers.
+    /// A runtime known only from its containers' cgroups.
     Unknown,
 }
 
@@ -56,12 +56,12 @@ impl fmt::Display for Runtime {
 pub enum State {
     /// Running or paused.
     Running {
-        /// Its first process.
+        /// The container's first process.
         pid: u32,
-        /// Start time of the process, in clock ticks since boot.
+        /// The process's start time, in clock ticks since boot.
         started: u64,
     },
-    /// Running according to its runtime's records, not yet verified against a process.
+    /// Running according to the runtime's records, but not yet verified against a process.
     Listed {
         /// The recorded PID; engines' lists have none.
         pid: Option<u32>,
@@ -86,15 +86,15 @@ pub struct Container {
     pub id: String,
     /// Its names.
     pub names: Vec<String>,
-    /// Namespace of containerd, such as `k8s.io`.
+    /// containerd namespace, such as `k8s.io`.
     pub namespace: Option<String>,
-    /// User of a rootless runtime.
+    /// The user who runs a rootless runtime.
     pub user: Option<u32>,
-    /// Pod of the container.
+    /// The container's pod.
     pub pod: Option<PodName>,
-    /// Whether it is its pod's sandbox, which holds the network namespace.
+    /// Whether the container is its pod's sandbox, which holds the network namespace.
     pub is_sandbox: bool,
-    /// File of its network namespace, if created by a CNI plugin.
+    /// The network namespace's file, if a CNI plugin created it.
     pub network: Option<PathBuf>,
     /// Its state.
     pub state: State,
@@ -124,12 +124,12 @@ impl Container {
         }
     }
 
-    /// Returns a prefix of the ID for display.
+    /// Returns an ID prefix for display.
     pub fn short_id(&self) -> &str {
         self.id.get(..ID_SHOWN).unwrap_or(&self.id)
     }
 
-    /// Returns a short name: the pod of a sandbox, the first name, or the short ID.
+    /// Returns a short name: the pod for a sandbox, else the first name, else the short ID.
     pub fn label(&self) -> String {
         match (&self.pod, self.names.first()) {
             (Some(pod), _) if self.is_sandbox => pod.to_string(),
@@ -143,14 +143,14 @@ impl Container {
         fn agree<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
             a.is_none() || b.is_none() || a == b
         }
-        // A user must not be able to name another user's containers.
+        // Users must not be able to name another user's containers.
         self.id == other.id
             && self.user == other.user
             && agree(self.pid(), other.pid())
             && agree(self.namespace.as_ref(), other.namespace.as_ref())
     }
 
-    /// Merges another source's information about the same container.
+    /// Merges another source's information on the same container.
     pub(super) fn merge(&mut self, other: Container) {
         for name in other.names {
             if !self.names.contains(&name) {
@@ -171,7 +171,7 @@ impl Container {
 }
 
 impl State {
-    /// Ranks states by their information about the container.
+    /// Ranks states by how much they say about the container.
     fn rank(&self) -> u8 {
         match self {
             State::Stopped => 0,
@@ -184,7 +184,7 @@ impl State {
 }
 
 impl fmt::Display for Container {
-    /// For example "container 3fa9c1d2e4f5 (web) of containerd, namespace k8s.io, pod
+    /// For example: "container 3fa9c1d2e4f5 (web) of containerd, namespace k8s.io, pod
     /// default/web-0, PID 4711".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_sandbox {
@@ -215,7 +215,7 @@ impl fmt::Display for Container {
     }
 }
 
-/// A socket or directory searched for containers.
+/// A socket or directory that was searched for containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The socket or directory.
@@ -224,12 +224,12 @@ pub struct Place {
     pub state: PlaceState,
 }
 
-/// Result of the search of one place.
+/// Result of searching one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaceState {
-    /// Read; the number of containers.
+    /// Read, with this number of containers.
     Read(usize),
-    /// Does not exist.
+    /// The place does not exist.
     Absent,
     /// Permission denied.
     Denied,
@@ -237,7 +237,7 @@ pub enum PlaceState {
     Failed(String),
 }
 
-/// Contents of a place.
+/// The contents of one place.
 #[derive(Debug)]
 pub struct Reading {
     /// The socket or directory.

@@ -1,10 +1,9 @@
-//! Docker and Podman over their API sockets.
+//! Docker and Podman, through their API sockets.
 //!
-//! `GET /containers/json?all=true` lists containers, `GET /containers/ID/json` has the PID
-//! (Docker Engine API; Podman serves the same paths,
-//! `pkg/api/server/register_containers.go`). Paths are unversioned: Docker 29 rejects the
-//! oldest API versions, and older Dockers the newer ones. Podman's responses have the
-//! header `Libpod-API-Version`.
+//! `GET /containers/json?all=true` lists containers, and `GET /containers/ID/json` has the PID
+//! (Docker Engine API; Podman serves the same paths, `pkg/api/server/register_containers.go`).
+//! Paths are unversioned: Docker 29 rejects the oldest API versions, and older Dockers the newer
+//! ones. Podman's responses have the header `Libpod-API-Version`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +21,7 @@ use super::machine::Machine;
 use super::name::{self, PodName};
 use super::process::verify;
 
-/// Sockets of root's engines.
+/// Sockets of engines that root runs.
 const SOCKETS: [&str; 3] = [
     "/run/docker.sock",
     "/var/run/docker.sock",
@@ -32,7 +31,7 @@ const SOCKETS: [&str; 3] = [
 /// Sockets of rootless engines, relative to `$XDG_RUNTIME_DIR`.
 const USER_SOCKETS: [&str; 2] = ["docker.sock", "podman/podman.sock"];
 
-/// Environment variables with an engine's address (docker(1), podman(1)).
+/// Environment variables that hold an engine's address (docker(1), podman(1)).
 const VARIABLES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
 
 /// Header that identifies Podman.
@@ -43,16 +42,16 @@ const PODMAN_HEADER: &str = "libpod-api-version";
 pub struct Engine {
     /// The socket.
     pub socket: PathBuf,
-    /// The user of a rootless engine.
+    /// The user who runs a rootless engine.
     pub user: Option<u32>,
 }
 
-/// A row of the container list.
+/// An entry of the container list.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ContainerRow {
     id: String,
-    /// Each with a leading slash.
+    /// Names, each with a leading slash.
     #[serde(default)]
     names: Option<Vec<String>>,
     #[serde(default)]
@@ -75,7 +74,7 @@ struct InspectedState {
     pid: u32,
 }
 
-/// Returns this machine's engines, and unusable addresses.
+/// Returns this machine's engines, and the addresses that cannot be used.
 pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
     let (mut engines, mut others) = (Vec::new(), Vec::new());
     for variable in VARIABLES {
@@ -83,7 +82,7 @@ pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
             continue;
         };
         let Some(path) = address.strip_prefix("unix://") else {
-            // Processes of another machine have no namespace here.
+            // Another machine's processes have no namespace on this one.
             let reason = format!("{variable} is not the address of a socket on this machine");
             others.push(Place {
                 path: PathBuf::from(address),
@@ -119,7 +118,7 @@ pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
 }
 
 impl Engine {
-    /// Lists the containers. The running ones have no PID.
+    /// Lists the containers. Running containers have no PID in the list.
     pub fn read(&self) -> Reading {
         Reading {
             path: self.socket.clone(),
@@ -168,10 +167,10 @@ impl Engine {
         container
     }
 
-    /// Returns the state of a container, with its PID.
+    /// Returns a container's state, with its PID.
     ///
     /// # Errors
-    /// If the engine does not answer or no longer has the container.
+    /// The engine does not answer or no longer has the container.
     pub fn state(&self, container: &Container, machine: &Machine) -> io::Result<State> {
         let target = format!("/containers/{}/json", container.id);
         let response = get(&self.socket, &target)?;
@@ -180,8 +179,8 @@ impl Engine {
         Ok(verify(machine, container, pid, self.is_trusted()))
     }
 
-    /// Whether root or this user runs the engine. Another user's engine might report a
-    /// third user's process.
+    /// Whether root or this user runs the engine. Another user's engine might report a third user's
+    /// process.
     fn is_trusted(&self) -> bool {
         owner(&self.socket)
             .is_ok_and(|owner| owner == 0 || owner == nix::unistd::geteuid().as_raw())
@@ -196,16 +195,16 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
     serde_json::from_slice(body).map_err(|error| invalid(format!("unknown response: {error}")))
 }
 
-/// Timeout of a request. A hung engine may have a full accept queue.
+/// Request timeout. A hung engine may have a full accept queue.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
-/// Maximum size of a response, in bytes; a list of 1,000 containers is about 2 MB.
+/// Maximum response size in bytes. A list of 1,000 containers has about 2 MB.
 const RESPONSE_MAX: usize = 32 << 20;
 
 /// Sends a GET request over a Unix socket.
 ///
 /// # Errors
-/// Errors of the socket; `TimedOut`; `InvalidData` for a status other than 200.
+/// Socket errors; `TimedOut`; `InvalidData` for a status other than 200.
 fn get(path: &Path, target: &str) -> io::Result<Response> {
     let response = Client::new(Address::Unix(path.to_owned()), None).and_then(|mut client| {
         client.set_time_limit(TIME_LIMIT);

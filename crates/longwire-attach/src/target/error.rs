@@ -12,7 +12,7 @@ const NAMES_MAX: usize = 20;
 /// Failure to find or open a target.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// No network namespace with this name.
+    /// No network namespace has this name.
     #[error("no network namespace {}{}", path.display(), listed("; there are: ", known))]
     NoNamespace {
         /// The file.
@@ -43,7 +43,7 @@ pub enum TargetError {
          (docker:ID):{}", candidates.len(), lines(candidates)
     )]
     Ambiguous {
-        /// For example "container web".
+        /// For example: "container web".
         what: String,
         /// All matches.
         candidates: Vec<Container>,
@@ -51,7 +51,7 @@ pub enum TargetError {
     /// All matching containers are stopped.
     #[error("{what} does not run; start it first:{}", lines(candidates))]
     NotRunning {
-        /// For example "container web".
+        /// For example: "container web".
         what: String,
         /// All matches.
         candidates: Vec<Container>,
@@ -68,13 +68,13 @@ impl TargetError {
 /// A name unknown to all runtimes.
 #[derive(Debug)]
 pub struct UnknownTarget {
-    /// For example "container web".
+    /// For example: "container web".
     pub what: String,
     /// Places searched.
     pub places: Vec<Place>,
-    /// Running containers or pods.
+    /// The running containers or pods.
     pub known: Vec<String>,
-    /// Remedy for this name, if any.
+    /// A remedy for this name, if any.
     pub remedy: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for UnknownTarget {
     }
 }
 
-/// Returns a prefix and names, or an empty text without names.
+/// Returns a prefix and the names, or an empty text without names.
 fn listed(prefix: &str, names: &[String]) -> String {
     if names.is_empty() {
         return String::new();

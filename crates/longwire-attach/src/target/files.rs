@@ -1,5 +1,5 @@
-//! Files in a state directory, read with size limits and without following symbolic links,
-//! because other users may have written them.
+//! Files in a state directory. Other users may have written them, so they are read with size limits
+//! and without following symbolic links.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,16 +12,16 @@ use serde::de::DeserializeOwned;
 
 use super::name;
 
-/// Maximum size of a container's configuration, in bytes; 10 to 60 KB is usual.
+/// Maximum size in bytes of a container's configuration, which usually has 10 to 60 KB.
 const JSON_BYTES_MAX: u64 = 8 << 20;
 
-/// Maximum size of a file with one number.
+/// Maximum size in bytes of a file that holds one number.
 const NUMBER_BYTES_MAX: u64 = 32;
 
 /// Maximum number of directory entries.
 const ENTRIES_MAX: usize = 1 << 16;
 
-/// A directory. Its files are opened by relative paths that cannot leave it by `..` or a
+/// A directory. Its files are opened by relative paths, which cannot leave it through `..` or a
 /// symbolic link.
 #[derive(Debug)]
 pub struct Directory {
@@ -82,7 +82,7 @@ impl Directory {
     }
 }
 
-/// Reads a file to its end; more than `bytes_max` is an error.
+/// Reads a file to its end. More than `bytes_max` bytes are an error.
 pub fn read_limited(file: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;

@@ -18,37 +18,37 @@ use super::process::Process;
 use super::survey::Survey;
 use super::{Target, selection};
 
-/// The network namespace of a target.
+/// A target's network namespace.
 #[derive(Debug)]
 pub struct FoundTarget {
-    /// The namespace. This value keeps it alive, even without processes.
+    /// The namespace. This value keeps it alive even without processes.
     pub namespace: NetNamespace,
     /// A short name, such as `web` or `default/web-0`.
     pub label: String,
     /// A description, such as "container 3fa9c1d2e4f5 (web) of docker, PID 4711".
     pub description: String,
-    /// Process in the namespace; `None` for a namespace opened by its file.
+    /// A process in the namespace; `None` if the namespace was opened by file.
     pub pid: Option<u32>,
-    /// Start time of the process, in clock ticks since boot. Together with the PID, it
-    /// identifies the process.
+    /// The process's start time in clock ticks since boot. Together with the PID, it identifies the
+    /// process.
     pub started: Option<u64>,
-    /// Whether it is the namespace of PID 1: a container with host networking.
+    /// Whether the namespace is PID 1's, as with a container that uses host networking.
     pub is_host: bool,
-    /// A target that finds the same container or pod again, even after a restart: for a
-    /// container, its runtime and complete ID.
+    /// A target that finds the same container or pod again, even after a restart. For a container,
+    /// it consists of the runtime and the complete ID.
     pub target: Target,
     process: Option<Pidfd>,
 }
 
 impl FoundTarget {
-    /// Returns the inode of the namespace, as in `/proc/PID/ns/net`. It is not reused while
-    /// this value exists.
+    /// Returns the namespace's inode number, as in `/proc/PID/ns/net`. It is not reused while this
+    /// value exists.
     pub fn inode(&self) -> u64 {
         self.namespace.inode()
     }
 
-    /// Returns a descriptor for poll(2) that becomes readable when the target's process
-    /// ends; `None` for a namespace opened by its file.
+    /// Returns a descriptor that becomes readable when the target's process ends; `None` if the
+    /// namespace was opened by file.
     pub fn process(&self) -> Option<BorrowedFd<'_>> {
         self.process.as_ref().map(AsFd::as_fd)
     }
@@ -92,7 +92,7 @@ impl FoundTarget {
         })
     }
 
-    /// Opens the namespace of a process.
+    /// Opens a process's namespace.
     pub(super) fn of_process(pid: u32, machine: &Machine) -> Result<FoundTarget, TargetError> {
         let (process, namespace, pidfd) = open_process(pid, None, machine)?;
         let started = process.started().ok();
@@ -109,7 +109,7 @@ impl FoundTarget {
         })
     }
 
-    /// Opens the namespace of a pod by the file recorded in its sandbox.
+    /// Opens a pod's namespace through the file recorded in its sandbox.
     pub(super) fn of_sandbox(
         sandbox: &Container,
         file: &Path,
@@ -126,8 +126,8 @@ impl FoundTarget {
         })
     }
 
-    /// Opens the namespace of a running container, whose process started at `started`. A
-    /// pod given by name is found again by name.
+    /// Opens the namespace of a running container whose process started at `started`. A pod given
+    /// by name is found again by name.
     pub(super) fn of_container(
         container: &Container,
         started: u64,
@@ -157,7 +157,7 @@ impl FoundTarget {
     }
 }
 
-/// Opens a process and its namespace; `started` is its known start time.
+/// Opens a process and its namespace. `started` is the known start time.
 fn open_process(
     pid: u32,
     started: Option<u64>,
@@ -187,13 +187,13 @@ fn open_process(
     Ok((process, namespace, pidfd.transpose().map_err(failed)?))
 }
 
-/// Opens a file that may be a FIFO or a device of another user.
+/// Opens a file that may be a FIFO or another user's device.
 fn open_file(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     Ok(open(path, flags, Mode::empty())?)
 }
 
-/// Returns the names of namespaces in the directories.
+/// Returns the names of the namespaces in the directories.
 fn names(directories: &[PathBuf]) -> Vec<String> {
     let entries = directories
         .iter()
@@ -207,8 +207,7 @@ fn names(directories: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// Whether the namespace is that of PID 1. If PID 1 is not accessible, the caller's
-/// namespace stands in.
+/// Whether the namespace is PID 1's. If PID 1 is inaccessible, the caller's namespace stands in.
 fn is_host(namespace: &NetNamespace, machine: &Machine) -> bool {
     let proc = machine.path("/proc");
     let first = Process::open(&proc, 1).and_then(|process| process.namespace());
@@ -216,7 +215,7 @@ fn is_host(namespace: &NetNamespace, machine: &Machine) -> bool {
     host.is_ok_and(|host| host.inode() == namespace.inode())
 }
 
-/// Directory of named namespaces (ip-netns(8), CNI), and its older path.
+/// Directories of named namespaces (ip-netns(8), CNI): the current path and the older one.
 const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
 
 impl Machine {
@@ -229,7 +228,7 @@ impl Machine {
         containers
     }
 
-    /// Finds and opens the namespace of a target.
+    /// Finds and opens a target's namespace.
     ///
     /// # Errors
     /// See [`TargetError`].
@@ -253,7 +252,7 @@ impl Machine {
         }
     }
 
-    /// Opens the namespace of a pod without processes, by its sandbox's file.
+    /// Opens the namespace of a pod without processes, through its sandbox's file.
     fn sandbox(&self, error: &TargetError, name: &PodName) -> Option<FoundTarget> {
         let TargetError::NotRunning { candidates, .. } = error else {
             return None;

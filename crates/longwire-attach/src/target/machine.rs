@@ -1,4 +1,4 @@
-//! A machine's directories and environment variables, replaceable in tests.
+//! A machine's directories and environment variables, which tests can replace.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -10,7 +10,7 @@ use super::files::Directory;
 /// Parent of users' runtime directories (pam_systemd(8)).
 const USERS: &str = "/run/user";
 
-/// Environment variables with addresses of runtimes.
+/// Environment variables that hold runtimes' addresses.
 const VARIABLES: [&str; 4] = [
     "CONTAINERD_ADDRESS",
     "CONTAINER_HOST",
@@ -18,7 +18,7 @@ const VARIABLES: [&str; 4] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// A machine in which containers are searched.
+/// A machine to search for containers.
 #[derive(Clone, Debug)]
 pub struct Machine {
     root: PathBuf,
@@ -30,7 +30,7 @@ pub struct Machine {
 pub struct UserDirectory {
     /// The directory.
     pub path: PathBuf,
-    /// The user, other than root.
+    /// The user, unless it is root.
     pub user: Option<u32>,
 }
 
@@ -51,7 +51,7 @@ impl Machine {
     }
 
     /// Returns the machine whose root directory is mounted at `root`, without environment
-    /// variables. If its `/proc` is of another PID namespace, the end of processes is not
+    /// variables. If its `/proc` belongs to another PID namespace, the end of processes is not
     /// reported.
     pub fn at(root: &Path) -> Machine {
         Machine {
@@ -60,8 +60,8 @@ impl Machine {
         }
     }
 
-    /// Sets environment variables: `DOCKER_HOST`, `CONTAINER_HOST`, `CONTAINERD_ADDRESS`
-    /// and `XDG_RUNTIME_DIR`. Their paths are not relative to the root.
+    /// Sets the environment variables `DOCKER_HOST`, `CONTAINER_HOST`, `CONTAINERD_ADDRESS` and
+    /// `XDG_RUNTIME_DIR`. Their paths are not relative to the root.
     pub fn with_variables<T: Into<String>>(
         mut self,
         variables: impl IntoIterator<Item = (&'static str, T)>,
@@ -73,12 +73,12 @@ impl Machine {
         self
     }
 
-    /// Returns an absolute path relative to the root.
+    /// Returns an absolute path's location under the root.
     pub(super) fn path(&self, absolute: &str) -> PathBuf {
         self.root.join(absolute.trim_start_matches('/'))
     }
 
-    /// Returns the value of a non-empty environment variable.
+    /// Returns a non-empty environment variable's value.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         let value = self.variables.get(name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
@@ -104,8 +104,8 @@ impl Machine {
         directories
     }
 
-    /// Whether `/proc` is of the caller's PID namespace. In the `/proc` of an outer
-    /// namespace, the caller has a PID per level.
+    /// Whether `/proc` belongs to the caller's PID namespace. In an outer namespace's `/proc`, the
+    /// caller has one PID per level.
     pub(super) fn has_own_pids(&self) -> bool {
         let status = fs::read_to_string(self.path("/proc/self/status"));
         let status = status.unwrap_or_default();

@@ -8,16 +8,15 @@
 //! | CRI-O, Podman | `/run/containers/storage` | `storage.rs` |
 //! | any | `/proc/*/cgroup`, if nothing else knows the name | `processes.rs` |
 //!
-//! Each source yields [`Container`]s; `survey.rs` merges those with the same ID. A PID from
-//! a state directory may be stale and belong to another process, so it is verified against
-//! the start time recorded by the OCI runtime, or against the process's cgroup
+//! Each source yields [`Container`]s, and `survey.rs` merges those that have the same ID. A PID
+//! from a state directory may be stale and belong to another process. It is therefore verified
+//! against the start time that the OCI runtime recorded, or against the process's cgroup
 //! (`process.rs`).
 //!
-//! Containers in virtual machines (Kata) may have no process in their network namespace.
-//! Their pod is found by the file created by its CNI plugin; otherwise use `--netns`.
+//! Containers in virtual machines (Kata) may have no process in their network namespace. Their pod
+//! is found through the file that its CNI plugin created; otherwise use `--netns`.
 //!
-//! Files are opened without following symbolic links and read with size limits
-//! (`files.rs`).
+//! Files are opened without following symbolic links and read with size limits (`files.rs`).
 
 mod container;
 mod engines;
@@ -49,15 +48,15 @@ pub use survey::Survey;
 
 /// A network namespace in the user's notation.
 ///
-/// In JSON, an object with one field, such as `{"container": "docker:web"}`.
+/// In JSON, it is an object with one field, such as `{"container": "docker:web"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
-    /// A file, or a name in `/run/netns`, as used by `ip netns` and CNI plugins.
+    /// A file, or a name in `/run/netns`, as `ip netns` and CNI plugins use.
     Netns(PathBuf),
     /// A process in the caller's PID namespace.
     Pid(u32),
-    /// A container by ID, prefix of an ID, or name.
+    /// A container by ID, ID prefix or name.
     Container(ContainerName),
     /// A Kubernetes pod.
     Pod(PodName),
@@ -74,7 +73,7 @@ impl Target {
 }
 
 impl fmt::Display for Target {
-    /// For example "container docker:web".
+    /// For example: "container docker:web".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Netns(path) => write!(f, "namespace {}", path.display()),
@@ -85,16 +84,15 @@ impl fmt::Display for Target {
     }
 }
 
-/// Returns all running containers of this machine.
+/// Returns all running containers on this machine.
 pub fn containers() -> Vec<Container> {
     Machine::this().containers()
 }
 
-/// Returns the start time of a process in clock ticks since boot, by which a reused PID is
-/// recognised.
+/// Returns a process's start time in clock ticks since boot, which reveals a reused PID.
 ///
 /// # Errors
-/// If the process has ended.
+/// The process has ended.
 pub fn process_start(pid: u32) -> io::Result<u64> {
     Process::open(Path::new("/proc"), pid)?.started()
 }

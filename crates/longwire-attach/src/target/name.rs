@@ -1,4 +1,4 @@
-//! Names of containers and pods.
+//! Container and pod names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use super::container::Runtime;
 /// 253 (Kubernetes) characters.
 const LENGTH_MAX: usize = 255;
 
-/// Number of digits of a generated ID.
+/// Number of digits in a generated ID.
 pub const FULL_ID_LENGTH: usize = 64;
 
 /// Default namespace of pods.
@@ -27,7 +27,7 @@ pub struct NameError {
     reason: &'static str,
 }
 
-/// A container's ID, prefix of an ID, or name, such as `web`, `3fa9` or `docker:web`.
+/// A container's ID, ID prefix or name, such as `web`, `3fa9` or `docker:web`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ContainerName {
@@ -132,8 +132,8 @@ fn invalid(kind: &'static str, text: &str, reason: &'static str) -> NameError {
     NameError { kind, text, reason }
 }
 
-/// Checks the characters of a name or an ID. All runtimes agree on them, so an ID is also
-/// safe as a file name.
+/// Checks the characters of a name or an ID. All runtimes permit the same characters, so an ID is
+/// also safe as a file name.
 pub fn check(name: &str) -> Result<(), &'static str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() {
@@ -149,8 +149,8 @@ pub fn check(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Whether an ID is generated: 64 hexadecimal digits. Other IDs may also be the name of an
-/// unrelated cgroup.
+/// Whether an ID is generated: 64 hexadecimal digits. Other IDs may also be an unrelated cgroup's
+/// name.
 pub fn is_full_id(id: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     id.len() == FULL_ID_LENGTH && id.chars().all(is_digit)

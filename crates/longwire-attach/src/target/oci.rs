@@ -1,8 +1,8 @@
 //! Annotations in a container's configuration.
 //!
-//! The configuration is `config.json` of the OCI runtime specification. Kubernetes names
-//! are in the annotations of containerd (`pkg/cri/annotations`) and CRI-O
-//! (`pkg/annotations`); nerdctl copies its labels to annotations.
+//! The configuration is `config.json` from the OCI runtime specification. Kubernetes names are in
+//! the annotations of containerd (`pkg/cri/annotations`) and CRI-O (`pkg/annotations`); nerdctl
+//! copies its labels to annotations.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ const CONTAINERD: Keys = Keys {
     names: &["io.kubernetes.cri.container-name", "nerdctl/name"],
 };
 
-/// Annotations of CRI-O. Those without `cri-o` are the kubelet's labels.
+/// Annotations of CRI-O. Keys without `cri-o` are the kubelet's labels.
 const CRI_O: Keys = Keys {
     pod_name: &["io.kubernetes.pod.name", "io.kubernetes.cri-o.KubeName"],
     pod_namespace: &[
@@ -31,19 +31,19 @@ const CRI_O: Keys = Keys {
     names: &["io.kubernetes.container.name", "io.kubernetes.cri-o.Name"],
 };
 
-/// The manager of a container: `cri-o` or `libpod`.
+/// The annotation that names a container's manager: `cri-o` or `libpod`.
 const MANAGER: &str = "io.container.manager";
 
-/// Annotation keys; the first one present counts.
+/// Annotation keys. The first one present counts.
 struct Keys {
     pod_name: &'static [&'static str],
     pod_namespace: &'static [&'static str],
-    /// Value: `sandbox` or `container`.
+    /// The value is `sandbox` or `container`.
     kind: &'static str,
     names: &'static [&'static str],
 }
 
-/// The fields of `config.json` that are used.
+/// The parts of `config.json` that are used.
 #[derive(Debug, Default, Deserialize)]
 pub struct Configuration {
     #[serde(default)]
@@ -58,7 +58,7 @@ struct Linux {
     namespaces: Vec<Namespace>,
 }
 
-/// A namespace of a container: new, or existing at a path.
+/// A container's namespace: a new one, or an existing one at a path.
 #[derive(Debug, Deserialize)]
 struct Namespace {
     #[serde(rename = "type")]
@@ -87,7 +87,7 @@ impl Configuration {
         }
         let mut namespaces = self.linux.namespaces.iter();
         let network = namespaces.find(|namespace| namespace.kind == "network");
-        // A file of a process may belong to another process by now.
+        // A process's file may belong to another process by now.
         container.network = network
             .map(|network| network.path.clone())
             .filter(|path| path.is_absolute() && !path.starts_with("/proc"));
@@ -107,7 +107,7 @@ impl Keys {
         if let (Some(name), Some(namespace)) = (first(self.pod_name), first(self.pod_namespace)) {
             container.pod = Some(PodName { namespace, name });
         }
-        // A sandbox is named by its pod: CRI-O names every sandbox "POD".
+        // A sandbox has its pod's name: CRI-O names every sandbox "POD".
         if !is_sandbox {
             let names = self.names.iter().filter_map(|key| annotations.get(*key));
             container

@@ -1,10 +1,10 @@
-//! A process, held by an open directory of `/proc`. Files opened through it belong to that
-//! process, even if its PID is reused (proc(5)).
+//! A process, held by an open `/proc` directory. Files opened through it belong to that process
+//! even if its PID is reused (proc(5)).
 //!
-//! A container's PID is verified against its process.
-//! runc writes `state.json` with `init_process_pid` and `init_process_start` (libcontainer,
-//! `BaseState`), crun writes `status` with `pid` and `process-start-time`
-//! (`libcrun/status.c`). Both times are field 22 of `/proc/PID/stat`.
+//! A container's PID is verified against its process. runc writes `state.json` with
+//! `init_process_pid` and `init_process_start` (libcontainer, `BaseState`), and crun writes
+//! `status` with `pid` and `process-start-time` (`libcrun/status.c`). Both times are field 22 of
+//! `/proc/PID/stat`.
 
 use std::fs::File;
 use std::io;
@@ -23,13 +23,13 @@ use super::files::{Directory, read_limited};
 use super::machine::Machine;
 use super::name::is_full_id;
 
-/// Maximum size of a file of `/proc/PID`.
+/// Maximum size in bytes of a file in `/proc/PID`.
 const BYTES_MAX: u64 = 1 << 16;
 
 /// A process.
 #[derive(Debug)]
 pub struct Process {
-    /// PID in the PID namespace of its `/proc`.
+    /// PID in its `/proc`'s PID namespace.
     pub pid: u32,
     directory: OwnedFd,
 }
@@ -52,7 +52,7 @@ impl Process {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns the start time in clock ticks since boot. For a zombie, it is an error.
+    /// Returns the start time in clock ticks since boot. Fails for a zombie.
     pub fn started(&self) -> io::Result<u64> {
         match started_of(&self.text("stat")?) {
             Some(('Z' | 'X', _)) => Err(io::Error::from(Errno::ESRCH)),
@@ -64,17 +64,17 @@ impl Process {
         }
     }
 
-    /// Returns its cgroups, one line per hierarchy.
+    /// Returns the process's cgroups, one line per hierarchy.
     pub fn cgroups(&self) -> io::Result<String> {
         self.text("cgroup")
     }
 
-    /// Returns its command name.
+    /// Returns the command name.
     pub fn command(&self) -> Option<String> {
         Some(self.text("comm").ok()?.trim_end().to_owned())
     }
 
-    /// Opens its network namespace.
+    /// Opens the process's network namespace.
     pub fn namespace(&self) -> io::Result<NetNamespace> {
         NetNamespace::from_file(self.file("ns/net")?)
     }
@@ -82,22 +82,22 @@ impl Process {
     /// Opens a pidfd, which becomes readable when the process ends.
     pub fn pidfd(&self) -> io::Result<Pidfd> {
         let pidfd = Pidfd::open(self.pid)?;
-        // The directory fails with ESRCH once its process is reaped. Success here proves
-        // that the PID was not reused before the pidfd was opened.
+        // The directory fails with ESRCH once its process is reaped. Success proves that the PID
+        // was not reused before the pidfd was opened.
         self.started()?;
         Ok(pidfd)
     }
 
-    /// Checks that the process belongs to the container, whose OCI runtime has recorded the start
-    /// time `recorded`, in clock ticks. `is_live`: a daemon of root or of this user has just
-    /// reported the PID.
+    /// Checks that the process belongs to the container. `recorded` is the start time in clock
+    /// ticks that the OCI runtime recorded. `is_live` means that a daemon of root or of this user
+    /// has just reported the PID.
     fn verify(&self, container: &Container, recorded: Option<u64>, is_live: bool) -> State {
         let pid = self.pid;
         let Ok(started) = self.started() else {
             return State::Stopped;
         };
         let unverified = |reason| State::Unverified { pid, reason };
-        // A user may record any PID. Users of rootless runtimes own the network namespace.
+        // A user may record any PID. A rootless runtime's user owns the network namespace.
         if let Some(user) = container.user
             && !matches!(self.namespace().and_then(|n| n.owner()), Ok(owner) if owner == user)
         {
@@ -122,17 +122,17 @@ impl Process {
     }
 }
 
-/// Returns state and start time, fields 3 and 22 of `/proc/PID/stat`. Field 2, the command
-/// name, may contain spaces and parentheses.
+/// Returns state and start time, fields 3 and 22 of `/proc/PID/stat`. Field 2, the command name,
+/// may contain spaces and parentheses.
 fn started_of(stat: &str) -> Option<(char, u64)> {
     let (_, after) = stat.rsplit_once(") ")?;
     let started = after.split(' ').nth(19)?.parse().ok()?;
     Some((after.chars().next()?, started))
 }
 
-/// Whether a line of `/proc/PID/cgroup` names the container: as a path component or, with
-/// systemd, as `docker-ID.scope` or `cri-containerd:ID`. A short ID may also be the suffix
-/// of another, so it must be preceded by a single word.
+/// Whether a line in `/proc/PID/cgroup` names the container, either as a path component or, with
+/// systemd, as `docker-ID.scope` or `cri-containerd:ID`. A short ID may also be another ID's
+/// suffix, so it must follow a single word.
 fn is_in_cgroup(cgroups: &str, id: &str) -> bool {
     let mut names = cgroups.lines().flat_map(|line| line.split('/'));
     names.any(|name| {
@@ -161,7 +161,7 @@ const STATES: [(&str, &str); 6] = [
     ("/run/crio/runc", "state.json"),
 ];
 
-/// A process in the state of runc or crun.
+/// A process in runc's or crun's state.
 #[derive(Debug, Deserialize)]
 struct RecordedProcess {
     #[serde(alias = "init_process_pid")]
@@ -170,14 +170,14 @@ struct RecordedProcess {
     started: u64,
 }
 
-/// Returns the state of a container by its recorded PID. `is_live`: a daemon of root or of
+/// Returns a container's state from its recorded PID. `is_live` means that a daemon of root or of
 /// this user has just reported the PID.
 pub fn verify(machine: &Machine, container: &Container, pid: u32, is_live: bool) -> State {
     let process = Process::open(&machine.path("/proc"), pid);
     let Some(process) = process.ok().filter(|_| pid != 0) else {
         return State::Stopped;
     };
-    // The records are those of root's runtimes.
+    // Only root's runtimes have records here.
     let started = match container.user {
         None => recorded_start(machine, container, pid),
         Some(_) => None,
@@ -185,7 +185,7 @@ pub fn verify(machine: &Machine, container: &Container, pid: u32, is_live: bool)
     process.verify(container, started, is_live)
 }
 
-/// Returns the start time that the OCI runtime has recorded for a container's process.
+/// Returns the start time that the OCI runtime recorded for a container's process.
 fn recorded_start(machine: &Machine, container: &Container, pid: u32) -> Option<u64> {
     let namespace = container.namespace.as_deref().unwrap_or("moby");
     let id = container.id.as_str();

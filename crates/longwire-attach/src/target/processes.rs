@@ -1,10 +1,10 @@
-//! Containers of any runtime, by the cgroups of all processes.
+//! Finds containers of any runtime by the cgroups of all processes.
 //!
-//! Docker, containerd under Kubernetes, CRI-O, Podman and nerdctl put the ID, 64
-//! hexadecimal digits, in the last component of a container's cgroup: `/docker/ID`,
-//! `docker-ID.scope`, `cri-containerd-ID.scope`, `crio-ID.scope`, `libpod-ID.scope`,
-//! `nerdctl-ID.scope`, `/kubepods/burstable/podUID/ID`, `pod.slice:cri-containerd:ID`. With
-//! cgroup v1, `/proc/PID/cgroup` has one line per hierarchy, with v2 a single line.
+//! Docker, containerd under Kubernetes, CRI-O, Podman and nerdctl put the ID, 64 hexadecimal
+//! digits, in the last component of a container's cgroup: `/docker/ID`, `docker-ID.scope`,
+//! `cri-containerd-ID.scope`, `crio-ID.scope`, `libpod-ID.scope`, `nerdctl-ID.scope`,
+//! `/kubepods/burstable/podUID/ID`, `pod.slice:cri-containerd:ID`. `/proc/PID/cgroup` has one line
+//! per hierarchy with cgroup v1, and a single line with v2.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use super::machine::Machine;
 use super::name::{FULL_ID_LENGTH, is_full_id};
 use super::process::Process;
 
-/// Prefixes of cgroup names, with their runtimes.
+/// Cgroup name prefixes and their runtimes.
 const PREFIXES: [(&str, Runtime); 5] = [
     ("docker", Runtime::Docker),
     ("cri-containerd", Runtime::Containerd),
@@ -60,14 +60,14 @@ fn container(proc: &Path, pid: u32) -> Option<Container> {
     Some(container)
 }
 
-/// Returns runtime and ID of the innermost container in `/proc/PID/cgroup`.
+/// Returns the runtime and ID of the innermost container in `/proc/PID/cgroup`.
 fn id_of(cgroups: &str) -> Option<(Runtime, String)> {
     cgroups.lines().find_map(|line| {
         let mut names = line.splitn(3, ':').nth(2)?.rsplit('/').peekable();
         while let Some(name) = names.next() {
             if let Some((before, id)) = split_id(name) {
                 let before = if before.is_empty() {
-                    // cgroupfs: the runtime is the parent's name, for example `/docker/ID`.
+                    // With cgroupfs, the parent's name gives the runtime, as in `/docker/ID`.
                     names.peek().copied().unwrap_or_default()
                 } else {
                     before
@@ -79,7 +79,7 @@ fn id_of(cgroups: &str) -> Option<(Runtime, String)> {
     })
 }
 
-/// Splits a cgroup name into a prefix and an ID of 64 hexadecimal digits.
+/// Splits a cgroup name into a prefix and a 64-digit hexadecimal ID.
 fn split_id(name: &str) -> Option<(&str, &str)> {
     let name = name.strip_suffix(".scope").unwrap_or(name);
     let (before, id) = name.split_at_checked(name.len().checked_sub(FULL_ID_LENGTH)?)?;
@@ -88,7 +88,7 @@ fn split_id(name: &str) -> Option<(&str, &str)> {
 }
 
 fn runtime_of(before: &str) -> Runtime {
-    // For example `kubepods-pod1.slice:cri-containerd:`.
+    // For example: `kubepods-pod1.slice:cri-containerd:`.
     let before = before.trim_end_matches([':', '-']);
     let name = before.rsplit(':').next().unwrap_or(before);
     let found = PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix));
@@ -134,7 +134,7 @@ mod tests {
         let (outer, inner) = ("a".repeat(64), "b".repeat(64));
         let line = format!("0::/docker/{outer}/kubelet.slice/cri-containerd-{inner}.scope");
         assert_eq!(id_of(&line), Some((Runtime::Containerd, inner)));
-        // Another hierarchy without the container.
+        // Another hierarchy, without the container.
         let lines = format!("9:name=systemd:/\n5:devices:/docker/{outer}\n0::/");
         assert_eq!(id_of(&lines), Some((Runtime::Docker, outer)));
     }

@@ -1,7 +1,7 @@
 //! Selects the container for a name.
 //!
-//! As in Docker: a complete ID takes precedence over a name, and a name over an ID prefix,
-//! which may have any length but must be unambiguous.
+//! As in Docker, a complete ID takes precedence over a name, and a name over an ID prefix, which
+//! may have any length but must be unambiguous.
 
 use super::container::{Container, State};
 use super::error::{TargetError, UnknownTarget};
@@ -44,9 +44,8 @@ pub fn container(
     }
 }
 
-/// Returns a container in the pod's namespace, and its process's start time: the newest
-/// running sandbox, or another container of the pod for runtimes whose sandboxes have no
-/// process.
+/// Returns a container in the pod's namespace and its process's start time. It is the newest
+/// running sandbox or, for runtimes whose sandboxes have no process, another container of the pod.
 pub fn pod(
     survey: &mut Survey,
     machine: &Machine,
@@ -72,7 +71,7 @@ pub fn pod(
     })
 }
 
-/// Returns the containers that match a name best.
+/// Returns the indices of the containers that match a name best.
 fn matching(containers: &[Container], name: &ContainerName) -> Vec<usize> {
     let text = &name.text;
     let fits = |fit: &dyn Fn(&Container) -> bool| -> Vec<usize> {
@@ -95,8 +94,8 @@ fn matching(containers: &[Container], name: &ContainerName) -> Vec<usize> {
     fits(&|container| container.id.starts_with(text))
 }
 
-/// Returns the running ones, with their processes' start times. If the runtimes' records
-/// show none, processes may.
+/// Returns the running containers with their processes' start times. If the runtimes' records show
+/// none, processes may.
 fn running(survey: &mut Survey, matches: &[usize], machine: &Machine) -> Vec<(Container, u64)> {
     for index in matches {
         survey.inspect(*index, machine);
@@ -124,7 +123,7 @@ fn take(survey: &Survey, matches: &[usize]) -> Vec<Container> {
     found.collect()
 }
 
-/// Returns the error for an unknown name; `remedy` finds containers with similar names.
+/// Returns the error for an unknown name. `remedy` looks for containers with similar names.
 fn unknown(
     what: String,
     survey: &mut Survey,

@@ -2,16 +2,16 @@
 //!
 //! CRI-O and Podman use those of their common library `containers/storage`:
 //! `RUNROOT/DRIVER-containers/ID/userdata/pidfile` has the PID, and
-//! `GRAPHROOT/DRIVER-containers/containers.json` the names. `config.json` is in the first
+//! `GRAPHROOT/DRIVER-containers/containers.json` has the names. `config.json` is in the first
 //! directory (CRI-O) or the second (Podman, `bundlePath` of libpod). The roots are those of
 //! `containers-storage.conf(5)`; rootless Podman uses `$XDG_RUNTIME_DIR/containers`. Recent
-//! versions of CRI-O run most sandboxes without a process (`drop_infra_ctr`). They are listed
-//! as stopped, and the pod is found by another of its containers.
+//! versions of CRI-O run most sandboxes without a process (`drop_infra_ctr`). Such sandboxes are
+//! listed as stopped, and the pod is found through another of its containers.
 //!
-//! containerd: `STATE/io.containerd.runtime.v2.task/NAMESPACE/ID` is the bundle of a running
-//! task, with `config.json` and the runc shim's `init.pid`. It exists from creation to
-//! deletion of the task; tested with containerd 1.6 and 1.7, and unchanged in 2.x
-//! (`core/runtime/v2`). Docker's containers are in the namespace `moby`.
+//! containerd: `STATE/io.containerd.runtime.v2.task/NAMESPACE/ID` is a running task's bundle, with
+//! `config.json` and the runc shim's `init.pid`. It exists from the task's creation to its
+//! deletion. Tested with containerd 1.6 and 1.7, and unchanged in 2.x (`core/runtime/v2`). Docker's
+//! containers are in the namespace `moby`.
 //!
 //! Docker: `/var/lib/docker/containers/ID/config.v2.json` is the daemon's container
 //! (`container.Container` of moby), with a leading slash in `Name`, and `Pid` in `State`.
@@ -31,16 +31,16 @@ use super::oci::Configuration;
 /// Directory of running containers.
 const RUN_ROOT: &str = "/run/containers/storage";
 
-/// Directory of all containers of root.
+/// Directory of all of root's containers.
 const GRAPH_ROOT: &str = "/var/lib/containers/storage";
 
 /// Suffix of the drivers' directories, such as `overlay-containers`.
 const DRIVER_SUFFIX: &str = "-containers";
 
-/// Container lists; the second is of containers that do not survive a reboot.
+/// Container lists. The second holds containers that do not survive a reboot.
 const LISTS: [&str; 2] = ["containers.json", "volatile-containers.json"];
 
-/// A row of [`LISTS`].
+/// An entry of [`LISTS`].
 #[derive(Debug, Deserialize)]
 struct Row {
     id: String,
@@ -48,7 +48,7 @@ struct Row {
     names: Vec<String>,
 }
 
-/// Names of containers by ID.
+/// Container names by ID.
 type Names = BTreeMap<String, Vec<String>>;
 
 /// Reads all directories, in order of precedence.
@@ -128,8 +128,8 @@ fn names(directories: &[Option<&Directory>; 2]) -> Names {
         .collect()
 }
 
-/// State directories: containerd's default, k3s and RKE2, MicroK8s, and the containerd
-/// started by Docker.
+/// State directories: containerd's default, k3s and RKE2, MicroK8s, and the containerd that Docker
+/// starts.
 const STATES: [&str; 4] = [
     "/run/containerd",
     "/run/k3s/containerd",
@@ -140,11 +140,11 @@ const STATES: [&str; 4] = [
 /// Directory of tasks in a state directory.
 const TASKS: &str = "io.containerd.runtime.v2.task";
 
-/// Docker's namespace.
+/// Docker's containerd namespace.
 const DOCKER: &str = "moby";
 
-/// Returns the state directories. For a containerd named by the environment, this is the
-/// directory of its socket, in all distributions.
+/// Returns the state directories. For a containerd named by the environment, it is the directory of
+/// its socket, as in all distributions.
 fn states(machine: &Machine) -> Vec<PathBuf> {
     let mut states: Vec<PathBuf> = Vec::new();
     if let Some(address) = machine.variable("CONTAINERD_ADDRESS") {
@@ -191,7 +191,7 @@ fn task(bundle: &Directory, namespace: &str, id: &str) -> Container {
     container
 }
 
-/// Returns the state of a container with this file of its PID.
+/// Returns the state of a container whose PID is in this file.
 fn recorded(directory: &Directory, file: &str) -> State {
     match directory.number(file) {
         Ok(pid) => State::Listed { pid: Some(pid) },
@@ -202,7 +202,7 @@ fn recorded(directory: &Directory, file: &str) -> State {
 /// Container directory.
 const CONTAINERS: &str = "/var/lib/docker/containers";
 
-/// The fields of `config.v2.json` that are used.
+/// The parts of `config.v2.json` that are used.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ContainerFile {

@@ -1,4 +1,4 @@
-//! All containers of a machine, from all sources, and the places searched.
+//! All containers on a machine, from all sources, and the places searched.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use super::machine::Machine;
 use super::process::verify;
 use super::{processes, storage};
 
-/// The containers of a machine, and the places searched.
+/// A machine's containers, and the places searched.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Containers, including those not running.
+    /// Containers, including stopped ones.
     pub containers: Vec<Container>,
     /// Sockets and directories, in search order.
     pub places: Vec<Place>,
-    /// Engines that list a container, by its ID.
+    /// Engines that list a container, by the container's ID.
     engines: Vec<(String, Engine)>,
-    /// Whether containers known only by processes have been added.
+    /// Whether containers known only from processes have been added.
     has_processes: bool,
 }
 
@@ -35,7 +35,7 @@ impl Survey {
         survey
     }
 
-    /// Adds containers known only by processes, and all PIDs.
+    /// Adds containers known only from processes, and all PIDs.
     pub(super) fn complete(&mut self, machine: &Machine) {
         for index in 0..self.containers.len() {
             self.inspect(index, machine);
@@ -43,7 +43,8 @@ impl Survey {
         self.add_processes(machine);
     }
 
-    /// Adds containers found by processes; other sources know more about a container.
+    /// Adds containers found through processes. For known containers, the other sources take
+    /// precedence.
     pub(super) fn add_processes(&mut self, machine: &Machine) {
         if std::mem::replace(&mut self.has_processes, true) {
             return;
@@ -65,8 +66,8 @@ impl Survey {
         }
     }
 
-    /// Verifies a container's process. The PID is from a state directory, or from the
-    /// engine that lists the container.
+    /// Verifies a container's process. The PID comes from a state directory, or from the engine
+    /// that lists the container.
     pub(super) fn inspect(&mut self, index: usize, machine: &Machine) {
         let container = &self.containers[index];
         let State::Listed { pid } = container.state else {
@@ -88,7 +89,7 @@ impl Survey {
         engine.state(container, machine).ok()
     }
 
-    /// Adds the containers of one place.
+    /// Adds one place's containers.
     fn add(&mut self, reading: Reading) {
         self.places.push(reading.place());
         for container in reading.containers.unwrap_or_default() {
@@ -108,8 +109,8 @@ impl Survey {
         self.add(reading);
     }
 
-    /// Drops users' containers whose ID is that of a container of root: users may write any
-    /// ID into their directories.
+    /// Drops users' containers whose ID is that of one of root's containers: users can write any ID
+    /// into their directories.
     fn drop_claimed(&mut self) {
         let of_root = |container: &&Container| container.user.is_none();
         let ids = self.containers.iter().filter(of_root);

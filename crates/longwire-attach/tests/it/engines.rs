@@ -1,4 +1,4 @@
-//! The API of Docker and Podman.
+//! The Docker and Podman API.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn row(id: &str, name: &str, state: &str) -> Value {
         "State": state, "Status": "Up 3 minutes", "Labels": {} })
 }
 
-/// Returns the responses of an engine with these containers.
+/// Returns an engine's responses for these containers.
 fn script(headers: &'static str, rows: &[Value], pids: &[(&str, u32)]) -> Script {
     let mut values = BTreeMap::from([(LIST.to_owned(), json!(rows))]);
     for (id, pid) in pids {
@@ -33,7 +33,7 @@ fn script(headers: &'static str, rows: &[Value], pids: &[(&str, u32)]) -> Script
 fn docker_and_podman_are_asked_for_one_container() {
     let Some(mut tree) = Tree::new() else { return };
     let (web, db, old) = (id("3fa9"), id("3fb0"), id("77"));
-    // Not in a cgroup with the ID: the daemon's report suffices.
+    // Not in a cgroup with the ID; the daemon's report suffices.
     tree.process(10, 100, "0::/");
     tree.process(11, 100, "0::/");
     let rows = [row(&web, "web", "running"), row(&old, "old", "exited")];
@@ -74,7 +74,7 @@ fn a_container_of_docker_is_also_one_of_its_containerd() {
     tree.link("var/run", tree.path("run"));
     tree.expect("docker:web", 20);
     assert_eq!(tree.machine().containers().len(), 1);
-    // containerd has its PID; each of the two calls queries the socket once.
+    // containerd's record has the PID. Each of the two calls queries the socket once.
     assert_eq!(server.requests(), [LIST, LIST]);
 }
 

@@ -78,7 +78,7 @@ fn a_process_shows_the_container_of_a_wrong_pid_file() {
     let Some(mut tree) = tree() else { return };
     let id = id("3fa9");
     tree.process(30, 1, &format!("0::/default/{id}"));
-    // Without a process, with an unrelated one, and without a PID.
+    // Without a process, with an unrelated process, and without a PID.
     for pid in [99, 10, 0] {
         tree.task("default", &id, pid, &json!({ "nerdctl/name": "db" }));
         tree.expect("db", 30);
@@ -112,10 +112,10 @@ fn a_reused_pid_is_not_taken_for_the_container() {
     };
     record(1_000);
     tree.expect("web", 10);
-    // Another process of the same container, as from an `exec`.
+    // Another process in the same container, as from an `exec`.
     record(999);
     tree.refuse(&container("web"), "PID 10 was reused");
-    // A record of another PID is no evidence; crun uses other names.
+    // Another PID's record is no evidence; crun uses other names.
     let other = json!({ "init_process_pid": 11, "init_process_start": 999 });
     tree.json("run/containerd/runc/default/web/state.json", &other);
     tree.expect("web", 10);

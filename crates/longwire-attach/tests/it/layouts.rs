@@ -68,7 +68,7 @@ fn the_newest_running_sandbox_of_a_pod_counts() {
         tree.process(pid, started, &kubepods(&id(beginning)));
         tree.task("k8s.io", &id(beginning), pid, &annotations);
     }
-    // Ended.
+    // This task has ended.
     tree.task("k8s.io", &id("d"), 23, &annotations);
     tree.expect_target(&pod("web-0"), 21);
 }
@@ -141,7 +141,7 @@ fn a_pod_without_processes_is_found_by_the_file_of_its_sandbox() {
         let file = format!("{TASKS}/k8s.io/{}/config.json", id("5a"));
         tree.json(&file, &configuration);
     };
-    // A file of a process may belong to another process by now.
+    // A process's file may belong to another process by now.
     write("/proc/45/ns/net");
     tree.refuse(&pod("shop/vm-0"), "does not run");
     write("/var/run/netns/cni-1");
@@ -203,8 +203,8 @@ fn docker_without_its_socket() {
     let file = |id: &str| format!("var/lib/docker/containers/{id}/config.v2.json");
     tree.file(&file(&web), saved("/web", true, 60));
     tree.file(&file(&old), saved("/old", false, 0));
-    // The process is in no cgroup of the container (`--cgroup-parent`, cgroup namespaces):
-    // only runc's record proves that it is the container's.
+    // The process is in none of the container's cgroups (`--cgroup-parent`, cgroup namespaces).
+    // Only runc's record proves that it belongs to the container.
     tree.refuse(&container("web"), "not in a cgroup");
     let state = json!({ "init_process_pid": 60, "init_process_start": 6_000, "config": {} });
     let runc = format!("run/docker/runtime-runc/moby/{web}/state.json");
@@ -248,7 +248,7 @@ fn a_name_of_several_containers_is_refused_with_all_of_them() {
         tree.process(pid, 1, &format!("0::/default/{id}"));
         tree.task("default", id, pid, &json!({ "nerdctl/name": "web" }));
     }
-    // Not running, so not a candidate.
+    // Not running, and so not a candidate.
     tree.task("default", "a3", 92, &json!({ "nerdctl/name": "web" }));
     let error = tree.resolve(&container("web")).expect_err("ambiguous");
     let TargetError::Ambiguous { candidates, .. } = &error else {

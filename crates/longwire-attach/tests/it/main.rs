@@ -1,4 +1,4 @@
-//! The tests of this crate in one binary, to link once.
+//! All of this crate's tests, in one binary that is linked once.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Processes of this machine.
+//! Targets that are processes on this machine.
 
 use std::os::fd::AsFd;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn a_process_is_found_and_its_end_is_reported() {
     assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
     child.kill().expect("it runs");
     assert_eq!(poll(&mut fds, PollTimeout::from(20_000u16)), Ok(1));
-    // Before and after its parent reaps it.
+    // Before and after the parent reaps the process.
     for _ in 0..2 {
         let error = target.resolve().expect_err("it has ended");
         assert!(matches!(error, TargetError::NoProcess { .. }), "{error}");
@@ -42,7 +42,7 @@ fn the_own_process_has_the_own_namespace() {
     let own = NetNamespace::current().expect("the test's namespace");
     assert_eq!(found.inode(), own.inode());
     assert_eq!(found.namespace.owner().ok(), own.owner().ok());
-    // The descriptor is of a network namespace, not of another kind.
+    // The descriptor refers to a network namespace, not to another kind.
     let file = found.namespace.as_fd().try_clone_to_owned();
     let file = file.expect("a descriptor");
     NetNamespace::from_file(file).expect("a network namespace");

@@ -1,4 +1,4 @@
-//! containerd and runc, where installed.
+//! containerd and runc, if installed.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::common::{container, pod};
 
-/// Timeout for containerd to answer.
+/// Timeout for containerd's answers.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A containerd with its own directories, stopped on drop.
+/// A containerd with separate directories, stopped on drop.
 struct Engine {
     process: Child,
     folder: Folder,
@@ -98,7 +98,7 @@ impl Drop for Engine {
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").arg(pid).status();
         let _ = self.process.wait();
-        // runc and the kernel keep these; removal fails while in use.
+        // runc and the kernel keep these; removal fails while they are in use.
         let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
         let hierarchies = hierarchies.flatten().map(|entry| entry.path());
         let cgroups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
@@ -108,13 +108,13 @@ impl Drop for Engine {
     }
 }
 
-/// Returns the containerd namespace: runc keeps the containers of all namespaces in one
+/// Returns the containerd namespace. It is unique, as runc keeps all namespaces' containers in one
 /// directory.
 fn namespace() -> String {
     format!("longwire-attach-{}", std::process::id())
 }
 
-/// Returns an ID in generated form, unique to this test.
+/// Returns an ID in generated form that is unique to this test.
 fn web() -> String {
     format!("3fa9{:060x}", u128::from(std::process::id()) << 64)
 }
@@ -190,7 +190,7 @@ fn containers_of_a_real_containerd_are_found() {
     ids.sort_unstable();
     assert_eq!(ids, [web, HOST, PLAIN]);
 
-    // Without containerd's directories, the process identifies it.
+    // Without containerd's directories, the process identifies the container.
     let by_process = Machine::at(Path::new("/")).resolve(&container(&web[..50]));
     let by_process = by_process.expect("by its cgroup");
     assert_eq!(by_process.inode(), inodes[0]);
@@ -199,7 +199,7 @@ fn containers_of_a_real_containerd_are_found() {
     the_end_is_reported(&engine, &machine, web);
 }
 
-/// Stops a container, which is then known as stopped, and starts it again.
+/// Stops a container, checks that it is reported as stopped, and starts it again.
 fn the_end_is_reported(engine: &Engine, machine: &Machine, web: &str) {
     let found = machine.resolve(&container(web)).expect("it runs");
     let process = found.process().expect("a descriptor");

@@ -12,7 +12,7 @@ use crate::common::{Tree, container, id};
 /// The user `nobody`.
 const USER: u32 = 65_534;
 
-/// A process in a user namespace and a network namespace of [`USER`].
+/// A process in [`USER`]'s user namespace and network namespace.
 struct Rootless(Child);
 
 impl Rootless {
@@ -44,7 +44,7 @@ impl Drop for Rootless {
     }
 }
 
-/// Writes a container to the directory of the user's Podman.
+/// Writes a container to the user's Podman directory.
 fn write(tree: &Tree, id: &str, pid: u32, name: &str) {
     let directory = format!("run/user/{USER}/containers/overlay-containers/{id}/userdata");
     tree.file(&format!("{directory}/pidfile"), pid.to_string());
@@ -64,7 +64,7 @@ fn a_container_of_a_user_is_found() {
     let cgroup = format!("0::/user.slice/libpod-{web}.scope/container");
     tree.process(10, 1, &cgroup);
     write(&tree, &web, 10, "web");
-    // The namespace of another user.
+    // Another user's namespace.
     let reason = format!("PID 10 does not belong to user {USER}");
     tree.refuse(&container("web"), &reason);
 
@@ -85,7 +85,7 @@ fn a_user_cannot_give_a_name_to_a_container_of_root() {
     tree.refuse(&container("payments"), "no container");
     tree.expect("web", 10);
     tree.expect("3fa9", 10);
-    // The same, where only a process shows root's container.
+    // The same, when only a process shows root's container.
     let hidden = id("5b");
     tree.process(11, 1, &format!("0::/docker/{hidden}"));
     write(&tree, &hidden, 11, "payments");

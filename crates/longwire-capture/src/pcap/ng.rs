@@ -1,6 +1,6 @@
-//! Reading pcapng: blocks that begin with a type and a length and end with the
-//! length again (draft-ietf-opsawg-pcapng). Sections may follow one another, each
-//! with its own byte order and interfaces.
+//! pcapng input: blocks that begin with a type and a length and end with the same length
+//! (draft-ietf-opsawg-pcapng). Sections follow one another, each with its own byte order and
+//! interfaces.
 
 use super::CAPTURED_MAX;
 use super::counts::LeftOut;
@@ -19,12 +19,12 @@ const BLOCK_ENHANCED: u32 = 6;
 
 /// Type and length before the body, length after it.
 const FRAMING_LEN: u32 = 12;
-/// Offset of the data in a packet block with an interface.
+/// Length of a block's framing: type and length before the body, length after it.
 const DATA_AT: usize = 28;
 /// Offset of the data in a simple packet block.
 const SIMPLE_DATA_AT: usize = 12;
-/// Limit of interfaces in one section: more are a sign of a damaged file, which
-/// could claim memory without bounds.
+/// Maximum number of interfaces per section. More indicate a damaged file, which could claim
+/// unbounded memory.
 const INTERFACES_MAX: usize = 65_536;
 
 /// The section being read.
@@ -32,29 +32,29 @@ const INTERFACES_MAX: usize = 65_536;
 pub(super) struct Ng {
     order: Order,
     interfaces: Vec<Interface>,
-    /// The names of the interfaces; empty where there is none.
+    /// Interface names; empty for interfaces without one.
     names: Vec<String>,
-    /// The name or the number of the only interface to read.
+    /// Name or number of the only interface to read.
     chosen: Option<String>,
-    /// Whether a section had the chosen interface.
+    /// Whether any section had the chosen interface.
     is_found: bool,
-    /// Whether an interface had frames that can be converted.
+    /// Whether any interface had frames that can be converted.
     is_carried: bool,
-    /// The link type of the first record that was left out for it.
+    /// Link type of the first record that was skipped because of its link type.
     refused: Option<u32>,
-    /// The length that must close the block being skipped, and its place.
+    /// The length expected at the end of the block being skipped, and its position.
     closing: Option<(u32, u64)>,
-    /// The last frame's time, for simple packets, which have none.
+    /// Time of the last frame. Simple packets, which have no time, take it.
     last_stamp: u64,
 }
 
-/// A block's frame, before its interface is validated.
+/// A block's frame before its interface is validated.
 struct Packet {
     interface: u32,
     ticks: Option<u64>,
     captured: u32,
     original: u32,
-    /// Where the data begins in the block.
+    /// Offset of the data in the block.
     data_at: usize,
 }
 
@@ -76,8 +76,8 @@ impl Ng {
         Ok(ng)
     }
 
-    /// Reads an ordinary enhanced packet that lies entirely in the block; nearly all do.
-    /// [`Ng::advance`] handles the remaining ones.
+    /// Reads an ordinary enhanced packet that lies entirely in the block, as nearly all do.
+    /// [`Ng::advance`] handles the others.
     #[inline]
     pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
         let held = source.held();
@@ -133,19 +133,19 @@ impl Ng {
         }
     }
 
-    /// Chooses the only interface to read, before the first description.
+    /// Selects the only interface to read. Call before the first interface description.
     pub(super) fn choose(&mut self, interface: &str) {
         self.chosen = Some(interface.to_owned());
     }
 
-    /// Returns the name of an interface.
+    /// Returns an interface's name.
     pub(super) fn interface_name(&self, interface: u32) -> Option<&str> {
         let name = self.names.get(interface as usize)?;
         (!name.is_empty()).then_some(name)
     }
 
-    /// Reads a section header: type, length, byte order mark, version,
-    /// section length (not needed: blocks follow one another anyway).
+    /// Reads a section header: type, length, byte order mark, version and section length, which is
+    /// not needed as blocks follow one another.
     fn begin_section(&mut self, source: &mut Source) -> Result<(), Stop> {
         if let FillResult::Ended(held) = source.need(28)? {
             return Err(cut(source, held, 28));
@@ -177,8 +177,8 @@ impl Ng {
         Ok(())
     }
 
-    /// Skips a block of which only the first `seen` bytes matter; it may be
-    /// longer than the buffer.
+    /// Skips a block of which only the first `seen` bytes matter. The block may be longer than the
+    /// buffer.
     fn skip_block(&mut self, source: &mut Source, len: u32, seen: u32) {
         debug_assert!(seen + 4 <= len, "the closing length is still to come");
         self.closing = Some((len, source.offset()));
@@ -204,7 +204,7 @@ impl Ng {
         Ok(())
     }
 
-    /// Brings a block into the buffer and checks the length at its end.
+    /// Loads a block into the buffer and checks the length at its end.
     #[inline]
     fn whole_block(&self, source: &mut Source, len: u32) -> Result<(), Stop> {
         if len as usize > BUFFER_LEN {
@@ -249,10 +249,10 @@ impl Ng {
         self.names.push(name);
     }
 
-    /// Refuses a file at its end if no interface of it could be read.
+    /// Rejects a file at its end if none of its interfaces could be read.
     #[cold]
     fn end(&self) -> Result<(), Stop> {
-        /// Interfaces that the message lists.
+        /// Maximum number of interfaces listed in a message.
         const LISTED: usize = 8;
         if let (Some(chosen), false) = (&self.chosen, self.is_found) {
             let names = self.names.iter().enumerate().take(LISTED);
@@ -317,7 +317,7 @@ impl Ng {
         Ok(Found::Frame(place.framed(framing).on(packet.interface)))
     }
 
-    /// Reads the fields of a packet block before its data.
+    /// Reads the fields before the data in a packet block.
     fn packet_fields(&self, source: &mut Source, kind: u32, len: u32) -> Result<Packet, Stop> {
         let data_at = if kind == BLOCK_SIMPLE {
             SIMPLE_DATA_AT
@@ -354,8 +354,8 @@ impl Ng {
         })
     }
 
-    /// Returns the bytes of check sequence at the end of a frame: the flags of its block
-    /// override the interface, unless they are zero.
+    /// Returns the length of a frame's check sequence in bytes. Nonzero flags in the block override
+    /// the interface.
     #[inline]
     fn fcs_len(&self, interface: &Interface, block: &[u8], data_at: usize, captured: u32) -> u32 {
         let options_at = data_at + captured.next_multiple_of(4) as usize;
@@ -367,8 +367,7 @@ impl Ng {
         }
     }
 
-    /// Returns the length of the check sequence in bytes from the option `epb_flags`,
-    /// which holds it in the bits 5 to 8.
+    /// Returns the check sequence length in bytes from bits 5 to 8 of the option `epb_flags`.
     #[cold]
     fn flags_fcs_len(&self, options: &[u8]) -> Option<u32> {
         const OPTION_FLAGS: u16 = 2;

@@ -1,4 +1,4 @@
-//! Interfaces of a pcapng section, the times of their frames, and the options of blocks.
+//! Interfaces in a pcapng section, their frames' times, and block options.
 
 use super::counts::LeftOut;
 use super::link_type::Framing;
@@ -9,25 +9,25 @@ const OPTION_TSRESOL: u16 = 9;
 const OPTION_FCSLEN: u16 = 13;
 const OPTION_TSOFFSET: u16 = 14;
 
-/// Bytes of a name that are kept.
+/// Maximum bytes kept of a name.
 const NAME_MAX: usize = 256;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// Conversion from ticks of an interface's clock to nanoseconds.
+/// Conversion of an interface's clock ticks to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resolution {
-    /// A tick is this many nanoseconds.
+    /// Nanoseconds per tick.
     Times(u64),
-    /// A nanosecond is this many ticks.
+    /// Ticks per nanosecond.
     Parts(u64),
-    /// A second is 2^n ticks.
+    /// A second has 2^n ticks.
     PowerOfTwo(u32),
 }
 
 impl Resolution {
-    /// Returns the resolution for the byte of the option `if_tsresol`: an
-    /// exponent of ten, or of two if the highest bit is set.
+    /// Returns the resolution given by the option `if_tsresol`: a negative exponent of ten, or of
+    /// two if the highest bit is set.
     fn from_option(byte: u8) -> Resolution {
         let exponent = u32::from(byte & 0x7f);
         if byte & 0x80 != 0 {
@@ -35,21 +35,20 @@ impl Resolution {
         }
         match exponent {
             0..=9 => Resolution::Times(10u64.pow(9 - exponent)),
-            // With a clock finer than this, every time is within the first
-            // nanosecond.
+            // With a finer clock, every time is within the first nanosecond.
             _ => Resolution::Parts(10u64.checked_pow(exponent - 9).unwrap_or(u64::MAX)),
         }
     }
 }
 
-/// An interface that frames of a section were captured on.
+/// An interface on which frames in a section were captured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interface {
-    /// Conversion of its frames to Ethernet, or the reason why they are left out.
+    /// Conversion of its frames to Ethernet, or the reason for skipping them.
     pub(super) framing: Result<Framing, LeftOut>,
-    /// Most bytes that are captured of a frame; `u32::MAX` without a limit.
+    /// Maximum captured bytes per frame; `u32::MAX` without a limit.
     pub(super) snapshot_len: u32,
-    /// Bytes of check sequence at the end of each frame.
+    /// Length of the check sequence at the end of each frame, in bytes.
     pub(super) fcs_len: u32,
     resolution: Resolution,
     /// Seconds to add to each time.
@@ -57,12 +56,11 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// Reads the body of an interface description: link type, two reserved bytes,
-    /// snapshot length, options. Returns it with its name, empty where there is
-    /// none.
+    /// Parses an interface description: link type, two reserved bytes, snapshot length, options.
+    /// Returns the interface and its name, which may be empty.
     ///
     /// # Errors
-    /// The offset of the fault in `body`, and the reason.
+    /// The offset of the error in `body`, and the reason.
     pub(super) fn parse(
         order: Order,
         body: &[u8],
@@ -105,7 +103,7 @@ impl Interface {
         Ok((interface, name))
     }
 
-    /// Returns nanoseconds since 1970; `None` for times before, and after 2554.
+    /// Returns nanoseconds of Unix time; `None` for times before 1970 or after 2554.
     #[inline]
     pub(super) fn nanos(&self, ticks: u64) -> Option<u64> {
         let nanos = match self.resolution {
@@ -124,8 +122,8 @@ impl Interface {
     }
 }
 
-/// Returns the bytes of a check sequence from the option `if_fcslen`, which counts bits;
-/// some writers count bytes, and no check sequence has fewer than eight bits.
+/// Returns the check sequence length in bytes from the option `if_fcslen`, which counts bits. Some
+/// writers count bytes; no check sequence is shorter than eight bits.
 fn fcs_bytes(len: u8) -> u32 {
     match len {
         0..8 => u32::from(len),
@@ -147,8 +145,8 @@ fn signed(order: Order, value: &[u8]) -> i64 {
 
 const END: u16 = 0;
 
-/// The options in a part of a block, each with its offset there: a code, a length and a padded
-/// value.
+/// Iterates over the options in part of a block, each a code, a length and a padded value, with its
+/// offset.
 #[derive(Clone, Debug)]
 pub(super) struct Options<'a> {
     order: Order,
@@ -156,23 +154,23 @@ pub(super) struct Options<'a> {
     at: usize,
 }
 
-/// An option: its offset, code and value.
+/// An option's offset, code and value.
 pub(super) type BlockOption<'a> = (usize, u16, &'a [u8]);
 
 impl<'a> Options<'a> {
-    /// Returns the options of `bytes` from the offset `at` on.
+    /// Returns the options in `bytes` from the offset `at` on.
     pub(super) fn of(order: Order, bytes: &'a [u8], at: usize) -> Options<'a> {
         Options { order, bytes, at }
     }
 }
 
 impl<'a> Iterator for Options<'a> {
-    /// `Err` holds the offset of an option that reaches beyond its block.
+    /// `Err` holds the offset of an option that extends beyond its block.
     type Item = Result<BlockOption<'a>, usize>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.at;
-        // At the end of the block, the mark that ends the options may be missing.
+        // The end-of-options mark may be missing at the end of the block.
         let head = self.bytes.get(at..at + 4)?;
         let (code, len) = (self.order.u16(head, 0), self.order.u16(head, 2));
         if code == END {

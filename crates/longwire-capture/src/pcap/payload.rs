@@ -1,29 +1,28 @@
-//! Payloads of captured frames, also of serial lines (PPP, PPPoE and Cisco HDLC), and the Ethernet
-//! headers that belong before them.
+//! Payloads of captured frames, including those on serial lines (PPP, PPPoE and Cisco HDLC), and
+//! the Ethernet headers to put before them.
 
 use super::counts::LeftOut;
 
-/// Length of Ethernet's header, in bytes.
+/// Length of an Ethernet header in bytes.
 pub(super) const ETHERNET_LEN: usize = 14;
 
 /// EtherTypes.
 pub(super) const IPV4: u16 = 0x0800;
 pub(super) const IPV6: u16 = 0x86dd;
-/// The least EtherType; a lower number is a length.
+/// Smallest EtherType; lower values are lengths.
 pub(super) const ETHERTYPE_MIN: u16 = 0x0600;
-/// The longest payload of a frame with a length in place of its EtherType.
+/// Maximum payload of a frame with a length field in place of an EtherType.
 const LENGTH_MAX: u32 = 1500;
 
-/// Locally administered placeholder addresses, for frames whose own are not
-/// known.
+/// Locally administered placeholder addresses, for frames whose addresses are unknown.
 pub(super) const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RECEIVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// The payload of a frame with the Ethernet header that belongs before it.
+/// A frame's payload, with the Ethernet header to put before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Payload {
-    /// Offset in the frame.
+    /// Offset of the payload in the frame.
     pub(super) at: usize,
     pub(super) header: [u8; ETHERNET_LEN],
     /// Bytes after the payload on the wire: a frame check sequence.
@@ -31,8 +30,7 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    /// Returns the payload at `at`, between stations of which the capture knows the
-    /// sender at most.
+    /// Returns the payload at `at`. The capture knows at most the sender's address.
     pub(super) fn of(frame: &[u8], at: usize, kind: u16, sender: [u8; 6]) -> Payload {
         Payload::between(group(kind, &frame[at..]), sender, kind, at)
     }
@@ -58,12 +56,12 @@ impl Payload {
     }
 }
 
-/// Returns the number in network byte order.
+/// Returns the 16-bit number in network byte order at `at`.
 pub(super) fn be(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Returns Ethernet's type field for a payload that begins with LLC: its length.
+/// Returns the Ethernet type field for a payload that begins with LLC, which is its length.
 pub(super) fn length_field(payload_len: u32) -> Result<u16, LeftOut> {
     match u16::try_from(payload_len) {
         Ok(len) if payload_len <= LENGTH_MAX => Ok(len),
@@ -71,8 +69,8 @@ pub(super) fn length_field(payload_len: u32) -> Result<u16, LeftOut> {
     }
 }
 
-/// Returns the destination address: multicast has separate addresses (RFC 1112
-/// section 6.4, RFC 2464 section 7).
+/// Returns the destination address. Multicast has special addresses (RFC 1112 section 6.4, RFC 2464
+/// section 7).
 fn group(kind: u16, packet: &[u8]) -> [u8; 6] {
     match kind {
         IPV4 => match packet.get(16..20) {
@@ -88,14 +86,14 @@ fn group(kind: u16, packet: &[u8]) -> [u8; 6] {
     }
 }
 
-/// Address and control of PPP in HDLC-like framing (RFC 1662 section 3.1).
+/// Address and control fields of PPP in HDLC-like framing (RFC 1662 section 3.1).
 const PPP_HDLC: [u8; 2] = [0xff, 3];
 
-/// Returns the offset and the EtherType of the payload of PPP, which may have left out
-/// address, control, and the upper byte of its protocol (RFC 1661 section 6.5 and 6.6).
+/// Returns the offset and EtherType of a PPP payload. Address, control and the protocol's upper
+/// byte may be omitted (RFC 1661 sections 6.5 and 6.6).
 ///
 /// # Errors
-/// For control protocols, compressed and unknown ones.
+/// Control, compressed and unknown protocols.
 pub(super) fn ppp(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     if let [0x0f | 0x8f, 0, ..] = frame {
         return cisco_hdlc(frame);
@@ -105,7 +103,7 @@ pub(super) fn ppp(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
         _ => 0,
     };
     let (protocol, len) = match frame[at..] {
-        // The lower byte alone is odd; the upper one is even.
+        // The lower byte is odd, so an odd first byte means that the upper byte is omitted.
         [low, ..] if low & 1 == 1 => (u16::from(low), 1),
         [high, low, ..] => (u16::from_be_bytes([high, low]), 2),
         _ => return Err(LeftOut::CutHeader),
@@ -122,11 +120,11 @@ pub(super) fn ppp(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     Ok((at + len, kind))
 }
 
-/// Returns the EtherType of PPPoE, whose header is the payload's beginning (RFC 2516
-/// section 4): a packet of discovery has a code.
+/// Returns offset and EtherType for PPPoE, whose payload starts with its header (RFC 2516 section
+/// 4). Discovery packets have a nonzero code.
 ///
 /// # Errors
-/// If the header is cut.
+/// The header is truncated.
 pub(super) fn pppoe(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     match frame {
         [_, 0, _, _, _, _, ..] => Ok((0, 0x8864)),
@@ -135,11 +133,11 @@ pub(super) fn pppoe(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     }
 }
 
-/// Returns the offset and the EtherType of the payload of Cisco HDLC: address, control
-/// and an EtherType.
+/// Returns the offset and EtherType of a Cisco HDLC payload, which follows address, control and an
+/// EtherType.
 ///
 /// # Errors
-/// For protocols whose number means something else in Ethernet.
+/// Protocols whose number has another meaning in Ethernet.
 pub(super) fn cisco_hdlc(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     const SLARP: u16 = 0x8035;
     const DISCOVERY: u16 = 0x2000;

@@ -1,4 +1,4 @@
-//! The bytes of a file as they are stored, before unpacking.
+//! A file's stored bytes, before decompression.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek};
@@ -11,13 +11,13 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// Bytes read at once for a decoder. Larger requests bypass the buffer.
 const BUFFER_LEN: usize = 128 * 1024;
-/// How far ahead of the reads the system is asked to fetch a file from disk: a
-/// second of 256 Mbit/s. The data lie in the page cache, not in this process.
+/// How far ahead of its reads a file is prefetched from disk: one second at 256 Mbit/s. The data is
+/// in the page cache, not in this process.
 const FETCH_AHEAD: u64 = 32 * 1024 * 1024;
-/// Bytes that one request asks the system to fetch.
+/// Bytes per prefetch request.
 const FETCH_STEP: u64 = 4 * 1024 * 1024;
 
-/// Stored bytes, counted.
+/// An input that counts the bytes it returns.
 pub(super) struct Raw {
     input: Box<dyn Read + Send>,
     /// The file, if it can be read again.
@@ -27,14 +27,14 @@ pub(super) struct Raw {
     end: usize,
     /// Bytes returned so far.
     taken: u64,
-    /// Offset up to which the system has been asked to fetch.
+    /// Offset up to which prefetching was requested.
     fetched: u64,
     ran_out: bool,
     fault: Option<io::Error>,
 }
 
 impl Raw {
-    /// Reads a file; `stop` ends a read that waits for the writer of a pipe.
+    /// Reads a file. `stop` ends a read that waits for a pipe's writer.
     pub(super) fn of_file(file: File, stop: &Arc<EventFd>) -> io::Result<Raw> {
         let seekable = file.metadata()?.is_file();
         if !seekable {
@@ -42,7 +42,7 @@ impl Raw {
             return Ok(Raw::of(Box::new(StoppablePipe { file, stop })));
         }
         let mut raw = Raw::of(Box::new(file.try_clone()?));
-        // This is only advice: without it, reading from a disk is slower.
+        // This is only advice; without it, reading from disk is slower.
         let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_SEQUENTIAL);
         raw.file = Some(file);
         Ok(raw)
@@ -68,13 +68,12 @@ impl Raw {
         self.taken
     }
 
-    /// Returns whether a read found the end of the input.
+    /// Returns whether a read reached the end of the input.
     pub(super) fn ran_out(&self) -> bool {
         self.ran_out
     }
 
-    /// Takes the system's last read error: decoders report only that an error
-    /// occurred.
+    /// Takes the system's last read error. Decoders report only that an error occurred.
     pub(super) fn take_fault(&mut self) -> Option<io::Error> {
         self.fault.take()
     }
@@ -96,8 +95,7 @@ impl Raw {
         Ok(())
     }
 
-    /// Returns the next bytes without consuming them: `len`, or fewer at the end
-    /// of the input.
+    /// Returns the next `len` bytes without consuming them, or fewer at the end of the input.
     pub(super) fn peek(&mut self, len: usize) -> io::Result<&[u8]> {
         self.make_buffer();
         while self.end - self.start < len {
@@ -114,7 +112,7 @@ impl Raw {
         Ok(&self.buffer[self.start..end])
     }
 
-    /// Skips `len` bytes. Returns false if the input ended before.
+    /// Skips `len` bytes. Returns false if the input ends earlier.
     pub(super) fn pass_over(&mut self, mut len: u64) -> io::Result<bool> {
         while len > 0 {
             let held = self.fill_buf()?.len() as u64;
@@ -128,15 +126,14 @@ impl Raw {
         Ok(true)
     }
 
-    /// Allocates the buffer. Plain files, which are read in large pieces, never
-    /// need it.
+    /// Allocates the buffer. Uncompressed files are read in large pieces and never need it.
     fn make_buffer(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = vec![0; BUFFER_LEN].into_boxed_slice();
         }
     }
 
-    /// Lets the disk read ahead while the process uses the bytes before.
+    /// Prefetches from disk while the process uses earlier bytes.
     fn fetch(&mut self) {
         let Some(file) = &self.file else { return };
         if self.fetched >= self.taken + FETCH_AHEAD {
@@ -146,7 +143,7 @@ impl Raw {
         let len = FETCH_STEP.max(self.taken + FETCH_AHEAD - from);
         let advice = PosixFadviseAdvice::POSIX_FADV_WILLNEED;
         let _ = posix_fadvise(file, from as i64, len as i64, advice);
-        // The next request follows when one step has been used.
+        // The next request follows once one step has been consumed.
         self.fetched = from + len + FETCH_STEP;
     }
 
@@ -208,7 +205,7 @@ fn read_once(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// A pipe or a terminal, whose writer may be slow or stop writing.
+/// A pipe or terminal, whose writer may be slow or stop writing.
 struct StoppablePipe {
     file: File,
     stop: Arc<EventFd>,
@@ -236,7 +233,7 @@ impl Read for StoppablePipe {
     }
 }
 
-/// Creates an event that wakes a waiting thread; reading it never blocks.
+/// Creates an event that wakes a waiting thread. Reading it never blocks.
 pub(super) fn bell() -> io::Result<Arc<EventFd>> {
     let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
     Ok(Arc::new(EventFd::from_value_and_flags(0, flags)?))

@@ -1,4 +1,4 @@
-//! Reading capture files of either format, frame by frame.
+//! Reads capture files in either format, frame by frame.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,12 +19,12 @@ use super::{CAPTURED_MAX, CaptureError};
 /// A captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Time of capture, since 1970 (UTC).
+    /// Capture time, as Unix time (UTC).
     pub stamp: Nanos,
-    /// The captured bytes from the destination MAC address on, without the FCS if the file
-    /// declares one. Frames captured without an Ethernet header have one added.
+    /// The captured bytes from the destination MAC address on, without the FCS if the file declares
+    /// one. Frames captured without an Ethernet header get one.
     pub bytes: &'a [u8],
-    /// Length on the wire, in bytes.
+    /// Wire length in bytes.
     pub wire_len: u32,
     /// Index of the capturing interface in pcapng; 0 in classic pcap.
     pub interface: u32,
@@ -34,7 +34,7 @@ pub struct Record<'a> {
 pub struct CaptureReader {
     name: String,
     source: Source,
-    /// `None` before the header of the next round is read.
+    /// `None` until the header is read, also after each rewind.
     format: Option<Format>,
     packing: Option<Packing>,
     size: Option<u64>,
@@ -43,14 +43,14 @@ pub struct CaptureReader {
     interface: Option<String>,
     current: Option<Place>,
     counts: RecordCounts,
-    /// Set once the end or an error has been reported.
+    /// Whether the end or an error has been reported.
     over: bool,
 }
 
 /// Result of [`CaptureReader::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A frame; [`CaptureReader::current`] returns it.
+    /// A frame, which [`CaptureReader::current`] returns.
     Frame,
     /// The end of the file.
     End,
@@ -59,12 +59,12 @@ pub enum Step {
 }
 
 impl CaptureReader {
-    /// Opens a classic pcap or pcapng file, detected by its first bytes, plain or packed
+    /// Opens a classic pcap or pcapng file, detected by its first bytes, uncompressed or compressed
     /// with gzip, zstd or lz4; `-` is standard input.
     ///
     /// # Errors
-    /// If the file cannot be read, or is not a capture of Ethernet or of frames that can be
-    /// converted to Ethernet.
+    /// The file cannot be read, or is not a capture of Ethernet or of frames that can be converted
+    /// to Ethernet.
     pub fn open(path: &str) -> Result<CaptureReader, CaptureError> {
         let file = open_input(path).map_err(|error| CaptureError::file(path, "opening", error))?;
         let size = file
@@ -80,7 +80,7 @@ impl CaptureReader {
         Ok(reader)
     }
 
-    /// Reads a capture from any input; `name` is for error messages.
+    /// Reads a capture from any input. Error messages contain `name`.
     ///
     /// # Errors
     /// As for [`CaptureReader::open`].
@@ -110,13 +110,13 @@ impl CaptureReader {
         Ok(reader)
     }
 
-    /// Returns the next frame; `None` at the end of the file, and after an error.
+    /// Returns the next frame; `None` at the end of the file and after an error.
     ///
     /// # Errors
-    /// [`CaptureError::Malformed`] with offset and reason, where the offset is in the
-    /// unpacked file or, if the compression is damaged, in the stored file;
-    /// [`CaptureError::Unsupported`] at the end of a pcapng file that lacks the chosen
-    /// interface, or has no interface that can be converted to Ethernet.
+    /// [`CaptureError::Malformed`] with offset and reason, where the offset is in the decompressed
+    /// file or, if the compression is damaged, in the stored file; [`CaptureError::Unsupported`] at
+    /// the end of a pcapng file that lacks the chosen interface, or has no interface that can be
+    /// converted to Ethernet.
     #[inline]
     #[allow(
         clippy::should_implement_trait,
@@ -133,13 +133,13 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the offset in the unpacked file.
+    /// Returns the offset in the decompressed file.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
 
-    /// Returns the offset in the stored file: approximate for a packed file, equal to
-    /// [`CaptureReader::offset`] for a plain one.
+    /// Returns the offset in the stored file: approximate for a compressed file, equal to
+    /// [`CaptureReader::offset`] for an uncompressed one.
     pub fn stored_offset(&self) -> u64 {
         match self.packing {
             None => self.source.offset(),
@@ -147,27 +147,26 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the size of the stored file in bytes, if known.
+    /// Returns the stored file's size in bytes, if known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 
-    /// Returns the compression of the file; `None` for a plain one.
+    /// Returns the file's compression; `None` if uncompressed.
     pub fn packing(&self) -> Option<Packing> {
         self.packing
     }
 
-    /// Returns the maximum frame length of any file, in bytes.
+    /// Returns the maximum frame length in bytes, over all files.
     pub fn frame_max(&self) -> usize {
         CAPTURED_MAX as usize + ETHERNET_LEN
     }
 
-    /// Selects the only interface to read, by name or by number in its section, from 0.
-    /// Frames of other interfaces are left out and counted. Must be called before the first
-    /// frame.
+    /// Selects the only interface to read, by name or by number in its section, from 0. Other
+    /// interfaces' frames are skipped and counted. Call before the first frame.
     ///
     /// # Errors
-    /// For classic pcap, which has no interfaces.
+    /// The file is classic pcap, which has no interfaces.
     pub fn choose_interface(&mut self, interface: &str) -> Result<(), CaptureError> {
         let Some(Format::Ng(ng)) = &mut self.format else {
             return Err(CaptureError::Unsupported {
@@ -180,23 +179,23 @@ impl CaptureReader {
         Ok(())
     }
 
-    /// Returns the file's name in error messages.
+    /// Returns the file's name for error messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the counts of converted and left-out records.
+    /// Returns the counts of converted and skipped records.
     pub fn counts(&self) -> &RecordCounts {
         &self.counts
     }
 
-    /// Starts a thread that reads ahead and unpacks. The thread calls `at_start` first, for
-    /// example to drop privileges that reading an open file does not need. With `repeat` it
-    /// continues at the start after the end, for [`CaptureReader::rewind`]. No-op if a
-    /// thread already reads ahead.
+    /// Starts a thread that reads ahead and decompresses. The thread calls `at_start` first, for
+    /// example to drop privileges that reading an open file does not need. With `repeat`, it
+    /// continues at the start after the end, for [`CaptureReader::rewind`]. A no-op if a thread
+    /// already reads ahead.
     ///
     /// # Errors
-    /// If no thread can be started, or for `repeat` on inputs that can be read only once.
+    /// No thread can be started, or `repeat` is set for an input that can be read only once.
     pub fn read_ahead(&mut self, repeat: bool, at_start: fn()) -> Result<(), CaptureError> {
         if repeat && !self.repeatable {
             return Err(CaptureError::Unsupported {
@@ -207,10 +206,10 @@ impl CaptureReader {
         self.start_thread(repeat, Depth::DEEP, at_start)
     }
 
-    /// Like [`CaptureReader::read_ahead`] without `repeat`, for a caller that may wait.
+    /// Like [`CaptureReader::read_ahead`] without `repeat`, for callers that may wait.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// No thread can be started.
     pub fn read_in_thread(&mut self, batches: Batches, at_start: fn()) -> Result<(), CaptureError> {
         self.start_thread(false, Depth::of(batches), at_start)
     }
@@ -225,8 +224,8 @@ impl CaptureReader {
         result.map_err(|error| CaptureError::file(&self.name, "reading ahead", error))
     }
 
-    /// Makes [`CaptureReader::advance`] return [`Step::Later`] instead of
-    /// waiting, if a thread reads ahead.
+    /// Makes [`CaptureReader::advance`] return [`Step::Later`] instead of waiting, if a thread
+    /// reads ahead.
     pub fn never_wait(&mut self) {
         self.source.never_wait();
     }
@@ -237,8 +236,8 @@ impl CaptureReader {
         self.source.readable()
     }
 
-    /// Makes the descriptor of [`CaptureReader::readable`] readable, if a thread
-    /// reads ahead: for a caller that pauses without having seen [`Step::Later`].
+    /// Makes the descriptor of [`CaptureReader::readable`] readable, if a thread reads ahead. For
+    /// callers that pause without having seen [`Step::Later`].
     pub fn ring(&self) {
         self.source.ring();
     }
@@ -248,11 +247,11 @@ impl CaptureReader {
         self.repeatable
     }
 
-    /// Restarts the file from its beginning. A thread that does not repeat ends, and can be
-    /// started again.
+    /// Restarts the file from its beginning. A thread that does not repeat ends, and can be started
+    /// again.
     ///
     /// # Errors
-    /// For inputs that can be read only once.
+    /// The input can be read only once.
     pub fn rewind(&mut self) -> Result<(), CaptureError> {
         let result = self.source.rewind();
         result.map_err(|error| CaptureError::file(&self.name, "reading again", error))?;
@@ -261,8 +260,7 @@ impl CaptureReader {
         Ok(())
     }
 
-    /// Returns the name of an interface in the current section; `None` if it has
-    /// none.
+    /// Returns the name of an interface in the current section; `None` if it has no name.
     pub fn interface_name(&self, interface: u32) -> Option<&str> {
         match self.format.as_ref()? {
             Format::Classic(_) => None,
@@ -270,8 +268,8 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the bytes and the wire lengths of the next frames without advancing, as far
-    /// as they are buffered. Classic captures only, and never the last frames of a file.
+    /// Returns the bytes and wire lengths of the next buffered frames without advancing. Classic
+    /// captures only, and never a file's last frames.
     pub fn upcoming(&self) -> impl Iterator<Item = (&[u8], u32)> {
         let mut held = self.source.held();
         std::iter::from_fn(move || {
@@ -287,10 +285,10 @@ impl CaptureReader {
     /// Advances to the next frame.
     ///
     /// # Errors
-    /// As for [`CaptureReader::next`]; after one, the file counts as ended.
+    /// As for [`CaptureReader::next`]. After an error, the file counts as ended.
     #[inline]
     pub fn advance(&mut self) -> Result<Step, CaptureError> {
-        // Per format: a place from either branch would be copied once more.
+        // Per format, as a place returned from either branch would be copied once more.
         let place = match &mut self.format {
             _ if self.over => None,
             Some(Format::Classic(classic)) => {
@@ -310,7 +308,7 @@ impl CaptureReader {
         self.advance_slowly()
     }
 
-    /// Advances where the fast path does not apply.
+    /// Advances in cases that the fast path does not handle.
     #[inline(never)]
     fn advance_slowly(&mut self) -> Result<Step, CaptureError> {
         self.current = None;
@@ -361,8 +359,8 @@ impl CaptureReader {
         })
     }
 
-    /// Replaces the frame's own header by an Ethernet header, overwriting bytes before the
-    /// payload that have been consumed.
+    /// Replaces the frame's own header with an Ethernet header, overwriting consumed bytes before
+    /// the payload.
     fn convert(&mut self, mut place: Place) -> Result<Place, LeftOut> {
         if place.framing == Framing::Ethernet {
             return Ok(place);
@@ -394,7 +392,7 @@ fn open_input(path: &str) -> io::Result<File> {
     if path == "-" {
         return Ok(io::stdin().as_fd().try_clone_to_owned()?.into());
     }
-    // A capture may come through a FIFO: opening it waits for the writer.
+    // A capture may come through a FIFO, and opening it waits for the writer.
     File::open(path)
 }
 
@@ -416,15 +414,15 @@ fn stop_error(file: &str, stop: Stop) -> CaptureError {
     }
 }
 
-/// Format of a file, with its reader.
+/// A file's format, with its reader.
 enum Format {
     Classic(Classic),
     Ng(Ng),
 }
 
 impl Format {
-    /// Determines the format by the first four bytes, and reads the file's
-    /// header. Of a pcapng file, `interface` alone is read, if it is given.
+    /// Determines the format from the first four bytes and reads the file header. If `interface` is
+    /// given, only that interface of a pcapng file is read.
     fn recognise(source: &mut Source, interface: Option<&str>) -> Result<Format, Stop> {
         let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
         if let FillResult::Ended(held) = source.need(4)? {

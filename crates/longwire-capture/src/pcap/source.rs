@@ -1,4 +1,4 @@
-//! Buffered input that keeps track of its position in the file.
+//! Buffered input that tracks its position in the file.
 
 use std::io;
 use std::mem;
@@ -9,18 +9,18 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::ahead::{Depth, Parcel, ReadAhead};
 use super::unpack::{Input, Packing};
 
-/// Bytes of the buffer: enough for the longest block that must be held as a
-/// whole, and small enough to stay in a core's cache.
+/// Buffer size in bytes: enough for the longest block that must be held whole, and small enough to
+/// stay in a core's cache.
 pub(super) const BUFFER_LEN: usize = 512 * 1024;
 
-/// Reason why reading stopped.
+/// Why reading stopped.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// No data yet: the writer of a pipe is slow.
+    /// No data yet, as a pipe's writer is slow.
     Later,
     /// The file is malformed.
     Malformed { offset: u64, reason: String },
-    /// The compression is damaged or cut, at an offset in the stored file.
+    /// The compression is damaged or truncated, at an offset in the stored file.
     Packed { offset: u64, reason: String },
     /// The file is valid but not supported.
     Unsupported(String),
@@ -28,17 +28,17 @@ pub(super) enum Stop {
     Io(io::Error),
 }
 
-/// Result of a request for bytes.
+/// Result of requesting bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FillResult {
     /// The bytes are in the buffer.
     Ready,
-    /// The input ends after this many bytes.
+    /// The input ends after this number of bytes.
     Ended(usize),
 }
 
-/// Room before the bytes of a block: for the part of a record at the end of the
-/// block before, and for an added Ethernet header.
+/// Room before a block's bytes, for the part of a record at the end of the previous block, and for
+/// an added Ethernet header.
 pub(super) const HEAD_LEN: usize = BUFFER_LEN + 64;
 
 /// Allocates a block: its head, and room for the bytes of one read.
@@ -56,21 +56,21 @@ pub(super) struct Source {
     end: usize,
     /// Bytes still to be skipped after those in the block.
     skip: u64,
-    /// Offset in the unpacked file of `block[start]`.
+    /// Offset of `block[start]` in the decompressed file.
     offset: u64,
     ended: bool,
-    /// Bytes of the stored file used before this block and up to its end, and the
-    /// number of bytes unpacked from them.
+    /// Stored bytes consumed before this block and up to its end, and the number of bytes
+    /// decompressed from them.
     stored: (u64, u64, usize),
 }
 
-/// The origin of blocks.
+/// Where blocks come from.
 enum Feeder {
-    /// Blocks are read here when they are needed.
+    /// This thread reads blocks on demand.
     Here(Input),
-    /// A thread reads them ahead.
+    /// A separate thread reads ahead.
     Ahead(ReadAhead),
-    /// During a change from one to the other, or after that failed.
+    /// During a change between the two, or after the change failed.
     Nothing,
 }
 
@@ -89,8 +89,8 @@ impl Source {
         }
     }
 
-    /// Starts a separate thread that reads ahead and calls `at_start` first; with
-    /// `repeat`, it reads the file again after its end.
+    /// Starts a separate thread that reads ahead and calls `at_start` first. With `repeat`, the
+    /// thread reads the file again after its end.
     pub(super) fn read_ahead(
         &mut self,
         repeat: bool,
@@ -116,7 +116,7 @@ impl Source {
         self.patient = false;
     }
 
-    /// Returns a descriptor that becomes readable when more data arrive.
+    /// Returns a descriptor that becomes readable when more data arrives.
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
         match &self.feeder {
             Feeder::Ahead(ahead) => Some(ahead.readable()),
@@ -124,8 +124,7 @@ impl Source {
         }
     }
 
-    /// Rewinds the file. A thread that does not repeat ends, and the file is then
-    /// read here.
+    /// Rewinds the file. A thread that does not repeat ends, and this thread then reads the file.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         self.feeder = match mem::replace(&mut self.feeder, Feeder::Nothing) {
             Feeder::Here(mut input) => {
@@ -160,7 +159,7 @@ impl Source {
         }
     }
 
-    /// Returns the compression of the file, once its first byte was read here.
+    /// Returns the file's compression, once this thread has read the first byte.
     pub(super) fn packing(&self) -> Option<Packing> {
         match &self.feeder {
             Feeder::Here(input) => input.packing(),
@@ -168,19 +167,19 @@ impl Source {
         }
     }
 
-    /// Returns the offset of the next byte in the unpacked file.
+    /// Returns the offset of the next byte in the decompressed file.
     pub(super) fn offset(&self) -> u64 {
         self.offset + self.skip
     }
 
-    /// Returns how many bytes of the stored file have been used, approximately:
-    /// within a block, in proportion to its bytes.
+    /// Returns the approximate number of stored bytes consumed. Within a block, it is interpolated
+    /// in proportion to the block's bytes.
     pub(super) fn stored_offset(&self) -> u64 {
         let (before, after, len) = self.stored;
         let left = (self.end - self.start).min(len) as u64;
         match len {
             0 => after,
-            // A file may end earlier than an approximate offset reported before.
+            // A file may end before an approximate offset that was reported earlier.
             len => after - after.saturating_sub(before) * left / len as u64,
         }
     }
@@ -194,14 +193,14 @@ impl Source {
         self.fill(len)
     }
 
-    /// Returns the bytes in the block from the next one on.
+    /// Returns the unconsumed bytes in the block.
     #[inline]
     pub(super) fn held(&self) -> &[u8] {
         &self.block[self.start..self.end]
     }
 
-    /// Consumes `len` bytes that are in the block. Returns their position for
-    /// [`Source::at`], which is valid until the next request for bytes.
+    /// Consumes `len` bytes that are in the block. Returns their position for [`Source::at`], which
+    /// is valid until the next request for bytes.
     #[inline]
     pub(super) fn consume(&mut self, len: usize) -> usize {
         let at = self.start;
@@ -210,18 +209,18 @@ impl Source {
         at
     }
 
-    /// Returns bytes that were consumed since the last [`Source::need`].
+    /// Returns bytes consumed since the last [`Source::need`].
     #[inline]
     pub(super) fn at(&self, at: usize, len: usize) -> &[u8] {
         &self.block[at..at + len]
     }
 
-    /// Overwrites bytes that were consumed, and up to 64 before them.
+    /// Overwrites consumed bytes, and up to 64 bytes before them.
     pub(super) fn overwrite(&mut self, at: usize, bytes: &[u8]) {
         self.block[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Skips `len` bytes, whether they are in the block or not.
+    /// Skips `len` bytes, whether or not they are in the block.
     pub(super) fn skip(&mut self, len: u64) {
         let held = len.min((self.end - self.start) as u64);
         self.consume(held as usize);
@@ -248,7 +247,7 @@ impl Source {
         }
     }
 
-    /// Reads after the bytes in the block, which move to the head if there is
+    /// Reads more bytes into the block, first moving the unconsumed bytes to the head if there is
     /// little room.
     fn read(&mut self) -> Result<(), Stop> {
         let Feeder::Here(input) = &mut self.feeder else {
@@ -268,8 +267,7 @@ impl Source {
         Ok(())
     }
 
-    /// Replaces the block by the next one, with the unused bytes of this one
-    /// before it.
+    /// Replaces the block by the next one, with this one's unused bytes before it.
     fn next_block(&mut self) -> Result<(), Stop> {
         let Feeder::Ahead(ahead) = &mut self.feeder else {
             return Ok(());
@@ -294,14 +292,14 @@ impl Source {
     }
 }
 
-/// Returns whether a call on `file` would return at once. An end or an error
-/// counts: the call then returns it.
+/// Returns whether a call on `file` would return at once. An end or an error counts, as the call
+/// returns it.
 pub(super) fn is_ready(file: BorrowedFd<'_>, events: PollFlags) -> bool {
     let mut wait = [PollFd::new(file, events)];
     poll(&mut wait, PollTimeout::ZERO).unwrap_or(0) > 0
 }
 
-/// Byte order of a file.
+/// A file's byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Little,

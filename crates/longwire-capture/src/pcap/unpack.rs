@@ -1,5 +1,5 @@
-//! Input that may be packed: gzip (RFC 1952), zstd (RFC 8878) or lz4 frames, also
-//! several in sequence, as `cat` and parallel tools write them.
+//! Input that may be compressed: gzip (RFC 1952), zstd (RFC 8878) or lz4 frames. Several may follow
+//! one another, as `cat` and parallel tools write them.
 
 use std::fmt;
 use std::fs::File;
@@ -17,11 +17,11 @@ use super::zstd::Zstd;
 /// Compression of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// gzip, also several members.
+    /// gzip, with one or more members.
     Gzip,
-    /// zstd, also several frames.
+    /// zstd, with one or more frames.
     Zstd,
-    /// The frame format of lz4, also several frames.
+    /// The lz4 frame format, with one or more frames.
     Lz4,
 }
 
@@ -35,11 +35,11 @@ impl fmt::Display for Packing {
     }
 }
 
-/// Bytes requested from gzip's decoder at a time: a call that meets a fault loses
-/// the bytes that it unpacked before.
+/// Bytes requested from the gzip decoder at a time. A call that meets an error loses the bytes that
+/// it had decompressed.
 const GZIP_STEP: usize = 16 * 1024;
 
-/// Bytes of a capture, unpacked if necessary.
+/// A capture's bytes, decompressed if necessary.
 pub(super) struct Input {
     stage: Stage,
     packing: Option<Packing>,
@@ -79,23 +79,22 @@ impl Input {
         }
     }
 
-    /// Returns the compression, if it is known: after the first byte.
+    /// Returns the compression, which is known after the first byte.
     pub(super) fn packing(&self) -> Option<Packing> {
         self.packing
     }
 
-    /// Returns whether its bytes may arrive slowly, so that they must be
-    /// delivered without waiting for more.
+    /// Returns whether bytes may arrive slowly, and so must be delivered without waiting for more.
     pub(super) fn is_slow(&self) -> bool {
         !self.raw().is_some_and(Raw::is_repeatable)
     }
 
-    /// Returns the event that ends a read that waits for a pipe.
+    /// Returns the event that ends a read waiting for a pipe.
     pub(super) fn stop_bell(&self) -> Option<Arc<EventFd>> {
         self.stop.clone()
     }
 
-    /// Returns how many bytes of the file have been used.
+    /// Returns the number of stored bytes consumed.
     pub(super) fn taken(&self) -> u64 {
         self.raw().map_or(0, Raw::taken)
     }
@@ -126,7 +125,7 @@ impl Input {
                 }
                 Stage::Zstd(decoder) => decoder.read(buffer),
                 Stage::Lz4(decoder) => match decoder.read(buffer) {
-                    // The decoder takes a cut between two blocks for an end.
+                    // The decoder mistakes a truncation between two blocks for the end.
                     Ok(0) if decoder.get_ref().ran_out() => Err(String::new()),
                     result => result.map_err(|error| error.to_string()),
                 },
@@ -139,8 +138,7 @@ impl Input {
         }
     }
 
-    /// Examines the next bytes and chooses the decoder. Returns false at the end
-    /// of the file.
+    /// Examines the next bytes and chooses the decoder. Returns false at the end of the file.
     fn begin(&mut self) -> Result<bool, Stop> {
         let mut raw = self.take_raw();
         let mut head = [0; 4];
@@ -159,7 +157,7 @@ impl Input {
             ([0x1f, 0x8b, ..], _) => Packing::Gzip,
             ([0x28, 0xb5, 0x2f, 0xfd], _) => Packing::Zstd,
             ([0x04, 0x22, 0x4d, 0x18], _) => Packing::Lz4,
-            // A skippable frame, the same for zstd and lz4.
+            // A skippable frame, which zstd and lz4 share.
             ([0x50..=0x5f, 0x2a, 0x4d, 0x18], packing) => {
                 self.packing = packing.or(Some(Packing::Zstd));
                 return self.pass_over_frame(raw).map(|()| true);
@@ -197,7 +195,7 @@ impl Input {
         }
     }
 
-    /// Returns the underlying fault of a decoder's error.
+    /// Returns the error that underlies a decoder's error.
     fn damaged(&mut self, reason: &str) -> Stop {
         let packing = self.packing.map_or(String::new(), |p| p.to_string());
         let mut raw = self.take_raw();
@@ -229,7 +227,7 @@ impl Input {
             Stage::Gzip(decoder) => decoder.into_inner(),
             Stage::Zstd(decoder) => decoder.into_inner(),
             Stage::Lz4(decoder) => decoder.into_inner(),
-            // Only after an error, when no more data are read.
+            // Only after an error, when no more data is read.
             Stage::Passing => Raw::of(Box::new(io::empty())),
         }
     }

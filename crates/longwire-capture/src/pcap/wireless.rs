@@ -1,4 +1,4 @@
-//! IEEE 802.11 data frames, behind the headers of capturing drivers.
+//! IEEE 802.11 data frames after a capture driver's header.
 
 use super::counts::LeftOut;
 use super::payload::{ETHERTYPE_MIN, Payload, be, length_field};
@@ -9,7 +9,7 @@ use super::source::Order;
 pub(super) enum Driver {
     /// LINKTYPE_IEEE802_11.
     None,
-    /// LINKTYPE_IEEE802_11_PRISM, which holds AVS headers too.
+    /// LINKTYPE_IEEE802_11_PRISM, which may also hold AVS headers.
     Prism,
     /// LINKTYPE_IEEE802_11_RADIOTAP.
     Radiotap,
@@ -19,25 +19,25 @@ pub(super) enum Driver {
     PerPacket,
 }
 
-/// A frame behind the driver's header.
+/// Properties of a frame, from the driver's header.
 #[derive(Clone, Copy, Debug, Default)]
 struct Start {
     at: usize,
-    /// The frame ends with its check sequence.
+    /// Whether the frame ends with its check sequence.
     has_fcs: bool,
-    /// The check sequence was wrong.
+    /// Whether the check sequence was incorrect.
     is_damaged: bool,
-    /// The payload begins at a multiple of four bytes after the frame's beginning.
+    /// Whether padding aligns the payload to four bytes from the frame's start.
     is_padded: bool,
 }
 
 const FCS_LEN: u32 = 4;
 
-/// Returns the payload of a data frame, without LLC and SNAP where they name an
-/// EtherType (RFC 1042, IEEE 802.1H).
+/// Returns a data frame's payload, without LLC and SNAP if they name an EtherType (RFC 1042, IEEE
+/// 802.1H).
 ///
 /// # Errors
-/// If it is no data frame, or its payload is not whole or encrypted.
+/// Not a data frame, or the payload is incomplete or encrypted.
 pub(super) fn payload(driver: Driver, frame: &[u8], wire_len: u32) -> Result<Payload, LeftOut> {
     let start = match driver {
         Driver::None => Start::default(),
@@ -67,7 +67,7 @@ pub(super) fn payload(driver: Driver, frame: &[u8], wire_len: u32) -> Result<Pay
     })
 }
 
-/// Header of a data frame (IEEE 802.11-2020, 9.2 and 9.3.2).
+/// Data frame header (IEEE 802.11-2020, 9.2 and 9.3.2).
 #[derive(Clone, Copy, Debug)]
 struct DataFrame {
     receiver: [u8; 6],
@@ -129,8 +129,8 @@ impl DataFrame {
     }
 }
 
-/// Returns the EtherType of a payload that begins with LLC and SNAP, unless Ethernet has
-/// them too (IEEE 802.1H: AppleTalk's address resolution and IPX).
+/// Returns the EtherType of a payload that begins with LLC and SNAP, unless Ethernet keeps them too
+/// (IEEE 802.1H: AppleTalk address resolution and IPX).
 fn ether_type(body: &[u8]) -> Option<u16> {
     let head: &[u8; 8] = body.first_chunk()?;
     let kind = be(head, 6);
@@ -148,9 +148,8 @@ fn u32_at(bytes: &[u8], at: usize, order: Order) -> Option<u32> {
         .map(|field| order.u32(field, 0))
 }
 
-/// Reads the header of radiotap (<https://www.radiotap.org>): version, length, words that
-/// say which fields follow. Of these only the flags matter, which come first or behind a
-/// time stamp.
+/// Parses a radiotap header (<https://www.radiotap.org>): version, length, and words that name the
+/// fields that follow. Only the flags matter, which come first or after a timestamp.
 fn radiotap(frame: &[u8]) -> Option<Start> {
     const MORE_WORDS: u32 = 1 << 31;
     const TIME: u32 = 1;
@@ -182,8 +181,8 @@ fn radiotap(frame: &[u8]) -> Option<Start> {
     })
 }
 
-/// Reads the header of Prism: a message code and the header's length, in the byte order of
-/// the capturing machine; or that of AVS.
+/// Parses a Prism header (a message code and the header's length, in the capturing machine's byte
+/// order) or an AVS header.
 fn prism(frame: &[u8]) -> Option<Start> {
     const CODES: [u32; 2] = [0x41, 0x44];
     let word = |at, order| u32_at(frame, at, order);
@@ -196,10 +195,10 @@ fn prism(frame: &[u8]) -> Option<Start> {
     start_at(word(4, order)?).filter(|_| is_prism)
 }
 
-/// First word of an AVS header; its last four bits are the version.
+/// First word of an AVS header. Its last four bits are the version.
 const AVS_COOKIE: u32 = 0x8021_1000;
 
-/// Reads the header of AVS: a cookie and the header's length.
+/// Parses an AVS header: a cookie and the header's length.
 fn avs(frame: &[u8]) -> Option<Start> {
     let is_avs = u32_at(frame, 0, Order::Big)? & !0xf == AVS_COOKIE;
     start_at(u32_at(frame, 4, Order::Big)?).filter(|_| is_avs)
@@ -212,8 +211,8 @@ fn start_at(len: u32) -> Option<Start> {
     })
 }
 
-/// Reads the header of PPI: version, flags, length, link type, then fields of which only
-/// those common to IEEE 802.11 matter.
+/// Parses a PPI header: version, flags, length, link type, and fields, of which only those common
+/// to IEEE 802.11 matter.
 fn per_packet(frame: &[u8]) -> Option<Result<Start, LeftOut>> {
     const WIRELESS: u32 = 105;
     const COMMON: u16 = 2;

@@ -1,4 +1,4 @@
-//! Writing capture files, nanosecond pcap or pcapng. A separate thread may write gathered
+//! Writes capture files, as nanosecond pcap or pcapng. A separate thread may write the buffered
 //! bytes to the file, so that the caller does not wait for the copy into the page cache
 //! (docs/decisions/0035-offline.md).
 
@@ -17,7 +17,7 @@ use super::source::is_ready;
 use super::{CAPTURED_MAX, CaptureError, link_type};
 use crate::open;
 
-/// Bytes gathered before an automatic write.
+/// Bytes buffered before an automatic write.
 const GATHER_LEN: usize = 256 * 1024;
 /// Bytes that a writable pipe accepts without blocking (PIPE_BUF).
 const PIPE_PIECE: usize = 4096;
@@ -25,15 +25,15 @@ const PIPE_PIECE: usize = 4096;
 /// Format of an output capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureFormat {
-    /// Classic pcap with nanosecond times (magic a1b23c4d).
+    /// Classic pcap with nanosecond timestamps (magic a1b23c4d).
     PcapNanos,
-    /// pcapng: one section, one interface, nanosecond times.
+    /// pcapng with one section and nanosecond timestamps.
     Pcapng,
 }
 
 impl CaptureFormat {
-    /// Returns the format for the file name's extension; `-`, standard output, is pcap.
-    /// `None` for other names.
+    /// Returns the format for a file name's extension; `-`, standard output, is pcap. `None` for
+    /// other names.
     pub fn of(path: &str) -> Option<CaptureFormat> {
         match path.rsplit_once('.') {
             _ if path == "-" => Some(CaptureFormat::PcapNanos),
@@ -44,44 +44,43 @@ impl CaptureFormat {
     }
 }
 
-/// Writes a capture file. Times are written exactly, to the nanosecond.
+/// Writes a capture file. Timestamps are exact to the nanosecond.
 ///
-/// Call [`CaptureWriter::finish`] at the end: dropping also writes the remaining bytes, but
-/// cannot report an error.
+/// Call [`CaptureWriter::finish`] at the end. Dropping also writes the remaining bytes, but cannot
+/// report an error.
 pub struct CaptureWriter {
     name: String,
     file: File,
     pipe: bool,
     format: CaptureFormat,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that have been written.
+    /// Bytes of the buffer already written.
     written: usize,
-    /// Gathered bytes that trigger a write or a handover.
+    /// Number of buffered bytes that triggers a write or a handover.
     full_at: usize,
     thread: WriterThread,
 }
 
-/// The thread that writes full buffers.
+/// State of the thread that writes full buffers.
 enum WriterThread {
     /// Buffers are written by the caller.
     None,
-    /// The thread starts with the first full buffer; a short capture needs none.
+    /// The thread starts with the first full buffer, so a short capture needs none.
     Requested(fn()),
     Running(Box<WriteBehind>),
 }
 
 impl CaptureWriter {
-    /// Creates or truncates the file; `.pcap` selects nanosecond pcap, `.pcapng` pcapng,
-    /// `-` pcap on standard output.
+    /// Creates or truncates the file. `.pcap` selects nanosecond pcap, `.pcapng` pcapng, and `-`
+    /// pcap on standard output.
     ///
     /// # Errors
-    /// If the file cannot be created, or has another extension.
+    /// The file cannot be created or has another extension.
     pub fn create(path: &str) -> Result<CaptureWriter, CaptureError> {
         CaptureWriter::create_for(path, &[])
     }
 
-    /// Like [`CaptureWriter::create`], with one interface per name, in this order; pcapng
-    /// only.
+    /// Like [`CaptureWriter::create`], with one interface per name, in this order. pcapng only.
     ///
     /// # Errors
     /// As for [`CaptureWriter::create`], and if the file name selects pcap, which has no
@@ -119,9 +118,9 @@ impl CaptureWriter {
         })
     }
 
-    /// Lets a separate thread write full buffers while the caller gathers the next ones.
-    /// The thread calls `at_start` first, for example to drop privileges that writing to an
-    /// open file does not need. System errors are then reported by a later call.
+    /// Makes a separate thread write full buffers while the caller fills the next ones. The thread
+    /// calls `at_start` first, for example to drop privileges that writing to an open file does not
+    /// need. A later call then reports system errors.
     pub fn write_behind(&mut self, batches: Batches, at_start: fn()) {
         if matches!(self.thread, WriterThread::None) {
             self.thread = WriterThread::Requested(at_start);
@@ -129,18 +128,18 @@ impl CaptureWriter {
         }
     }
 
-    /// Appends a frame captured at `stamp` (since 1970, UTC), of `wire_len` bytes on the
-    /// wire, of which `bytes` are kept.
+    /// Appends a frame captured at `stamp` (Unix time, UTC), with `wire_len` bytes on the wire, of
+    /// which `bytes` are kept.
     ///
     /// # Errors
-    /// If the disk is full, for example; for frames above 256 KiB; for times after 2106 in
-    /// classic pcap.
+    /// System errors, such as a full disk; a frame above 256 KiB; a time after 2106 in classic
+    /// pcap.
     #[inline]
     pub fn write(&mut self, stamp: Nanos, bytes: &[u8], wire_len: u32) -> Result<(), CaptureError> {
         self.write_on(0, stamp, bytes, wire_len)
     }
 
-    /// Like [`CaptureWriter::write`], for an interface: an index from 0 into the names of
+    /// Like [`CaptureWriter::write`], for an interface given by its index among the names in
     /// [`CaptureWriter::create_for`].
     ///
     /// # Errors
@@ -160,14 +159,14 @@ impl CaptureWriter {
         Ok(())
     }
 
-    /// Writes a full buffer, or hands it to the writing thread.
+    /// Writes a full buffer, or hands it to the writer thread.
     #[inline(never)]
     fn pass_on(&mut self) -> Result<(), CaptureError> {
         if let WriterThread::Requested(at_start) = self.thread {
             let file = self.file.try_clone();
             let room = self.full_at + GATHER_LEN;
             let start = |file| WriteBehind::start(file, room, at_start);
-            // Without a thread, writing is merely slower.
+            // Without a thread, writing is just slower.
             let thread = file.and_then(start).map(Box::new);
             self.thread = thread.map_or(WriterThread::None, WriterThread::Running);
         }
@@ -180,10 +179,10 @@ impl CaptureWriter {
         }
     }
 
-    /// Writes all gathered bytes to the file.
+    /// Writes all buffered bytes to the file.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// System errors.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
         let before = match std::mem::replace(&mut self.thread, WriterThread::None) {
             WriterThread::Running(mut thread) => thread.finish(),
@@ -198,26 +197,26 @@ impl CaptureWriter {
     /// Writes the remaining bytes and closes the file.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// System errors.
     pub fn finish(mut self) -> Result<(), CaptureError> {
         self.flush()
     }
 
-    /// Returns the file's name in error messages.
+    /// Returns the file's name for error messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the number of gathered bytes not yet written.
+    /// Returns the number of buffered bytes not yet written.
     pub fn gathered(&self) -> usize {
         self.buffer.len() - self.written
     }
 
-    /// Like [`CaptureWriter::write`], but only gathers: [`CaptureWriter::drain`] or
+    /// Like [`CaptureWriter::write`], but only buffers the frame, which [`CaptureWriter::drain`] or
     /// [`CaptureWriter::flush`] writes.
     ///
     /// # Errors
-    /// For frames above 256 KiB; for times after 2106 in classic pcap.
+    /// A frame above 256 KiB; a time after 2106 in classic pcap.
     #[inline]
     pub fn gather(
         &mut self,
@@ -248,11 +247,11 @@ impl CaptureWriter {
         }
     }
 
-    /// Writes as many bytes as possible without blocking; a file on disk accepts all.
-    /// Returns whether all are written.
+    /// Writes as many bytes as possible without blocking; a file on disk accepts all. Returns
+    /// whether all bytes are written.
     ///
     /// # Errors
-    /// Errors of the kernel.
+    /// Kernel errors.
     pub fn drain(&mut self) -> Result<bool, CaptureError> {
         if !self.pipe || matches!(self.thread, WriterThread::Running(_)) {
             self.flush()?;
@@ -267,7 +266,7 @@ impl CaptureWriter {
                 Err(error) => return Err(CaptureError::file(&self.name, "writing", error)),
             }
         }
-        // Moves the rest only when the written part is large enough.
+        // Moves the rest only once the written part is large enough.
         if self.gathered() == 0 || self.written > GATHER_LEN {
             self.buffer.drain(..self.written);
             self.written = 0;
@@ -362,8 +361,8 @@ fn push_pcap_header(buffer: &mut Vec<u8>) {
     push_words(buffer, &header);
 }
 
-/// Appends a section header of unknown length, and one interface per name with the options
-/// `if_name` (2) and `if_tsresol` (9, nanoseconds); without names, one unnamed interface.
+/// Appends a section header with unknown length, and one interface per name with the options
+/// `if_name` (2) and `if_tsresol` (9, nanoseconds). Without names, appends one unnamed interface.
 fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
     let section = [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28];
     push_words(buffer, &section);
@@ -384,30 +383,29 @@ fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
     }
 }
 
-/// Buffers in use at once, including that of the caller. When the thread holds the rest,
-/// the caller waits.
+/// Number of buffers, including the caller's. While the thread holds the others, the caller waits.
 const BUFFERS: usize = 3;
 
-/// A thread that writes the bytes that it is given, in their order.
+/// A thread that writes buffers in the order of their handover.
 pub(super) struct WriteBehind {
     /// `None` after the end.
     full: Option<Sender<Vec<u8>>>,
-    /// Empty buffers, or the error that ended the thread, after which none follows.
+    /// Empty buffers, or the error that ended the thread, after which no more follow.
     empty: Receiver<io::Result<Vec<u8>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl WriteBehind {
-    /// Starts a thread that writes to `file`, and calls `at_start` first. Its buffers have
-    /// room for `len` bytes.
+    /// Starts a thread that calls `at_start` first and then writes to `file`. Its buffers have room
+    /// for `len` bytes.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// No thread can be started.
     pub fn start(mut file: File, len: usize, at_start: fn()) -> io::Result<WriteBehind> {
         let (full, buffers) = channel::<Vec<u8>>();
         let (give_back, empty) = channel();
         for _ in 1..BUFFERS {
-            // The receiving end exists here, so sending succeeds.
+            // The receiver still exists, so sending succeeds.
             let _ = give_back.send(Ok(Vec::with_capacity(len)));
         }
         let thread = Builder::new()
@@ -418,7 +416,7 @@ impl WriteBehind {
                     let written = file.write_all(&buffer);
                     let failed = written.is_err();
                     buffer.clear();
-                    // The caller is gone while it is being dropped.
+                    // The receiver is gone while the caller is being dropped.
                     let _ = give_back.send(written.map(|()| buffer));
                     if failed {
                         return;
@@ -432,18 +430,18 @@ impl WriteBehind {
         })
     }
 
-    /// Hands over the bytes of `buffer`, and replaces it by an empty one. Waits while the
-    /// thread has all other buffers.
+    /// Hands over the bytes in `buffer` and replaces it with an empty one. Waits while the thread
+    /// holds all other buffers.
     ///
     /// # Errors
-    /// Errors of the system, also about bytes that were handed over before.
+    /// System errors, including those for bytes handed over earlier.
     pub fn write(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let empty = self.empty.recv().unwrap_or_else(|_| Err(gone()))?;
         let full = mem::replace(buffer, empty);
         let sent = self.full.as_ref().map(|thread| thread.send(full));
         match sent {
             Some(Ok(())) => Ok(()),
-            // The thread has failed since.
+            // The thread has failed meanwhile.
             _ => self.finish().and(Err(gone())),
         }
     }
@@ -451,7 +449,7 @@ impl WriteBehind {
     /// Waits until all bytes are written.
     ///
     /// # Errors
-    /// Errors of the system; each is reported once.
+    /// System errors, each reported once.
     pub fn finish(&mut self) -> io::Result<()> {
         self.full = None;
         let written = self.empty.iter().try_for_each(|result| result.map(drop));

@@ -1,4 +1,4 @@
-//! One zstd frame (RFC 8878), unpacked step by step.
+//! Incremental decompression of one zstd frame (RFC 8878).
 
 use std::io::Read;
 
@@ -10,16 +10,16 @@ use super::raw::Raw;
 /// An empty last block, and room for a checksum.
 const CLOSING: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
-/// The largest supported window: the same as of the tool `zstd` without its
-/// option `--long`, and with `--long=27`.
+/// Maximum supported window in bytes: that of the tool `zstd` without its option `--long`, and with
+/// `--long=27`.
 const WINDOW_MAX: u64 = 128 * 1024 * 1024;
 
-/// A frame being unpacked.
+/// A frame being decompressed.
 pub(super) struct Zstd {
     decoder: FrameDecoder,
     raw: Raw,
     begun: bool,
-    /// Set when all blocks are decoded, or the rest cannot be.
+    /// Whether all blocks are decoded, or the rest cannot be.
     closed: bool,
     fault: Option<String>,
 }
@@ -76,14 +76,13 @@ impl Zstd {
         self.decoder.decode_blocks(&mut self.raw, step).map(drop)
     }
 
-    /// Ends the frame, so that a cut file yields the bytes that it has: the
-    /// decoder holds the last window back until the frame's end.
+    /// Ends the frame, so that a truncated file yields its bytes: the decoder holds back the last
+    /// window until the frame's end.
     fn close(&mut self, error: &FrameDecoderError) {
         self.fault = Some(explain(error));
         self.closed = true;
         let step = BlockDecodingStrategy::UptoBlocks(1);
-        // This fails if the frame's header was invalid; the decoder is then
-        // empty.
+        // Fails if the frame header was invalid; the decoder is then empty.
         let _ = self.decoder.decode_blocks(&CLOSING[..], step);
     }
 

@@ -1,5 +1,5 @@
-//! PPP, Cisco HDLC and IEEE 802.11 as Ethernet carries them, and the records of which
-//! Ethernet has none.
+//! PPP, Cisco HDLC and IEEE 802.11 frames converted to Ethernet, and the records that have no
+//! Ethernet form.
 use std::io::Cursor;
 
 use crate::common::captures::Builder;
@@ -20,7 +20,7 @@ fn joined(head: &[u8], payload: &[u8]) -> Vec<u8> {
 fn ppp_gets_a_header() {
     let packet = v4([10, 0, 0, 2]);
     let labels = joined(&[0, 1, 0x11, 64], &packet);
-    // With and without address and control, and the upper byte of the protocol.
+    // With and without address and control, and the protocol's upper byte.
     let bare: Pairs = vec![
         pair(&[0xff, 3, 0, 0x21], RECEIVER, 0x0800, &packet),
         pair(&[0xff, 3, 0x21], RECEIVER, 0x0800, &packet),
@@ -28,7 +28,7 @@ fn ppp_gets_a_header() {
         pair(&[0x21], RECEIVER, 0x0800, &packet),
         pair(&[0xff, 3, 0, 0x57], RECEIVER, 0x86dd, &v6(false)),
         pair(&[2, 0x81], RECEIVER, 0x8847, &labels),
-        // Link control, IP control, compressed TCP, and nothing.
+        // Link control, IP control, compressed TCP, and an empty frame.
         (vec![0xff, 3, 0xc0, 0x21, 1, 1, 0, 4], None),
         (vec![0x80, 0x21, 1, 1, 0, 4], None),
         (vec![0xff, 3, 0, 0x2d, 1], None),
@@ -70,7 +70,7 @@ fn cisco_hdlc_gets_a_header() {
         (vec![0x0f, 0, 0xfe, 0xfe, 3, 0x83], None),
         (vec![0x0f, 0, 8], None),
     ];
-    // The link type of PPP in HDLC framing holds both.
+    // The link type for PPP in HDLC framing holds both.
     for link_type in [104, 50] {
         let counts = check(link_type, &frames);
         assert_eq!(counts.cisco_hdlc + counts.ppp, 2);
@@ -85,14 +85,14 @@ const THIRD: [u8; 6] = [2, 0, 0, 0, 0, 0x33];
 const FOURTH: [u8; 6] = [2, 0, 0, 0, 0, 0x44];
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
-/// Returns a frame of IEEE 802.11 with these first bytes, and these after its addresses.
+/// Returns an IEEE 802.11 frame with these first bytes, and these bytes after its addresses.
 fn wireless(first: u8, flags: u8, more: &[u8], payload: &[u8]) -> Vec<u8> {
     let addresses = [FIRST, SECOND, THIRD].concat();
     let head = [&[first, flags, 0, 0], &addresses[..], &[0x10, 0]];
     [&head.concat()[..], more, payload].concat()
 }
 
-/// Returns IPv4 behind LLC and SNAP.
+/// Returns an IPv4 packet after LLC and SNAP.
 fn snap() -> Vec<u8> {
     [&SNAP[..], &[8, 0], &v4([10, 0, 0, 2])].concat()
 }
@@ -112,7 +112,7 @@ fn wireless_data_gets_a_header() {
         (wireless(8, 1, &[], &snap()), carried(THIRD, SECOND)),
         (wireless(8, 2, &[], &snap()), carried(FIRST, THIRD)),
         (wireless(8, 3, &FOURTH, &snap()), carried(THIRD, FOURTH)),
-        // With a class of service, and with a control field too.
+        // With a traffic class, and with a control field as well.
         (wireless(0x88, 1, &[0, 0], &snap()), carried(THIRD, SECOND)),
         (
             wireless(0x88, 0x81, &control, &snap()),
@@ -126,17 +126,17 @@ fn wireless_data_gets_a_header() {
     assert_eq!(check(105, &frames).wireless, 7);
     let fragment = [&wireless(8, 0, &[], &[])[..22], &[1, 0], &snap()].concat();
     let frames = vec![
-        // A beacon, an acknowledgement, a poll, nothing to say, encrypted.
+        // A beacon, an acknowledgement, a poll, a null frame, and an encrypted frame.
         (wireless(0x80, 0, &[], &[0; 40]), None),
         (vec![0xd4, 0, 0, 0, 2, 0, 0, 0, 0, 1], None),
         (wireless(0x48, 1, &[], &[]), None),
         (wireless(0xc8, 1, &[0, 0], &[]), None),
         (wireless(0x88, 0x41, &[0, 0], &snap()), None),
-        // The first fragment, a later one, an aggregate.
+        // The first fragment, a later one, and an aggregate.
         (wireless(8, 4, &[], &snap()), None),
         (fragment, None),
         (wireless(0x88, 1, &[0x80, 0], &snap()), None),
-        // Cut within addresses, class of service and LLC.
+        // Truncated within the addresses, the traffic class and LLC.
         (wireless(8, 1, &[], &[])[..20].to_vec(), None),
         (wireless(0x88, 1, &[], &[]), None),
         (wireless(8, 1, &[], &[0xaa, 0xaa]), None),
@@ -151,10 +151,10 @@ fn wireless_data_gets_a_header() {
     assert_eq!(left_out(&check(105, &frames)), expected);
 }
 
-/// The bytes and the length on the wire of a frame, and the records left out.
+/// A frame's bytes and wire length, and the skipped records.
 type Outcome = (Option<(Vec<u8>, u32)>, Vec<(LeftOut, u64)>);
 
-/// Reads one frame of this link type, complete on the wire.
+/// Reads one frame with this link type, complete on the wire.
 fn one(link_type: u32, frame: &[u8]) -> Outcome {
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, link_type);
@@ -192,7 +192,7 @@ fn the_headers_of_wireless_drivers_are_taken_off() {
         head.raw(&[0; 8]).u16(flags).raw(&[0; 10]);
         head.bytes
     };
-    // Without a field, with flags alone, behind a time stamp and in a second word.
+    // Without a field, with flags alone, after a timestamp, and in a second word.
     let stamp = [&[7; 8][..], &[0]].concat();
     let words = [&2u32.to_le_bytes()[..], &[0; 4], &[7; 8], &[0]].concat();
     for (link_type, head) in [
@@ -214,7 +214,7 @@ fn the_headers_of_wireless_drivers_are_taken_off() {
             assert_eq!(found, lost(LeftOut::CutHeader), "{link_type}");
         }
     }
-    // A check sequence is no part of the frame, and a wrong one ends it.
+    // A check sequence is not part of the frame, and a frame with an incorrect one is skipped.
     let checked = joined(&inner, &[1, 2, 3, 4]);
     for head in [(127, radiotap(2, &[0x10])), (192, ppi(1))] {
         assert_eq!(one(head.0, &joined(&head.1, &checked)), whole(len));

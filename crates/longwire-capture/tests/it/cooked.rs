@@ -1,6 +1,5 @@
-//! Captures without Ethernet's header: of all devices at once, of loopback, of
-//! tunnels. The added headers are checked field by field, and by tshark where it
-//! is installed.
+//! Captures without Ethernet headers: on all devices at once, on loopback and on tunnels. The added
+//! headers are checked field by field, and by tshark if installed.
 use longwire_testbed::support::frames::udp4;
 use longwire_testbed::support::{Folder, output, words};
 use std::io::Cursor;
@@ -13,12 +12,12 @@ use longwire_engine::Nanos;
 pub const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const RECEIVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Returns a UDP packet over IPv4 to this address, with correct checksums.
+/// Returns an IPv4 UDP packet to this address, with correct checksums.
 pub fn v4(to: [u8; 4]) -> Vec<u8> {
     udp4([10, 0, 0, 1], to, (0x3039, 0x303a), b"longwire").split_off(14)
 }
 
-/// Returns an IPv6 packet without a next header, to a multicast address or not.
+/// Returns an IPv6 packet without a next header, optionally to a multicast address.
 pub fn v6(multicast: bool) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
     packet.extend_from_slice(&[0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -50,7 +49,7 @@ pub fn ethernet(receiver: [u8; 6], sender: [u8; 6], kind: u16, payload: &[u8]) -
     [&receiver[..], &sender[..], &kind.to_be_bytes()[..], payload].concat()
 }
 
-/// Returns each frame's length on the wire and bytes, and the counts.
+/// Returns each frame's wire length and bytes, and the counts.
 fn read(file: &[u8], ahead: bool) -> (Vec<(u32, Vec<u8>)>, RecordCounts) {
     let mut reader = CaptureReader::new("test", Cursor::new(file.to_vec())).unwrap();
     let max = reader.frame_max();
@@ -65,7 +64,7 @@ fn read(file: &[u8], ahead: bool) -> (Vec<(u32, Vec<u8>)>, RecordCounts) {
     (frames, reader.counts().clone())
 }
 
-/// Returns the number of records left out.
+/// Returns the number of skipped records.
 fn left_out(counts: &RecordCounts) -> u64 {
     counts.left_out.values().sum()
 }
@@ -73,14 +72,14 @@ fn left_out(counts: &RecordCounts) -> u64 {
 /// Captured frames, and the same frames as Ethernet would carry them.
 pub type Pairs = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// Returns a packet behind a header, and as Ethernet would carry it.
+/// Returns a packet after a header, and as Ethernet would carry it.
 pub fn pair(head: &[u8], to: [u8; 6], kind: u16, packet: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
     let expected = ethernet(to, SENDER, kind, packet);
     ([head, packet].concat(), Some(expected))
 }
 
-/// Reads the frames from classic files of both byte orders and from pcapng with
-/// enhanced and simple packets; returns the counts, which must agree.
+/// Reads the frames from classic files in both byte orders and from pcapng with enhanced and simple
+/// packets. Returns the counts, which must agree.
 pub fn check(link_type: u16, frames: &Pairs) -> RecordCounts {
     let mut counts = Vec::new();
     for big in [false, true] {
@@ -148,8 +147,8 @@ fn loopback_gets_a_header() {
     }
 }
 
-/// Returns a cooked header for packet type, hardware type, address and protocol,
-/// followed by the payload.
+/// Builds a cooked header from packet type, hardware type, address and protocol, followed by the
+/// payload.
 type Head = dyn Fn(u16, u16, &[u8], u16, &[u8]) -> Vec<u8>;
 
 #[test]
@@ -161,9 +160,8 @@ fn cooked_captures_get_ethernet_headers() {
     ];
     let tagged = [&[0, 7, 8, 0][..], &packet].concat();
     let frames = |head: &Head| -> Pairs {
-        // To this host over Ethernet; broadcast; loopback; a tunnel without
-        // addresses; a tag; LLC with its length; and three that Ethernet cannot
-        // carry.
+        // To this host over Ethernet; broadcast; loopback; a tunnel without addresses; a tag; LLC
+        // with its length; and three frames that Ethernet cannot carry.
         let llc = head(0, 1, &station, 4, &[0x42; 38]);
         let carried = |to, from, (kind, device): (u16, u16), address: &[u8], protocol, packet| {
             let expected = ethernet(to, from, protocol, packet);
@@ -186,7 +184,7 @@ fn cooked_captures_get_ethernet_headers() {
     assert_eq!((counts.cooked, left_out(&counts)), (5, 4));
     let counts = check(276, &frames(&|k, d, a, p, b| cooked2(k as u8, d, a, p, b)));
     assert_eq!((counts.cooked, left_out(&counts)), (5, 4));
-    // The length of LLC is the one on the wire.
+    // LLC's length is the wire length.
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, 113);
     let frame = cooked(0, 1, &station, 4, &[0x42; 38]);

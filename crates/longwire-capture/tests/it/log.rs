@@ -1,5 +1,4 @@
-//! The verdict log: rows are read as they were written, in both formats, and
-//! errors name the place of a fault.
+//! The verdict log: both formats return rows as written, and errors name the location of the fault.
 
 use longwire_capture::log::{COLUMNS, Fate, LogError, LogReader, LogWriter, Name, Row};
 use longwire_testbed::support::{Folder, rows};
@@ -41,7 +40,7 @@ fn read(path: &str) -> Result<Vec<Row>, LogError> {
     LogReader::open(path)?.collect()
 }
 
-/// Returns the error with which reading the file ends.
+/// Returns the error that ends reading the file.
 fn complaint(path: &str) -> String {
     let rows = read(path).map(|rows| rows.len());
     rows.expect_err(path).to_string()
@@ -53,7 +52,7 @@ fn any_text() -> impl Strategy<Value = Name> {
 }
 
 prop_compose! {
-    /// Any row that does not contradict itself, limits included.
+    /// Any consistent row, including extreme values.
     fn any_row()(
         (frame, arrival_ns, length, copy) in any::<(u64, i64, u32, u16)>(),
         link in any_text(),
@@ -98,7 +97,7 @@ proptest! {
         }
     }
 
-    /// Reading a damaged file ends, in rows or in an error that names the file.
+    /// Reading a damaged file ends, either in rows or in an error that names the file.
     #[test]
     fn damaged_files_are_errors_and_not_panics(
         at in 0..10_000usize, bits in 1..=255u8, cut in option::of(0..10_000usize),
@@ -171,8 +170,7 @@ fn the_name_selects_the_written_and_the_bytes_the_read_format() {
 fn csv_is_read_by_the_names_of_its_columns() {
     let dir = Folder::new();
     let path = dir.file("log.csv");
-    // Another order, an additional column, and booleans as other programs write
-    // them.
+    // Another column order, an additional column, and booleans as other programs write them.
     let text = "\
 note,queue_bytes,queue_packets,copy,corrupted,ecn_marked,reason,release_ns,departure_ns,verdict,length,arrival_ns,link,frame
 mine,1500,1,0,False,1,,300,200,deliver,1500,100,up,7
@@ -203,8 +201,8 @@ fn times_are_whole_numbers_of_moderate_size_in_every_row() {
     let end = "1699999999999999500";
     let delivered = format!("0,up,500,60,deliver,700,20000700,,true,true,0,0,0,{end}");
     assert_eq!(lines[1], delivered);
-    // A dropped frame has numbers too: an empty field would turn the column into
-    // floating point in pandas.
+    // A dropped frame also has numbers: an empty field would turn the column into floating point in
+    // pandas.
     let dropped = format!("3,down,3500,63,drop,-1,-1,queue_full,false,false,0,3,4500,{end}");
     assert_eq!(lines[4], dropped);
     assert_eq!(read(&path).unwrap_or_default(), rows);

@@ -1,4 +1,4 @@
-//! Packed captures, cut or damaged in every way.
+//! Compressed captures, truncated or damaged in every way.
 use longwire_testbed::support::Folder;
 use std::io::{Cursor, Write};
 use std::os::fd::AsRawFd;
@@ -9,7 +9,7 @@ use crate::common::packing::{all, by_tool, gzip, lz4};
 use crate::common::{Frame, read_to_end};
 use longwire_capture::{CaptureError, CaptureReader, Packing, Step};
 
-/// Returns frames of many lengths, some repetitive and some random, so that both
+/// Returns a frame. Lengths vary, and some frames are repetitive and some random, so that both
 /// kinds are covered.
 fn frame(n: u32) -> Vec<u8> {
     let mut state = n | 1;
@@ -43,7 +43,7 @@ fn ng(frames: u32) -> Vec<u8> {
     file.bytes
 }
 
-/// Returns all frames up to the end or the error; with `ahead`, a thread reads.
+/// Returns all frames up to the end or the error. With `ahead`, a thread reads.
 fn read_all(bytes: &[u8], ahead: bool) -> (Vec<Frame>, Option<CaptureError>) {
     let mut reader = match CaptureReader::new("test", Cursor::new(bytes.to_vec())) {
         Ok(reader) => reader,
@@ -94,7 +94,7 @@ fn files_compressed_by_tools_are_read() {
             assert!(error.is_none(), "{tool} {arguments:?}: {error:?}");
             assert!(frames == expected, "{tool} {arguments:?}");
         }
-        // Half of the file yields about half of the frames, and an error.
+        // Half of the file yields about half of the frames and an error.
         let (frames, error) = read_all(&packed[..packed.len() / 2], true);
         let error = error.expect("cut").to_string();
         assert!(error.contains("truncated"), "{tool}: {error}");
@@ -113,7 +113,7 @@ fn several_members_and_frames_are_one_capture() {
     let (head, tail) = plain.split_at(plain.len() / 3);
     for ((kind, mut packed), (_, rest)) in all(head).into_iter().zip(all(tail)) {
         if kind != "gzip" {
-            // A skippable frame of another program.
+            // Another program's skippable frame.
             packed.extend_from_slice(&[0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0, 1, 2, 3, 4, 5]);
         }
         packed.extend_from_slice(&rest);
@@ -215,8 +215,7 @@ fn files_are_read_again_and_again() {
         let packing = reader.packing();
         let packing = packing.map_or("no".into(), |packing: Packing| packing.to_string());
         assert_eq!(packing, kind);
-        // 0: on this thread; 1: on a thread that repeats; 2: on one that does
-        // not.
+        // 0: on this thread; 1: on a repeating thread; 2: on a thread that does not repeat.
         for way in 0..3 {
             if way > 0 {
                 reader.read_ahead(way == 1, || ()).unwrap();
@@ -275,7 +274,7 @@ fn a_slow_pipe_is_not_waited_for() {
         }
     }
     assert_eq!(frames, expected);
-    // A pipe whose writer stops writing does not block its reader's drop.
+    // A pipe whose writer stops writing does not block dropping the reader.
     let (ours, mut theirs) = std::io::pipe().unwrap();
     theirs.write_all(&plain[..100]).unwrap();
     let path = format!("/proc/self/fd/{}", ours.as_raw_fd());

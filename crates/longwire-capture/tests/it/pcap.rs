@@ -1,4 +1,4 @@
-//! Reading and writing capture files.
+//! Reads and writes capture files.
 use longwire_testbed::support::Folder;
 use std::io::Cursor;
 
@@ -21,7 +21,7 @@ fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
     read_to_end(&mut reader)
 }
 
-/// Returns the place and the reason of the refusal.
+/// Returns the position and the reason of the refusal.
 fn refusal(bytes: &[u8]) -> (usize, u64, String) {
     let (frames, error) = read_all(bytes);
     let Some(CaptureError::Malformed { offset, reason, .. }) = error else {
@@ -54,7 +54,7 @@ fn classic_files_of_all_four_kinds() {
 #[test]
 fn frame_check_sequences_are_no_part_of_a_frame() {
     let mut file = Builder::new(false);
-    // Two 16-bit words of check sequence, present.
+    // A check sequence of two 16-bit words is present.
     file.classic(0xa1b2_c3d4, 0, 1 | 1 << 26 | 2 << 28);
     file.record(1, 0, &frame(64), 64);
     file.record(2, 0, &frame(62), 64);
@@ -122,7 +122,7 @@ fn blocks_longer_than_any_buffer_are_skipped() {
     let (frames, error) = read_all(&file.bytes);
     assert!(error.is_none(), "{error:?}");
     assert_eq!(frames, [(1_000, frame(60), 60)]);
-    // Its closing length is checked nevertheless.
+    // The closing length is checked nevertheless.
     let closing = file.bytes.len() - (60 + 44) - 4;
     file.bytes[closing] ^= 4;
     let (_, offset, reason) = refusal(&file.bytes);
@@ -173,7 +173,7 @@ fn impossible_lengths_are_refused_with_their_place() {
         file.u32(6).u32(len).raw(&[0; 60]);
         assert_eq!(refusal(&file.bytes).1, at + place, "length {len}");
     }
-    // Longer than its block; of an unknown interface.
+    // Longer than its block; on an unknown interface.
     for (interface, captured, place) in [(0, 49, 0), (1, 8, 8)] {
         let mut file = head.clone();
         file.block(6, |b| {

@@ -1,4 +1,4 @@
-//! Captures that separate threads read and write: the same bytes, frames and errors.
+//! Captures that separate threads read and write give the same bytes, frames and errors.
 use std::fs;
 
 use longwire_capture::{Batches, CaptureError, CaptureReader, CaptureWriter};
@@ -7,7 +7,7 @@ use longwire_testbed::support::Folder;
 
 use crate::common::{Frame, read_to_end};
 
-/// Frames of several buffers.
+/// Enough frames for several buffers.
 const FRAMES: u64 = 6_000;
 
 fn frame(number: u64) -> Vec<u8> {
@@ -15,8 +15,7 @@ fn frame(number: u64) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + number) as u8).collect()
 }
 
-/// Writes frames until the first error, which is returned with the number of frames
-/// before it.
+/// Writes frames until the first error. Returns the error and the number of frames before it.
 fn write(path: &str, behind: bool, frames: u64) -> (u64, Result<(), CaptureError>) {
     let mut writer = CaptureWriter::create(path).expect("it is created");
     if behind {
@@ -76,7 +75,7 @@ fn a_full_disk_is_reported_a_few_buffers_later() {
     let here = here.expect_err("no space").to_string();
     assert_eq!(behind.expect_err("no space").to_string(), here);
     assert!(here.contains("No space"), "{here}");
-    // At most three buffers of 256 KiB, of frames of 750 bytes on average.
+    // At most three buffers of 256 KiB, for frames of 750 bytes on average.
     assert!(before < before_here + 1_200, "{before} after {before_here}");
     // A short capture fails at its end.
     let (before, behind) = write(&full, true, 10);
@@ -84,7 +83,7 @@ fn a_full_disk_is_reported_a_few_buffers_later() {
     assert_eq!(behind.expect_err("no space").to_string(), here);
 }
 
-/// Reads a file, in a thread or here.
+/// Reads a file, either in a separate thread or in this one.
 fn read(path: &str, in_thread: bool) -> (Vec<Frame>, Option<String>) {
     let mut reader = CaptureReader::open(path).expect("it is a capture");
     if in_thread {
@@ -135,6 +134,6 @@ fn upcoming_frames_are_the_next_ones() {
         assert_eq!(next.bytes, frame(number));
     }
     assert_eq!(reader.upcoming().count(), 0);
-    // All but those at the end of a block.
+    // All frames but those at the end of a block.
     assert!(seen > FRAMES * 28 / 10, "{seen}");
 }

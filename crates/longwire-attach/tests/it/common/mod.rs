@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// containerd's task directory.
 pub const TASKS: &str = "run/containerd/io.containerd.runtime.v2.task";
 
-/// The root directory of a machine.
+/// A machine's root directory.
 #[derive(Debug)]
 pub struct Tree {
     folder: Folder,
@@ -32,7 +32,7 @@ impl Tree {
         };
         let host = NetNamespace::current().expect("the test's namespace");
         tree.process_in(1, 1, "0::/init.scope", host);
-        // Skipped where no namespace can be created.
+        // Skipped if no namespace can be created.
         support::namespace().map(|_| tree)
     }
 

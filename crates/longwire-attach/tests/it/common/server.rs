@@ -21,9 +21,9 @@ pub struct Server {
 /// The response to a connection.
 #[derive(Clone, Debug)]
 pub enum Script {
-    /// JSON by path, with additional headers; chunked, as Docker sends long bodies.
+    /// JSON by path, with additional headers. Chunked, as Docker sends long bodies.
     Json(&'static str, BTreeMap<String, Value>),
-    /// Bytes, repeated endlessly.
+    /// Bytes repeated endlessly.
     Endless(&'static [u8]),
     /// Bytes.
     Bytes(&'static [u8]),
@@ -57,7 +57,7 @@ impl Server {
         }
     }
 
-    /// Stops the server, and returns the paths of all requests.
+    /// Stops the server and returns the paths of all requests.
     pub fn requests(mut self) -> Vec<String> {
         self.end()
     }

@@ -36,7 +36,7 @@ impl Builder {
         self
     }
 
-    /// Appends the header of a classic file.
+    /// Appends a classic file header.
     pub fn classic(&mut self, magic: u32, snapshot: u32, link_type: u32) -> &mut Builder {
         self.u32(magic).u16(2).u16(4).u32(0).u32(0);
         self.u32(snapshot).u32(link_type)

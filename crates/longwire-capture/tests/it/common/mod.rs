@@ -1,4 +1,4 @@
-//! Helpers that several integration tests share.
+//! Helpers shared by several integration tests.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
 pub mod captures;
@@ -6,7 +6,7 @@ pub mod packing;
 
 use longwire_capture::{CaptureError, CaptureReader};
 
-/// A frame that was read: its time in nanoseconds, its bytes, its length on the wire.
+/// A frame as read: time in nanoseconds, bytes and wire length.
 pub type Frame = (u64, Vec<u8>, u32);
 
 /// Returns all frames up to the end or the error.

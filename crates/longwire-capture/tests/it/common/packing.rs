@@ -1,4 +1,4 @@
-//! Packs bytes, with libraries and with common tools.
+//! Compresses bytes with libraries and with common tools.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-/// Returns the bytes packed as one member or frame of each format.
+/// Returns the bytes compressed as one member or frame in each format.
 pub fn all(bytes: &[u8]) -> [(&'static str, Vec<u8>); 3] {
     [
         ("gzip", gzip(bytes)),
@@ -25,7 +25,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Packs as blocks of 64 KiB that refer to each other, and a checksum.
+/// Compresses to blocks of 64 KiB that refer to each other, with a checksum.
 pub fn lz4(bytes: &[u8]) -> Vec<u8> {
     let info = FrameInfo::new()
         .block_mode(BlockMode::Linked)
@@ -36,8 +36,7 @@ pub fn lz4(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Returns the bytes packed by a tool; `None`, with a message, if it is not
-/// installed.
+/// Returns the bytes compressed by a tool; `None`, with a message, if it is not installed.
 pub fn by_tool(tool: &str, arguments: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let child = Command::new(tool)
         .args(arguments)
