@@ -1,5 +1,5 @@
-//! Applies changes to a running network; large ones in batches, so that frames are not held
-//! up.
+//! Applies changes to a running network. Large changes are applied in batches, so that frames are
+//! not delayed.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -12,7 +12,7 @@ use super::changes::EffectTime;
 use super::controller::Controller;
 use super::numbered::{Additions, Removals};
 
-/// Maximum rules or links per batch.
+/// Maximum number of rules or links per batch.
 const TOGETHER_MAX: usize = 512;
 
 /// Time between two batches.
@@ -22,7 +22,7 @@ const BATCH_INTERVAL: Nanos = Nanos::from_millis(1);
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Controller {
-    /// Adds links, then paths, then rules: without rules the new links carry nothing.
+    /// Adds links, then paths, then rules. Until the rules are added, the new links carry nothing.
     pub(super) fn apply_additions(&self, additions: Additions, at: Nanos) {
         let seed = self.seed();
         let epoch = self.handle().clock_time(at);
@@ -41,7 +41,7 @@ impl Controller {
         for paths in chunks(additions.paths) {
             orders.push(Box::new(move |core, _| {
                 for (id, links) in paths {
-                    // Cannot fail: its links have just been added.
+                    // Cannot fail: the path's links have just been added.
                     let _: bool = core.add_path(id, &links);
                 }
             }));
@@ -71,7 +71,7 @@ impl Controller {
         self.apply_batches(orders.collect(), at);
     }
 
-    /// Applies batches 1 ms apart, and waits for the last.
+    /// Applies batches 1 ms apart and waits for the last one.
     fn apply_batches(&self, orders: Vec<Operation>, at: Nanos) {
         let mut at = at;
         let last_index = orders.len().saturating_sub(1);
@@ -85,8 +85,8 @@ impl Controller {
         }
     }
 
-    /// Queues operations. The first sets `effect` to the time at which it ran; `wait`
-    /// blocks until then.
+    /// Queues operations. The first sets `effect` to the time at which it runs; `wait` blocks until
+    /// then.
     pub(super) fn apply(
         &self,
         operations: Vec<(Nanos, Operation)>,
@@ -112,7 +112,7 @@ impl Controller {
         }
     }
 
-    /// Removes paths and links that have drained; returns the rest.
+    /// Removes paths and links that have drained, and returns the rest.
     pub(super) fn remove_drained(&self, removals: Removals) -> Option<Removals> {
         let mut left = Removals::default();
         for paths in removals.paths.chunks(TOGETHER_MAX) {
@@ -126,7 +126,7 @@ impl Controller {
             let (retired, mut links) = (self.retired().clone(), links.to_vec());
             left.links.extend(self.handle().ask(move |core| {
                 links.retain(|link| match core.remove_link(*link) {
-                    // Drops it on this thread if the receiver is gone.
+                    // Dropped on this thread if the receiver is gone.
                     Some(removed) => retired.send(removed).is_err(),
                     None => true,
                 });

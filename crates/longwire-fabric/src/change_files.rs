@@ -1,7 +1,7 @@
-//! Files of a change, read without holding a lock.
+//! A change's files, read without holding a lock.
 //!
-//! A change is parsed twice. The first pass records the files that it names,
-//! [`ChangeFiles::fetch`] reads them, and the second pass takes them from memory.
+//! A change is parsed twice. The first pass records the files that it names, [`ChangeFiles::fetch`]
+//! reads them, and the second pass takes them from memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Cursor, Read};
@@ -18,20 +18,20 @@ use longwire_topology::Files;
 /// Limits on the files of one change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChangeLimits {
-    /// Total bytes of all files, except those of the topology.
+    /// Maximum total bytes of all files, except the topology's.
     bytes: u64,
-    /// Deadline for all files together; `None` leaves the limit per file.
+    /// Deadline for all files together. `None` leaves the limit per file.
     time: Option<Duration>,
 }
 
 impl ChangeLimits {
-    /// For requests to the control API, whose clients are not the user who started the run.
+    /// For requests to the control API, whose clients may not be the user who started the run.
     pub const REQUEST: ChangeLimits = ChangeLimits {
         bytes: 64 << 20,
         time: Some(Duration::from_secs(10)),
     };
 
-    /// For scenario commands: no limits beyond those of the files read before the start.
+    /// For scenario commands: no limits beyond those for files read before the start.
     pub const SCENARIO: ChangeLimits = ChangeLimits {
         bytes: u64::MAX,
         time: None,
@@ -43,10 +43,10 @@ type Parameters = Vec<(String, String)>;
 /// The files of one change.
 #[derive(Debug)]
 pub(super) struct ChangeFiles {
-    /// Creates plugin state, which the hooks of a link share.
+    /// Creates plugin state, which a link's hooks share.
     loader: Arc<FileLoader>,
     access: FileAccess,
-    /// Files named by the topology, which a change may use as well.
+    /// Files named by the topology, which a change may also use.
     own: Arc<BTreeSet<String>>,
     limits: ChangeLimits,
     fetched: Mutex<Fetched>,
@@ -59,16 +59,16 @@ struct Fetched {
     plugins: HashMap<(String, Parameters), Result<PathBuf, String>>,
 }
 
-/// A file that was named but not read yet.
+/// A named file that has not been read yet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PendingFile {
     File(PathBuf),
     Plugin(String, Parameters),
 }
 
-/// Time and bytes left for a change.
+/// A change's remaining time and bytes.
 struct Budget {
-    /// `None`: no limit.
+    /// `None` without a limit.
     until: Option<Instant>,
     bytes: u64,
 }
@@ -84,7 +84,7 @@ impl Budget {
 }
 
 impl ChangeFiles {
-    /// Creates the files of a change that may read those that `access` allows, and those in
+    /// Creates the files of a change, which may read the files that `access` permits and those in
     /// `own`.
     pub fn new(
         loader: &Arc<FileLoader>,
@@ -101,8 +101,8 @@ impl ChangeFiles {
         }
     }
 
-    /// Reads pending files; returns `false` if there were none. Must be called without a
-    /// lock, since it blocks.
+    /// Reads pending files. Returns `false` if there were none. Blocks, so it must be called
+    /// without a lock.
     pub fn fetch(&self) -> bool {
         let mut fetched = locked(&self.fetched);
         let pending = std::mem::take(&mut fetched.pending);
@@ -136,7 +136,7 @@ impl ChangeFiles {
         true
     }
 
-    /// Files of the topology are always allowed.
+    /// The topology's files are always permitted.
     fn access_to(&self, path: &str) -> &FileAccess {
         if self.own.contains(path) {
             &FileAccess::Any
@@ -221,7 +221,7 @@ impl Files for ChangeFiles {
         &self.access
     }
 
-    /// The client is not the user who started the run.
+    /// The client may not be the user who started the run.
     fn may_quote(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Record of the changes of a run. A ramp is one change.
+//! Record of a run's changes. A ramp is one change.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,8 +14,7 @@ use super::json;
 use super::plan::PreparedCommand;
 use longwire_topology::{Command, RampStep};
 
-/// Time since the start of the run at which a change took effect; set by the deciding
-/// thread.
+/// Time since the run's start at which a change took effect. The deciding thread sets it.
 pub(super) type EffectTime = Arc<OnceLock<Nanos>>;
 
 /// A change that was applied or is scheduled.
@@ -37,7 +36,7 @@ pub struct ChangeRecord {
     /// The error for which it was not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The last step of a ramp so far.
+    /// The latest step of a ramp so far.
     #[serde(skip)]
     pub(super) ramp: Option<RampStep>,
     /// Overrides `at_ns` once set.
@@ -65,7 +64,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Returns the schema of a sent change: a change, or a ramp of the scenario.
+/// Returns the schema of a sent change: a change, or a ramp in the scenario.
 fn change_schema(_: &mut SchemaGenerator) -> Schema {
     let ramp = json!({
         "type": "object",
@@ -89,7 +88,7 @@ impl From<&Value> for SentChange {
 }
 
 impl SentChange {
-    /// Returns the change of a command, or the ramp for the first step of one.
+    /// Returns a command's change; for the first step of a ramp, the ramp.
     pub(super) fn of_command(command: &Command) -> SentChange {
         SentChange::from(&match &command.ramp {
             Some(step) if step.step == 0 => ramp_in_json(step),
@@ -99,7 +98,7 @@ impl SentChange {
 }
 
 impl fmt::Display for SentChange {
-    /// Writes the change in words: `set core rate=4mbit`.
+    /// Writes the change in words, such as `set core rate=4mbit`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let change = serde_json::from_str(self.0.get()).unwrap_or_default();
         f.write_str(&json::change_in_words(&change))
@@ -119,11 +118,11 @@ impl<'de> Deserialize<'de> for SentChange {
     }
 }
 
-/// The number of changes kept, and their total bytes. Older changes are only counted.
+/// Maximum number and maximum total bytes of the changes kept. Older changes are only counted.
 const REMEMBERED_MAX: usize = 10_000;
 const REMEMBERED_BYTES_MAX: usize = 32 << 20;
 
-/// Maximum distance of a ramp's first step from the newest change.
+/// Maximum distance from a ramp's first step to the newest change.
 const LOOKED_AT_MAX: usize = 1_000;
 
 /// The changes of a run.
@@ -139,7 +138,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Adds a change, or extends the ramp that it is a step of.
+    /// Adds a change, or extends the ramp of which it is a step.
     pub fn remember(&mut self, done: ChangeRecord) {
         if let Some(step) = &done.ramp
             && step.step > 0
@@ -167,8 +166,7 @@ impl Changes {
         last.find(|done| is_same(done))
     }
 
-    /// Returns the changes sorted by effect time, which differs from the order of
-    /// preparation.
+    /// Returns the changes sorted by effect time, which can differ from the order of preparation.
     pub fn in_order(mut self) -> Changes {
         for done in &mut self.made {
             done.at_ns = done.effect.get().map_or(done.at_ns, |at| at.as_nanos());
@@ -202,7 +200,7 @@ impl ChangeRecord {
         }
     }
 
-    /// Drops the steps of a ramp after `time`.
+    /// Drops a ramp's steps after `time`.
     fn cut(&mut self, time: Nanos) {
         let (Some(step), Some(until)) = (&mut self.ramp, &mut self.until_ns) else {
             return;
@@ -243,7 +241,7 @@ mod tests {
         let topology = Topology::parse("net.toml", NETWORK, Path::new("")).expect("a topology");
         let mut changes = Changes::default();
         for command in topology.timeline.commands() {
-            // Each sets one link.
+            // Each change sets one link.
             let prepared = PreparedCommand {
                 links: 1,
                 ..PreparedCommand::default()

@@ -1,4 +1,4 @@
-//! A running network, shared by its scenario and the clients of its control API.
+//! A running network, shared by its scenario and the control API's clients.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender};
@@ -50,7 +50,7 @@ pub struct Controller {
     /// Serialises changes.
     turn: Mutex<()>,
     pub(super) scenario: ScenarioClock,
-    /// Exchange with other hosts, for a network divided among several.
+    /// Exchange with other hosts, if the network spans several.
     hosts: OnceLock<HostsReader>,
 }
 
@@ -75,8 +75,7 @@ impl CheckedChange {
     }
 }
 
-/// Numbers assigned to a change that is not complete; released on drop, so also after a
-/// panic.
+/// Numbers assigned to an incomplete change. Drop releases them, also after a panic.
 struct Draft<'a> {
     controller: &'a Controller,
     /// `None` once the change is complete.
@@ -92,8 +91,8 @@ impl Drop for Draft<'_> {
 }
 
 impl Controller {
-    /// Wraps a running network. `loader` loads plugins of changes; parts sent to `retired`
-    /// are dropped by [`Controller::tidy`].
+    /// Wraps a running network. `loader` loads plugins for changes. [`Controller::tidy`] drops the
+    /// parts sent to `retired`.
     pub fn new(
         network: Numbered,
         handle: FabricHandle,
@@ -114,12 +113,12 @@ impl Controller {
         }
     }
 
-    /// Whether links can be changed; those of a replay cannot.
+    /// Whether links can be changed. Those of a replay cannot.
     pub fn takes_changes(&self) -> bool {
         self.handle.takes_orders()
     }
 
-    /// Returns the time since the start of the run.
+    /// Returns the time since the run's start.
     pub fn elapsed(&self) -> Nanos {
         self.handle.elapsed()
     }
@@ -142,12 +141,12 @@ impl Controller {
         }
     }
 
-    /// Sets the exchange with other hosts; later calls are no-ops.
+    /// Sets the exchange with other hosts. Later calls are no-ops.
     pub fn follow_hosts(&self, hosts: HostsReader) {
         self.hosts.get_or_init(|| hosts);
     }
 
-    /// Returns the report of the exchange with other hosts.
+    /// Returns the report on the exchange with other hosts.
     pub fn hosts(&self) -> Option<HostsReport> {
         self.hosts.get().map(HostsReader::report)
     }
@@ -160,7 +159,7 @@ impl Controller {
         &self.retired
     }
 
-    /// Calls `look` with the current state of the network.
+    /// Calls `look` with the network's current state.
     pub fn look<R>(&self, look: impl FnOnce(&Numbered) -> R) -> R {
         let now = self.elapsed();
         self.handle.refresh();
@@ -178,11 +177,11 @@ impl Controller {
         self.recorded().changes.clone().in_order()
     }
 
-    /// Applies a change as a whole, or not at all. An immediate change has taken effect on
-    /// return. The change may read files that `access` allows, and those of the topology.
+    /// Applies a change atomically. An immediate change has taken effect on return. The change may
+    /// read files that `access` permits, and the topology's.
     ///
     /// # Errors
-    /// All problems of the change.
+    /// All of the change's problems.
     pub fn change(&self, body: &Value, access: &FileAccess) -> Result<ChangeResult, Vec<Problem>> {
         let turn = locked(&self.turn);
         let checked = self.prepare(body, access)?;
@@ -196,7 +195,7 @@ impl Controller {
         let mut state = self.settled(self.elapsed());
         let (removed_rules, removals) = state.network.remove(&change.removed);
         let carriers = state.network.carriers();
-        // Recorded before the change is queued, since frames may see it from here on.
+        // Recorded before the change is queued, as frames may see the change from then on.
         state.expect(at, prepared.effects);
         let effect = EffectTime::default();
         state.changes.remember(ChangeRecord {
@@ -228,7 +227,7 @@ impl Controller {
     /// Checks a change without applying it.
     ///
     /// # Errors
-    /// As [`Controller::change`].
+    /// As for [`Controller::change`].
     pub fn check(&self, body: &Value, access: &FileAccess) -> Result<ChangeResult, Vec<Problem>> {
         let _turn = locked(&self.turn);
         let checked = self.prepare(body, access)?;
@@ -236,7 +235,7 @@ impl Controller {
         Ok(checked.result())
     }
 
-    /// Records a scenario command that the network was started with.
+    /// Records a scenario command with which the network was started.
     pub fn note_given(&self, command: &Command, prepared: PreparedCommand) {
         let mut state = self.recorded_mut();
         state
@@ -248,8 +247,7 @@ impl Controller {
     /// Queues a scenario command ahead of its time.
     ///
     /// # Errors
-    /// The command does not fit the network any more: one of its links may have been
-    /// removed.
+    /// The command no longer fits the network; for example, one of its links was removed.
     pub fn schedule(&self, command: &Command) -> Result<(), Box<Problem>> {
         let turn = locked(&self.turn);
         let files = self.files(&FileAccess::Any, ChangeLimits::SCENARIO);
@@ -281,11 +279,10 @@ impl Controller {
         }
     }
 
-    /// Drops replaced parts, and removes links and paths once they have drained. Must be
-    /// called periodically.
+    /// Drops replaced parts, and removes links and paths once they have drained. Call periodically.
     pub fn tidy(&self) {
         locked(&self.discarded).try_iter().for_each(drop);
-        // A waiting writer blocks new readers, so take the write lock only if needed.
+        // A waiting writer blocks new readers, so the write lock is taken only if needed.
         let is_drained = self.recorded().leaving.is_empty();
         if is_drained {
             return;
@@ -298,8 +295,8 @@ impl Controller {
         self.recorded_mut().leaving.extend(left);
     }
 
-    /// Parses, checks and numbers a change. On error, no numbers stay assigned. The caller
-    /// holds `turn`.
+    /// Parses, checks and numbers a change. On error, no numbers stay assigned. The caller holds
+    /// `turn`.
     fn prepare(&self, body: &Value, access: &FileAccess) -> Result<CheckedChange, Vec<Problem>> {
         let files = self.files(access, ChangeLimits::REQUEST);
         loop {
@@ -338,8 +335,8 @@ impl Controller {
             actions: change.actions.clone(),
             ramp: None,
         };
-        // Building models for 100,000 links takes time, so hold only a read lock. `turn`
-        // keeps other changes out.
+        // Building models for 100,000 links takes time, so only a read lock is held. `turn`
+        // excludes other changes.
         let prepared = self.look(|network| {
             let additions = network.additions(&change.added, first, &**files);
             let additions = additions.map_err(|(link, error)| refused(&link, &error))?;

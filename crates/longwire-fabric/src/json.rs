@@ -4,7 +4,7 @@ use longwire_engine::{LinkSpec, Nanos, PARTS};
 use longwire_topology::{Action, State};
 use serde_json::{Map, Value, json};
 
-/// Returns options by name; repeated options as a list.
+/// Returns options by name. Repeated options become a list.
 pub fn options(options: &LinkSpec) -> Map<String, Value> {
     let given = PARTS.iter().filter_map(|part| {
         let texts = part.texts(options)?;
@@ -58,11 +58,11 @@ fn field_of(state: State) -> &'static str {
     }
 }
 
-/// Maximum names listed.
+/// Maximum number of names listed.
 const LISTED_MAX: usize = 4;
 
-/// Formats options as `ctl set` takes them: `rate=5mbit loss=1% loss=nth:10`. A reset
-/// option has no value: `queue=`.
+/// Formats options as `ctl set` takes them: `rate=5mbit loss=1% loss=nth:10`. A reset option has no
+/// value: `queue=`.
 pub fn options_in_words(options: &Map<String, Value>) -> String {
     let words = options.iter().flat_map(|(name, value)| {
         let texts = match value {
@@ -110,7 +110,7 @@ pub fn change_in_words(change: &Value) -> String {
     }
 }
 
-/// Formats a verb with its first names; `None` without names.
+/// Formats a verb with the first few names; `None` without names.
 fn list(verb: &str, names: &[String]) -> Option<String> {
     let shown = &names[..names.len().min(LISTED_MAX)];
     let more = match names.len() - shown.len() {

@@ -22,10 +22,9 @@
 //! # Ok::<(), longwire_fabric::NetworkError>(())
 //! ```
 //!
-//! `longwire_runtime::start` runs the parts of a [`Numbered`] topology
-//! (`NetworkPlan::changeable`). A [`Controller`] changes the running network for its
-//! [`Scenario`] and for concurrent clients, and provides [views](LinkView).
-//! [`NetworkReport`] holds the counters of links and ports.
+//! `longwire_runtime::start` runs the parts of a [`Numbered`] topology (`NetworkPlan::changeable`).
+//! A [`Controller`] changes the running network for its [`Scenario`] and for concurrent clients,
+//! and provides [views](LinkView). [`NetworkReport`] holds the link and port counters.
 
 mod apply;
 mod change_files;

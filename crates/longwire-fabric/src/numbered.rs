@@ -14,13 +14,13 @@ use longwire_topology::{
     Added, Class, Direction, Hop, State, Topology, Unmatched, split_direction,
 };
 
-/// A link of the engine: one direction of a named link, or both if they share a queue.
-/// Counters are read without locking the network.
+/// An engine link: one direction of a named link, or both if they share a queue. Its counters are
+/// read without locking the network.
 #[derive(Clone, Debug)]
 pub struct NumberedLink {
     /// Number in the engine.
     pub id: LinkId,
-    /// Name; with `.up` or `.down` if the directions are separate.
+    /// Name, with `.up` or `.down` if the directions are separate.
     pub name: String,
     /// Current options.
     pub options: Arc<LinkSpec>,
@@ -28,21 +28,21 @@ pub struct NumberedLink {
     pub state: State,
     /// Counters.
     pub cells: Arc<LinkCells>,
-    /// Whether it was removed during the run.
+    /// Whether the link was removed during the run.
     pub removed: bool,
 }
 
 /// A topology with engine numbers for links and paths.
 pub struct Numbered {
     pub(super) topology: Topology,
-    /// By engine number; numbers are never reused.
+    /// Links by engine number. Numbers are never reused.
     pub(super) links: Vec<NumberedLink>,
     /// Up and down number of each named link; equal for shared links.
     pub(super) numbers: Vec<[LinkId; 2]>,
     /// Links of each path.
     paths: Vec<Vec<LinkId>>,
     path_of: HashMap<(Class, Direction), PathId>,
-    /// Rules of each class, which are contiguous.
+    /// Each class's rules, which are contiguous.
     rules_of: HashMap<Class, Range<u32>>,
     /// Existing links by name.
     pub(super) by_name: BTreeMap<Arc<str>, u32>,
@@ -194,7 +194,7 @@ impl Numbered {
     /// Builds the network without its scenario.
     ///
     /// # Errors
-    /// A file or plugin of a model has disappeared since the topology was read.
+    /// A model's file or plugin has disappeared since the topology was read.
     pub fn parts(&self, loader: &dyn Loader) -> Result<FabricParts, NetworkError> {
         let stop = AtomicBool::new(false);
         self.parts_in_steps(loader, Steps::ignored(), &stop)
@@ -203,8 +203,8 @@ impl Numbered {
     /// Like [`Numbered::parts`], with progress reports and cancellation.
     ///
     /// # Errors
-    /// [`NetworkError::Link`] if a file or plugin of a model has disappeared since the
-    /// topology was read; [`NetworkError::Rule`] for a rule that the classifier refuses;
+    /// [`NetworkError::Link`] if a model's file or plugin has disappeared since the topology was
+    /// read; [`NetworkError::Rule`] for a rule that the classifier refuses;
     /// [`NetworkError::Interrupted`] once `stop` is set.
     pub fn parts_in_steps(
         &self,
@@ -253,8 +253,8 @@ impl Numbered {
         })
     }
 
-    /// Numbers the additions to the topology; returns the first new link and path.
-    /// [`Numbered::undo`] reverts it.
+    /// Numbers the additions to the topology. Returns the first new link and path numbers.
+    /// [`Numbered::undo`] reverts the call.
     pub(super) fn add(&mut self, added: &Added) -> (usize, usize) {
         let first = (self.links.len(), self.paths.len());
         self.number(added);
@@ -317,7 +317,7 @@ impl Numbered {
         self.numbers.truncate(added.links.start);
     }
 
-    /// Removes links and paths; returns the rules to remove first, then the rest.
+    /// Removes links and paths. Returns the rules to remove first, then the rest.
     pub(super) fn remove(&mut self, classes: &[Class]) -> (Vec<u32>, Removals) {
         let mut removals = Removals::default();
         let mut rules = Vec::new();
@@ -356,8 +356,8 @@ impl Numbered {
         fitting.collect()
     }
 
-    /// Matches a pattern against the next `names` names after `after`. Returns the links,
-    /// and the last name compared if there are more.
+    /// Matches a pattern against the next `names` names after `after`. Returns the matching links,
+    /// and the last name compared if there are more names.
     pub(super) fn some_fitting(
         &self,
         pattern: &str,
@@ -378,15 +378,15 @@ impl Numbered {
         (found, last.filter(|_| more).cloned())
     }
 
-    /// Returns the links that match a pattern: both directions, unless the pattern ends in
-    /// `.up` or `.down`.
+    /// Returns the links that match a pattern, in both directions unless the pattern ends in `.up`
+    /// or `.down`.
     pub fn fitting(&self, pattern: &str) -> Vec<LinkId> {
         let named = self.named(pattern).into_iter();
         let numbers = named.flat_map(|(index, direction)| self.numbers_of(index, direction));
         numbers.collect()
     }
 
-    /// Returns ports whose carrier follows links, with these links.
+    /// Returns the ports whose carrier follows links, with these links.
     pub fn carriers(&self) -> Vec<PortCarrier> {
         let carriers = self.topology.carriers.iter().map(|carrier| {
             let toward = carrier.links.iter().flat_map(|link| self.fitting(link));
@@ -400,7 +400,7 @@ impl Numbered {
         carriers.collect()
     }
 
-    /// Returns the engine numbers of a named link, or of one direction.
+    /// Returns the engine numbers of a named link, or of one of its directions.
     fn numbers_of(
         &self,
         index: u32,
@@ -418,8 +418,7 @@ impl Numbered {
     }
 }
 
-/// Matches a name against a pattern; the inner option is the direction that the pattern
-/// names.
+/// Matches a name against a pattern. The inner option is the direction that the pattern names.
 fn direction_of(pattern: &str, name: &str) -> Option<Option<Direction>> {
     if fits(pattern, name) {
         return Some(None);
@@ -428,7 +427,7 @@ fn direction_of(pattern: &str, name: &str) -> Option<Option<Direction>> {
     direction.filter(|_| fits(bare, name)).map(Some)
 }
 
-/// Errors of building a network.
+/// Failure to build a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
@@ -437,15 +436,15 @@ pub enum NetworkError {
     Rule {
         /// The rule's number, from 1.
         number: usize,
-        /// Why it was refused.
+        /// The reason for the refusal.
         reason: String,
     },
-    /// The options of a link were refused; for example, a file was deleted.
+    /// A link's options were refused, for example because a file was deleted.
     #[error("link '{name}': {source}")]
     Link {
         /// The link.
         name: String,
-        /// Why they were refused.
+        /// The reason for the refusal.
         source: OptionError,
     },
     /// The caller stopped the construction.

@@ -1,4 +1,4 @@
-//! Prepares commands: everything is parsed and checked here, so that applying cannot fail.
+//! Prepares commands. All parsing and checking happens here, so that applying cannot fail.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
@@ -13,20 +13,20 @@ use longwire_topology::{Action, Class, Command, Direction, Problem, State};
 /// A prepared command.
 #[derive(Default)]
 pub struct PreparedCommand {
-    /// Operations by time since the start; a move with an outage has two.
+    /// Operations by time since the start. A move with an outage has two.
     pub operations: Vec<(Nanos, Operation)>,
-    /// Changes of the recorded state.
+    /// Changes to the recorded state.
     pub(super) effects: Vec<Effect>,
-    /// The number of named links whose options or state change.
+    /// Number of named links whose options or state change.
     pub(super) links: usize,
 }
 
-/// A change of the recorded state of links.
+/// A change to the recorded state of links.
 pub(super) enum Effect {
     /// Options to overlay, and names of options to reset.
     Options(Vec<LinkId>, Box<LinkSpec>, Vec<&'static str>),
     State(Vec<LinkId>, State),
-    /// Frames of the first class take the path of the second.
+    /// Frames in the first class take the second class's path.
     Moved(Class, Class),
 }
 
@@ -107,7 +107,7 @@ impl Numbered {
         })
     }
 
-    /// Returns the rules of a class with their targets after a move to `to`.
+    /// Returns a class's rules with their targets after a move to `to`.
     fn moved(&self, class: Class, to: Class) -> Vec<(u32, Target)> {
         let rules = self.rules_of(class);
         let moved = rules.map(|rule| {
@@ -118,7 +118,7 @@ impl Numbered {
     }
 }
 
-/// Returns the target during the outage of a move.
+/// Returns the target during a move's outage.
 fn during_outage(to: Target) -> Target {
     match to {
         Target::Path(path) => Target::Handover(path),
@@ -165,7 +165,7 @@ fn work(
     Box::new(move |core, at| {
         for (link, change) in changes {
             if let Some(replaced) = core.change_link(link, at, change) {
-                // Drops it on this thread if the receiver is gone.
+                // Dropped on this thread if the receiver is gone.
                 let _ = retired.send(replaced);
             }
         }

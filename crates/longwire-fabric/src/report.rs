@@ -1,4 +1,4 @@
-//! Reports of networks.
+//! Network reports.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use serde::Serialize;
 
 use crate::{Changes, Controller, Numbered, json};
 
-/// The report of a network, with its changes.
+/// A network's report, with its changes.
 #[derive(Clone, Debug, Serialize)]
 pub struct NetworkReport {
-    /// Links, ports, hosts and all.
+    /// The run's report: links, ports and hosts.
     #[serde(flatten)]
     pub run: RunReport,
-    /// The changes of the network while it ran.
+    /// Changes to the network during the run.
     pub changes: Changes,
 }
 
 impl NetworkReport {
-    /// Returns the report of a network with these links, unless its run reports links that
-    /// nothing changes.
+    /// Returns the report for a network with these links, unless the run itself reports its links,
+    /// which are then unchanging.
     pub fn new(mut run: RunReport, network: &Numbered) -> NetworkReport {
         if !run.links.is_empty() {
             return NetworkReport {
@@ -40,8 +40,8 @@ impl NetworkReport {
         }
     }
 
-    /// Stops a run and returns its report. Links that may change have the options of the
-    /// start ([`Numbered::options`]), followed by the changes.
+    /// Stops a run and returns its report. Changeable links have their options from the start
+    /// ([`Numbered::options`]), followed by the changes.
     pub fn stop(
         running: RunningNetwork,
         controller: &Controller,

@@ -1,4 +1,4 @@
-//! The commands of a scenario, which may be infinite, and its time, which clients can advance.
+//! A scenario's commands, which may be infinite, and its time, which clients can advance.
 
 use std::iter::Peekable;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use longwire_topology::{Command, Timeline};
 use crate::changes::SentChange;
 use crate::controller::Controller;
 
-/// The remaining commands of a scenario.
+/// A scenario's remaining commands.
 pub struct Scenario<'a> {
     commands: Peekable<Box<dyn Iterator<Item = Command> + 'a>>,
 }
@@ -24,7 +24,7 @@ impl<'a> Scenario<'a> {
         }
     }
 
-    /// Returns the time of the next command since the start.
+    /// Returns the next command's time since the start.
     pub fn next_at(&mut self) -> Option<Nanos> {
         let command = self.commands.peek()?;
         Some(time_of(command))
@@ -37,10 +37,10 @@ impl<'a> Scenario<'a> {
     }
 }
 
-/// Delay of a skipped event, since the scenario thread polls the clock.
+/// Delay of a skipped event, as the scenario thread polls the clock.
 const LEAD: Nanos = Nanos::from_millis(200);
 
-/// Offset of the scenario from the run, and the time up to which commands were queued.
+/// Offset of the scenario from the run, and the time up to which commands are queued.
 #[derive(Debug, Default)]
 pub(super) struct ScenarioClock(Mutex<ScenarioTime>);
 
@@ -53,7 +53,7 @@ struct ScenarioTime {
 /// A future event of the scenario.
 #[derive(Clone, Debug)]
 pub struct UpcomingEvent {
-    /// Time since the start of the run.
+    /// Time since the run's start.
     pub at: Nanos,
     /// The change.
     pub change: SentChange,
@@ -69,7 +69,7 @@ impl ScenarioClock {
     }
 }
 
-/// Whether a command begins an event: all but later steps of a ramp.
+/// Whether a command begins an event. All do, except later steps of a ramp.
 fn begins_event(command: &Command) -> bool {
     command.ramp.as_ref().is_none_or(|step| step.step == 0)
 }
@@ -85,7 +85,7 @@ fn after(timeline: &Timeline, given: Nanos) -> impl Iterator<Item = Command> + '
 }
 
 impl Controller {
-    /// Returns how far the scenario is ahead of the run.
+    /// Returns the scenario's lead over the run.
     pub fn scenario_ahead(&self) -> Nanos {
         self.scenario.read().ahead
     }
@@ -96,7 +96,7 @@ impl Controller {
             .change(|time| time.given = time.given.max(given));
     }
 
-    /// Returns at most `limit` events that are not queued yet. Queued ones are in
+    /// Returns at most `limit` events that are not queued yet. Queued events are in
     /// [`Controller::changes`].
     pub fn upcoming(&self, limit: usize) -> Vec<UpcomingEvent> {
         let ScenarioTime { ahead, given } = self.scenario.read();
@@ -110,8 +110,8 @@ impl Controller {
         })
     }
 
-    /// Advances the scenario to its next event that is not queued, and returns the new time
-    /// of the event; `None` at the end.
+    /// Advances the scenario to its next unqueued event. Returns the event's new time; `None` at
+    /// the end.
     pub fn skip_to_next_event(&self) -> Option<Nanos> {
         let given = self.scenario.read().given;
         let next = self.look(|network| {

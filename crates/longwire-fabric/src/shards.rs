@@ -1,4 +1,4 @@
-//! Loads and lookaheads of links, for the shard planner.
+//! Link loads and lookaheads for the shard planner.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,17 +20,17 @@ impl Numbered {
 
     /// Returns the planner's input by link number.
     ///
-    /// * **Lookahead**: the guaranteed delay, at its minimum over the scenario. Changes
-    ///   through the control API are unknown in advance.
-    /// * **Load**: a topology has no traffic matrix, so each used path and direction counts
-    ///   as the rate of its slowest link in bit/s; a path without rates counts as the
-    ///   fastest path, or 1 if no path has a rate. The load of a link is the sum over its
-    ///   paths, at most its own rate.
+    /// * **Lookahead**: the guaranteed delay, at its minimum over the scenario. Changes through the
+    ///   control API are unknown in advance.
+    /// * **Load**: a topology has no traffic matrix. Each used path and direction therefore counts
+    ///   as the rate of its slowest link in bit/s. A path without rates counts as the fastest path,
+    ///   or as 1 if no path has a rate. A link's load is the sum over its paths, at most its own
+    ///   rate.
     /// * **Fixed**: links with plugins.
     pub fn shard_links(&self) -> Vec<ShardLink> {
         let loads = self.loads();
         let links = self.links().iter().zip(loads);
-        // Links with equal options share them, so cache by address.
+        // Links with equal options share them, so results are cached by address.
         let mut known: HashMap<*const LinkSpec, (Nanos, bool)> = HashMap::new();
         let mut links: Vec<ShardLink> = links
             .map(|(link, load)| {
@@ -76,7 +76,7 @@ impl Numbered {
         }
     }
 
-    /// Returns paths of at least two links as engine numbers.
+    /// Returns the paths with at least two links, as engine numbers.
     fn multi_link_paths(&self) -> Vec<Vec<u32>> {
         let paths = 0..self.topology().paths.len() as u32;
         let directions = paths.flat_map(|path| {
@@ -89,8 +89,8 @@ impl Numbered {
             .collect()
     }
 
-    /// Returns the used paths, each once: targets of rules, of unmatched frames, and of
-    /// moves in the scenario.
+    /// Returns the used paths, each once: targets of rules, of unmatched frames, and of moves in
+    /// the scenario.
     fn used(&self) -> Vec<&[LinkId]> {
         let topology = self.topology();
         let rules = topology.rules.iter();
@@ -117,7 +117,7 @@ impl Numbered {
         links.collect()
     }
 
-    /// Returns the load of each link by number.
+    /// Returns each link's load by number.
     fn loads(&self) -> Vec<u64> {
         let rates = self.links().iter();
         let rates = rates.map(|link| link.options.bit_rate().map(BitRate::bits_per_sec));
@@ -193,8 +193,8 @@ mod tests {
         links.map(link).collect()
     }
 
-    /// Computed by hand: a path counts as its slowest link, a path without rates as the
-    /// fastest path, and a path without rules as nothing.
+    /// Computed by hand: a path counts as its slowest link, a path without rates as the fastest
+    /// path, and a path without rules as nothing.
     #[test]
     fn loads_follow_the_paths_that_cross_a_link() {
         let network = numbered(CHAIN);

@@ -1,4 +1,4 @@
-//! Recorded state of a running network, with scheduled changes.
+//! A running network's recorded state, with scheduled changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Numbered {
                         Arc::new(new)
                     });
                     link.options = Arc::clone(new);
-                    // Keeps the address valid while it is used as a key.
+                    // Keeps the address valid while it serves as a key.
                     under.push(options);
                 }
             }

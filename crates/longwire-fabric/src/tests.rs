@@ -1,5 +1,5 @@
-//! Changes a running network while frames cross it. Needs no privileges: the ports are
-//! in-memory pipes.
+//! Changes a running network while frames cross it. Needs no privileges, as the ports are in-memory
+//! pipes.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -92,11 +92,10 @@ impl Site {
         found
     }
 
-    /// Returns the delay of a station's frames: the minimum of three, which excludes
-    /// preemption.
+    /// Returns the delay of a station's frames: the minimum of three, which excludes preemption.
     fn takes(&mut self, station: u8) -> Duration {
         let times = [0; 3].map(|_| {
-            // Read before sending, since this thread may be preempted afterwards.
+            // Read before sending, as this thread may be preempted afterwards.
             let sent = Instant::now();
             self.send(station);
             let found = self.next(TIMEOUT).expect("it arrives");
@@ -106,8 +105,8 @@ impl Site {
         times.into_iter().min().expect("three")
     }
 
-    /// Checks that one of a station's frames takes less than `than`; on a busy machine most
-    /// do not.
+    /// Checks that one of a station's frames takes less than `than`. On a busy machine, most do
+    /// not.
     fn takes_less(&mut self, station: u8, than: Duration) {
         assert!((0..20).any(|_| self.takes(station) < than), "{station}");
     }
@@ -126,8 +125,8 @@ impl Site {
         changed.unwrap_or_else(|problems| panic!("{body}: {problems:?}"))
     }
 
-    /// Returns fields and reasons of a refusal. Checks that `check` refuses alike, and that
-    /// nothing changed.
+    /// Returns a refusal's fields and reasons. Checks that `check` refuses in the same way, and
+    /// that nothing changed.
     fn refused(&self, body: &Value) -> Vec<(String, String)> {
         let before = self.seen();
         let looked = self.controller.check(body, &FileAccess::Any);
@@ -199,7 +198,7 @@ const MS: Duration = Duration::from_millis(1);
 fn links_are_added_changed_and_removed_under_traffic() {
     let mut site = Site::new(NETWORK);
     assert!(site.takes(1) >= 20 * MS);
-    // No link carries it.
+    // No link carries this frame.
     site.takes_less(9, 20 * MS);
     let changed = site.change(&json!({
         "add": { "link": [{ "name": "new", "template": "slow", "match": "src=10.0.0.9" }] },
@@ -230,7 +229,7 @@ fn links_are_added_changed_and_removed_under_traffic() {
     while site.packets_in("first") == of_first {
         std::thread::sleep(MS);
     }
-    // Upper bound of the time between the arrivals; preemption only increases it.
+    // Upper bound on the time between the arrivals. Preemption only increases it.
     let between = sent.elapsed();
     let arrived = [0; 2].map(|_| site.next(TIMEOUT).expect("it arrives"));
     if between < 130 * MS {
@@ -286,7 +285,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
         (Origin::Control, 2, at.as_nanos())
     );
 
-    // Frames of a class move to another link and back.
+    // A class's frames move to another link and back.
     site.change(&json!({ "on": ["*"], "set": { "first": { "loss": "none" } } }));
     site.change(&json!({ "move": { "second": "first" } }));
     assert!(site.takes(2) >= 20 * MS);
@@ -305,7 +304,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     assert_eq!(site.next(TIMEOUT).expect("it arrives"), 2);
 }
 
-/// Invalid changes with the field and a part of the reason.
+/// Invalid changes, each with the field and part of the reason.
 const REFUSED: &str = r#"
     [] | | not a JSON object
     {} | | empty change
@@ -339,7 +338,7 @@ fn refusals_name_the_field_and_change_nothing() {
     site.change(&json!({ "move": { "second": "first" } }));
     let told = site.refused(&json!({ "remove": ["first"] }));
     assert!(told[0].1.contains("take 'first'"), "{told:?}");
-    // Removing all of them together is allowed.
+    // Removing all of them together is permitted.
     site.change(&json!({ "remove": ["first", "second", "long", "core"] }));
     assert_eq!(site.controller.link_count(), 0);
     assert_eq!(site.controller.rules(0, 9).len(), 0);
@@ -408,8 +407,8 @@ fn null_restores_the_default_of_an_option() {
     assert_eq!(said.as_deref(), Some("set x loss= order= queue="));
 }
 
-/// Options that name files are refused before the file is touched: for clients without file
-/// access, and for relative paths to a service.
+/// Options that name files are refused before the file is touched: for clients without file access,
+/// and for relative paths to a service.
 #[test]
 fn changes_name_no_files_that_they_may_not() {
     const REASON: &str = "not from here";

@@ -1,4 +1,4 @@
-//! Links, paths and rules of a running network, as the control API returns them.
+//! A running network's links, paths and rules, as the control API returns them.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl From<LinkTotals> for Totals {
     }
 }
 
-/// Refers to the component that is generated from the option registry.
+/// Refers to the schema component generated from the option registry.
 fn options_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "$ref": "#/components/schemas/Options" })
 }
@@ -133,8 +133,8 @@ impl Controller {
         Some(view)
     }
 
-    /// Returns at most `limit` links that match a pattern, sorted by name, starting after
-    /// the name `after`, which need not exist.
+    /// Returns at most `limit` links that match a pattern, sorted by name, from the first after
+    /// `after`, which need not exist.
     pub fn links(&self, pattern: &str, after: Option<&str>, limit: usize) -> Vec<LinkView> {
         self.look(|network| {
             let from = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -176,8 +176,7 @@ impl Controller {
         })
     }
 
-    /// Returns the number of engine links that match a pattern, and the sums of their
-    /// counters.
+    /// Returns the number of engine links that match a pattern, and the sums of their counters.
     pub fn totals(&self, pattern: &str) -> (usize, LinkTotals) {
         let mut count = 0;
         let mut sum = LinkTotals::default();
@@ -189,7 +188,7 @@ impl Controller {
     }
 
     /// Calls `visit` with the name and counters of each engine link that matches a pattern.
-    /// The lock is released between batches of names.
+    /// Releases the lock between batches of names.
     pub fn each_totals(&self, pattern: &str, visit: &mut dyn FnMut(&str, LinkTotals)) {
         /// Comparing this many names takes less than 1 ms.
         const PART: usize = 1000;
@@ -276,7 +275,7 @@ impl Controller {
         self.look(|network| network.links.iter().filter(|link| !link.removed).count())
     }
 
-    /// Returns all directions in the order in which they were added.
+    /// Returns all directions in order of addition.
     pub fn directions(&self) -> Vec<NumberedLink> {
         self.look(|network| {
             let links = network.links.iter().filter(|link| !link.removed);
@@ -305,7 +304,7 @@ impl Controller {
         })
     }
 
-    /// Measures frame delays in these directions only.
+    /// Measures frame delays only in these directions.
     pub fn watch_delays(&self, directions: Vec<LinkId>) {
         self.handle().ask(move |core| core.watch(&directions));
     }
@@ -315,13 +314,13 @@ impl Controller {
         self.handle().ask(move |core| core.watch_flows(direction));
     }
 
-    /// Returns the number of frames and the largest flows, in descending order, of the
-    /// direction whose flows are counted.
+    /// Returns the number of frames and the largest flows, in descending order, in the direction
+    /// whose flows are counted.
     pub fn flows(&self) -> (u64, Vec<FlowCount>) {
         self.handle().query(|core| core.flows()).unwrap_or_default()
     }
 
-    /// Returns the queue occupancy of each direction; empty once the network has ended.
+    /// Returns each direction's queue occupancy; empty once the network has ended.
     pub fn occupancies(&self, directions: Vec<LinkId>) -> Vec<Option<Occupancy>> {
         if !self.takes_changes() {
             self.handle().refresh();

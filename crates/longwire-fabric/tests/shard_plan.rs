@@ -1,4 +1,4 @@
-//! Tests the planner's rules, and compares it with every distribution of small networks.
+//! Tests the planner's rules, and compares the planner with every distribution of small networks.
 
 use longwire_engine::Nanos;
 use longwire_fabric::shard_plan::{
@@ -27,7 +27,7 @@ fn loads_of(links: &[ShardLink], shard_of: &[u16], shards: usize) -> Vec<u64> {
     loads
 }
 
-/// Asserts the invariants of a plan.
+/// Asserts a plan's invariants.
 fn assert_sound(links: &[ShardLink], paths: &[Vec<u32>], asked: usize, plan: &ShardPlan) {
     assert!((1..=asked).contains(&plan.shards), "{plan:?}");
     assert_eq!(plan.shard_of.len(), links.len());
@@ -57,7 +57,7 @@ fn assert_sound(links: &[ShardLink], paths: &[Vec<u32>], asked: usize, plan: &Sh
     assert!(!plan.reason.is_empty() && !plan.reason.ends_with('.'));
 }
 
-/// Returns the minimum busiest load over all allowed distributions.
+/// Returns the minimum busiest load over all permitted distributions.
 fn least_busiest(links: &[ShardLink], paths: &[Vec<u32>], shards: usize) -> u64 {
     let combinations = shards.pow(links.len() as u32);
     let distributions = (0..combinations).map(|number| {
@@ -121,7 +121,7 @@ proptest! {
         let plan = planned(&links, &paths, shards);
         assert_sound(&links, &paths, shards, &plan);
         prop_assert_eq!(&plan, &planned(&links, &paths, shards));
-        // The order of paths has no effect on the plan.
+        // The order of paths does not affect the plan.
         let reversed: Vec<_> = paths.iter().rev().cloned().collect();
         prop_assert_eq!(&plan, &planned(&links, &reversed, shards));
     }
@@ -139,7 +139,7 @@ proptest! {
         let best = least_busiest(&links, &paths, plan.shards);
         prop_assert!(busiest >= best);
         prop_assert!(busiest * 2 <= best * 3, "{busiest} for {best}: {plan:?}");
-        // Uses fewer shards only if more would gain at most 1/20, times 3/2.
+        // The plan uses fewer shards only if more would gain at most 1/20, times 3/2.
         let best = least_busiest(&links, &paths, asked);
         prop_assert!(busiest * 40 <= best * 63, "{busiest} for {best} on {asked}: {plan:?}");
     }
@@ -175,8 +175,8 @@ fn a_chain_is_cut_where_its_delay_is_long() {
     );
 }
 
-/// Rows of links of equal delay, joined by few paths: ignoring neighbours would cut half
-/// of all hops.
+/// Rows of links with equal delay, joined by few paths. Ignoring neighbours would cut half of all
+/// hops.
 #[test]
 fn neighbours_stay_together() {
     const LINKS: u32 = 4_096;
@@ -250,8 +250,8 @@ fn odd_numbers_of_shards_count_as_the_nearest_allowed() {
     assert_eq!(planned(&links, &[], 1_000).shards, SHARDS_MAX);
 }
 
-/// A million links in 250,000 paths of four shared links, with lookaheads over six orders
-/// of magnitude.
+/// A million links in 250,000 paths with four shared links each, and lookaheads over six orders of
+/// magnitude.
 #[test]
 fn a_million_links_are_planned() {
     const LINKS: u64 = 1_000_000;

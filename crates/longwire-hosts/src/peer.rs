@@ -1,5 +1,5 @@
-//! The protocol with one other host: sessions, frames, time. It does no I/O and takes the
-//! time as an argument.
+//! The protocol with one other host: sessions, frames, time. It does no I/O and takes the time as
+//! an argument.
 
 use std::collections::VecDeque;
 
@@ -22,33 +22,33 @@ use crate::wire::{
     TAG_LEN, Write,
 };
 
-/// Interval of handshakes until one is answered.
+/// Interval between handshakes until one is answered.
 const HANDSHAKE_EVERY: Nanos = Nanos::from_millis(250);
 
-/// Interval of pings, and the one used until the offset is known.
+/// Intervals between pings: the usual one, and the one until the offset is known.
 const PING_EVERY: Nanos = Nanos::from_millis(100);
 const PING_FIRST: Nanos = Nanos::from_millis(10);
 
-/// Timeout for declaring a host silent.
+/// Silence after which a host is reported as silent.
 const SILENCE_MAX: Nanos = Nanos::from_secs(1);
 
-/// Maximum sessions that await the other host's first datagram. A replayer of initial
-/// messages can create some, and must not displace the genuine one.
+/// Maximum number of sessions that await the other host's first datagram. An attacker who replays
+/// initial messages can create some, and must not displace the genuine one.
 const PENDING_MAX: usize = 8;
 
-/// Maximum batches requested in one record.
+/// Maximum number of batches requested in one record.
 const MISSING_AT_ONCE: usize = 64;
 
-/// Minimum size of a fragment that shares a batch with other frames, in bytes with the
-/// frame header.
+/// Minimum size in bytes, with the frame header, of a fragment that shares a batch with other
+/// frames.
 const FRAGMENT_LEN_MIN: usize = 64;
 
-/// Identity of this host in handshakes.
+/// This host's identity in handshakes.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Index in the file.
+    /// Index in the topology file.
     pub index: u16,
-    /// Digest of the network; hosts with a different one are refused.
+    /// Digest of the network. Hosts with a different digest are refused.
     pub digest: [u8; 32],
     /// A number unique to this start of the host.
     pub instance: u64,
@@ -70,11 +70,11 @@ pub enum Rejection {
 pub struct InboundFrame<'a> {
     /// The output port.
     pub port: u16,
-    /// The release queue: the number of the last link.
+    /// The release queue, which is the number of the last link.
     pub line: u32,
-    /// Release on our clock; now for a late frame.
+    /// Release on this host's clock; the current time for a late frame.
     pub release: Nanos,
-    /// Whether it arrived after its release.
+    /// Whether the frame arrived after its release.
     pub is_late: bool,
     /// The contents.
     pub bytes: &'a [u8],
@@ -84,7 +84,7 @@ pub struct InboundFrame<'a> {
 pub struct Peer {
     own: Identity,
     key: Key,
-    /// Index of the other host. The host with the lower index initiates handshakes.
+    /// The other host's index. The host with the lower index initiates handshakes.
     index: u16,
     begun: BegunHandshakes,
     answered: AnsweredHandshakes,
@@ -92,27 +92,27 @@ pub struct Peer {
     session: Option<Session>,
     /// The previous session, whose last datagrams may still arrive.
     session_before: Option<Session>,
-    /// Sessions not yet used by the other host, oldest first: their initial messages may be
-    /// replayed.
+    /// Sessions that the other host has not used yet, oldest first. Their initial messages may be
+    /// replays.
     pending: VecDeque<(Session, Introduction)>,
     theirs: Option<Introduction>,
     heard_at: Nanos,
     ping_at: Nanos,
     is_connected: bool,
     has_restarted: bool,
-    /// Whether the other host knows our clock's offset.
+    /// Whether the other host knows this host's clock offset.
     is_ready: bool,
     other: OtherInstance,
-    /// Records of the next datagram.
+    /// Records for the next datagram.
     batch: Vec<u8>,
     /// Latest release in `batch`.
     batch_deadline: Nanos,
     /// Frames sent before the session or the last ping.
     frames_before: u32,
-    /// Frames sent when the other host was last heard.
+    /// Number of frames sent when the other host was last heard.
     sent_when_heard: u64,
-    /// Frames sent since then to a host that became silent. If it has not restarted, it
-    /// will count them itself.
+    /// Frames sent since then to a host that fell silent. If it has not restarted, it counts them
+    /// itself.
     unconfirmed: u64,
     frame_number: u32,
     records: Vec<u8>,
@@ -121,8 +121,8 @@ pub struct Peer {
     events: VecDeque<PeerEvent>,
 }
 
-/// State that a restart of the other host resets. Numbers of frames and batches continue across
-/// sessions, so that losses between them are detected.
+/// State that the other host's restart resets. Frame and batch numbers continue across sessions, so
+/// that losses between sessions are detected.
 #[derive(Default)]
 struct OtherInstance {
     offset: OffsetEstimator,
@@ -133,9 +133,9 @@ struct OtherInstance {
     partial: PartialFrames,
     /// Last release per port on both clocks, to keep releases in order.
     converted: Vec<(u64, u64)>,
-    /// Frames sent to it.
+    /// Frames sent to the other host.
     frames_begun: u32,
-    /// Frames that it has sent, and those that arrived.
+    /// Frames that the other host has sent, and frames that arrived.
     expected: u64,
     received: u64,
 }
@@ -192,8 +192,8 @@ impl Peer {
         self.events.pop_front()
     }
 
-    /// Returns the epoch known to the other host, on our monotonic clock and its wall
-    /// clock; `None` until both are known, or if it precedes our clock.
+    /// Returns the epoch known to the other host, on this host's monotonic clock and the other's
+    /// wall clock; `None` until both are known, or if the epoch precedes this host's clock.
     pub fn epoch(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let (monotonic, wall) = self.other.epoch?;
         let offset = self.other.offset.at(now)?;
@@ -220,8 +220,8 @@ impl Peer {
         }
     }
 
-    /// Returns when [`Peer::poll`] must be called for loss recovery, possibly before the
-    /// time it returned.
+    /// Returns the time at which loss recovery needs a call of [`Peer::poll`], which may be before
+    /// the time that `poll` returned.
     pub fn soonest(&self) -> Option<Nanos> {
         let (tail, ask) = (self.other.sent.tail_at(), self.other.missing.ask_at());
         tail.into_iter().chain(ask).min()
@@ -240,8 +240,8 @@ impl Peer {
         }
     }
 
-    /// Sends due handshakes and pings, and detects silence. `epoch` is that of the run, if
-    /// known. Returns the time of the next call.
+    /// Sends due handshakes and pings, and detects silence. `epoch` is the run's, if known. Returns
+    /// the time of the next call.
     pub fn poll(
         &mut self,
         now: Stamp,
@@ -294,7 +294,7 @@ impl Peer {
         self.soonest().map_or(next, |soonest| next.min(soonest))
     }
 
-    /// Requests missing batches, and announces the last batch sent.
+    /// Requests missing batches and announces the last batch sent.
     fn poll_batches(&mut self, now: Nanos, send: &mut dyn FnMut(&[u8])) {
         let times = self.resend_times();
         let is_due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
@@ -338,8 +338,8 @@ impl Peer {
         }
     }
 
-    /// Appends a frame to the current batch, and sends full batches. `release` is on our
-    /// clock. Returns `false` if the host is not connected and the frame is dropped.
+    /// Appends a frame to the current batch and sends full batches. `release` is on this host's
+    /// clock. Returns `false` if the host is not connected, in which case the frame is dropped.
     pub fn push(
         &mut self,
         now: Nanos,
@@ -411,12 +411,12 @@ impl Peer {
         }
     }
 
-    /// Returns the maximum size of a datagram's records in bytes.
+    /// Returns the maximum size in bytes of a datagram's records.
     fn room(&self) -> usize {
         self.own.mtu.saturating_sub(HEADER_LEN + TAG_LEN)
     }
 
-    /// Starts a batch, after sending the current one if `len` bytes do not fit.
+    /// Starts a batch, after sending the current one if it has no room for `len` bytes.
     fn make_room(&mut self, now: Nanos, len: usize, send: &mut dyn FnMut(&[u8])) {
         if self.batch.len() + len > self.room() {
             self.flush(now, send);
@@ -451,7 +451,7 @@ impl Peer {
         self.send_records(&records, send);
     }
 
-    /// Processes a datagram from the host's address; passes its frames to `take`.
+    /// Processes a datagram from the host's address and passes its frames to `take`.
     ///
     /// # Errors
     /// The datagram was dropped.
@@ -554,7 +554,7 @@ impl Peer {
             self.heard_at = now.monotonic;
             self.sent_when_heard = self.report.frames_sent;
             self.unconfirmed = 0;
-            // Records of an authenticated host are well-formed.
+            // An authenticated host's records are well-formed.
             let _ = self.read(now, Reader(&records), send, take);
         }
         self.records = records;
@@ -586,7 +586,7 @@ impl Peer {
                 Rejection::Foreign
             });
         };
-        // The other host has received the response, and uses the new keys.
+        // The other host has received the response and uses the new keys.
         self.begin_session(now, session, theirs);
         Ok(())
     }
@@ -704,7 +704,7 @@ impl Peer {
         }
     }
 
-    /// Passes on a frame with its release on our clock.
+    /// Passes on a frame with its release on this host's clock.
     fn deliver(
         &mut self,
         now: Stamp,
@@ -737,7 +737,7 @@ impl Peer {
         });
     }
 
-    /// Returns a release on our clock that keeps the order of the other host's releases,
+    /// Returns a release on this host's clock. It keeps the order of the other host's releases,
     /// although the estimated offset may have changed.
     fn in_order(&mut self, port: u16, theirs: u64, ours: u64) -> u64 {
         let port = usize::from(port);

@@ -1,30 +1,30 @@
 //! Recovery of batches lost in the underlay.
 //!
-//! Batches of a session are numbered. A receiver requests missing ones, and the sender
-//! resends them while one of their frames can still arrive in time. If no batch follows a
-//! lost one, the sender's *tail* record with the next number reveals the loss.
+//! A session's batches are numbered. A receiver requests missing batches, and the sender resends a
+//! batch while one of its frames can still arrive in time. If no batch follows a lost one, the
+//! sender's *tail* record with the next number reveals the loss.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use longwire_engine::Nanos;
 
-/// Maximum memory of batches kept for one host, in bytes.
+/// Maximum memory in bytes for one host's kept batches.
 const KEPT_MAX: usize = 32 << 20;
 /// Maximum buffers kept for reuse.
 const SPARE_MAX: usize = 256;
-/// Maximum missing batches remembered; beyond it, the oldest are lost.
+/// Maximum number of missing batches remembered. Beyond it, the oldest count as lost.
 const MISSING_MAX: usize = 4096;
-/// Maximum requests per batch.
+/// Maximum number of requests per batch.
 const ASKS_MAX: u8 = 4;
-/// Number of tails after the last batch, since the first may be lost.
+/// Number of tails after the last batch: more than one, as a tail may be lost.
 const TAILS: u8 = 2;
-/// Bounds of the wait for a reordered batch.
+/// Bounds of the reordering delay, in nanoseconds.
 const REORDER_MIN: u64 = 50_000;
 const REORDER_MAX: u64 = 1_000_000;
-/// Wait for a requested batch, in addition to 1.5 round trips.
+/// Wait for a requested batch beyond 1.5 round trips, in nanoseconds.
 const RETRY_EXTRA: u64 = 500_000;
 
-/// Timeouts derived from the round trip of the underlay.
+/// Timeouts derived from the underlay's round trip.
 #[derive(Clone, Copy, Debug)]
 pub struct ResendTimes {
     round_trip: Nanos,
@@ -38,13 +38,13 @@ impl ResendTimes {
         }
     }
 
-    /// Wait before requesting an overtaken batch, and before sending a tail.
+    /// Returns the reordering delay: the wait before a late batch is requested or a tail sent.
     fn reorder(self) -> Nanos {
         let eighth = self.round_trip.as_nanos() / 8;
         Nanos::from_nanos(eighth.clamp(REORDER_MIN, REORDER_MAX))
     }
 
-    /// Wait before repeating a request.
+    /// Returns the wait before a request is repeated.
     fn retry(self) -> Nanos {
         Nanos::from_nanos(self.round_trip.as_nanos() * 3 / 2 + RETRY_EXTRA)
     }
@@ -76,7 +76,7 @@ pub struct SentBatches {
 #[derive(Debug)]
 struct SentBatch {
     records: Vec<u8>,
-    /// Latest release in it, on our clock.
+    /// Latest release in the batch, on this host's clock.
     deadline: Nanos,
 }
 
@@ -86,7 +86,7 @@ impl SentBatches {
         self.next as u32
     }
 
-    /// Keeps a batch sent now. Returns an empty buffer for the next one.
+    /// Keeps a batch sent now. Returns an empty buffer for the next batch.
     pub fn keep(
         &mut self,
         records: Vec<u8>,
@@ -103,7 +103,7 @@ impl SentBatches {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Drops batches that would arrive too late, and the oldest beyond the maximum memory.
+    /// Drops batches that would arrive too late, and the oldest beyond the memory limit.
     pub fn trim(&mut self, now: Nanos) {
         while let Some(first) = self.kept.front()
             && (first.deadline <= now || self.bytes > KEPT_MAX)
@@ -132,7 +132,7 @@ impl SentBatches {
         (self.tails_left > 0).then_some(self.tail_at)
     }
 
-    /// Processes a due tail; returns whether the last batch could still be resent in time.
+    /// Processes a due tail. Returns whether the last batch could still be resent in time.
     pub fn take_tail(&mut self, now: Nanos, times: ResendTimes) -> bool {
         let last = self.kept.back().map(|batch| batch.deadline);
         // The request takes another half round trip.
@@ -144,13 +144,13 @@ impl SentBatches {
     }
 }
 
-/// Batches that were overtaken.
+/// Batches missing from the sequence.
 #[derive(Debug, Default)]
 pub struct MissingBatches {
-    /// Number after the highest known one.
+    /// The number after the highest known number.
     next: u64,
     missing: BTreeMap<u64, MissingBatch>,
-    /// Lower bound of all request times.
+    /// A lower bound on all request times.
     ask_at: Option<Nanos>,
 }
 
@@ -162,7 +162,7 @@ struct MissingBatch {
 }
 
 impl MissingBatches {
-    /// Records a batch; returns `false` for a duplicate.
+    /// Records a batch. Returns `false` for a duplicate.
     pub fn accept(&mut self, low: u32, now: Nanos, times: ResendTimes) -> bool {
         let number = whole(low, self.next);
         if number < self.next {
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn each_batch_is_accepted_once_and_missing_ones_are_asked_for() {
-        // The low halves wrap around here.
+        // The low halves of the numbers wrap around.
         let mut missing = MissingBatches {
             next: u64::from(u32::MAX) - 1,
             ..MissingBatches::default()

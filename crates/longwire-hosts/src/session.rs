@@ -1,4 +1,4 @@
-//! Sessions: Noise handshakes, replay protection, and encryption of datagrams.
+//! Sessions: Noise handshakes, replay protection, and datagram encryption.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
 /// Domain separation from other protocols with the same key.
 const PROLOGUE: &[u8] = b"longwire hosts 1";
 
-/// Length of a handshake's name: the start of its initial message, which is random. The
-/// response repeats it, so that its handshake is found without trial decryption.
+/// Length of a handshake's name: the start of its initial message, which is random. The response
+/// repeats the name, so that its handshake is found without trial decryption.
 const NAME_LEN: usize = 4;
 
 pub type HandshakeName = [u8; NAME_LEN];
@@ -28,8 +28,8 @@ pub struct Handshake {
     name: HandshakeName,
 }
 
-/// The initial message of a handshake from a host with the key. Reading it takes no X25519
-/// operation, responding takes two.
+/// The initial message of a handshake, from a host that has the key. Reading it takes no X25519
+/// operation; responding takes two.
 pub struct FirstMessage {
     state: Box<HandshakeState>,
     name: HandshakeName,
@@ -37,10 +37,10 @@ pub struct FirstMessage {
     pub theirs: Introduction,
 }
 
-/// Keys shared by two hosts, and datagram numbers.
+/// Keys that two hosts share, and datagram numbers.
 pub struct Session {
     keys: StatelessTransportState,
-    /// Identifies the session: the start of the handshake hash.
+    /// Identifies the session by the start of the handshake hash.
     tag: [u8; 3],
     next: u64,
     window: ReplayWindow,
@@ -49,7 +49,7 @@ pub struct Session {
 /// Why a datagram could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
-    /// It belongs to a different session, or none.
+    /// The datagram belongs to a different session, or to none.
     Unknown,
     /// A duplicate, or too old.
     Replayed,
@@ -79,8 +79,8 @@ impl Handshake {
         self.name
     }
 
-    /// Processes a response. Returns the other host's introduction; `None` if this is not a
-    /// valid response, and the handshake stays outstanding.
+    /// Processes a response. Returns the other host's introduction; `None` if the response is
+    /// invalid, in which case the handshake stays outstanding.
     pub fn accept(&mut self, datagram: &[u8]) -> Option<Introduction> {
         if name(datagram)? != self.name {
             return None;
@@ -145,7 +145,7 @@ impl Session {
         })
     }
 
-    /// Whether a datagram carries the tag of this session.
+    /// Whether a datagram carries this session's tag.
     pub fn is_named_by(&self, datagram: &[u8]) -> bool {
         datagram.get(1..4) == Some(&self.tag)
     }
@@ -167,7 +167,7 @@ impl Session {
     /// Decrypts a datagram into `records`.
     ///
     /// # Errors
-    /// If the datagram is of another session, replayed, or fails authentication.
+    /// The datagram belongs to another session, is replayed, or fails authentication.
     pub fn open(&mut self, datagram: &[u8], records: &mut Vec<u8>) -> Result<(), SealError> {
         let header = datagram.first_chunk::<HEADER_LEN>();
         let header = header.ok_or(SealError::Unknown)?;
@@ -189,10 +189,10 @@ impl Session {
     }
 }
 
-/// Maximum outstanding handshakes: at one per 250 ms, it covers round trips up to 2 s.
+/// Maximum number of outstanding handshakes. At one per 250 ms, it covers round trips up to 2 s.
 const WAITING_MAX: usize = 8;
 
-/// Maximum instances of another host remembered.
+/// Maximum number of another host's instances that are remembered.
 const INSTANCES_MAX: usize = 64;
 
 /// Handshakes initiated by this host.
@@ -224,7 +224,7 @@ impl BegunHandshakes {
     pub fn accept(&mut self, datagram: &[u8]) -> Result<(Session, Introduction), Rejection> {
         let name = name(datagram).ok_or(Rejection::Foreign)?;
         let Some(at) = self.waiting.iter().position(|it| it.name() == name) else {
-            // A duplicate, or a response to a handshake that lost against another.
+            // A duplicate, or a response to a handshake that another one superseded.
             return Err(if self.names.contains(&name) {
                 Rejection::Replayed
             } else {
@@ -240,21 +240,21 @@ impl BegunHandshakes {
     }
 }
 
-/// Initial messages that were answered, by sending instance.
+/// Answered initial messages, by sending instance.
 ///
-/// A replayed message must be cheap: a message is answered only if it is newer than all
-/// those answered for its instance. Times of different instances are not comparable, since
-/// the clock may be wrong after a restart. So a replaced instance is never answered again,
-/// and an unknown one is answered; without the session's keys, a replayer gains nothing
+/// A replayed message must be cheap, so a message is answered only if it is newer than all answered
+/// messages from its instance. Times from different instances are not comparable, as the clock may
+/// be wrong after a restart. So a replaced instance is never answered again, and an unknown one is
+/// answered. Without the session's keys, an attacker who replays messages gains nothing
 /// ([`crate::peer::Peer`] keeps its session).
 #[derive(Default)]
 pub struct AnsweredHandshakes {
-    /// Instances with the time of their latest message.
+    /// Instances and the time of their latest message.
     latest: VecDeque<(u64, Nanos)>,
 }
 
 impl AnsweredHandshakes {
-    /// Records a message; returns `false` if it must not be answered.
+    /// Records a message. Returns `false` if it must not be answered.
     pub fn accept(&mut self, theirs: &Introduction) -> bool {
         let known = self.latest.iter_mut();
         if let Some((_, latest)) = known.into_iter().find(|it| it.0 == theirs.instance) {
@@ -281,7 +281,7 @@ const SIZE: u64 = 1024;
 
 const WORDS: usize = (SIZE / 64) as usize;
 
-/// Sliding window over datagram numbers (RFC 6479): each is accepted once, and none below
+/// Sliding window over datagram numbers (RFC 6479). Each number is accepted once, and none below
 /// the window.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayWindow {

@@ -1,8 +1,7 @@
-//! The UDP socket of a host, with batched system calls.
+//! A host's UDP socket, with batched system calls.
 //!
-//! Datagrams of equal length to one host are passed to the kernel as one buffer, which the
-//! kernel or the NIC segments (UDP_SEGMENT); received ones may be coalesced likewise
-//! (UDP_GRO).
+//! Datagrams of equal length to one host are passed to the kernel as one buffer, which the kernel
+//! or the NIC segments (UDP_SEGMENT). Received datagrams may be coalesced likewise (UDP_GRO).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -19,21 +18,21 @@ use nix::sys::socket::{
 /// Buffers per receive call.
 const BUFFERS: usize = 16;
 
-/// Maximum datagrams processed before sending again, which bounds the delay of outgoing
+/// Maximum number of datagrams processed before sending again, which bounds the delay of outgoing
 /// frames.
 const TAKEN_AT_ONCE: usize = 64;
 
-/// Datagrams of different lengths per send call.
+/// Maximum number of datagrams with different lengths per send call.
 const BATCH: usize = 32;
 
-/// Maximum segments per send call: the limit before Linux 6.9.
+/// Maximum number of segments per send call: the limit before Linux 6.9.
 const SEGMENTS_MAX: usize = 64;
 
-/// Maximum buffer to segment in bytes: with Ethernet, IPv6 and UDP headers it stays below
-/// 65,536, beyond which receivers do not coalesce.
+/// Maximum buffer to segment in bytes. With Ethernet, IPv6 and UDP headers it stays below 65,536,
+/// above which receivers do not coalesce.
 const SEGMENTS_LEN_MAX: usize = 65_473;
 
-/// Maximum received buffer in bytes: the payload of an IPv4 packet.
+/// Maximum received buffer in bytes: an IPv4 packet's payload.
 const BUFFER_LEN: usize = 65_507;
 
 /// Distance between buffers in bytes: an odd number of cache lines, so that their first
@@ -53,11 +52,11 @@ pub struct DatagramSocket {
 /// Outgoing datagrams.
 pub struct Outbox {
     bytes: Vec<u8>,
-    /// End offset and address of each datagram.
+    /// Each datagram's end offset and address.
     ends: Vec<(usize, SockaddrStorage)>,
-    /// Maximum datagram length for UDP_SEGMENT in bytes; 0 if unsupported.
+    /// Maximum datagram length in bytes for UDP_SEGMENT; 0 if unsupported.
     segment_max: usize,
-    /// Lower limits for receivers where longer ones failed.
+    /// Lower limits, for receivers to which longer datagrams failed.
     segment_max_to: Vec<(SockaddrStorage, usize)>,
     /// Send errors with their receivers.
     pub errors: Vec<(SocketAddr, Errno)>,
@@ -67,7 +66,7 @@ pub struct Outbox {
 pub struct Inbox {
     buffer: Vec<u8>,
     received: Vec<(Range<usize>, SocketAddr)>,
-    /// How many of them have been taken.
+    /// Number of datagrams taken.
     taken: usize,
     /// Buffers dropped by the kernel at the socket.
     pub overflows: u64,
@@ -77,7 +76,7 @@ impl DatagramSocket {
     /// Opens a socket.
     ///
     /// # Errors
-    /// The address is not local, or is in use.
+    /// The address is not local or is in use.
     pub fn open(listen: SocketAddr) -> io::Result<DatagramSocket> {
         let socket = UdpSocket::bind(listen)?;
         socket.set_nonblocking(true)?;
@@ -88,11 +87,11 @@ impl DatagramSocket {
         if setsockopt(&socket, sockopt::SndBufForce, &SOCKET_BUFFER).is_err() {
             setsockopt(&socket, sockopt::SndBuf, &SOCKET_BUFFER)?;
         }
-        // Best effort: without these options, drops are not counted, and datagrams are not
+        // Best effort: without these options, drops are not counted and datagrams are not
         // coalesced.
         let _ = setsockopt(&socket, sockopt::RxqOvfl, &1);
         let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
-        // A kernel without support would ignore the request, and send IP fragments.
+        // A kernel without support would ignore the request and send IP fragments.
         let has_segments = getsockopt(&socket, sockopt::UdpGsoSegment).is_ok();
         Ok(DatagramSocket {
             socket,
@@ -117,7 +116,7 @@ impl DatagramSocket {
         self.socket.as_fd()
     }
 
-    /// Receives datagrams; returns their indices, possibly none.
+    /// Receives datagrams and returns their indices, possibly none.
     pub fn receive(&mut self) -> Range<usize> {
         self.inbox.receive(&self.socket)
     }
@@ -139,8 +138,8 @@ impl Outbox {
         self.ends.len() >= SEGMENTS_MAX
     }
 
-    /// Sends all datagrams. A datagram refused by the kernel counts as lost in transit: the
-    /// receiver requests its frames, or counts them.
+    /// Sends all datagrams. A datagram that the kernel refuses counts as lost in transit: the
+    /// receiver requests its frames or counts them.
     fn flush(&mut self, socket: &UdpSocket) {
         // Datagrams before `unsent` have been sent.
         let (mut unsent, mut next) = (0, 0);
@@ -160,15 +159,15 @@ impl Outbox {
         self.ends.clear();
     }
 
-    /// Returns the byte range of datagrams.
+    /// Returns the byte range that datagrams occupy.
     fn range_of(&self, datagrams: &Range<usize>) -> Range<usize> {
         let start = datagrams.start.checked_sub(1);
         let end = |index: usize| self.ends[index].0;
         start.map_or(0, end)..end(datagrams.end - 1)
     }
 
-    /// Returns the number of datagrams from `first` that fit one buffer: same receiver and
-    /// length; the last one may be shorter.
+    /// Returns the number of datagrams from `first` on that fit in one buffer: they have the same
+    /// receiver and length, except that the last may be shorter.
     fn count_alike(&self, first: usize) -> usize {
         let range = self.range_of(&(first..first + 1));
         let (start, len) = (range.start, range.len());
@@ -205,8 +204,8 @@ impl Outbox {
         self.segment_max_to.push((receiver, len_max));
     }
 
-    /// Sends datagrams of equal length as one buffer. Returns whether the kernel accepted
-    /// it.
+    /// Sends datagrams of equal length as one buffer. Returns whether the kernel accepted the
+    /// buffer.
     fn send_segments(&mut self, socket: &UdpSocket, datagrams: Range<usize>) -> bool {
         let range = self.range_of(&datagrams);
         let first = self.range_of(&(datagrams.start..datagrams.start + 1));
@@ -220,7 +219,7 @@ impl Outbox {
             Some(&receiver),
         );
         match sent {
-            // Exceeds the MTU: send such datagrams individually, as IP fragments.
+            // Exceeds the MTU, so send such datagrams individually, as IP fragments.
             Err(Errno::EINVAL | Errno::EMSGSIZE) => {
                 self.limit_segments(receiver, usize::from(len) - 1);
             }
@@ -250,7 +249,7 @@ impl Outbox {
     }
 }
 
-/// Sends datagrams; records refused ones as errors.
+/// Sends datagrams, and records refused ones as errors.
 fn send_all(
     socket: &UdpSocket,
     slices: &[[IoSlice<'_>; 1]],
@@ -315,7 +314,7 @@ impl Inbox {
             flags,
             None,
         );
-        // No datagram, or an error of an earlier one.
+        // No datagram, or an error from an earlier one.
         let Ok(received) = received else {
             return;
         };
@@ -334,7 +333,7 @@ impl Inbox {
             }
             let begin = index * BUFFER_STRIDE;
             let end = begin + buffer.bytes;
-            // Includes an empty datagram.
+            // Also covers an empty datagram.
             let starts = (begin..end.max(begin + 1)).step_by(segment_len.max(1));
             self.received.extend(starts.map(|start| {
                 let range = start..end.min(start + segment_len);
@@ -344,14 +343,14 @@ impl Inbox {
     }
 }
 
-/// Updates the drop count from its low half. Buffers queued at the same time may report it
-/// out of order.
+/// Updates the drop count from its low half. Buffers queued at the same time may report it out of
+/// order.
 fn note_overflows(overflows: &mut u64, low: u32) {
     let more = low.wrapping_sub(*overflows as u32) as i32;
     *overflows += u64::try_from(more).unwrap_or(0);
 }
 
-/// Converts an address; IPv4-mapped ones become IPv4.
+/// Converts an address. IPv4-mapped addresses become IPv4.
 fn address_of(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = |address: &SockaddrIn| SocketAddr::V4((*address).into());
     let v6 = |address: &SockaddrIn6| SocketAddr::V6((*address).into());
@@ -379,7 +378,7 @@ mod tests {
         socket.socket.local_addr().expect("an address")
     }
 
-    /// Receives `count` datagrams; returns their lengths, first bytes and senders.
+    /// Receives `count` datagrams. Returns their lengths, first bytes and senders.
     fn take(there: &mut DatagramSocket, count: usize) -> Vec<(usize, u8, SocketAddr)> {
         let mut taken = Vec::new();
         let begun = Instant::now();
@@ -395,8 +394,8 @@ mod tests {
         taken
     }
 
-    /// Lengths and bytes of datagrams that are partly segmented: a shorter one at the end,
-    /// more than fit one buffer, different lengths in between.
+    /// Returns lengths and bytes of datagrams that are partly segmented: a shorter one at the end,
+    /// more than fit in one buffer, and different lengths in between.
     fn datagrams() -> Vec<(usize, u8)> {
         let runs = [
             (1_400, 70),
@@ -414,7 +413,7 @@ mod tests {
             .collect()
     }
 
-    /// Sends datagrams to two hosts, and checks what they receive.
+    /// Sends datagrams to two hosts and checks what they receive.
     fn exchange(here: &mut DatagramSocket, there: &mut [DatagramSocket; 2]) {
         for receiver in there.iter().map(address) {
             for (len, byte) in datagrams() {

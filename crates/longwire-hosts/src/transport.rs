@@ -25,16 +25,16 @@ use crate::key::Key;
 use crate::peer::{Identity, InboundFrame, Peer, Rejection};
 use crate::socket::{DatagramSocket, Outbox};
 
-/// Frames sent to a host before datagrams are received again.
+/// Maximum number of frames sent to a host before datagrams are received again.
 const BURST: usize = 64;
 
-/// Memory of each queue of frames to or from another host.
+/// Memory of each frame queue to or from another host.
 const LINE_MEMORY: Bytes = Bytes(256 << 20);
 
-/// Maximum sleep.
+/// Maximum sleep of the thread.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 
-/// Interval of publishing the report.
+/// Interval at which the report is published.
 const REPORT_EVERY: Nanos = Nanos::from_millis(100);
 
 /// Time from the connection of all hosts to the epoch, which must reach them first.
@@ -43,7 +43,7 @@ const EPOCH_AHEAD: Nanos = Nanos::from_millis(500);
 /// Setup of another host.
 #[derive(Clone, Debug)]
 pub struct PeerSetup {
-    /// Index in the file.
+    /// Index in the topology file.
     pub index: u16,
     /// Name.
     pub name: String,
@@ -56,7 +56,7 @@ pub struct PeerSetup {
 pub struct TransportSetup {
     /// Name of this host.
     pub name: String,
-    /// Identity of this host. The host with index 0 chooses the epoch.
+    /// This host's identity. The host with index 0 chooses the epoch.
     pub identity: Identity,
     /// Shared key.
     pub key: Key,
@@ -64,11 +64,11 @@ pub struct TransportSetup {
     pub listen: SocketAddr,
     /// The other hosts.
     pub peers: Vec<PeerSetup>,
-    /// Offset of the wall clock, for tests.
+    /// Wall clock offset, for tests.
     pub shift: ClockShift,
 }
 
-/// Error of starting a transport.
+/// Failure to start a transport.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// The socket cannot be opened.
@@ -84,18 +84,18 @@ pub enum TransportError {
     System(String),
 }
 
-/// An event of the exchange.
+/// An event in the exchange with other hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEvent {
     /// Time on the monotonic clock.
     pub at: Nanos,
-    /// Index among the peers; `None`: this host.
+    /// Index among the peers; `None` for this host.
     pub peer: Option<usize>,
     /// The event.
     pub event: PeerEvent,
 }
 
-/// The exchange with all other hosts, in a thread. Ends when dropped.
+/// The exchange with all other hosts, in a thread that ends on drop.
 #[derive(Debug)]
 pub struct Transport {
     shared: Arc<Shared>,
@@ -103,7 +103,7 @@ pub struct Transport {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Reads the report of a transport, also after its end.
+/// Reads a transport's report, also after the transport has ended.
 #[derive(Clone, Debug)]
 pub struct HostsReader(Arc<Shared>);
 
@@ -123,8 +123,8 @@ struct Shared {
 }
 
 impl Transport {
-    /// Starts the exchange. Returns it with the remote parts of the network; `exits` holds
-    /// the peer index of each port's host.
+    /// Starts the exchange. Returns it with the network's remote parts. `exits` holds the peer
+    /// index of each port's host.
     ///
     /// # Errors
     /// The socket cannot be opened, or memory or threads are exhausted.
@@ -195,7 +195,7 @@ impl Transport {
         Ok((transport, parts))
     }
 
-    /// Returns the epoch of the run, once agreed.
+    /// Returns the run's epoch, once agreed.
     pub fn epoch(&self) -> Option<Epoch> {
         self.shared.epoch.get().copied()
     }
@@ -210,12 +210,12 @@ impl Transport {
         self.reader().report()
     }
 
-    /// Returns a reader of the report.
+    /// Returns a reader for the report.
     pub fn reader(&self) -> HostsReader {
         HostsReader(Arc::clone(&self.shared))
     }
 
-    /// Ends the exchange, and returns the final report.
+    /// Ends the exchange and returns the final report.
     pub fn stop(mut self) -> HostsReport {
         self.end();
         self.report()
@@ -225,7 +225,7 @@ impl Transport {
         self.shared.stop.store(true, Ordering::SeqCst);
         self.shared.bell.ring();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked leaves no further report.
+            // A thread that panicked leaves no final report.
             let _ = thread.join();
         }
     }
@@ -243,9 +243,9 @@ struct ConnectedPeer {
     address: SocketAddr,
     outbound: RemoteReader,
     inbound: RemoteWriter,
-    /// Last error of sending to it.
+    /// Last error when sending to the peer.
     send_error: Option<Errno>,
-    /// Foreign datagrams from its address.
+    /// Foreign datagrams from the peer's address.
     foreign: u64,
     /// Time of the next poll.
     next: Nanos,
@@ -281,7 +281,7 @@ impl Exchange {
         self.report(self.shift.now());
     }
 
-    /// Receives datagrams; returns their number.
+    /// Receives datagrams and returns their number.
     fn receive(&mut self) -> usize {
         let indices = self.socket.receive();
         let received = indices.len();
@@ -311,7 +311,7 @@ impl Exchange {
         received
     }
 
-    /// Sends frames of the deciding stage; returns their number.
+    /// Sends the deciding stage's frames and returns their number.
     fn send(&mut self) -> usize {
         let mut sent = 0;
         for peer in &mut self.peers {
@@ -332,7 +332,7 @@ impl Exchange {
         }
     }
 
-    /// Polls all peers; returns the time of the next poll.
+    /// Polls all peers and returns the time of the next poll.
     fn poll(&mut self) -> Nanos {
         let now = self.shift.now();
         let epoch = self.agree(now);
@@ -370,8 +370,8 @@ impl Exchange {
         next.min(self.report_at)
     }
 
-    /// Returns the epoch on both clocks, if known: that of a peer, or one chosen by the
-    /// first host when all are connected.
+    /// Returns the epoch on both clocks, if known: a peer's, or one that the first host chooses
+    /// once all are connected.
     fn agree(&self, now: Stamp) -> Option<(Nanos, Nanos)> {
         let both = |epoch: &Epoch| (epoch.monotonic, epoch.wall);
         if let Some(epoch) = self.shared.epoch.get() {
@@ -448,8 +448,8 @@ impl ConnectedPeer {
         let (address, inbound) = (self.address, &mut self.inbound);
         let before = self.peer.is_connected();
         let mut take = |frame: InboundFrame<'_>| {
-            // Out of memory, the frame is lost and counted by the queue: the deciding stage
-            // is far behind.
+            // Out of memory, the frame is lost and the queue counts it: the deciding stage is far
+            // behind.
             let _ = inbound.push(&RemoteFrame {
                 port: PortIndex(frame.port),
                 line: frame.line,

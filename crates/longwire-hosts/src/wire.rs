@@ -1,4 +1,4 @@
-//! The formats of datagrams and of the records in them.
+//! Datagram and record formats.
 //!
 //! ```text
 //! datagram    kind 1 │ session 3 │ number 8 │ records, encrypted │ tag 16
@@ -8,8 +8,7 @@
 //!             ping 38 │ pong 25 │ tail 5 │ missing 2 + 4 each
 //! ```
 //!
-//! Numbers are little-endian. Times are those of the sender's CLOCK_MONOTONIC, in
-//! nanoseconds.
+//! Numbers are little-endian. Times are on the sender's CLOCK_MONOTONIC, in nanoseconds.
 
 use longwire_engine::Nanos;
 
@@ -19,7 +18,7 @@ pub const HEADER_LEN: usize = 12;
 /// Length of the authentication tag.
 pub const TAG_LEN: usize = 16;
 
-/// Length of a batch record, a frame header and a fragment header.
+/// Lengths of a batch record, a frame header and a fragment header.
 pub const BATCH_LEN: usize = 9;
 pub const FRAME_HEAD_LEN: usize = 1 + FrameHead::LEN + 2;
 pub const FRAGMENT_HEAD_LEN: usize = 9;
@@ -43,11 +42,11 @@ pub const RECORD_RESENT: u8 = 8;
 /// Version of the protocol.
 pub const VERSION: u8 = 4;
 
-/// Destination and release of a frame.
+/// A frame's destination and release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
     pub port: u16,
-    /// The release queue: the number of the last link.
+    /// The release queue, which is the number of the last link.
     pub line: u32,
     /// Release time.
     pub release: Nanos,
@@ -61,28 +60,28 @@ pub struct FragmentHead {
     pub count: u8,
 }
 
-/// Introduction of a host in handshakes.
+/// A host's introduction in handshakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Introduction {
     pub index: u16,
     pub digest: [u8; 32],
     /// Unique to each start of the host.
     pub instance: u64,
-    /// Send time on the host's monotonic clock; increases within an instance.
+    /// Send time on the host's monotonic clock. It increases within an instance.
     pub begun: Nanos,
 }
 
-/// A time request with the sender's state.
+/// A time request, with the sender's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ping {
     pub sent: Nanos,
     pub wall: Nanos,
-    /// Whether the sender knows the offset of the receiver's clock.
+    /// Whether the sender knows the receiver's clock offset.
     pub is_ready: bool,
-    /// Epoch of the run on both clocks, if known.
+    /// The run's epoch on both clocks, if known.
     pub epoch: Option<(Nanos, Nanos)>,
-    /// Low half of the number of frames sent before the session or before the last ping;
-    /// frames missing from it are lost.
+    /// Low half of the number of frames sent before the session or before the last ping. Frames
+    /// missing from this number are lost.
     pub frames_before: u32,
 }
 
@@ -111,7 +110,7 @@ impl Write for Vec<u8> {
     }
 }
 
-/// Parses records; each method returns `None` at the end of the input.
+/// Parses records. Each method returns `None` at the end of the input.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -212,7 +211,7 @@ impl Ping {
         out.u32(self.frames_before);
     }
 
-    /// Parses a ping after its type.
+    /// Parses the part of a ping after its type.
     pub fn read(reader: &mut Reader<'_>) -> Option<Ping> {
         let (sent, wall) = (reader.time()?, reader.time()?);
         let flags = reader.u8()?;

@@ -1,6 +1,6 @@
-//! Cost of a frame between two hosts. `LONGWIRE_FIGURES=1 cargo test --release -p
-//! longwire-hosts --test figures -- --nocapture` measures it; without the variable, a short
-//! run checks the measurement itself.
+//! Measures the cost of a frame between two hosts with
+//! `LONGWIRE_FIGURES=1 cargo test --release -p longwire-hosts --test figures -- --nocapture`.
+//! Without the variable, a short run checks the measurement itself.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn peers() -> [Peer; 2] {
     [0, 1].map(|index| Peer::new(identity(index), key.clone(), 1 - index, "other"))
 }
 
-/// Exchanges datagrams until both hosts are connected; returns the time.
+/// Exchanges datagrams until both hosts are connected, and returns the time.
 fn connect([a, b]: &mut [Peer; 2]) -> Nanos {
     let mut now = Nanos::from_secs(1);
     let stamp = |at: Nanos| Stamp {
@@ -53,13 +53,13 @@ fn connect([a, b]: &mut [Peer; 2]) -> Nanos {
     now
 }
 
-/// Returns the CPU time of this thread in nanoseconds, which is independent of other load.
+/// Returns this thread's CPU time in nanoseconds, which is independent of other load.
 fn cpu_time() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// Sends bursts of frames between hosts in memory; prints the cost per frame.
+/// Sends bursts of frames between in-memory hosts and prints the cost per frame.
 fn in_memory(len: usize, burst: usize, frames: usize) {
     let mut both = peers();
     let now = connect(&mut both);
@@ -135,9 +135,9 @@ fn start(index: u16, ports: [u16; 2]) -> (Transport, RemoteParts) {
     Transport::start(setup, exits).expect("it starts")
 }
 
-/// Sends frames over loopback at the rate at which they are received; prints the rate.
+/// Sends frames over loopback at the rate of reception and prints the rate.
 fn over_loopback(len: usize, time: Duration) {
-    // Ports that were free just now.
+    // Ports that were free a moment ago.
     let free = || UdpSocket::bind("127.0.0.1:0").and_then(|it| it.local_addr());
     let ports = [free(), free()].map(|address| address.expect("a port").port());
     let (a, mut from) = start(0, ports);
@@ -178,7 +178,7 @@ fn over_loopback(len: usize, time: Duration) {
         if received > before {
             heard = Instant::now();
         } else if heard.elapsed() > Duration::from_millis(200) {
-            // Frames were lost.
+            // Some frames were lost.
             sent = received;
             heard = Instant::now();
         } else {

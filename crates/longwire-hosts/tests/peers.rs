@@ -8,14 +8,14 @@ use longwire_hosts::{Identity, Key, Peer, PeerEvent, PeerReport, Rejection, Stam
 
 const MTU: usize = 1_400;
 
-/// A host: its peer, and its clock offsets from the test's time.
+/// A host: its peer, and its clocks' offsets from the test's time.
 struct Host {
     peer: Peer,
     monotonic_ahead: u64,
     wall_ahead: i64,
     next: u64,
     events: Vec<PeerEvent>,
-    /// Received frames: number, release on the test's clock, whether late.
+    /// Received frames: number, release on the test's clock, and whether late.
     frames: Vec<(u32, u64, bool)>,
     rejected: Vec<Rejection>,
 }
@@ -56,17 +56,17 @@ impl Host {
     }
 }
 
-/// Two hosts, and the datagrams in flight between them.
+/// Two hosts and the datagrams in flight between them.
 struct World {
     now: u64,
     hosts: [Host; 2],
-    /// Receiver and datagram by arrival.
+    /// Receivers and datagrams by arrival.
     flying: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     sent: u64,
     state: u64,
     delay: u64,
     jitter: u64,
-    /// One in this many datagrams is lost; 0: none.
+    /// Period of datagram losses, in datagrams; 0 for none.
     loses: u64,
     /// Whether everything but handshakes is lost.
     loses_data: bool,
@@ -74,12 +74,12 @@ struct World {
     loses_long: bool,
     /// Whether every datagram is duplicated.
     repeats: bool,
-    /// A host that neither sends nor receives.
+    /// Index of a host that neither sends nor receives.
     dead: Option<usize>,
     longest: usize,
     /// Initial messages sent, with their receivers.
     initiations: Vec<(usize, Vec<u8>)>,
-    /// Frames queued before they are sent.
+    /// Number of frames queued before they are sent.
     together: u32,
 }
 
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// Calls a host's peer; sends its datagrams, and notes its events.
+    /// Calls a host's peer, sends its datagrams and records its events.
     fn with_host<T>(
         &mut self,
         index: usize,
@@ -210,7 +210,7 @@ impl World {
         });
     }
 
-    /// Sends a frame that is released `ahead` from now; returns whether it was accepted.
+    /// Sends a frame whose release is `ahead` from now. Returns whether it was accepted.
     fn push(&mut self, from: usize, number: u32, ahead: u64) -> bool {
         let (at, is_last) = (self.now, (number + 1).is_multiple_of(self.together));
         self.with_host(from, |host, now, send| {
@@ -227,7 +227,7 @@ impl World {
         })
     }
 
-    /// Sends frames at a pace; returns how many were accepted.
+    /// Sends frames at regular intervals. Returns the number accepted.
     fn push_each(&mut self, from: usize, numbers: Range<u32>, pause: u64, ahead: u64) -> u64 {
         let mut pushed = 0;
         for number in numbers {
@@ -241,7 +241,7 @@ impl World {
         self.run_until(self.now + time);
     }
 
-    /// Returns how many frames a host received; none of them twice.
+    /// Returns the number of frames that a host received, and checks that none arrived twice.
     fn received_once(&self, index: usize) -> usize {
         let frames = self.hosts[index].frames.iter();
         let numbers: BTreeSet<u32> = frames.map(|frame| frame.0).collect();
@@ -263,7 +263,7 @@ impl World {
     }
 }
 
-/// Frames of 0 to 9,000 bytes, partly fragmented.
+/// Returns a frame of 0 to 9,000 bytes; long ones are fragmented.
 fn bytes_of(number: u32) -> Vec<u8> {
     let len = match number % 7 {
         0 => 9_000,
@@ -323,7 +323,7 @@ fn frames_of_all_lengths_arrive_complete_for_every_mtu() {
         world.connect();
         let stamp = [0, 1].map(|index| world.hosts[index].stamp(world.now));
         let [here, there] = &mut world.hosts;
-        // Around the capacity of a datagram, and the room left by a previous frame.
+        // Around a datagram's capacity, and around the room left by a previous frame.
         let edges = [mtu - 54, mtu - 108, mtu - 130, 2 * mtu, 3 * mtu];
         let around = |edge: &usize| edge.saturating_sub(70)..edge + 70;
         let lengths = edges.iter().flat_map(around);
@@ -379,7 +379,7 @@ fn late_lost_and_repeated_frames_are_counted() {
 
 #[test]
 fn nothing_is_lost_while_retransmission_is_possible() {
-    // 10 % of datagrams are lost, including requests and resent ones.
+    // 10 % of datagrams are lost, including requests and resent batches.
     for (jitter, pause) in [(0, 100_000), (MILLI, 100_000), (MILLI, 20 * MILLI)] {
         let mut world = World::new(MILLI / 2);
         world.connect();
@@ -460,7 +460,7 @@ fn a_host_that_was_started_again_gets_new_keys() {
         assert!(world.push(1 - dead, 9, 5 * MILLI));
         world.run_for(100 * MILLI);
         assert_eq!(world.hosts[dead].frames.len(), 1);
-        // Datagrams of the old session are foreign.
+        // Datagrams from the old session are foreign.
         for (to, datagram) in old {
             let rejected = world.hosts[to].rejected.len();
             world.receive(to, &datagram);
@@ -502,7 +502,7 @@ fn the_last_frames_are_missed_although_no_other_follows() {
     world.connect();
     world.loses_long = true;
     for number in 0..30 {
-        // All are at least 60 bytes; pings are shorter.
+        // Frames have at least 60 bytes; pings are shorter.
         world.push(0, 3 + 7 * number, 5 * MILLI);
         world.run_for(MILLI);
     }
@@ -589,7 +589,7 @@ fn replayed_handshakes_are_counted_and_not_answered() {
     for _ in 0..3 {
         assert_eq!(replay(&mut world, &recorded), (0, recorded.len() as u64));
     }
-    // From a restarted host, before and after its return.
+    // From a restarted host, before and after it returns.
     world.hosts[0] = Host::new(0, 1, 99, 55 * MILLI);
     world.initiations.clear();
     for _ in 0..1_000 {
@@ -598,7 +598,7 @@ fn replayed_handshakes_are_counted_and_not_answered() {
     }
     assert_eq!(world.report(1).sessions, 2);
     assert!(world.hosts.iter().all(|host| host.peer.is_connected()));
-    // The restarted receiver remembers nothing and answers each once; still, the sender's
+    // The restarted receiver remembers nothing and answers each message once. Still, the sender's
     // next handshake establishes the session.
     let recorded = [recorded, world.initiations.clone()].concat();
     world.hosts[1] = Host::new(1, 1, 77, 12 * MILLI);

@@ -1,5 +1,5 @@
-//! Custom ports: a live link of 20 ms between two channels of the standard library,
-//! without a network device.
+//! Custom ports: a live link of 20 ms between two standard library channels, without a network
+//! device.
 //!
 //! ```sh
 //! cargo run -p longwire-runtime --example custom_port
@@ -18,7 +18,7 @@ use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Event, PortError, PushResult, ReceiveResult, RxFrame, TxFrame};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 
-/// The receiving half of a port: frames that the program sends to a channel.
+/// A port's receiving half: frames that the program sends to a channel.
 struct Input {
     frames: Receiver<Vec<u8>>,
     /// Signalled after each frame, so that the run can sleep in between.
@@ -50,12 +50,12 @@ impl OwnRx for Input {
     }
 }
 
-/// The sending half of a port: a channel that the program reads.
+/// A port's sending half: a channel that the program reads.
 struct Output(Sender<Vec<u8>>);
 
 impl OwnTx for Output {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
-        // Lost if the program has stopped reading.
+        // The frame is lost if the program has stopped reading.
         let _ = self.0.send(frame.bytes.to_vec());
         PushResult::Taken
     }

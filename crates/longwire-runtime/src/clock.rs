@@ -7,13 +7,13 @@ use longwire_engine::Nanos;
 
 pub use longwire_io::clock::{count_from_before_boot, monotonic_now};
 
-/// The time source of a stage.
+/// A stage's time source.
 ///
-/// Stages read it once per burst, which spreads the cost of a reading (about 20 ns
-/// through the vDSO with a stable TSC) over many frames.
+/// Stages read it once per burst, which spreads the cost of a reading (about 20 ns through the vDSO
+/// with a stable TSC) over many frames.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// [`monotonic_now`], the scale of arrivals and releases of a live run.
+    /// [`monotonic_now`], the clock for arrivals and releases in a live run.
     Monotonic,
     /// Virtual time: the latest arrival at the ingress stage.
     Arrivals(Arc<AtomicU64>),
@@ -25,7 +25,7 @@ impl Clock {
         Clock::Arrivals(Arc::new(AtomicU64::new(0)))
     }
 
-    /// Returns the time.
+    /// Returns the current time.
     #[inline]
     pub fn now(&self) -> Nanos {
         match self {

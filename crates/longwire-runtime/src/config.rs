@@ -8,7 +8,7 @@ use crate::record::Epoch;
 /// Configuration of one direction of a run.
 #[derive(Debug)]
 pub struct LinkSetup {
-    /// Its name in reports: `up` and `down`, or `ab` and `ba`.
+    /// The link's name in reports: `up` and `down`, or `ab` and `ba`.
     pub name: String,
     /// The emulated link.
     pub config: LinkConfig,
@@ -51,11 +51,11 @@ pub enum Placement {
     PerStage,
 }
 
-/// Default grace at the start of a run: pages are touched for the first time, and threads
+/// Default grace period at a run's start, when pages are touched for the first time and threads
 /// have not learnt their wake margins.
 pub const GRACE: Nanos = Nanos::from_millis(100);
 
-/// Configuration common to both directions.
+/// Configuration shared by both directions.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
     /// Seed of all random streams.
@@ -64,22 +64,20 @@ pub struct RunConfig {
     pub wait: WaitMode,
     /// Distribution of stages over threads.
     pub placement: Placement,
-    /// Maximum memory of waiting frames per direction; `None` derives it from rate and
-    /// delay.
+    /// Maximum memory for queued frames per direction; `None` derives it from rate and delay.
     pub memory: Option<Bytes>,
     /// Handovers later than this are artifacts.
     pub tolerance: Nanos,
-    /// Late frames released within this time after the start count as artifacts of the
-    /// start.
+    /// Late frames released within this time after the start count as start artifacts.
     pub grace: Nanos,
     /// Whether to request a real-time scheduling class and locked memory.
     pub realtime: bool,
     /// Collects plugin faults; a fault ends the run.
     pub faults: Faults,
-    /// Origin of schedules; `None` is the start.
+    /// Origin of schedules; `None` for the start.
     pub epoch: Option<Epoch>,
-    /// Whether waiting frames use huge pages, which takes some megabytes at the start.
-    /// Without, memory starts small and grows: use that for many runs in one process.
+    /// Whether queued frames use huge pages, which take several megabytes at the start. Without
+    /// huge pages, memory starts small and grows, which suits many runs in one process.
     pub huge_pages: bool,
 }
 

@@ -1,4 +1,4 @@
-//! State that the stages of one direction share with reports.
+//! State that one direction's stages share with reports.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,20 +9,20 @@ use crate::ledger::{LinkCells, StageCells, StageTotals};
 use crate::port_loss::LossCell;
 use crate::stage::{CorrectionsShared, DeparturesShared, NanosHistogram, SendStampsShared};
 
-/// The time up to which the ingress stage has published all arrivals; a limit for the
-/// decisions of a managed queue.
+/// The time up to which the ingress stage has published all arrivals. It limits a managed queue's
+/// decisions.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct SeenUntil(AtomicU64);
 
 impl SeenUntil {
-    /// Sets the time; call it after publishing all arrivals before `time`.
+    /// Sets the time. Call after publishing all arrivals before `time`.
     pub(crate) fn set(&self, time: Nanos) {
         self.0.store(time.as_nanos(), Ordering::Release);
     }
 
-    /// Lifts the limit while the stage sleeps until the next arrival: only the clock
-    /// limits decisions.
+    /// Lifts the limit while the stage sleeps until the next arrival; only the clock then limits
+    /// decisions.
     pub(crate) fn asleep(&self) {
         self.set(Nanos::MAX);
     }
@@ -32,7 +32,7 @@ impl SeenUntil {
     }
 }
 
-/// Counters and records of the stages of one direction.
+/// Counters and records of one direction's stages.
 #[derive(Debug, Default)]
 pub(crate) struct LinkShared {
     pub ingress: StageCells,
@@ -47,8 +47,8 @@ pub(crate) struct LinkShared {
     pub loss: LossCell,
 }
 
-/// Counters of the stage with the lane: ingress, or egress for a managed queue. The
-/// latter makes copies of frames on the delay line, which count here as having crossed.
+/// Counters of the stage that has the lane: ingress, or egress for a managed queue. Egress copies
+/// frames on the delay line; the copies count here as having crossed.
 #[derive(Debug, Default)]
 pub(crate) struct LaneCells {
     pub stage: StageCells,
@@ -60,11 +60,11 @@ impl LinkShared {
         LinkShared::default()
     }
 
-    /// Returns the totals of the stages at a network's port.
+    /// Returns the totals for the stages at a network's port.
     pub(crate) fn port_totals(&self) -> StageTotals {
         let mut totals = StageTotals::default();
-        // Read first: a frame on the line must have arrived, also in a snapshot while
-        // another thread receives.
+        // Read first: a frame on the line must have arrived, even in a snapshot taken while another
+        // thread receives.
         totals.put_on_line = self.ingress.crossed.get();
         totals.add(&self.egress);
         totals.add(&self.ingress);
@@ -73,7 +73,7 @@ impl LinkShared {
 
     /// Returns the number of wire frames on the delay line.
     pub(crate) fn in_flight(&self) -> u64 {
-        // Egress first, so that a snapshot never shows more departures than arrivals.
+        // Egress is read first, so that a snapshot never shows more departures than arrivals.
         let taken_off = self.egress.crossed.get();
         let copied = self.link.stage.crossed.get();
         (self.ingress.crossed.get() + copied).saturating_sub(taken_off)

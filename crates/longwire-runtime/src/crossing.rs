@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use crate::host;
 use crate::sync::SetOnDrop;
 
-/// Cache-line latency above which one thread outperforms two that hand frames over. At 64
-/// bytes without delay, one thread needs 16 to 20 ns per frame; two need 12 to 17 ns at a
-/// latency of 22 to 60 ns, and 30 to 80 ns at 190 ns or more.
+/// Cache-line latency above which one thread outperforms two that hand frames over. For 64-byte
+/// frames without delay, one thread needs 16 to 20 ns per frame; two need 12 to 17 ns at a latency
+/// of 22 to 60 ns, and 30 to 80 ns at 190 ns or more.
 pub const FAR: Duration = Duration::from_nanos(100);
 
 /// Round trips per measurement.
 const TRIPS: u32 = 2_000;
 
-/// Number of measurements; the minimum counts, as other threads may interrupt one.
+/// Number of measurements. The minimum counts, as other threads may interrupt some.
 const ROUNDS: usize = 5;
 
-/// Timeout of a measurement; exceeded if other threads use a core.
+/// Timeout for a measurement. Exceeded if other threads use a core.
 const LIMIT: Duration = Duration::from_millis(20);
 
 /// Measures the cache-line latency between two cores. Returns `None` if a thread cannot

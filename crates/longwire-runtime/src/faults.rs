@@ -1,8 +1,8 @@
-//! The first fault of user code, which ends the run.
+//! The first fault in user code, which ends the run.
 
 use std::sync::{Arc, OnceLock};
 
-/// The first plugin fault of a run. Clones share one state.
+/// A run's first plugin fault. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(pub(crate) Arc<OnceLock<String>>);
 
@@ -12,8 +12,7 @@ impl Faults {
         Faults::default()
     }
 
-    /// Reports a fault. Only the first message is kept, as later faults may follow from
-    /// it.
+    /// Reports a fault. Only the first message is kept, as later faults may result from it.
     pub fn report(&self, message: String) {
         let _ = self.0.set(message);
     }

@@ -4,23 +4,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::suggest;
 
-/// How far a run met its configuration.
+/// How well a run met its configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
-    /// Results are not those of the configured links.
+    /// Results do not reflect the configured links.
     NotFaithful,
     /// No frame arrived or was sent, so there is no verdict.
     #[default]
     NoFrames,
-    /// Some frames were late or lost: medians are within 1 %, tails may not be.
+    /// Some frames were late or lost: medians are within 1 %, but tails may not be.
     NearlyFaithful,
     /// Throughput, and medians and 95th percentiles of delays, are within 1 %.
     Faithful,
 }
 
 impl Grade {
-    /// Every grade.
+    /// All grades.
     pub const ALL: [Grade; 4] = [
         Grade::NotFaithful,
         Grade::NoFrames,
@@ -28,7 +28,7 @@ impl Grade {
         Grade::Faithful,
     ];
 
-    /// Returns its name in reports and conditions.
+    /// Returns the grade's name in reports and conditions.
     pub const fn name(self) -> &'static str {
         match self {
             Grade::NotFaithful => "not-faithful",
@@ -38,7 +38,7 @@ impl Grade {
         }
     }
 
-    /// Returns the grade of a name.
+    /// Returns the grade with this name.
     pub fn named(name: &str) -> Option<Grade> {
         Grade::ALL.into_iter().find(|grade| grade.name() == name)
     }
@@ -49,9 +49,8 @@ impl Grade {
         Grade::named(close)
     }
 
-    /// Whether a run of the grade `found` meets a condition of this grade: a better run
-    /// does, except that [`Grade::NotFaithful`] and [`Grade::NoFrames`] ask for exactly
-    /// that.
+    /// Whether a run graded `found` meets a condition on this grade. Better runs do, except that
+    /// [`Grade::NotFaithful`] and [`Grade::NoFrames`] require exactly that grade.
     pub fn is_met_by(self, found: Grade) -> bool {
         match self {
             Grade::NotFaithful | Grade::NoFrames => found == self,

@@ -33,12 +33,12 @@ pub fn pin(core: usize) -> Result<(), nix::Error> {
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
-/// The nice value requested if permitted. Not a real-time class, so the kernel's
-/// real-time threads take precedence.
+/// Nice value to request. It does not select a real-time class, so the kernel's real-time threads
+/// take precedence.
 const NICE: libc::c_int = -20;
 
-/// Prepares the calling thread for accurate waiting: core, priority, timer slack, locked
-/// memory. Returns refused requests as sentences.
+/// Prepares the calling thread for accurate waiting: core, priority, timer slack, locked memory.
+/// Returns refused requests as sentences.
 pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(core) = core
@@ -65,12 +65,12 @@ pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String>
     notes
 }
 
-/// Real-time priority of a replay's sending thread: above normal programs, below the
-/// kernel's threads.
+/// Real-time priority of a replay's sending thread: above normal programs, below the kernel's
+/// threads.
 const FIFO: libc::c_int = 10;
 
-/// Prepares the calling thread for accurate departures; `fifo` requests a real-time
-/// class, so that only the kernel preempts it. Returns refused requests as sentences.
+/// Prepares the calling thread for accurate departures. `fifo` requests a real-time class, so that
+/// only the kernel preempts the thread. Returns refused requests as sentences.
 pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) -> Vec<String> {
     let mut notes = prepare_thread(core, realtime);
     if realtime
@@ -85,13 +85,13 @@ pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) ->
     notes
 }
 
-/// Requests a real-time class for the calling thread; returns whether it was granted. For
-/// loads that take a core from an emulator under test.
+/// Requests a real-time class for the calling thread and returns whether it was granted. For loads
+/// that take a core from an emulator under test.
 pub fn realtime() -> bool {
     enter_fifo().is_ok()
 }
 
-/// Puts the calling thread into SCHED_FIFO.
+/// Moves the calling thread to SCHED_FIFO.
 pub(crate) fn enter_fifo() -> Result<(), nix::Error> {
     schedule_as(libc::SCHED_FIFO, FIFO)
 }
@@ -112,16 +112,15 @@ fn schedule_as(class: libc::c_int, priority: libc::c_int) -> Result<(), nix::Err
     nix::Error::result(result).map(drop)
 }
 
-/// Drops capabilities that a run does not need once its ports are open. The right to read
-/// other users' traces stays: a replay reopens them in each round.
+/// Drops capabilities that a run does not need once its ports are open. Keeps the right to read
+/// other users' traces, which a replay reopens in each round.
 pub fn give_up_rights() {
-    // Best effort: a thread that keeps its capabilities also works.
+    // Best effort: a thread that keeps its capabilities works too.
     let _ = rights::give_up(&[Capability::DacReadSearch]);
 }
 
-/// Keeps idle cores out of deep sleep, from which a wake-up takes tens of microseconds,
-/// twice that in a virtual machine. The kernel drops the request when the file closes,
-/// also after a crash.
+/// Keeps idle cores out of deep sleep, from which waking takes tens of microseconds, and twice that
+/// in a virtual machine. The kernel drops the request when the file closes, also after a crash.
 #[derive(Debug)]
 pub(crate) struct StayAwake {
     _request: File,
@@ -138,33 +137,32 @@ impl StayAwake {
     }
 }
 
-/// Minimizes the timer slack of this thread; the default of 50 us saves power.
+/// Minimizes this thread's timer slack. The default of 50 us saves power.
 fn exact_timers() {
     // SAFETY: PR_SET_TIMERSLACK takes an integer and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// Sets the highest priority of the normal class. A real-time class is no more accurate
-/// on an idle machine, and under load it starves the programs under test on an emulator's
-/// core.
+/// Sets the normal class's highest priority. A real-time class is no more accurate on an idle
+/// machine, and under load it starves programs under test on an emulator's core.
 fn raise_priority() -> Result<(), nix::Error> {
     set_niceness(NICE)
 }
 
 /// Lowers the priority of the calling thread for long background work. Always permitted.
 pub fn lower_priority() {
-    /// A thread of this niceness gets about 10 % of a core shared with a thread of normal
+    /// A thread with this niceness gets about 10 % of a core shared with a thread of normal
     /// priority.
     const NICE_LOW: libc::c_int = 10;
-    // Best effort: a thread may have a lower priority already.
+    // Best effort: the thread may already have a lower priority.
     let _ = set_niceness(NICE_LOW);
 }
 
-/// Raises the priority of the calling thread for short work that a user waits for. A
-/// no-op without the right to do so.
+/// Raises the calling thread's priority for short work that a user waits for. A no-op without the
+/// right to do so.
 pub fn prompt_priority() {
-    // A run's threads may keep two cores busy; a thread of much lower weight would wait
-    // for milliseconds even for short work.
+    // A run's threads may keep two cores busy. A thread with much lower weight would wait for
+    // milliseconds even for short work.
     let _ = raise_priority();
 }
 
@@ -188,11 +186,10 @@ fn lock_memory() -> Result<(), nix::Error> {
     nix::Error::result(unsafe { libc::mlockall(flags) }).map(drop)
 }
 
-/// Detects whether the machine has more runnable threads than cores; polls the kernel at
-/// intervals.
+/// Detects whether the machine has more runnable threads than cores. Polls the kernel at intervals.
 #[derive(Debug)]
 pub(crate) struct CoreContention {
-    /// Source of the kernel's count of runnable threads; `None` if it is hidden.
+    /// Source of the kernel's count of runnable threads; `None` if hidden.
     source: Option<File>,
     cores: usize,
     asked: Nanos,
@@ -245,10 +242,10 @@ fn runnable_in(loadavg: &str) -> Option<usize> {
     runnable.parse().ok()
 }
 
-/// Makes the allocator return freed large blocks to the system. By default it raises its
-/// threshold with the first one freed; 256 KiB is near the initial threshold.
+/// Makes the allocator return freed large blocks to the system. By default, freeing the first one
+/// raises its threshold; 256 KiB is near the initial threshold.
 pub fn return_large_blocks() {
-    // SAFETY: these take no pointers, and may be called at any time.
+    // SAFETY: these calls take no pointers and may be made at any time.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
@@ -256,9 +253,9 @@ pub fn return_large_blocks() {
     }
 }
 
-/// Returns freed memory to the system, which the allocator would otherwise keep.
+/// Returns freed memory that the allocator would keep to the system.
 pub fn release_free_memory() {
-    // SAFETY: it takes no pointers, and may be called at any time.
+    // SAFETY: the call takes no pointers and may be made at any time.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0);

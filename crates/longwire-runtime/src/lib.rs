@@ -1,5 +1,5 @@
-//! Stages, threads, clock and measurement: the parts that turn the engine and
-//! the ports into a running link.
+//! Stages, threads, clock and measurement: the parts that turn the engine and the ports into a
+//! running link.
 //!
 //! ```
 //! use longwire_engine::{Bytes, LinkSpec, NoLoader};
@@ -8,7 +8,7 @@
 //! use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 //! use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 //!
-//! // A link of 20 ms from one cable in memory to another.
+//! // A link of 20 ms from one in-memory cable to another.
 //! let (_sender, into_link) = pipe(Bytes(1 << 20))?;
 //! let (out_of_link, _receiver) = pipe(Bytes(1 << 20))?;
 //! let port = |name: &str, rx, tx| Port { name: name.to_owned(), rx, tx, notes: Vec::new() };
@@ -18,14 +18,14 @@
 //! let link = LinkSetup { name: "link.up".to_owned(), config: spec.build(&NoLoader)? };
 //! let plan = NetworkPlan::link(a, b, link, None);
 //! let running = start(plan, RunConfig::default(), None)?;
-//! // Frames that are pushed into `_sender` arrive at `_receiver` 20 ms later.
+//! // Frames pushed into `_sender` arrive at `_receiver` 20 ms later.
 //! let report = running.stop();
 //! assert_eq!(report.links[0].name, "link.up");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Start reading at [`stage::Ingress::step`] and the step of [`stage::Egress`]: a frame's
-//! whole way through a run.
+//! Start reading at [`stage::Ingress::step`] and the step of [`stage::Egress`], which show a
+//! frame's whole way through a run.
 
 pub mod clock;
 pub mod config;

@@ -1,4 +1,4 @@
-//! File and plugin loading for the engine's models; the engine does no I/O.
+//! File and plugin loading for the engine's models, as the engine does no I/O.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -16,9 +16,9 @@ use crate::sync::locked;
 
 /// Reads the files and loads the plugins that models name.
 ///
-/// Hooks of one link with the same plugin and parameters share one plugin state
-/// ([`Loader::begin_link`]). A state created to check a specification goes to the first
-/// link built by the same loader.
+/// A link's hooks with the same plugin and parameters share one plugin state
+/// ([`Loader::begin_link`]). A state created to check a specification goes to the first link built
+/// by the same loader.
 #[derive(Debug, Default)]
 pub struct FileLoader {
     faults: Faults,
@@ -34,7 +34,7 @@ pub enum PluginUse {
     /// Loads permitted plugins.
     #[default]
     Load,
-    /// Only checks that the file is permitted; another process loads it.
+    /// Only checks that the file is permitted, as another process loads it.
     Defer,
     /// Refuses all plugins with this reason.
     Refuse(&'static str),
@@ -46,19 +46,19 @@ struct DeferredPlugin;
 
 impl Plugin for DeferredPlugin {}
 
-/// A plugin state with the file and parameters that it was created from.
+/// A plugin state, with the file and parameters that created it.
 #[derive(Debug)]
 struct LoadedState {
     file: String,
     parameters: Vec<(String, String)>,
-    /// Hooks that use the state, each once: two models of one hook would share its
+    /// Hooks that use the state. Each uses it once: two models of one hook would share its
     /// decisions.
     hooks: Vec<Hook>,
     shared: SharedState,
 }
 
 impl FileLoader {
-    /// Returns a loader with default file access whose faults go to no run; enough to check
+    /// Returns a loader with default file access whose faults reach no run. It suffices to check
     /// models.
     pub fn new() -> FileLoader {
         FileLoader::default()
@@ -72,7 +72,7 @@ impl FileLoader {
         }
     }
 
-    /// Aborts waiting for files once `stop` is set.
+    /// Makes the loader stop waiting for files once `stop` is set.
     #[must_use]
     pub fn until(self, stop: &Arc<AtomicBool>) -> FileLoader {
         FileLoader {
@@ -101,7 +101,7 @@ impl FileLoader {
     /// Refuses a plugin before its file is looked up.
     ///
     /// # Errors
-    /// Plugins are refused, or the path is.
+    /// Plugins or the path are refused.
     pub fn check_plugin(&self, path: &str, access: &FileAccess) -> Result<(), String> {
         if let PluginUse::Refuse(reason) = self.plugins {
             return Err(reason.to_owned());
@@ -125,8 +125,8 @@ impl FileLoader {
     }
 }
 
-/// Loads a plugin and creates a state that is dropped unused, on a separate thread
-/// because plugin code may block. Returns the path to load it by.
+/// Loads a plugin and creates a state that is dropped unused. Runs on a separate thread, as plugin
+/// code may block. Returns the path to load the plugin from.
 ///
 /// # Errors
 /// The plugin or its parameters are invalid, or it exceeds `time`.

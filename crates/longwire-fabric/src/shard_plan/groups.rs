@@ -12,11 +12,11 @@ use super::ShardLink;
 pub(super) struct Hop {
     pub from: u32,
     pub to: u32,
-    /// Number of paths' uses.
+    /// Number of times that paths use the hop.
     pub crossings: u32,
 }
 
-/// Returns every hop once, sorted by link. Hops from a link to itself are omitted.
+/// Returns every hop once, sorted by link. Omits hops from a link to itself.
 pub(super) fn hops<'a>(paths: impl Iterator<Item = &'a [u32]>) -> Vec<Hop> {
     let mut pairs = Vec::new();
     for path in paths {
@@ -40,7 +40,7 @@ pub(super) fn hops<'a>(paths: impl Iterator<Item = &'a [u32]>) -> Vec<Hop> {
     hops
 }
 
-/// Disjoint sets (union-find). The smallest member represents its set.
+/// Disjoint sets (union-find). A set's smallest member represents it.
 #[derive(Clone, Debug)]
 pub(super) struct Sets(Vec<u32>);
 
@@ -69,14 +69,14 @@ impl Sets {
     }
 }
 
-/// A partition of the links. Groups are numbered in the order of their first links.
+/// A partition of the links. Groups are numbered in order of their first links.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     /// The group of each link.
     pub of: Vec<u32>,
     /// The load of each group.
     pub loads: Vec<u128>,
-    /// The group of the links that are fixed to shard 0.
+    /// The group of the links fixed to shard 0.
     pub fixed: Option<u32>,
 }
 
@@ -118,14 +118,14 @@ impl Groups {
         self.loads.iter().filter(|load| **load > 0).count()
     }
 
-    /// Returns a lower bound of the busiest shard's load on this many shards.
+    /// Returns a lower bound on the busiest shard's load with this number of shards.
     pub fn bound(&self, shards: usize) -> u128 {
         self.total().div_ceil(shards as u128).max(self.largest())
     }
 }
 
-/// Returns the sets of inseparable links: joined by hops with a lookahead below `least`,
-/// or fixed.
+/// Returns the sets of inseparable links: fixed links, and links joined by hops with a lookahead
+/// below `least`.
 pub(super) fn inseparable(links: &[ShardLink], hops: &[Hop], least: Nanos) -> Sets {
     let mut sets = Sets::new(links.len());
     let fixed = links.iter().enumerate().filter(|(_, link)| link.is_fixed);
@@ -141,8 +141,8 @@ pub(super) fn inseparable(links: &[ShardLink], hops: &[Hop], least: Nanos) -> Se
     sets
 }
 
-/// Joins groups along their most frequent hops, those with short lookahead first, while
-/// no group's load exceeds `load_max`; so fewer frames change their shard.
+/// Joins groups along their most frequent hops, those with short lookahead first, while no group's
+/// load exceeds `load_max`. Fewer frames then change shards.
 pub(super) fn gathered(
     mut sets: Sets,
     links: &[ShardLink],
@@ -177,7 +177,7 @@ pub(super) fn gathered(
 /// Maximum number of rounds that move groups to their neighbours' shards.
 const ROUNDS_MAX: usize = 8;
 
-/// The shard of each group, and the load of each shard.
+/// Each group's shard, and each shard's load.
 #[derive(Clone, Debug)]
 pub(super) struct PlacedGroups {
     pub shard_of: Vec<u16>,
@@ -195,10 +195,9 @@ pub(super) fn is_even(load: u128, least: u128) -> bool {
     load.saturating_mul(10) <= least.saturating_mul(11)
 }
 
-/// Groups are placed next to their neighbours while no shard exceeds the minimum busiest
-/// load by more than this fraction, 1/20. In the model of decision 0037 (two to eight
-/// cores, crossings as expensive as events), 1/10 loses more to uneven loads than it
-/// saves on crossings.
+/// Maximum excess of a shard over the minimum busiest load, 1/20, while groups are placed next to
+/// their neighbours. In the model of decision 0037 (two to eight cores, crossings as expensive as
+/// events), 1/10 loses more to uneven loads than it saves on crossings.
 const SLACK_PARTS: u128 = 20;
 
 /// Returns the maximum load of a shard if the minimum busiest load is `least`.
@@ -213,8 +212,8 @@ fn by_load(groups: &Groups) -> Vec<u32> {
     order
 }
 
-/// Places groups by descending load, each on the shard with the least load (longest
-/// processing time first). The busiest load is at most 4/3 of the optimum (Graham, 1969).
+/// Places groups by descending load, each on the least loaded shard (longest processing time
+/// first). The busiest load is at most 4/3 of the optimum (Graham, 1969).
 pub(super) fn evenly(groups: &Groups, shards: usize) -> PlacedGroups {
     let mut shard_of = vec![0; groups.loads.len()];
     let mut loads = vec![0; shards];
@@ -233,8 +232,8 @@ pub(super) fn evenly(groups: &Groups, shards: usize) -> PlacedGroups {
     PlacedGroups { shard_of, loads }
 }
 
-/// Places each group on the shard with most of its neighbours while loads stay even;
-/// falls back to [`evenly`].
+/// Places each group on the shard with most of its neighbours while loads stay even. Falls back to
+/// [`evenly`].
 pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGroups {
     let even = evenly(groups, shards);
     let bound = groups.bound(shards).max(even.busiest());
@@ -265,7 +264,7 @@ pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGrou
     }
 }
 
-/// The neighbours of each group, in compressed rows.
+/// Each group's neighbours, in compressed rows.
 #[derive(Debug)]
 struct Neighbours {
     starts: Vec<usize>,
@@ -310,9 +309,9 @@ struct Placer<'a> {
     groups: &'a Groups,
     neighbours: Neighbours,
     placement: PlacedGroups,
-    /// Shards may exceed this load by a [`SLACK_PARTS`]th.
+    /// Load that shards may exceed by 1/[`SLACK_PARTS`].
     bound: u128,
-    /// Scratch memory: crossings between a group and each shard.
+    /// Scratch memory for the crossings between a group and each shard.
     crossings: Vec<u64>,
 }
 
@@ -330,8 +329,8 @@ impl Placer<'_> {
         }
     }
 
-    /// Returns the shard with room for a group and most crossings with it; ties go to the
-    /// least load.
+    /// Returns the shard that has room for a group and the most crossings with it. Ties go to the
+    /// least loaded.
     fn nearest(&mut self, group: u32) -> Option<u16> {
         self.count(group);
         let load = self.groups.loads[group as usize];
@@ -356,8 +355,8 @@ impl Placer<'_> {
         self.placement.loads[usize::from(shard)] += self.groups.loads[group as usize];
     }
 
-    /// Moves groups to the shards with which they have most crossings. Returns whether
-    /// any moved.
+    /// Moves groups to the shards with which they have the most crossings. Returns whether any
+    /// group moved.
     fn improve(&mut self) -> bool {
         let mut has_moved = false;
         for group in 0..self.groups.loads.len() as u32 {

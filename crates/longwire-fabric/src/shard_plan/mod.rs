@@ -1,10 +1,9 @@
 //! Shards: the parts of a network that are decided in parallel.
 //!
-//! Each shard has some of the links and an event queue. All shards process their events
-//! in a window of emulated time, then exchange the frames that continue on links of other
-//! shards (conservative synchronous simulation: YAWNS, Nicol 1993). A window is as long
-//! as the minimum lookahead of the links behind which a path changes its shard;
-//! [`plan()`] chooses these links.
+//! Each shard has some of the links and an event queue. All shards process their events in a window
+//! of emulated time, then exchange the frames that continue on other shards' links (conservative
+//! synchronous simulation: YAWNS, Nicol 1993). A window is as long as the minimum lookahead of the
+//! links after which a path changes shards; [`plan()`] chooses these links.
 //!
 //! This module is pure: it reads no clock and starts no thread.
 
@@ -19,7 +18,7 @@ use longwire_runtime::fabric::Sharding;
 
 pub use plan::plan;
 
-/// A link of the planner.
+/// A link as the planner sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardLink {
     /// Minimum time from a frame's arrival to its release
@@ -27,11 +26,11 @@ pub struct ShardLink {
     pub lookahead: Nanos,
     /// Load in any unit. Links without load may be placed anywhere.
     pub load: u64,
-    /// Whether the link must be in shard 0, because it has plugins.
+    /// Whether the link must be on shard 0, because it has plugins.
     pub is_fixed: bool,
 }
 
-/// A hop on which paths change their shard.
+/// A hop on which paths change shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cut {
     /// The link that a frame leaves.
@@ -51,28 +50,28 @@ pub struct ShardPlan {
     pub shard_of: Vec<u16>,
     /// Window length: the minimum lookahead of all cuts; `None` without cuts.
     pub lookahead: Option<Nanos>,
-    /// Hops on which paths change their shard, sorted by link and next link.
+    /// Hops on which paths change shards, sorted by link and next link.
     pub cuts: Vec<Cut>,
     /// The load of each shard.
     pub loads: Vec<u64>,
-    /// Explains the number of shards and the cuts in one sentence.
+    /// Explanation of the number of shards and the cuts, in one sentence.
     pub reason: String,
 }
 
 impl ShardPlan {
-    /// Returns the distribution over the cores of this machine.
+    /// Returns the distribution over this machine's cores.
     pub fn sharding(&self) -> Sharding {
         Sharding::on_cores(&self.shard_of, self.shards)
     }
 }
 
-/// Minimum lookahead of a link after which paths may change their shard.
+/// Minimum lookahead of a link after which paths may change shards.
 ///
-/// Each window costs two barriers; at 1,000,000 frames/s a window of 50 us holds 50
-/// frames. The median of a spinning barrier of two threads was 80 ns on cores that share
-/// a cache; otherwise a cache line takes at least 200 ns, and a barrier about 500 ns. In
-/// the model of decision 0037 (events of 100 ns, 1,000,000 frames/s), the speed-up is 1.4
-/// to 3.2 at 50 us on two to eight shards, but 0.9 at 20 us on eight shards of a star.
+/// Each window costs two barriers; at 1,000,000 frames/s, a window of 50 us holds 50 frames. The
+/// median of a spinning barrier for two threads was 80 ns on cores that share a cache; otherwise a
+/// cache line takes at least 200 ns, and a barrier about 500 ns. In the model of decision 0037
+/// (events of 100 ns, 1,000,000 frames/s), the speed-up is 1.4 to 3.2 at 50 us on two to eight
+/// shards, but 0.9 at 20 us on eight shards of a star.
 pub const LOOKAHEAD_MIN: Nanos = Nanos::from_micros(50);
 
 /// Maximum number of shards.
@@ -80,20 +79,19 @@ pub const SHARDS_MAX: usize = 64;
 
 /// Minimum number of links for which `auto` uses several shards.
 ///
-/// Fewer links fit into a core's cache (the engine assumes the same number). An event of
-/// such a network costs 50 to 90 ns, while one cache line takes 50 to 200 ns between
-/// cores: a frame that changes its shard would cost more than it saves.
+/// Fewer links fit in a core's cache (the engine assumes the same number). An event in such a
+/// network costs 50 to 90 ns, while moving one cache line between cores takes 50 to 200 ns, so a
+/// frame that changes shards would cost more than it saves.
 pub const AUTO_LINKS_MIN: usize = 512;
 
 /// A number of shards: `--shards N|auto`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardCount {
-    /// Two for each core, so that a thread which is delayed leaves a part of its work to the
-    /// others; one for a single core, and for fewer than [`AUTO_LINKS_MIN`] links.
+    /// Two per core, so that a delayed thread leaves part of its work to the others; one for a
+    /// single core, and for fewer than [`AUTO_LINKS_MIN`] links.
     #[default]
     Auto,
-    /// A number from 1 to [`SHARDS_MAX`], created by [`ShardCount::exactly`] and the
-    /// parser only.
+    /// A number from 1 to [`SHARDS_MAX`], created only by [`ShardCount::exactly`] and the parser.
     Exactly(ExactCount),
 }
 
@@ -101,7 +99,7 @@ pub enum ShardCount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactCount(u8);
 
-/// The error for a text that is not a number of shards.
+/// The error for text that is not a number of shards.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a number of shards; write 1 to {SHARDS_MAX}, or auto")]
 pub struct ShardCountError {
@@ -109,14 +107,14 @@ pub struct ShardCountError {
 }
 
 impl ShardCount {
-    /// Returns this number of shards; `None` unless it is 1 to [`SHARDS_MAX`].
+    /// Returns this number of shards; `None` unless it is in 1 to [`SHARDS_MAX`].
     pub fn exactly(count: usize) -> Option<ShardCount> {
         let is_allowed = (1..=SHARDS_MAX).contains(&count);
         is_allowed.then_some(ShardCount::Exactly(ExactCount(count as u8)))
     }
 
-    /// Distributes links over the requested number of shards ([`plan()`]). `cores` is the
-    /// number of cores available to this process.
+    /// Distributes links over the requested number of shards ([`plan()`]). `cores` is the number of
+    /// cores available to this process.
     ///
     /// # Panics
     /// If a path has an index out of range.

@@ -10,26 +10,25 @@ use super::groups::{
 };
 use super::{Cut, LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan};
 
-/// Maximum load of groups gathered along frequent hops, as a fraction of a shard's even
-/// share: 1/32, so that they can be placed evenly. 1/8 was worse in the model of decision
-/// 0037.
+/// Maximum load of groups gathered along frequent hops, as a fraction of a shard's even share:
+/// 1/32, so that groups can be placed evenly. In the model of decision 0037, 1/8 was worse.
 const PARTS_PER_SHARD: u128 = 32;
 
-/// Distributes links over at most `shards` shards (1 to [`SHARDS_MAX`]; other numbers
-/// count as the nearest of these). `paths` are sequences of indices into `links`.
+/// Distributes links over at most `shards` shards, clamped to 1 to [`SHARDS_MAX`]. `paths` are
+/// sequences of indices into `links`.
 ///
-/// * No path changes its shard behind a link whose lookahead is below [`LOOKAHEAD_MIN`],
-///   and fixed links are in shard 0. Links joined by such hops form inseparable groups.
-/// * A shard is added where that lowers the load of the busiest one by more than 1/20.
-/// * Windows are as long as possible: the longest lookahead, to a factor of two, with
-///   which the busiest shard has at most a tenth more than the least load possible, or
-///   else the one with the most even loads.
-/// * Paths change their shard where few of them pass, as far as loads stay as even.
+/// * No path changes shards after a link whose lookahead is below [`LOOKAHEAD_MIN`], and fixed
+///   links are on shard 0. Links joined by such hops form inseparable groups.
+/// * A shard is added if that lowers the busiest shard's load by more than 1/20.
+/// * Windows are as long as possible: the longest lookahead, to a factor of two, with which the
+///   busiest shard has at most a tenth more than the minimum possible load. If there is none, the
+///   lookahead with the most even loads is chosen.
+/// * Paths change shards on infrequent hops, as far as loads stay even.
 ///
-/// The busiest shard has at most 3/2 of the load of the busiest one in the best
-/// distribution over as many shards that keeps the first rule; in practice 1/20 more.
-/// The same arguments give the same plan. Time grows as `(links + hops) log (links +
-/// hops)`, for each factor of two between the shortest and the longest lookahead.
+/// The busiest shard has at most 3/2 of the busiest load in the best distribution over the same
+/// number of shards that keeps the first rule; in practice 1/20 more. The same arguments give the
+/// same plan. Time grows as `(links + hops) log (links + hops)`, for each factor of two between the
+/// shortest and the longest lookahead.
 ///
 /// # Panics
 /// If a path has an index out of range.
@@ -64,8 +63,8 @@ pub fn plan<'a>(
     plan
 }
 
-/// Returns the minimum number of shards, at most `asked`, whose busiest load is close to
-/// that of `asked` shards, and the limit.
+/// Returns the minimum number of shards, at most `asked`, whose busiest load is close to that of
+/// `asked` shards, and the limiting factor.
 fn useful_shards(links: &[ShardLink], groups: &Groups, asked: usize) -> (usize, Limit) {
     let busy = groups.busy();
     let most = asked.min(busy).max(1);
@@ -105,7 +104,7 @@ fn useful_shards(links: &[ShardLink], groups: &Groups, asked: usize) -> (usize, 
     (useful, limit)
 }
 
-/// Returns the octave of a lookahead relative to [`LOOKAHEAD_MIN`].
+/// Returns a lookahead's octave relative to [`LOOKAHEAD_MIN`].
 fn octave(lookahead: Nanos) -> u32 {
     (lookahead.as_nanos() / LOOKAHEAD_MIN.as_nanos())
         .max(1)
@@ -130,7 +129,7 @@ fn place_on_many(
     (groups, placement)
 }
 
-/// Joins hops of increasing lookahead; returns the groups of the longest window that can
+/// Joins hops in order of increasing lookahead. Returns the groups for the longest window that can
 /// be placed evenly.
 fn longest_window(
     links: &[ShardLink],
@@ -161,8 +160,8 @@ fn longest_window(
     best.1
 }
 
-/// Returns the shard of each link and the load of each shard. Shards are numbered in the
-/// order of their first links; fixed links are in shard 0.
+/// Returns each link's shard and each shard's load. Shards are numbered in order of their first
+/// links; fixed links are on shard 0.
 fn by_first_link(groups: &Groups, placement: &PlacedGroups) -> (Vec<u16>, Vec<u64>) {
     const NONE: u16 = u16::MAX;
     let mut number = vec![NONE; placement.loads.len()];
@@ -198,21 +197,20 @@ fn cuts(links: &[ShardLink], hops: &[Hop], shard_of: &[u16]) -> Vec<Cut> {
     hops.iter().filter(is_cut).map(cut).collect()
 }
 
-/// The limit of the number of shards.
+/// The factor that limits the number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     /// The requested number.
     Requested,
     /// No link has load.
     Idle,
-    /// All links with load are fixed to shard 0, or joined to fixed links.
+    /// All links with load are fixed to shard 0 or joined to fixed links.
     Fixed,
     /// All links with load form one group.
     Inseparable,
     /// There are fewer groups than requested shards.
     Groups,
-    /// One group has this share of the load in thousandths; the rest fits on fewer
-    /// shards.
+    /// One group has this share of the load, in thousandths; the rest fits on fewer shards.
     Largest { per_mille: u64, is_one_link: bool },
 }
 

@@ -1,5 +1,5 @@
-//! Recomputes a live run with changes from its recorded frames and its report: every
-//! verdict must match.
+//! Recomputes a live run with changes from its recorded frames and its report. Every verdict must
+//! match.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use longwire_runtime::{FileAccess, Recorder};
 use super::*;
 use crate::{ChangeRecord, Scenario};
 
-/// A link between two ports, which is changed.
+/// A link between two ports, which the test changes.
 const LINK: &str = "[[link]]\nname = \"wire\"\nmatch = \"src=10.0.0.1\"\nrate = \"80mbit\"\n";
 const CHANGES: usize = 200;
 
@@ -106,7 +106,7 @@ fn recompute(
     kept.into_rows().verdicts
 }
 
-/// Returns a topology with the changes of a report as its scenario.
+/// Returns a topology whose scenario is a report's changes.
 fn file_with<'a>(made: impl IntoIterator<Item = &'a ChangeRecord>) -> String {
     let mut text = format!("{PORTS}{LINK}");
     for done in made {
