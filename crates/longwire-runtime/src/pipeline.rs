@@ -1,5 +1,4 @@
-//! One direction end to end in virtual time: the stages of a live run, as fast as two
-//! cores allow.
+//! One direction end to end in virtual time: the stages of a live run, as fast as two cores permit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -25,8 +24,8 @@ use crate::sync::SetOnDrop;
 pub struct PipelineConfig {
     /// The seed of the link's random streams.
     pub seed: u64,
-    /// Ingress pauses while more memory than this is in use, so that a full arena never
-    /// drops frames.
+    /// Ingress pauses while more than this memory is in use, so that a full arena never drops
+    /// frames.
     pub memory_soft: u64,
     /// The arena's hard limit.
     pub budget: longwire_engine::Bytes,
@@ -43,7 +42,7 @@ pub struct PipelineEnd<T> {
     pub port: T,
     /// The report, with all counters.
     pub report: LinkReport,
-    /// Time from the first release to the end of the input, while both stages work.
+    /// Time from the first release to the end of input, while both stages work.
     pub steady: Duration,
     /// Frames released in that time.
     pub steady_frames: u64,
@@ -63,13 +62,12 @@ pub enum PipelineError {
     Recorder(String),
 }
 
-/// Runs `source` through a link into `sink` until the source has ended and
-/// every frame has left, each stage on a thread. Time is the time of the
-/// arrivals.
+/// Runs `source` through a link into `sink` until the source has ended and every frame has left,
+/// with a thread per stage. The clock follows the arrivals.
 ///
 /// # Errors
-/// [`PipelineError::Start`] if the memory for frames cannot be had;
-/// [`PipelineError::Port`] with the first error of a port.
+/// [`PipelineError::Start`] if the memory for frames cannot be allocated; [`PipelineError::Port`]
+/// with the first port error.
 pub fn run_to_end<R, T>(
     source: R,
     sink: T,
@@ -84,12 +82,12 @@ where
     run((source, sink), setup, (config, None), drive)
 }
 
-/// Like [`run_to_end`], with both stages on the calling thread, like a run on few cores.
-/// The steady time covers the whole run.
+/// Like [`run_to_end`], with both stages on the calling thread, as in a run on few cores. The
+/// steady time covers the whole run.
 ///
 /// # Errors
-/// [`PipelineError::Start`] if the memory for frames cannot be had;
-/// [`PipelineError::Port`] with the first error of a port.
+/// [`PipelineError::Start`] if the memory for frames cannot be allocated; [`PipelineError::Port`]
+/// with the first port error.
 pub fn run_on_one_thread<R: RxPort, T: TxPort>(
     source: R,
     sink: T,
@@ -99,10 +97,10 @@ pub fn run_on_one_thread<R: RxPort, T: TxPort>(
     run_recorded(source, sink, setup, config, None)
 }
 
-/// Like [`run_on_one_thread`], with a recorder; the stages block while it is full.
+/// Like [`run_on_one_thread`], with a recorder. The stages block while it is full.
 ///
 /// # Errors
-/// As [`run_on_one_thread`]; [`PipelineError::Recorder`] if the recorder fails.
+/// As for [`run_on_one_thread`]; [`PipelineError::Recorder`] if the recorder fails.
 pub fn run_recorded<R: RxPort, T: TxPort>(
     source: R,
     sink: T,
@@ -113,8 +111,8 @@ pub fn run_recorded<R: RxPort, T: TxPort>(
     run((source, sink), setup, (config, recorder), drive_in_turn)
 }
 
-/// Builds the stages of a link and runs them by `drive`, which returns the output port,
-/// the steady time and the frames released in it.
+/// Builds a link's stages and runs them with `drive`, which returns the output port, the steady
+/// time and the frames released in it.
 fn run<R: RxPort, T: TxPort>(
     ports: (R, T),
     setup: LinkSetup,
@@ -154,7 +152,7 @@ fn run<R: RxPort, T: TxPort>(
     })
 }
 
-/// Alternates the stages until the end.
+/// Alternates between the stages until the end.
 fn drive_in_turn<R: RxPort, T: TxPort>(
     mut ingress: Ingress<R>,
     mut egress: Egress<T>,
@@ -184,7 +182,7 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     let input_ended = AtomicBool::new(false);
     let emptying_ended = AtomicBool::new(false);
     let (fed, emptied) = std::thread::scope(|scope| {
-        // New threads, because pinning must not outlast the run.
+        // New threads, as pinning must not outlast the run.
         let feeding = scope.spawn(|| {
             let _ended = SetOnDrop(&input_ended);
             config.cores.map(|(core, _)| host::pin(core));
@@ -209,7 +207,7 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     Ok((egress.into_port(), steady, frames))
 }
 
-/// Joins a thread and resumes its panic.
+/// Joins a thread and resumes any panic.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
@@ -236,11 +234,10 @@ fn feed<R: RxPort>(
     }
 }
 
-/// Bursts between checks of the memory in use, each of which moves a cache line between
-/// cores.
+/// Bursts between checks of the memory in use, each of which moves a cache line between cores.
 const BURSTS_AHEAD: u32 = 8;
 
-/// Drains the line; returns the time of the first departure.
+/// Drains the line and returns the time of the first departure.
 fn empty<T: TxPort>(
     egress: &mut Egress<T>,
     input_ended: &AtomicBool,

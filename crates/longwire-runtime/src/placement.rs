@@ -18,25 +18,25 @@ pub struct Layout {
     placement: Placement,
     cores: usize,
     spins: bool,
-    /// The core of each stage, if there are enough: receiver and sender of one direction,
-    /// then of the other.
+    /// The core of each stage, if there are enough: first one direction's receiver and sender, then
+    /// the other's.
     stages: Option<[usize; STAGES]>,
-    /// Cache-line latency between the stages of a direction, if it is high.
+    /// Cache-line latency between a direction's stages, if it is high.
     far: Option<Duration>,
 }
 
-/// Two directions of two stages each.
+/// Number of stages: two directions with two stages each.
 const STAGES: usize = 4;
 
 impl Layout {
-    /// Chooses the placement. With a core per stage, each stage has a thread and a
-    /// direction's stages are on near cores; with fewer cores, one thread runs all stages
-    /// and leaves the other cores to the programs under test.
+    /// Chooses the placement. With a core per stage, each stage has a thread, and a direction's
+    /// stages are on near cores. With fewer cores, one thread runs all stages and leaves the other
+    /// cores to the programs under test.
     pub fn choose(asked: Placement, wait: WaitMode) -> Layout {
         Layout::choose_on(&host::allowed_cores(), asked, wait, crossing::between)
     }
 
-    /// Like [`Layout::choose`], with these cores and this latency measurement.
+    /// Like [`Layout::choose`], for these cores and this latency measurement.
     fn choose_on(
         cores: &[usize],
         asked: Placement,
@@ -66,7 +66,7 @@ impl Layout {
         self.placement != Placement::Together
     }
 
-    /// Returns a description in one sentence.
+    /// Returns a description, in one sentence.
     pub fn describe(self) -> String {
         let how = match self.placement {
             Placement::PerStage => "one thread per stage",
@@ -84,9 +84,8 @@ impl Layout {
         )
     }
 
-    /// Returns the core of a thread: set if every stage has a core, or if threads that
-    /// never sleep leave a core free. Otherwise, with few cores, the scheduler chooses
-    /// better.
+    /// Returns a thread's core. It is set if every stage has a core, or if threads that never sleep
+    /// leave a core free. Otherwise, with few cores, the scheduler chooses better.
     pub fn core_of(self, thread: usize) -> Option<usize> {
         if let Some(stages) = self.stages {
             return stages.get(thread).copied();
@@ -102,9 +101,8 @@ impl Layout {
     }
 }
 
-/// Splits four cores into two pairs that minimize the higher cache-line latency; also
-/// returns that latency. Keeps the order if it cannot be measured because the cores are
-/// busy.
+/// Splits four cores into two pairs such that the higher cache-line latency is minimal, and returns
+/// them with that latency. Keeps the order if busy cores prevent the measurement.
 fn near_pairs(
     [a, b, c, d]: [usize; STAGES],
     crossing: impl Fn(usize, usize) -> Option<Duration>,
@@ -124,7 +122,7 @@ fn near_pairs(
     best
 }
 
-/// Builds the workers from the stages of each direction.
+/// Builds the workers from each direction's stages.
 pub(crate) fn workers(
     directions: Vec<(Ingress<AnyRx>, Egress<AnyTx>)>,
     layout: Layout,
@@ -132,7 +130,7 @@ pub(crate) fn workers(
     control: &Arc<Control>,
 ) -> Result<Vec<Worker>, nix::Error> {
     let mut spread: Vec<Stages> = Vec::new();
-    // By ingress thread: the thread that drains its line.
+    // For each ingress thread, the thread that drains its line.
     let mut feeds: Vec<Option<usize>> = Vec::new();
     for (ingress, egress) in directions {
         let egress: Box<dyn OutputStage + Send> = Box::new(egress);
@@ -159,8 +157,8 @@ pub(crate) fn workers(
     connect(spread, &feeds, wait, control)
 }
 
-/// Builds the workers of these stages. `feeds` has for each thread the one that drains
-/// its lines, if that is another.
+/// Builds the workers for these stages. `feeds` gives for each thread the thread that drains its
+/// lines, if it is a different one.
 pub(crate) fn connect(
     mut spread: Vec<Stages>,
     feeds: &[Option<usize>],
@@ -174,7 +172,7 @@ pub(crate) fn connect(
     let pauses: Vec<Arc<PauseHistory>> = spread.iter().map(|_| Arc::default()).collect();
     control.count_pauses(&pauses);
     for (index, stages) in spread.iter_mut().enumerate() {
-        // Frames are late by pauses of the sending and of the receiving thread.
+        // Pauses of both the sending and the receiving thread make frames late.
         let feeding = feeds.iter().position(|feeds| *feeds == Some(index));
         for thread in [Some(index), feeding].into_iter().flatten() {
             let outputs = stages.outputs.iter_mut();
@@ -222,12 +220,12 @@ mod tests {
             "the first core is left to others"
         );
         assert_eq!(near.describe(), "placement: one thread per stage (5 cores)");
-        // Odd cores share a cache; so do even cores.
+        // Odd cores share a cache, and so do even cores.
         let alternating = |one: usize, other: usize| Some([60, 210][(one + other) % 2]);
         let layout = chosen(5, alternating);
         assert_eq!(cores_of(layout), [Some(4), Some(2), Some(3), Some(1), None]);
         assert_eq!(layout.far, None);
-        // Outer cores share a cache; so do inner cores.
+        // Outer cores share a cache, and so do inner cores.
         let nested = |one: usize, other: usize| Some([60, 210][usize::from(one + other != 5)]);
         assert_eq!(
             cores_of(chosen(5, nested)),

@@ -7,13 +7,13 @@ use longwire_io::PortError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A network's reaction to the loss of a port.
+/// A network's reaction to a port loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPortLoss {
     /// End the run.
     #[default]
     End,
-    /// Continue without the port; frames to it are lost and counted.
+    /// Continue without the port. Frames to it are lost and counted.
     Continue,
 }
 
@@ -41,12 +41,12 @@ pub struct LostPort {
     pub error: String,
 }
 
-/// Time and error of a port's loss, set by the stage that detects it.
+/// Time and error of a port loss, set by the stage that detects it.
 #[derive(Debug, Default)]
 pub(crate) struct LossCell(OnceLock<(Nanos, String)>);
 
 impl LossCell {
-    /// Records the loss at `now`; only the first report is kept.
+    /// Records the loss at `now`. Only the first report is kept.
     pub fn set(&self, now: Nanos, error: &PortError) {
         self.0.get_or_init(|| (now, error.to_string()));
     }
@@ -57,7 +57,7 @@ impl LossCell {
         self.0.get().is_some()
     }
 
-    /// Returns the loss, relative to the start `epoch`.
+    /// Returns the loss, with its time relative to the start `epoch`.
     pub fn get(&self, epoch: Nanos) -> Option<LostPort> {
         self.0.get().map(|(at, error)| LostPort {
             after_s: at.saturating_sub(epoch).as_secs_f64(),

@@ -1,7 +1,7 @@
 //! Recording of arrivals, verdicts and handovers.
 //!
-//! Stages batch events for a separate writer thread. A live stage never blocks on it: if
-//! the writer is too slow, events are dropped and counted as an artifact.
+//! Stages batch events for a separate writer thread. A live stage never blocks on it: if the writer
+//! is too slow, events are dropped and counted as an artifact.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::shutdown::is_hurried;
 use crate::start_error::StartError;
 use crate::sync::locked;
 
-/// An event; events keep the order in which their stage saw them.
+/// An event. Events stay in the order in which their stage saw them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A wire frame arrived at a port.
@@ -29,9 +29,9 @@ pub enum Event {
         port: PortIndex,
         /// The arrival assigned by the network.
         arrival: Nanos,
-        /// Length on the wire in bytes, without framing.
+        /// Wire length in bytes, without framing.
         wire_len: u32,
-        /// Its bytes, in [`Batch::bytes`].
+        /// The frame's bytes, in [`Batch::bytes`].
         bytes: Range<usize>,
     },
     /// A wire frame was offered to a link.
@@ -42,25 +42,25 @@ pub enum Event {
         frame: u64,
         /// The arrival assigned by the link.
         arrival: Nanos,
-        /// Length on the wire in bytes.
+        /// Wire length in bytes.
         len: u32,
-        /// Occupancy of the queue right after the offer.
+        /// The queue's occupancy right after the offer.
         queue: (Packets, Bytes),
     },
-    /// A link's verdict about a frame or, after the first, about a duplicate of it.
+    /// A link's verdict on a frame or, after the first, on one of its duplicates.
     Decided {
         /// The link.
         link: LinkId,
         /// The frame's number.
         frame: u64,
-        /// Never [`Verdict::Queued`].
+        /// The verdict; never [`Verdict::Queued`].
         verdict: Verdict,
     },
     /// A wire frame was handed to the output port.
     Left {
         /// The handover.
         handover: Nanos,
-        /// Its bytes, in [`Batch::bytes`].
+        /// The frame's bytes, in [`Batch::bytes`].
         bytes: Range<usize>,
     },
 }
@@ -68,20 +68,20 @@ pub enum Event {
 /// Events of one stage.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The stage's link; for departing frames, the number of the output port.
+    /// The stage's link; for departing frames, the output port's number.
     pub link: LinkId,
     /// The events.
     pub events: Vec<Event>,
-    /// Concatenated bytes of the frames.
+    /// The frames' bytes, concatenated.
     pub bytes: Vec<u8>,
 }
 
 /// Origin of a run's schedules, on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
-    /// On CLOCK_MONOTONIC, the clock of a run.
+    /// On CLOCK_MONOTONIC, the run's clock.
     pub monotonic: Nanos,
-    /// Since the Unix epoch.
+    /// As time since the Unix epoch.
     pub wall: Nanos,
 }
 
@@ -111,7 +111,7 @@ impl Epoch {
         self.wall.saturating_add(since).saturating_sub(before)
     }
 
-    /// Converts a verdict's times to time since the Unix epoch; `Nanos::MAX` stays.
+    /// Converts a verdict's times to time since the Unix epoch. `Nanos::MAX` stays.
     pub fn wall_verdict(&self, verdict: &Verdict) -> Verdict {
         let wall = |time| match time {
             Nanos::MAX => Nanos::MAX,
@@ -128,12 +128,12 @@ impl Epoch {
     }
 }
 
-/// Writes the events of stages, on a separate thread.
+/// Writes the stages' events, on a separate thread.
 pub trait Recorder: Send {
     /// Receives the start of the run.
     fn start(&mut self, epoch: Epoch);
 
-    /// Whether it needs frames at ports in addition to verdicts.
+    /// Whether the recorder needs frames at ports in addition to verdicts.
     fn wants_frames(&self) -> bool {
         true
     }
@@ -141,7 +141,7 @@ pub trait Recorder: Send {
     /// Writes a batch.
     ///
     /// # Errors
-    /// The batch cannot be written; the run continues and reports the error at its end.
+    /// The batch cannot be written. The run continues and reports the error at its end.
     fn record(&mut self, batch: &Batch) -> Result<(), String>;
 
     /// Ends the recording.
@@ -151,19 +151,18 @@ pub trait Recorder: Send {
     fn finish(&mut self) -> Result<(), String>;
 }
 
-/// Maximum number of batches queued for the recorder; beyond it, a stage extends its
-/// current batch.
+/// Maximum number of batches queued for the recorder. Beyond it, a stage extends its current batch.
 const BATCHES: usize = 256;
 
-/// Size in bytes and events above which a batch is dropped if the queue is full.
+/// Batch size in bytes and events above which a batch is dropped if the queue is full.
 const GATHERED_BYTES_MAX: usize = 16 << 20;
 const GATHERED_EVENTS_MAX: usize = 1 << 18;
 
-/// Size in bytes and events at which a batch is handed over before the end of a burst.
+/// Batch size in bytes and events at which a batch is handed over before the end of a burst.
 const BATCH_BYTES: usize = 256 * 1024;
 const BATCH_EVENTS: usize = 4096;
 
-/// Written batches for reuse: fresh memory costs a page fault per 4 KiB of frames.
+/// Written batches for reuse, as fresh memory costs a page fault per 4 KiB of frames.
 #[derive(Clone, Debug, Default)]
 struct SpareBatches(Arc<Mutex<Vec<Batch>>>);
 
@@ -202,7 +201,7 @@ pub struct RecordHandle {
     spare: SpareBatches,
     batch: Batch,
     lost: u64,
-    /// Block instead of dropping events; in virtual time that delays no frame.
+    /// Whether to block instead of dropping events. In virtual time, that delays no frame.
     waits: bool,
 }
 
@@ -214,7 +213,7 @@ pub(crate) struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Lets the thread end despite remaining record handles, whose threads do not end.
+    /// Lets the writer thread end despite remaining record handles, whose threads do not end.
     pub fn no_more(&self) {
         self.no_more.store(true, Ordering::Release);
     }
@@ -238,7 +237,7 @@ impl RecordWriter {
     }
 }
 
-/// The parts of a recording before the run starts, if it is recorded.
+/// The parts of a recording before the run starts, if the run is recorded.
 pub(crate) struct RecordingParts(Option<Recording>);
 
 /// A recorder and both ends of its queue.
@@ -267,7 +266,7 @@ impl RecordingParts {
         recording.is_some_and(|recording| recording.recorder.wants_frames())
     }
 
-    /// Returns a handle that records the events of a link or an output port.
+    /// Returns a handle that records events of a link or an output port.
     pub fn handle(&self, link: LinkId) -> Option<RecordHandle> {
         let recording = self.0.as_ref()?;
         Some(RecordHandle {
@@ -301,12 +300,12 @@ impl RecordingParts {
 impl Recording {
     /// Writes until all record handles are dropped or will not be used again.
     fn write(mut self, no_more: &AtomicBool) -> Result<(), String> {
-        /// Interval of checks whether the handles will be used again.
+        /// Interval at which the thread checks whether the handles will be used again.
         const LOOK: Duration = Duration::from_millis(100);
         drop(self.sender);
         let mut outcome = Ok(());
-        // After a failure, batches are drained and discarded, so that later events are
-        // lost in one place.
+        // After a failure, batches are drained and discarded, so that later events are lost in only
+        // one place.
         loop {
             match self.receiver.recv_timeout(LOOK) {
                 Ok(batch) if outcome.is_ok() => {
@@ -331,8 +330,7 @@ fn empty(link: LinkId) -> Batch {
 }
 
 impl RecordHandle {
-    /// Makes the handle block on a full queue instead of dropping events; for virtual
-    /// time.
+    /// Makes the handle block on a full queue instead of dropping events. For virtual time.
     pub(crate) fn waiting(self) -> RecordHandle {
         RecordHandle {
             waits: true,
@@ -340,7 +338,7 @@ impl RecordHandle {
         }
     }
 
-    /// Adds an event with the bytes of its frame.
+    /// Adds an event with its frame's bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], event: impl FnOnce(Range<usize>) -> Event) {
         let start = self.batch.bytes.len();
         self.batch.bytes.extend_from_slice(bytes);
@@ -350,7 +348,7 @@ impl RecordHandle {
         }
     }
 
-    /// Adds a link's event, which has no bytes.
+    /// Adds a link event, which has no bytes.
     pub(crate) fn push_event(&mut self, event: Event) {
         self.batch.events.push(event);
         if self.batch.events.len() >= BATCH_EVENTS {
@@ -379,7 +377,7 @@ impl RecordHandle {
         }
     }
 
-    /// Hands over the remaining events, blocking until there is space.
+    /// Hands over the remaining events, blocking until there is room.
     pub(crate) fn finish(&mut self) {
         let next = self.spare.take(self.batch.link);
         let last = std::mem::replace(&mut self.batch, next);
@@ -408,7 +406,7 @@ struct BothEnds {
     left: CaptureWriter,
 }
 
-/// Why a file of a recording cannot be created or written.
+/// Failure to create or write a recording's file.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RecordError {
@@ -430,12 +428,11 @@ impl BothEnds {
 }
 
 impl FileRecorder {
-    /// Creates the captures `PREFIX.in.pcapng` and `PREFIX.out.pcapng` with an interface
-    /// per port, and writes rows about these links to each of `log`. Returns `None`
-    /// without prefix and log.
+    /// Creates the captures `PREFIX.in.pcapng` and `PREFIX.out.pcapng` with an interface per port,
+    /// and writes rows for these links to each of `log`. Returns `None` without prefix and log.
     ///
     /// # Errors
-    /// If a file cannot be created.
+    /// A file cannot be created.
     pub fn create<'a>(
         prefix: Option<&str>,
         log: Vec<Box<dyn RowSink>>,
@@ -455,7 +452,7 @@ impl FileRecorder {
         })))
     }
 
-    /// Writes an event of link or output port `of`.
+    /// Writes an event of the link or output port `of`.
     fn write(&mut self, of: LinkId, event: &Event, all_bytes: &[u8]) -> Result<(), RecordError> {
         match event {
             Event::Entered {

@@ -1,4 +1,4 @@
-//! The report of a run.
+//! Run reports.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ use crate::ledger::{
 pub struct RunReport {
     /// The seed of every random stream.
     pub seed: u64,
-    // The creation of the links: schedules and traces count from then. In virtual time,
-    // on the scale of the capture's stamps; 0 if no frame arrived.
+    // The time at which the links were created, from which schedules and traces count. In virtual
+    // time, it is on the scale of the capture's timestamps; 0 if no frame arrived.
     /// When it started, in nanoseconds since 1970.
     pub epoch_ns: u64,
     /// How long it has run, in seconds.
@@ -87,9 +87,9 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Returns the share of a replay that has been sent, from 0 to 1: of the inputs that was
-    /// read, less the frames still waiting. `None` of other runs, and of inputs whose length
-    /// is not known.
+    /// Returns the share of a replay that has been sent, from 0 to 1: the share of the inputs that
+    /// was read, less the frames still queued. `None` for other runs and for inputs of unknown
+    /// length.
     pub fn progress(&self) -> Option<f64> {
         let read = self.inputs.iter().map(|input| input.fraction);
         let read: Option<Vec<f64>> = read.collect();
@@ -101,7 +101,7 @@ impl RunReport {
         Some(read * gone / arrived.max(1) as f64)
     }
 
-    /// Returns the number of frames that entered at the ports, or of a replay the links.
+    /// Returns the number of frames that entered the ports or, for a replay, the links.
     pub fn frames_in(&self) -> u64 {
         let ports = self.ports.iter().map(|port| port.traffic.packets_in);
         let links = self.links.iter().map(|link| link.traffic.packets_in);
@@ -120,12 +120,12 @@ impl RunReport {
     }
 }
 
-/// The report of one direction of a link.
+/// Report on one direction of a link.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LinkReport {
     /// `link.up`, `link.down`, or the name of a replay's output.
     pub name: String,
-    /// Whether it was removed while the network ran.
+    /// Whether the link was removed while the network ran.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
     /// The link's options, as a user would write them.
@@ -133,51 +133,51 @@ pub struct LinkReport {
     /// Frames and bytes.
     #[serde(flatten, serialize_with = "frames_first")]
     pub traffic: Traffic,
-    /// Emulated drops by reason; every reason is listed.
+    /// Emulated drops by reason. Every reason is listed.
     pub drops: NamedCounts,
-    /// Late handovers of its frames; the ports count them as artifacts.
+    /// Late handovers of the link's frames. The ports count them as artifacts.
     #[serde(flatten)]
     pub handovers: Handovers,
-    /// The accuracy of the gaps between departures; of replays only.
+    /// Accuracy of the gaps between departures, for replays only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub departures: Option<DepartureReport>,
-    /// The actual departures of some frames; of replays whose port stamps them.
+    /// Actual departures of some frames, for replays whose port stamps them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_stamps: Option<SendStampReport>,
     /// Effects of the models other than drops.
     #[serde(flatten)]
     pub effects: Effects,
-    /// Frames on the link when the report was made.
+    /// Frames on the link at the time of the report.
     pub in_flight: u64,
-    /// Lengths of the emulated queue; measured without `--control` only.
+    /// Lengths of the emulated queue. Measured only without `--control`.
     #[serde(flatten)]
     pub queue: Option<QueueLengths>,
-    // The stages of a link without a network measure what follows; JSON has it at the ports.
-    /// Artifacts by kind; every kind is listed.
+    // Measured by the stages of a link without a network. In JSON, ports hold these values.
+    /// Artifacts by kind. Every kind is listed.
     #[serde(skip)]
     pub artifacts: NamedCounts,
     /// Handover − release, in microseconds.
     #[serde(skip)]
     pub lateness_us: Spread,
-    /// The same without witnessed pauses of the machine, and without frames
-    /// that were late within the grace at the start.
+    /// Lateness without witnessed machine pauses, and without frames that were late within the
+    /// grace period at the start.
     #[serde(skip)]
     pub lateness_own_us: Spread,
     /// `lateness_us` as a histogram: upper bounds and counts.
     #[serde(skip)]
     pub lateness_buckets: Vec<(f64, u64)>,
-    /// Memory of the delay line.
+    /// The delay line's memory.
     #[serde(skip)]
     pub memory: Memory,
 }
 
 impl LinkReport {
-    /// Returns each counter with its value; drops and artifacts apart.
+    /// Returns each counter with its value, without drops and artifacts.
     pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
         self.traffic.counted().chain(self.effects.counted())
     }
 
-    /// Returns the report of a network's link, without its options.
+    /// Returns the report on a network's link, without its options.
     pub fn of_network(name: &str, totals: &LinkTotals) -> LinkReport {
         LinkReport {
             name: name.to_owned(),
@@ -193,18 +193,18 @@ impl LinkReport {
     }
 }
 
-/// A distribution of times in the report of a link, in microseconds.
+/// A distribution of times in a link's report, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Distribution {
-    /// The name of the measures of `--require`.
+    /// Name of its measures in `--require`.
     pub name: &'static str,
-    /// The group of its rows in the text report.
+    /// Group of its rows in the text report.
     pub group: &'static str,
-    /// Reads it; `None` if nothing was measured.
+    /// Returns the distribution; `None` if nothing was measured.
     pub of: fn(&LinkReport) -> Option<Spread>,
 }
 
-/// The distributions of a link's report.
+/// All distributions in a link's report.
 pub static DISTRIBUTIONS: [Distribution; 4] = [
     Distribution {
         name: "lateness",
@@ -233,52 +233,52 @@ pub static DISTRIBUTIONS: [Distribution; 4] = [
     },
 ];
 
-/// Serializes seconds, to the microsecond.
+/// Serializes seconds with microsecond precision.
 fn seconds<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1e6).round() / 1e6)
 }
 
-/// Serializes frames in both directions, then bytes: the order of this report.
+/// Serializes the frames in both directions, then the bytes, which is this report's order.
 fn frames_first<S: Serializer>(traffic: &Traffic, serializer: S) -> Result<S::Ok, S::Error> {
     let mut counted: Vec<_> = traffic.counted().collect();
     counted.sort_by_key(|(counter, _)| counter.unit);
     serializer.collect_map(counted.iter().map(|(counter, count)| (counter.name, count)))
 }
 
-/// The report of a feed: a trace or a generator.
+/// Report on a feed: a trace or a generator.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct InputReport {
-    /// The name of the file, or a description of what was generated.
+    /// The file's name, or a description of what was generated.
     pub name: String,
-    /// The part of it that was read, from 0 to 1, if that is known.
+    /// The share that was read, from 0 to 1, if known.
     pub fraction: Option<f64>,
-    /// Counts of the feed, by name.
+    /// The feed's counts, by name.
     pub counts: BTreeMap<&'static str, u64>,
-    /// The maximum time by which a frame was read after it was due, in
-    /// microseconds; such frames are the artifact `behind`.
+    /// Maximum time in microseconds by which a frame was read after it was due. Such frames are the
+    /// artifact `behind`.
     pub behind_max_us: f64,
     /// Notes for the user, as sentences.
     pub notes: Vec<String>,
 }
 
-/// The accuracy of the departures of an output.
+/// Accuracy of an output's departures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DepartureReport {
-    /// |gap between two departures − gap of the schedule|, in microseconds.
+    /// |gap between two departures − gap in the schedule|, in microseconds.
     #[serde(serialize_with = "Spread::as_lateness")]
     pub gap_error_us: Spread,
-    /// How much slower than the schedule frames left, in parts per million, by
-    /// least squares; `None` if all were due at once.
+    /// Slowdown of the departures relative to the schedule, in parts per million, by least squares;
+    /// `None` if all frames were due at once.
     pub drift_ppm: Option<f64>,
 }
 
-/// The actual departures of frames, by stamps of a sample of them.
+/// Actual departures of frames, from the stamps of a sample.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SendStampReport {
-    /// The source of the stamps: `kernel`, as it hands a frame to the device,
-    /// or `device`, as the frame goes onto the wire.
+    /// Source of the stamps: `kernel`, as it hands a frame to the device, or `device`, as the frame
+    /// goes onto the wire.
     pub by: &'static str,
-    /// One frame out of this many was to be stamped.
+    /// Sampling interval: one stamped frame in this many.
     pub every: u32,
     /// Stamps received.
     pub count: u64,
@@ -387,7 +387,7 @@ pub struct PeerReport {
 }
 
 impl PeerReport {
-    /// Returns the artifacts of the exchange, by kind.
+    /// Returns the exchange's artifacts, by kind.
     pub fn artifacts(&self) -> NamedCounts {
         let lost = self.frames_lost + self.frames_unconfirmed;
         let kinds = [

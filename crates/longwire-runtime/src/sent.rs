@@ -1,9 +1,9 @@
 //! A log of sent frames, for a receiver in the same process.
 //!
-//! The sending stage logs each frame at its handover and publishes the log before the
-//! frames leave. So the log includes the effects of the emulated link (alteration,
-//! corruption, duplication and drops), and a receiver that compares arrivals with it sees
-//! only what the network did afterwards.
+//! The sending stage logs each frame at its handover, and publishes the log before the frames
+//! leave. The log therefore includes the effects of the emulated link (alteration, corruption,
+//! duplication and drops), and a receiver that compares arrivals with it sees only what the network
+//! did afterwards.
 
 use std::str::FromStr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -11,34 +11,34 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use longwire_engine::Nanos;
 use longwire_packet::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// Minimum frame length on a wire in bytes: devices pad shorter frames with zeros.
+/// Minimum wire length of a frame in bytes. Devices pad shorter frames with zeros.
 const SHORTEST: u32 = 60;
 
 /// Maximum number of unread bursts.
 const BURSTS: usize = 1 << 16;
 
-/// Maximum number of frames kept when the queue of bursts is full.
+/// Maximum number of frames kept while the queue of bursts is full.
 const GATHERED_MAX: usize = 1 << 16;
 
 /// A frame that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentFrame {
-    /// Its digest; see [`fingerprint`].
+    /// The frame's digest; see [`fingerprint`].
     pub digest: u64,
-    /// Its due time; for a frame without one, its handover.
+    /// Due time of the frame; for a frame without one, its handover.
     pub release: Nanos,
-    /// Its length on the wire with padding, in bytes.
+    /// Wire length with padding, in bytes.
     pub wire_len: u32,
 }
 
-/// Frames that leave together, and their handover.
+/// Frames that leave together, with their handover.
 #[derive(Debug)]
 struct SentBurst {
     handover: Nanos,
     frames: BurstFrames,
 }
 
-/// Frames of a burst. Most bursts of a replay have one frame, which needs no allocation.
+/// A burst's frames. Most bursts in a replay have one frame, which needs no allocation.
 #[derive(Debug)]
 enum BurstFrames {
     One(SentFrame),
@@ -62,7 +62,7 @@ pub struct SentFrames {
     name: String,
 }
 
-/// Returns both ends of a log. `name` is the sender's name in the report; `ignored` are
+/// Returns both ends of a log. `name` is the sender's name in the report. `ignored` names the
 /// fields that may change in transit.
 pub fn sent_log(name: &str, ignored: IgnoredFields) -> (SentLog, SentFrames) {
     let (sender, receiver) = sync_channel(BURSTS);
@@ -81,8 +81,8 @@ pub fn sent_log(name: &str, ignored: IgnoredFields) -> (SentLog, SentFrames) {
     (log, sent)
 }
 
-/// Returns the digest and wire length that identify a frame. Short frames count as padded
-/// with zeros, as devices do.
+/// Returns the digest and wire length that identify a frame. Short frames count as padded with
+/// zeros, as devices pad them.
 #[inline]
 pub fn fingerprint(bytes: &[u8], ignored: &IgnoredFields) -> (u64, u32) {
     let wire_len = (bytes.len() as u32).max(SHORTEST);
@@ -90,8 +90,8 @@ pub fn fingerprint(bytes: &[u8], ignored: &IgnoredFields) -> (u64, u32) {
 }
 
 impl SentLog {
-    /// Logs a frame that the port accepted and sends with its next flush; `release` is
-    /// its due time, if any.
+    /// Logs a frame that the port has accepted and will send with its next flush. `release` is its
+    /// due time, if any.
     #[inline]
     pub fn note(&mut self, bytes: &[u8], release: Option<Nanos>) {
         let (digest, wire_len) = fingerprint(bytes, &self.ignored);
@@ -102,7 +102,7 @@ impl SentLog {
         });
     }
 
-    /// Publishes the logged frames, which leave now.
+    /// Publishes the logged frames, which are about to leave.
     #[inline]
     pub fn send(&mut self, handover: Nanos) {
         let frames = match self.gathered[..] {
@@ -131,8 +131,7 @@ impl SentLog {
         }
     }
 
-    /// Returns the number of frames that did not reach the receiver because it is slow or
-    /// gone.
+    /// Returns the number of frames that did not reach the receiver because it is slow or gone.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -167,7 +166,7 @@ impl SentFrames {
     }
 }
 
-/// Header fields ignored by a digest.
+/// Header fields that a digest ignores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredFields {
     mac: bool,
@@ -210,12 +209,11 @@ impl FromStr for IgnoredFields {
     }
 }
 
-/// Length in bytes that contains all ignored fields.
+/// Length in bytes of a frame's head, which contains all ignored fields.
 const HEAD: usize = 256;
 
-/// Returns the digest of a frame. Frames that differ only in ignored fields have equal
-/// digests; others collide with a probability of about 2^-64. Bytes missing from a
-/// truncated frame count as zeros.
+/// Returns a frame's digest. Frames that differ only in ignored fields have equal digests; others
+/// collide with a probability of about 2^-64. Bytes missing from a truncated frame count as zeros.
 #[inline]
 pub fn digest(bytes: &[u8], wire_len: u32, ignored: &IgnoredFields) -> u64 {
     let mut digest = Digest::new(wire_len);
@@ -258,7 +256,7 @@ fn blank_v4(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
     if ignored.ttl {
         zero(head, at + 8, 1);
     }
-    // The header checksum covers all of these.
+    // The header checksum covers all of these fields.
     if ignored.checksum || ignored.ttl || ignored.tos || ignored.address {
         zero(head, at + 10, 2);
     }
@@ -281,8 +279,8 @@ fn blank_v6(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
     }
 }
 
-/// Protocols that start with two ports, with offset and length of their checksum: TCP,
-/// UDP, DCCP, SCTP.
+/// Protocols that start with two ports, with their checksum's offset and length: TCP, UDP, DCCP,
+/// SCTP.
 const WITH_PORTS: [(u8, usize, usize); 4] = [(6, 16, 2), (17, 6, 2), (33, 6, 2), (132, 8, 4)];
 
 /// The same for protocols without ports: ICMP, IGMP, ICMPv6.
@@ -294,7 +292,7 @@ fn blank_transport(head: &mut [u8], transport: &Transport, ignored: &IgnoredFiel
     if ignored.port && with_ports.is_some() {
         zero(head, transport.at, 4);
     }
-    // Covers the ports and, by the pseudo-header, the addresses.
+    // Covers the ports and, through the pseudo-header, the addresses.
     let covered = ignored.checksum || ignored.address || ignored.port && with_ports.is_some();
     let checksum = with_ports.or_else(|| WITHOUT_PORTS.iter().find(same));
     if let Some((_, at, len)) = checksum.filter(|_| covered) {
@@ -309,8 +307,8 @@ fn zero(head: &mut [u8], from: usize, len: usize) {
     }
 }
 
-/// A word-wise hash: both halves of the 128-bit product of two words, combined by XOR,
-/// depend on all their bits.
+/// A word-wise hash. Both halves of the 128-bit product of two words, combined by XOR, depend on
+/// all their bits.
 struct Digest(u64);
 
 impl Digest {
@@ -326,7 +324,7 @@ impl Digest {
         self.0 = (product as u64 ^ (product >> 64) as u64).rotate_left(23) ^ Digest::KEY;
     }
 
-    /// Hashes bytes; zeros pad the last word.
+    /// Hashes bytes; the last word is padded with zeros.
     #[inline]
     fn absorb(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
@@ -340,7 +338,7 @@ impl Digest {
         }
     }
 
-    /// Hashes zeros for the missing words of the frame.
+    /// Hashes zeros in place of the frame's missing words.
     fn finish(mut self, held: usize, wire_len: u32) -> u64 {
         let missing = (wire_len as usize)
             .div_ceil(8)

@@ -1,4 +1,4 @@
-//! Hurried stop, after repeated requests to stop.
+//! Hurried stop, after repeated stop requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,8 +6,8 @@ pub use crate::plugin::{end_process, ends, on_stuck_main};
 
 static HURRIED: AtomicBool = AtomicBool::new(false);
 
-/// Makes stopping runs not wait for stuck threads: their reports hold the counts so far
-/// and name those threads. Async-signal-safe.
+/// Makes stopping runs not wait for stuck threads. Their reports hold the counts so far and name
+/// those threads. Async-signal-safe.
 pub fn hurry() {
     HURRIED.store(true, Ordering::Release);
 }

@@ -1,9 +1,9 @@
-//! Errors at the start of a run.
+//! Errors at a run's start.
 
 use longwire_io::delay_line::ArenaError;
 use longwire_packet::bridge::BridgeError;
 
-/// An error at the start of a run.
+/// Failure to start a run.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum StartError {

@@ -1,10 +1,9 @@
-//! Detection of stops of the whole process: SIGSTOP, Ctrl-Z, a debugger or a freezer.
+//! Detection of stops of the whole process by SIGSTOP, Ctrl-Z, a debugger or a freezer.
 //!
-//! A thread that blocks all signals and holds no lock sleeps in short turns. A stop
-//! interrupts its sleep with EINTR, which nothing else does (signal(7)); outside the
-//! sleep, a stop is a context switch that neither the sleep nor a page fault explains.
-//! The stop's length is the lateness of the turn without the wait for a core. All runs of
-//! a process share the thread.
+//! A thread that blocks all signals and holds no lock sleeps in short turns. A stop interrupts its
+//! sleep with EINTR, which nothing else does (signal(7)). Outside the sleep, a stop is a context
+//! switch that neither the sleep nor a page fault explains. The stop's length is the turn's
+//! lateness without the wait for a core. All runs in a process share the thread.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -31,10 +30,10 @@ const STOP_MIN: Nanos = Nanos::from_millis(5);
 /// Maximum number of stops kept for runs that have not ended.
 const REMEMBERED: usize = 10_000;
 
-/// The thread's record, while a run uses it.
+/// The thread's record, while any run uses it.
 static RECORD: Mutex<Weak<StopRecord>> = Mutex::new(Weak::new());
 
-/// Watches the process during a run; its end returns the stops.
+/// Watches the process during a run. Its end returns the stops.
 #[derive(Debug)]
 pub(crate) struct StopWatch {
     record: Arc<StopRecord>,
@@ -44,8 +43,8 @@ pub(crate) struct StopWatch {
 /// The stops that the thread detected.
 #[derive(Debug)]
 struct StopRecord {
-    /// Time of detection and length of each stop. The thread locks it only for a stop:
-    /// waiting for a lock would switch its context.
+    /// Detection time and length of each stop. The thread locks it only for a stop, as waiting for
+    /// a lock would switch its context.
     stops: Mutex<Vec<(Nanos, Nanos)>>,
     /// Requests for a response at the end of a whole turn.
     requests: Sender<Sender<()>>,
@@ -76,7 +75,7 @@ impl StopWatch {
 
     /// Ends the watch and returns the stops.
     pub fn end(self) -> PauseLog {
-        // A current stop is detected at the end of the turn.
+        // A stop in progress is detected at the end of the turn.
         self.record.await_turn();
         let mut stops = PauseLog::default();
         let noticed = locked(&self.record.stops);
@@ -102,11 +101,11 @@ impl StopRecord {
         let thread = std::thread::Builder::new().name("longwire-stops".to_owned());
         thread.spawn(move || {
             host::give_up_rights();
-            // A handled signal would interrupt the sleep too.
+            // Signal handlers would interrupt the sleep too.
             let _ = SigSet::all().thread_block();
             watch(&watched, &sleep, &requested);
         })?;
-        // From here on it watches, and its loop has its pages.
+        // After a whole turn, the thread watches and its loop's pages are loaded.
         record.await_turn();
         Ok(record)
     }
@@ -123,10 +122,10 @@ impl StopRecord {
     }
 }
 
-/// The facts of a turn.
+/// Measurements of one turn.
 #[derive(Clone, Copy, Debug)]
 struct WatchTurn {
-    /// Time beyond the length of its sleep.
+    /// Time beyond the planned length of the sleep.
     late: Nanos,
     /// Whether the sleep ended with EINTR.
     interrupted: bool,
@@ -135,8 +134,8 @@ struct WatchTurn {
 }
 
 impl WatchTurn {
-    /// Estimates the length of a stop during the turn. Half a turn is added, because the
-    /// part of the stop within the sleep causes no lateness.
+    /// Estimates the length of a stop during the turn. Adds half a turn, as the part of the stop
+    /// within the sleep causes no lateness.
     fn stop(self) -> Option<Nanos> {
         let waited = self.after.waited.saturating_sub(self.before.waited);
         let length = self.late.saturating_sub(waited);
@@ -146,7 +145,7 @@ impl WatchTurn {
     }
 }
 
-/// Watches for stops while a run needs them.
+/// Watches for stops while any run needs them.
 fn watch(record: &Weak<StopRecord>, sleep: &Epoll, requested: &Receiver<Sender<()>>) {
     let file = AccountsFile::open();
     let read = || file.as_ref().and_then(AccountsFile::read);
@@ -183,7 +182,7 @@ fn watch(record: &Weak<StopRecord>, sleep: &Epoll, requested: &Receiver<Sender<(
     }
 }
 
-/// Sleeps until the record is woken, at most for `length`. Returns whether the sleep was
+/// Sleeps until the record wakes it, at most for `length`. Returns whether the sleep was
 /// interrupted.
 fn interrupted(sleep: &Epoll, length: Nanos) -> bool {
     let length = u16::try_from(length.as_nanos() / 1_000_000).unwrap_or(u16::MAX);
@@ -246,7 +245,7 @@ mod tests {
     /// Environment variable that marks the process to be stopped.
     const STOPPED: &str = "LONGWIRE_TEST_IS_STOPPED";
 
-    /// Returns the total time that the watching thread of this process waited for a core.
+    /// Returns the total time that this process's watching thread waited for a core.
     fn waited_of_watch() -> Nanos {
         let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
         let mut tasks = tasks.map(|task| task.expect("a thread").path());
@@ -259,7 +258,7 @@ mod tests {
         crate::witness::waited_in(&accounts.expect("accounts")).expect("a number")
     }
 
-    /// The process that the next test stops; watches until its input ends.
+    /// Runs in the process that the next test stops. Watches until its input ends.
     #[test]
     fn is_stopped() {
         if std::env::var_os(STOPPED).is_none() {
@@ -269,7 +268,7 @@ mod tests {
         std::io::stderr().write_all(b"!").expect("a pipe");
         let mut rest = Vec::new();
         std::io::stdin().read_to_end(&mut rest).expect("a pipe");
-        // Keeps the thread, whose accounts include a wait only after it.
+        // Keeps the thread alive, as its accounts include a wait only after the wait ends.
         let _other = StopWatch::start().expect("a thread");
         let stops = watch.end();
         let waited = waited_of_watch();
@@ -277,14 +276,14 @@ mod tests {
         eprintln!("{count} {total} {}", waited.as_nanos());
     }
 
-    /// Observations of a stopped process and of the one that stopped it.
+    /// Observations by a stopped process and by the one that stopped it.
     #[derive(Debug)]
     struct Observed {
         count: u64,
         total: Duration,
-        /// Time that the watching thread waited for a core, during the stop or otherwise.
+        /// Time that the watching thread waited for a core, whether or not during the stop.
         waited: Duration,
-        /// Bounds of the actual length.
+        /// Bounds on the actual length.
         least: Duration,
         most: Duration,
     }
@@ -306,7 +305,7 @@ mod tests {
         let pid = Pid::from_raw(child.id().cast_signed());
         let before = Instant::now();
         kill(pid, Signal::SIGSTOP).expect("a signal");
-        // A thread needs a core to receive it, and SIGCONT discards it before that.
+        // A thread needs a core to receive the signal, and SIGCONT discards it before that.
         let state = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).expect("a child");
         assert_eq!(state, WaitStatus::Stopped(pid, Signal::SIGSTOP));
         let stopped = Instant::now();
@@ -331,14 +330,14 @@ mod tests {
 
     #[test]
     fn a_stop_has_its_length() {
-        /// Half a turn, and the accuracy of timers.
+        /// Half a turn plus the accuracy of timers.
         const ERROR_MAX: Duration = Duration::from_millis(8);
         if AccountsFile::open().is_none() {
             return eprintln!("not run: the kernel keeps no accounts");
         }
         for length in [20, 200, 1_000].map(Duration::from_millis) {
             let found = stop_for(length);
-            // A wait for a core counts as no stop, even if it hides most of one.
+            // A wait for a core does not count as a stop, even if it hides most of one.
             assert!(found.count <= 1, "{found:?}");
             assert!(
                 found.total + found.waited + ERROR_MAX >= found.least,

@@ -5,13 +5,13 @@ use longwire_engine::presets::PresetError;
 use longwire_engine::spec::SpecError;
 use longwire_io::PortError;
 
-/// Returns the closest name within an edit distance of 1 + n/4 for n letters; an edit
-/// inserts, deletes or replaces a letter, or swaps two adjacent ones.
+/// Returns the closest name within an edit distance of 1 + n/4 for n letters. An edit inserts,
+/// deletes or replaces a letter, or swaps two adjacent letters.
 pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.trim().to_lowercase();
     let most = 1 + text.chars().count() / 4;
     let letters = text.chars().count();
-    // A text this short is close to every short name; a very long one is not a name.
+    // Text this short is close to every short name, and very long text is not a name.
     if letters <= most || letters > LETTERS_MAX {
         return None;
     }
@@ -24,17 +24,17 @@ pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// Longer texts are never names.
+/// Maximum length of a name.
 const LETTERS_MAX: usize = 100;
 
-/// Returns ` (did you mean 'rate'?)`, or an empty string; `known` is comma-separated.
+/// Returns ` (did you mean 'rate'?)` or an empty string. `known` is comma-separated.
 pub fn aside(name: &str, known: &str) -> String {
     let close = closest(name, known.split(", "));
     close.map_or_else(String::new, |close| format!(" (did you mean '{close}'?)"))
 }
 
-/// Returns at most `most` names closest to `text`: the name, or one of its words between
-/// dots and hyphens, differs in at most half of its letters.
+/// Returns at most `most` names closest to `text`. A name qualifies if it, or one of its words
+/// between dots and hyphens, differs from `text` in at most half of its letters.
 pub fn nearest<'a>(
     text: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -64,8 +64,8 @@ pub fn either(names: &[&str]) -> String {
     }
 }
 
-/// Returns the message about an invalid model. A misspelt name is answered with a
-/// suggestion instead of all names.
+/// Returns the message for an invalid model. For a misspelt name, it has a suggestion instead of
+/// all names.
 pub fn spec_error(error: &SpecError) -> String {
     let close = |name: &str, known: &str| {
         closest(name, known.split(", ")).map(|close| format!("did you mean '{close}'?"))
@@ -93,7 +93,7 @@ pub fn spec_error_without_content(error: &SpecError) -> String {
     }
 }
 
-/// Returns the message about an invalid option, like [`spec_error`].
+/// Returns the message for an invalid option, as [`spec_error`] does.
 pub fn option_error(error: &OptionError) -> String {
     format!("{}: {}", error.option, spec_error(&error.source))
 }
@@ -114,7 +114,7 @@ const OTHER_NAMES: [(&str, &[&str]); 12] = [
     ("lan", &["datacenter"]),
 ];
 
-/// Returns the message about an invalid preset, like [`spec_error`].
+/// Returns the message for an invalid preset, as [`spec_error`] does.
 pub fn preset_error(error: &PresetError) -> String {
     match error {
         PresetError::Unknown { name, known } => {
@@ -135,7 +135,7 @@ pub fn preset_error(error: &PresetError) -> String {
     }
 }
 
-/// Returns the message about an invalid port, like [`spec_error`].
+/// Returns the message for an invalid port, as [`spec_error`] does.
 pub fn port_error(error: &PortError) -> String {
     if let PortError::Unknown { text, known } = error {
         // Known ports are written KIND:ARGUMENT.

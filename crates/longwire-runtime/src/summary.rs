@@ -9,7 +9,7 @@ use crate::report::{DepartureReport, LinkReport, SendStampReport};
 use crate::stage::{self, DeparturesShared, SendStampsShared};
 use crate::sync::locked;
 
-/// Returns the report of one direction as of its last bursts.
+/// Returns the report on one direction as of its last bursts.
 pub(crate) fn link(
     name: &str,
     config: &[(&'static str, String)],
@@ -17,7 +17,7 @@ pub(crate) fn link(
 ) -> LinkReport {
     let in_flight = shared.in_flight();
     let mut stages = StageTotals::default();
-    // Egress first, so that a snapshot never shows more departures than arrivals.
+    // Egress is read first, so that a snapshot never shows more departures than arrivals.
     stages.add(&shared.egress);
     stages.add(&shared.link.stage);
     let decided = shared.link.link.totals();
@@ -47,14 +47,14 @@ pub(crate) fn link(
     }
 }
 
-/// Returns the lateness of all causes as a histogram.
+/// Returns the histogram of lateness from all causes.
 pub(crate) fn lateness_buckets(shared: &LinkShared) -> Vec<(f64, u64)> {
     buckets(&locked(&shared.lateness))
 }
 
-/// Returns the total lateness, and the emulator's own.
+/// Returns the total lateness and the emulator's own lateness.
 pub(crate) fn both_lateness(shared: &LinkShared) -> (Spread, Spread) {
-    // Holding this lock keeps later corrections from being shared.
+    // Holding this lock keeps later corrections from being published.
     let all = locked(&shared.lateness);
     let own = stage::own(&shared.corrections, all.clone());
     (Spread::of_nanos(&all), Spread::of_nanos(&own))
@@ -70,7 +70,7 @@ fn departures(shared: &DeparturesShared) -> Option<DepartureReport> {
     })
 }
 
-/// Returns the report of send stamps, if the port makes them.
+/// Returns the report on send stamps, if the port makes them.
 fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
     let counts = (*locked(&shared.counts))?;
     Some(SendStampReport {
@@ -86,7 +86,7 @@ fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
     })
 }
 
-/// Returns each option with its value; joins repeated options.
+/// Returns each option with its value. Repeated options are joined.
 pub(crate) fn config_by_option(parts: &[(&'static str, String)]) -> Map<String, Value> {
     let mut config = Map::new();
     for (option, value) in parts {

@@ -1,15 +1,15 @@
-//! Locks and flags that threads share.
+//! Locks and flags shared between threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex. A panic of another holder does not matter: locked values are valid between
-/// any two statements.
+/// Locks a mutex. A panic in another holder does not matter, as locked values are valid between any
+/// two statements.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets a flag on drop, also after a panic, so that no other thread waits forever.
+/// Sets a flag on drop, also after a panic, so that no other thread waits for ever.
 pub(crate) struct SetOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {

@@ -1,4 +1,4 @@
-//! Threads: their stages and the loop that runs them.
+//! Threads: their stages, and the loop that runs them.
 
 use std::any::Any;
 use std::os::fd::BorrowedFd;
@@ -23,7 +23,7 @@ use crate::witness::PauseHistory;
 
 pub(crate) use longwire_io::Bell;
 
-/// The stages that a thread runs in turn.
+/// The stages that a thread runs alternately.
 #[derive(Default)]
 pub(crate) struct Stages {
     pub ingress: Vec<Ingress<AnyRx>>,
@@ -35,8 +35,8 @@ impl Stages {
         Stages { ingress, outputs }
     }
 
-    /// Reads a burst of an input. The only stage that sends decides about frames as they
-    /// are read, if it can.
+    /// Reads a burst from an input. If only one stage sends, it decides on frames as they are read,
+    /// where possible.
     fn read(&mut self, port: usize) -> Result<Step, PortError> {
         let ingress = &mut self.ingress[port];
         match &mut self.outputs[..] {
@@ -54,11 +54,11 @@ pub(crate) struct Control {
     pub failed: AtomicBool,
     /// Number of threads whose inputs have all ended.
     pub inputs_ended: AtomicU64,
-    /// Plugin faults; a fault ends the run.
+    /// Plugin faults. Any fault ends the run.
     pub faults: Faults,
-    /// The counters of the deciding stage at its end.
+    /// The deciding stage's counters at its end.
     pub last_inside: OnceLock<InsideCounts>,
-    /// Pause history of each thread.
+    /// Each thread's pause history.
     pub pauses: Mutex<Vec<Arc<PauseHistory>>>,
 }
 
@@ -73,7 +73,7 @@ impl Control {
         locked(&self.pauses).extend_from_slice(of);
     }
 
-    /// Returns the machine's pauses that threads witnessed so far.
+    /// Returns the machine pauses that threads have witnessed so far.
     pub fn pauses(&self) -> Pauses {
         let mut sum = Pauses::default();
         for history in locked(&self.pauses).iter() {
@@ -99,13 +99,12 @@ pub(crate) struct ThreadEnd {
     pub core_wait: Nanos,
     /// CPU time of this thread.
     pub cpu: Nanos,
-    /// Notes of its output ports.
+    /// Remarks of its output ports.
     pub remarks: Vec<String>,
 }
 
 impl ThreadEnd {
-    /// Returns the result of a panicked thread: a defect of Longwire, reported like other
-    /// errors.
+    /// Returns a panicked thread's result: a defect in Longwire, reported like other errors.
     pub fn panicked(panic: &(dyn Any + Send)) -> ThreadEnd {
         let message = panic.downcast_ref::<&str>().copied();
         let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -113,7 +112,7 @@ impl ThreadEnd {
         ThreadEnd::failed(format!("a thread panicked: {message}; please report this"))
     }
 
-    /// Returns the result of a stuck thread, which is not joined.
+    /// Returns the result for a stuck thread, which is not joined.
     pub fn left_behind() -> ThreadEnd {
         ThreadEnd::failed("a thread did not stop with the run".to_owned())
     }
@@ -129,15 +128,15 @@ impl ThreadEnd {
     }
 }
 
-/// A thread's stages and environment; runs the loop.
+/// A thread's stages and environment. Runs the loop.
 pub(crate) struct Worker {
     pub stages: Stages,
     pub wait: WaitMode,
     pub bell: Arc<Bell>,
-    /// Witnessed pauses, published by the thread.
+    /// Witnessed pauses, which the thread publishes.
     pub pauses: Arc<PauseHistory>,
-    /// Bells of threads that may sleep until this one's ingress stages publish; empty if
-    /// threads never sleep.
+    /// Bells of threads that may sleep until this thread's ingress stages publish; empty if threads
+    /// never sleep.
     pub fed: Vec<Arc<Bell>>,
     /// The bells of all threads of the run.
     pub all: Vec<Arc<Bell>>,
@@ -147,7 +146,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Returns the plan of thread `index` of a run, pinned to `core` if given.
+    /// Returns the plan for thread `index` of a run, pinned to `core` if given.
     pub fn plan(self, index: usize, core: Option<usize>, config: &RunConfig) -> ThreadPlan {
         let realtime = config.realtime;
         ThreadPlan {
@@ -158,8 +157,8 @@ impl Worker {
         }
     }
 
-    /// Runs the stages until the run is stopped, all inputs have ended and drained, or a
-    /// port or plugin fails.
+    /// Runs the stages until the run is stopped, all inputs have ended and drained, or a port or
+    /// plugin fails.
     pub fn run(mut self, realtime: bool) -> ThreadEnd {
         let mut waiter =
             Waiter::new(self.wait, realtime, Arc::clone(&self.pauses)).gather_within(self.slack());
@@ -173,7 +172,7 @@ impl Worker {
         }
         let outputs = self.stages.outputs.iter_mut();
         if let Some(inside) = outputs.map(|output| output.finish()).fold(None, Option::or) {
-            // Before the channel of queries closes.
+            // Set before the query channel closes.
             let _ = self.control.last_inside.set(inside);
         }
         ThreadEnd {
@@ -190,8 +189,7 @@ impl Worker {
         }
     }
 
-    /// Returns the maximum time that frames may wait at this thread's ports without a
-    /// late release.
+    /// Returns the maximum time that frames may wait at this thread's ports without a late release.
     fn slack(&self) -> Nanos {
         let slack = self.stages.ingress.iter().map(Ingress::slack).min();
         slack.unwrap_or(Nanos::ZERO)
@@ -204,7 +202,7 @@ impl Worker {
             if turn.input_ended && !counted_end {
                 counted_end = true;
                 self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
-                // Each thread may be waiting for this alone.
+                // Each thread may be waiting for this thread alone.
                 self.all.iter().for_each(|bell| bell.ring());
             }
             if turn.frames > 0 {
@@ -257,8 +255,8 @@ impl Worker {
         let Some(mut until) = waiter.plan(next_at) else {
             return;
         };
-        // Announce the sleep, then check once more: otherwise a frame published between
-        // check and announcement would be missed.
+        // Announce the sleep, then check once more. Otherwise, a frame published between check and
+        // announcement would be missed.
         self.bell.asleep();
         let outputs = self.stages.outputs.iter_mut();
         let releases = outputs.filter_map(|output| output.next_release());
@@ -279,8 +277,8 @@ impl Worker {
         self.bell.awake();
     }
 
-    /// Returns the descriptors of active ports; a port without one limits the sleep
-    /// `until` by its polling interval.
+    /// Returns the descriptors of active ports. A port without one limits the sleep `until` by its
+    /// polling interval.
     fn sources(&self, until: &mut Nanos) -> Vec<BorrowedFd<'_>> {
         let ports = self.stages.ingress.iter().filter(|stage| !stage.ended());
         let mut sources = Vec::with_capacity(self.stages.ingress.len());
@@ -294,7 +292,7 @@ impl Worker {
     }
 }
 
-/// The result of one turn of the loop.
+/// Result of one turn of the loop.
 #[derive(Debug, Default)]
 struct WorkerTurn {
     /// Frames that arrived or left.

@@ -1,4 +1,4 @@
-//! Starting, watching and stopping a run's threads.
+//! Starts, watches and stops a run's threads.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,17 +17,16 @@ use crate::stops::StopWatch;
 use crate::thread::{Bell, Control, ThreadEnd, add_pauses};
 use crate::waiting::PauseLog;
 
-/// Polling interval of waits.
+/// Polling interval while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The threads of a run and their shared state. Drop stops them and discards their
-/// results.
+/// A run's threads and their shared state. Drop stops them and discards their results.
 pub(crate) struct Threads {
     control: Arc<Control>,
     running: Vec<RunningThread>,
-    /// Each thread sends its index in `running` at its end.
+    /// Each thread sends its index in `running` when it ends.
     ending: (Sender<usize>, Receiver<usize>),
-    /// The writer thread of the recording.
+    /// The recording's writer thread.
     recorder: Option<RecordWriter>,
     stop_watch: Option<StopWatch>,
 }
@@ -36,7 +35,7 @@ pub(crate) struct Threads {
 pub(crate) struct ThreadPlan {
     pub name: String,
     pub bell: Arc<Bell>,
-    /// Prepares the thread; returns notes.
+    /// Prepares the thread and returns notes.
     pub prepare: Box<dyn FnOnce() -> Vec<String> + Send>,
     pub body: Box<dyn FnOnce() -> ThreadEnd + Send>,
 }
@@ -56,7 +55,7 @@ pub(crate) struct ThreadResults {
     error: Option<String>,
 }
 
-/// Reports the end of a thread; after a panic the run has failed.
+/// Reports a thread's end. After a panic, the run has failed.
 struct EndGuard {
     control: Arc<Control>,
     ending: Sender<usize>,
@@ -93,7 +92,7 @@ impl Threads {
         &self.control
     }
 
-    /// Starts a thread and waits for its preparation; adds new notes to `notes`.
+    /// Starts a thread and waits for its preparation. Adds new notes to `notes`.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -123,19 +122,18 @@ impl Threads {
         Ok(())
     }
 
-    /// Stores the recording's writer thread, joined last.
+    /// Stores the recording's writer thread, which is joined last.
     pub fn keep(&mut self, recorder: Option<RecordWriter>) {
         self.recorder = recorder;
     }
 
-    /// Whether all threads have ended, or must because a port was lost or a plugin
-    /// failed.
+    /// Whether all threads have ended, or must end because a port was lost or a plugin failed.
     pub fn ended(&self) -> bool {
         let mut threads = self.running.iter();
         self.control.must_end() || threads.all(|running| running.thread.is_finished())
     }
 
-    /// Waits for the end, at most `timeout`; returns whether it was reached.
+    /// Waits for the end, at most for `timeout`. Returns whether the end was reached.
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         while !self.ended() {
@@ -148,8 +146,8 @@ impl Threads {
         true
     }
 
-    /// Stops all threads, then the recorder, which has received all events by then. Stuck
-    /// threads are not joined.
+    /// Stops all threads, then the recorder, which has received all events by then. Stuck threads
+    /// are not joined.
     pub fn stop(&mut self) -> ThreadResults {
         let ends = self.end();
         let recorded = self.recorder.take().map(RecordWriter::end);
@@ -181,7 +179,7 @@ impl Threads {
             for (thread, end) in running.iter_mut().zip(&mut ends) {
                 let id = thread.as_ref().map(|thread| thread.id);
                 if let Some(left) = id.and_then(|id| left_behind.look(id)) {
-                    // Not joined; it ends with the process.
+                    // Not joined; the thread ends with the process.
                     *thread = None;
                     *end = left;
                 }
@@ -200,7 +198,7 @@ fn joined(thread: JoinHandle<ThreadEnd>) -> ThreadEnd {
         .unwrap_or_else(|panic| ThreadEnd::panicked(&*panic))
 }
 
-/// Polls of a stopping thread before its plugin counts as stuck: 2 s. Outside plugins
+/// Number of polls of a stopping thread before its plugin counts as stuck: 2 s. Outside plugins
 /// there is no limit.
 const LOOKS_MAX: u32 = 100;
 
@@ -210,14 +208,13 @@ const LOOKS_HURRIED: u32 = 5;
 /// Detects stuck threads, which are not joined.
 #[derive(Default)]
 struct StuckThreads {
-    /// Thread ids, the calls that they were seen in, and the number of consecutive
-    /// sightings.
+    /// Thread ids, each with the call in which it was seen and the number of consecutive sightings.
     seen: Vec<(i32, Option<Call>, u32)>,
     any: bool,
 }
 
 impl StuckThreads {
-    /// Examines a running thread; returns its result if it is stuck.
+    /// Examines a running thread, and returns its result if it is stuck.
     fn look(&mut self, thread: i32) -> Option<ThreadEnd> {
         let call = call_of(thread);
         let before = self.seen.iter().position(|(other, _, _)| *other == thread);

@@ -17,45 +17,46 @@ use crate::witness::{PauseHistory, Witness};
 /// Initial wake margin.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
 const MARGIN_MIN: Nanos = Nanos::from_micros(2);
-/// A longer latency means that the machine paused or was busy; no margin helps.
+/// Maximum wake margin. A longer latency means that the machine paused or was busy, and no margin
+/// helps.
 const MARGIN_MAX: Nanos = Nanos::from_micros(250);
-/// Steps of the margin after a wake-up slower than it, and after a faster one. Their
-/// ratio makes it converge to the 0.75-quantile; more spinning improves few releases.
-/// Fixed steps let a pause of any length count as one slow wake-up.
+/// Steps of the margin after a wake-up slower than it, and after a faster one. Their ratio makes
+/// the margin converge to the 0.75-quantile; more spinning improves few releases. With fixed steps,
+/// a pause of any length counts as one slow wake-up.
 const MARGIN_UP: Nanos = Nanos::from_nanos(900);
 const MARGIN_DOWN: Nanos = Nanos::from_nanos(300);
 
-/// Polling time after traffic before a thread sleeps: the next frame of a burst or
-/// conversation is often close.
+/// Polling time after traffic before a thread sleeps. The next frame of a burst or conversation is
+/// often close.
 const LINGER: Nanos = Nanos::from_micros(50);
 
-/// Consecutive lingers without a frame after which a thread stops lingering.
+/// Number of consecutive lingers without a frame after which a thread stops lingering.
 const LINGERS_UNPAID: u32 = 8;
 
-/// Traffic events after which it tries lingering again.
+/// Number of traffic events after which a thread tries lingering again.
 const LINGER_RETRY: u32 = 64;
 
-/// Limits of the gathering time at ports that stamp arrivals, for links with delay. The
-/// upper limit is a quarter of a packet port's ring at the highest arrival rate;
-/// gathering for less than the lower one saves nothing.
+/// Limits of the batching time at ports that stamp arrivals, for links with delay. The upper limit
+/// is a quarter of a packet port's ring at the highest arrival rate; batching for less than the
+/// lower one saves nothing.
 const GATHER_MAX: Nanos = Nanos::from_millis(1);
 const GATHER_MIN: Nanos = Nanos::from_micros(100);
 
-/// Maximum spinning share of each window, as 1/n, on a contended machine.
+/// Maximum spinning share of each window on a contended machine, as 1/n.
 const CONTENDED_SHARE: u64 = 5;
 const WINDOW: Nanos = Nanos::from_millis(10);
 
-/// Sleep between polls for frequent frames on a contended machine, like the interrupt
-/// moderation of a network card: waking per frame would cost the programs under test more
-/// than the frames do. The kernel stamps arrivals, so longer delays stay exact.
+/// Sleep between polls for frequent frames on a contended machine, like a network card's interrupt
+/// moderation. Waking per frame would cost the programs under test more than the frames do. The
+/// kernel stamps arrivals, so longer delays stay exact.
 const MODERATION: Nanos = Nanos::from_micros(50);
 
-/// Wake-ups per window above which they are moderated.
+/// Wake-ups per window above which wake-ups are moderated.
 const WAKES_MANY: u32 = 50;
 
-/// Buffers per window (150,000/s) from which arrivals are a flood: small frames as fast
-/// as a program can send. A thread of raised priority would then preempt the receiving
-/// programs so often that their sockets drop frames.
+/// Buffers per window (150,000/s) from which arrivals are a flood: small frames as fast as a
+/// program can send. A thread with raised priority would then preempt the receiving programs so
+/// often that their sockets drop frames.
 const FLOOD: u64 = 1_500;
 
 /// Time after a flood until the priority is raised again.
@@ -67,11 +68,11 @@ const IDLE: Nanos = Nanos::from_millis(250);
 /// Polling interval of an input port without a descriptor.
 pub(crate) const POLL: Nanos = Nanos::from_millis(1);
 
-/// Time that a spinning thread only reads the clock between polls; it witnesses pauses of
-/// the machine meanwhile.
+/// Interval between polls in which a spinning thread only reads the clock, which reveals machine
+/// pauses.
 const SPIN_TURN: Nanos = Nanos::from_nanos(250);
 
-/// Waits for one thread and learns the kernel's wake-up latency.
+/// Waits for one thread, and learns the kernel's wake-up latency.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     mode: WaitMode,
@@ -87,29 +88,29 @@ pub(crate) struct Waiter {
     priority: FloodPriority,
     last_active: Nanos,
     linger: Linger,
-    /// Time that frames may gather at the ports; zero to read each at once.
+    /// Batching time for frames at the ports; zero to read each frame at once.
     gather: Nanos,
     /// Last turn of the spinning loop, if uninterrupted.
     spinning_since: Option<Nanos>,
     pub witness: Witness,
 }
 
-/// Wake margins by length of sleep: a core idle for longer wakes more slowly.
+/// Wake margins by length of sleep. A core that was idle for longer wakes more slowly.
 #[derive(Clone, Copy, Debug)]
 struct Margins([Nanos; CLASSES]);
 
-/// Length classes: up to 32 us, up to 64 us and so on, and from 1 ms.
+/// Number of length classes: up to 32 us, up to 64 us and so on, and from 1 ms.
 const CLASSES: usize = 7;
 
-/// Lower limit of a long sleep, which is split: after a short sleep, a core wakes faster
-/// and with less jitter. In a virtual machine the median latency after 100 ms is 100 us,
-/// and 40 us with a wake-up 400 us before.
+/// Minimum length of a long sleep, which is split: after a short sleep, a core wakes faster and
+/// with less jitter. In a virtual machine, the median latency after 100 ms is 100 us, but 40 us
+/// with a wake-up 400 us before.
 const LONG: Nanos = Nanos::from_millis(2);
 
 /// Time before the release at which a long sleep ends.
 const LONG_ENDS_BEFORE: Nanos = Nanos::from_micros(400);
 
-/// Returns the class of a sleep, margin included; `None` if it is long.
+/// Returns the class of a sleep, including its margin; `None` if it is long.
 fn class_of(length: Nanos) -> Option<usize> {
     let units = length.as_nanos() / 32_768;
     let class = units.checked_ilog2().map_or(0, |log| log as usize + 1);
@@ -117,7 +118,7 @@ fn class_of(length: Nanos) -> Option<usize> {
 }
 
 impl Margins {
-    /// Moves a margin toward a quantile of the wake-up latency.
+    /// Moves a margin towards a quantile of the wake-up latency.
     fn learn(&mut self, class: usize, latency: Nanos) {
         let margin = &mut self.0[class];
         let next = if latency > *margin {
@@ -134,9 +135,9 @@ impl Margins {
 struct Window {
     start: Nanos,
     spun: Nanos,
-    /// Wake-ups by frames.
+    /// Wake-ups caused by frames.
     wakes: u32,
-    /// Wake-ups by frames in the previous window.
+    /// Wake-ups caused by frames in the previous window.
     wakes_before: u32,
     /// Arrived frames.
     arrivals: usize,
@@ -144,7 +145,7 @@ struct Window {
     arrivals_before: usize,
 }
 
-/// State of a thread's priority during floods.
+/// A thread's priority state during floods.
 #[derive(Clone, Copy, Debug, Default)]
 struct FloodPriority {
     is_normal: bool,
@@ -153,8 +154,8 @@ struct FloodPriority {
 }
 
 impl FloodPriority {
-    /// Records at `now` whether frames flood a contended machine. Returns whether to use
-    /// normal priority, if that changes.
+    /// Records at `now` whether frames flood a contended machine. Returns whether to use normal
+    /// priority, if that changes.
     fn note(&mut self, now: Nanos, floods: bool) -> Option<bool> {
         if floods {
             self.seen = now;
@@ -166,10 +167,10 @@ impl FloodPriority {
     }
 }
 
-/// Decides whether to linger after traffic, by its past success.
+/// Decides, from past success, whether to linger after traffic.
 #[derive(Clone, Copy, Debug, Default)]
 struct Linger {
-    /// Whether the thread lingers now.
+    /// Whether the thread is lingering.
     now: bool,
     /// Consecutive lingers without a frame.
     unpaid: u32,
@@ -183,7 +184,7 @@ impl Linger {
         self.unpaid < LINGERS_UNPAID || self.skipped >= LINGER_RETRY
     }
 
-    /// Records traffic; lingering has paid if frames `arrived`.
+    /// Records traffic. Lingering has paid off if frames `arrived`.
     fn traffic(&mut self, arrived: bool) {
         if !self.now {
             self.skipped = self.skipped.saturating_add(1);
@@ -202,7 +203,7 @@ impl Linger {
     }
 }
 
-/// The machine's pauses that a thread witnessed.
+/// The machine pauses that a thread witnessed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PauseLog {
     pub count: u64,
@@ -220,8 +221,8 @@ impl PauseLog {
 }
 
 impl Waiter {
-    /// Returns a waiter for the calling thread, which publishes its pauses. If
-    /// `realtime`, the thread has a raised priority and drops it during floods.
+    /// Returns a waiter for the calling thread, which publishes its pauses. If `realtime`, the
+    /// thread has a raised priority and drops it during floods.
     pub fn new(mode: WaitMode, realtime: bool, pauses: Arc<PauseHistory>) -> Waiter {
         Waiter {
             mode,
@@ -241,8 +242,8 @@ impl Waiter {
         }
     }
 
-    /// Lets frames gather at the ports, which must all stamp arrivals. `slack` is the
-    /// minimum time from arrival to release.
+    /// Enables batching at the ports, which must all stamp arrivals. `slack` is the minimum time
+    /// from arrival to release.
     pub fn gather_within(self, slack: Nanos) -> Waiter {
         // A managed queue needs part of the slack for its decisions.
         let gather = Nanos::from_nanos(slack.as_nanos() / 4).min(GATHER_MAX);
@@ -265,16 +266,16 @@ impl Waiter {
         self.linger.traffic(frames > 0);
     }
 
-    /// Returns how long to sleep without watching the ports, if frames are so frequent
-    /// that waking for each would cost more.
+    /// Returns how long to sleep without watching the ports, if frames are so frequent that waking
+    /// for each would cost more.
     pub fn gathering(&self) -> Option<Nanos> {
         let arrivals = self.window.arrivals.max(self.window.arrivals_before) as u64;
         let frequent = self.gather.saturating_mul(arrivals) >= WINDOW;
         frequent.then_some(self.gather)
     }
 
-    /// Takes one turn of waiting. Returns the time to sleep until, if any; the caller
-    /// then announces its sleep, checks once more and calls [`Waiter::sleep`].
+    /// Takes one turn of waiting. Returns the time until which to sleep, if any. The caller then
+    /// announces its sleep, checks once more and calls [`Waiter::sleep`].
     pub fn plan(&mut self, next_at: Option<Nanos>) -> Option<Nanos> {
         let now = monotonic_now();
         self.look_around(now);
@@ -294,9 +295,9 @@ impl Waiter {
         Some(wake_at.unwrap_or(Nanos::MAX).min(now.saturating_add(IDLE)))
     }
 
-    /// Updates whether the machine is contended and spinning time is left in this window.
-    /// If programs under test wait for a core, a spinning emulator slows the system that
-    /// it measures; a few exact releases justify a little of that.
+    /// Updates whether the machine is contended, and whether this window has spinning time left. If
+    /// programs under test wait for a core, a spinning emulator slows the system that it measures.
+    /// A few exact releases justify a little of that.
     fn look_around(&mut self, now: Nanos) {
         let age = now.saturating_sub(self.window.start);
         if age >= WINDOW {
@@ -326,12 +327,12 @@ impl Waiter {
         };
     }
 
-    /// Whether to let frames gather instead of waking for each.
+    /// Whether to batch frames instead of waking for each.
     fn moderates(&self) -> bool {
         self.contended && self.window.wakes.max(self.window.wakes_before) >= WAKES_MANY
     }
 
-    /// Plans a sleep until shortly before a release at `next`; returns its end.
+    /// Plans a sleep until shortly before a release at `next` and returns its end.
     pub fn wake_at(&mut self, now: Nanos, next: Nanos) -> Nanos {
         let class = class_of(next.saturating_sub(now));
         let margin = match class {
@@ -384,8 +385,8 @@ impl Waiter {
         }
         let woken = wait_for(until, sources, bell);
         let now = monotonic_now();
-        // A deadline before the wait ends it at once. The time before is the emulator's
-        // own lateness, neither a pause of the machine nor wake-up latency.
+        // A deadline before the wait ends the wait at once. The time from the deadline to the wait
+        // is the emulator's own lateness, neither a machine pause nor wake-up latency.
         let due = until.max(start);
         self.witness.slept(start, due, now);
         match woken {
@@ -421,7 +422,7 @@ fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) -> WakeCause
         .collect();
     let timeout = until.saturating_sub(monotonic_now());
     let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
-    // An error, usually EINTR, ends the wait like a frame.
+    // An error, usually EINTR, ends the wait as a frame does.
     let ready = ppoll(&mut polled, Some(timeout), None).unwrap_or(1);
     if polled.last().and_then(PollFd::any).unwrap_or(false) {
         bell.clear();

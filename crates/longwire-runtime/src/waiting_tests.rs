@@ -24,7 +24,7 @@ fn the_margin_follows_the_wake_up_latency_within_its_bounds() {
     }
     let learnt = waiter.margin_max();
     assert!(learnt > Nanos::from_micros(140), "{learnt}");
-    // One pause of the machine must not raise the spinning time for long.
+    // One machine pause must not raise the spinning time for long.
     learn(&mut waiter, Nanos::from_secs(1));
     assert_eq!(
         waiter.margin_max(),
@@ -169,7 +169,7 @@ fn a_time_that_had_passed_before_the_wait_is_no_pause() {
             waiter.sleep(past, &[], &bell);
         };
         sleep_past(&mut waiter);
-        // Also with gathering.
+        // With batching too.
         waiter.plan(None);
         waiter.window.wakes = WAKES_MANY;
         assert_eq!(waiter.moderates(), contended);
@@ -210,7 +210,7 @@ fn frames_gather_only_if_they_are_frequent_and_the_link_has_a_delay() {
     assert_eq!(slow.gathering(), None);
     slow.arrived(1);
     assert_eq!(slow.gathering(), Some(GATHER_MAX));
-    // A quarter of a short delay; of a shorter one, nothing.
+    // A quarter of a short delay, and nothing for a shorter one.
     let mut short = waiter(Nanos::from_micros(400));
     short.arrived(1_000);
     assert_eq!(short.gathering(), Some(Nanos::from_micros(100)));
@@ -233,7 +233,7 @@ fn lingering_ends_when_it_brings_nothing_and_is_tried_again() {
     assert!(!linger.pays());
     (0..LINGER_RETRY).for_each(|_| linger.traffic(true));
     assert!(linger.pays());
-    // A linger that brings a frame.
+    // A linger during which a frame arrives.
     linger.now = true;
     linger.traffic(true);
     linger.sleeps();

@@ -1,11 +1,11 @@
 //! Evidence that the machine paused while a thread only waited.
 //!
-//! A pause counts only if Longwire cannot be its cause: between two clock readings
-//! without work in between, or between a timer's expiry and the thread's wake-up. The
-//! kernel's accounts of the thread rule out other causes: time spent waiting for a busy
-//! core (`run_delay` in schedstat) is subtracted, and a context switch that the wait does
-//! not explain (a stopping signal, a debugger, a freezer) voids the evidence. Each thread
-//! watches itself, so the evidence concerns its own core.
+//! A pause counts only if Longwire cannot be its cause: between two clock readings without work in
+//! between, or between a timer's expiry and the thread's wake-up. The kernel's accounts of the
+//! thread rule out other causes. Time spent waiting for a busy core (`run_delay` in schedstat) is
+//! subtracted, and a context switch that the wait does not explain (a stopping signal, a debugger,
+//! a freezer) voids the evidence. Each thread watches itself, so the evidence concerns its own
+//! core.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,10 +18,10 @@ use nix::sys::resource::{UsageWho, getrusage};
 use crate::sync::locked;
 use crate::waiting::PauseLog;
 
-/// Shorter delays are normal wake-up latency.
+/// Minimum length of a pause. Shorter delays are normal wake-up latency.
 pub(crate) const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 
-/// Longer pauses do not excuse lateness: the run was disturbed.
+/// Maximum length of a pause that excuses lateness. Longer pauses mean that the run was disturbed.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);
 
 /// Age at which the kernel's accounts are read again before a wait.
@@ -33,7 +33,7 @@ const SWITCH_MIN: Nanos = Nanos::from_micros(2);
 /// Maximum number of recent pauses kept to excuse late frames.
 const REMEMBERED: usize = 512;
 
-/// The pauses of one thread, shared with accounts and reports.
+/// One thread's pauses, shared with accounts and reports.
 #[derive(Debug, Default)]
 pub(crate) struct PauseHistory(Mutex<WitnessedPauses>);
 
@@ -49,7 +49,7 @@ struct WitnessedPauses {
 type Pause = (Nanos, Nanos);
 
 impl PauseHistory {
-    /// Adds a pause; pauses are in order of time.
+    /// Adds a pause. Pauses are in order of time.
     pub fn add(&self, (start, end): Pause) {
         let mut pauses = locked(&self.0);
         let length = end.saturating_sub(start);
@@ -68,7 +68,7 @@ impl PauseHistory {
         locked(&self.0).log
     }
 
-    /// Adds the parts of pauses within an interval to `found`.
+    /// Adds to `found` the parts of pauses that lie within an interval.
     fn collect(&self, (start, end): Pause, found: &mut Vec<Pause>) {
         let pauses = locked(&self.0);
         let recent = pauses.recent.iter().rev();
@@ -111,8 +111,8 @@ impl Accounts {
         self.voluntary - before.voluntary
     }
 
-    /// Returns whether a context switch since `before` is explained neither by a sleep nor
-    /// by a page fault.
+    /// Returns whether neither a sleep nor a page fault explains some context switch since
+    /// `before`.
     pub fn is_stopped_since(self, before: Accounts) -> bool {
         self.switched_since(before) > 1 && self.faults == before.faults
     }
@@ -127,12 +127,12 @@ impl Accounts {
     }
 }
 
-/// The kernel's accounts of the thread that opened it.
+/// The kernel's accounts of the thread that opened this file.
 #[derive(Debug)]
 pub(crate) struct AccountsFile(File);
 
 impl AccountsFile {
-    /// Opens the accounts of the calling thread; `None` if the kernel keeps none.
+    /// Opens the calling thread's accounts; `None` if the kernel keeps none.
     pub fn open() -> Option<AccountsFile> {
         let file = AccountsFile(File::open("/proc/thread-self/schedstat").ok()?);
         file.read().map(|_| file)
@@ -170,8 +170,7 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Returns a witness that publishes to `shared`. The thread must call
-    /// [`Witness::begin`].
+    /// Returns a witness that publishes to `shared`. The thread must call [`Witness::begin`].
     pub fn new(shared: Arc<PauseHistory>) -> Witness {
         Witness {
             file: None,
@@ -182,7 +181,7 @@ impl Witness {
         }
     }
 
-    /// Opens the accounts of the calling thread. Without them, no pause is ever found.
+    /// Opens the calling thread's accounts. Without them, no pause is ever found.
     pub fn begin(&mut self) {
         self.file = AccountsFile::open();
         self.refresh(Nanos::ZERO);
@@ -196,12 +195,12 @@ impl Witness {
         }
     }
 
-    /// Examines a sleep from `start` with a timer set for `due`, which must not precede
-    /// `start`: the difference would count as a pause.
+    /// Examines a sleep from `start` with a timer set for `due`. `due` must not precede `start`, as
+    /// the difference would count as a pause.
     #[inline]
     pub fn slept(&mut self, start: Nanos, due: Nanos, woke: Nanos) {
-        // A call that returned at once switched no context; counting it would explain a
-        // stop by a signal in the same millisecond.
+        // A call that returned at once switched no context. Counting it would explain a signal's
+        // stop in the same millisecond.
         if woke.saturating_sub(start) >= SWITCH_MIN {
             self.sleeps += 1;
         }
@@ -218,13 +217,13 @@ impl Witness {
         }
     }
 
-    /// Returns the pauses of the thread so far.
+    /// Returns the thread's pauses so far.
     #[cfg(test)]
     pub fn log(&self) -> PauseLog {
         self.shared.log()
     }
 
-    /// Returns the time that the thread spent waiting for busy cores.
+    /// Returns the time that the thread has spent waiting for busy cores.
     pub fn waited(&self) -> Nanos {
         let accounts = self.file.as_ref().and_then(AccountsFile::read);
         accounts.unwrap_or_default().waited
@@ -243,7 +242,7 @@ impl Witness {
         }
     }
 
-    /// Reads the accounts; returns whether they exist.
+    /// Reads the accounts and returns whether they exist.
     fn refresh(&mut self, now: Nanos) -> bool {
         let Some(accounts) = self.file.as_ref().and_then(AccountsFile::read) else {
             return false;
@@ -255,8 +254,8 @@ impl Witness {
     }
 }
 
-/// Returns how much of `gap` the machine was paused, from the accounts before and after
-/// it and the number of sleeps in between.
+/// Returns how much of `gap` the machine was paused, from the accounts before and after it and the
+/// number of sleeps in between.
 fn standstill(gap: Nanos, before: Accounts, after: Accounts, sleeps: i64) -> Option<Nanos> {
     let explained = after.switched_since(before) <= sleeps;
     let stood = gap.saturating_sub(after.waited.saturating_sub(before.waited));
@@ -322,8 +321,7 @@ mod tests {
         assert_eq!(stood_still(&[], micros(0), micros(9)), Nanos::ZERO);
     }
 
-    /// Returns a witness of this thread and its history; `None` if the kernel keeps no
-    /// accounts.
+    /// Returns this thread's witness and history; `None` if the kernel keeps no accounts.
     fn witness() -> Option<(Witness, Arc<PauseHistory>)> {
         let shared = Arc::new(PauseHistory::default());
         let mut witness = Witness::new(Arc::clone(&shared));
@@ -343,7 +341,7 @@ mod tests {
         let Some((mut witness, shared)) = witness() else {
             return;
         };
-        // A page fault with I/O would void one of them.
+        // A page fault with I/O would void some of the attempts.
         let seen = (1..=5).any(|second| {
             let due = Nanos::from_secs(second);
             witness.before_wait(due);
@@ -399,7 +397,7 @@ mod tests {
         witness.before_wait(now);
         // No work between the readings.
         witness.spun(now, now.saturating_add(micros(2_000)));
-        // Longer than `PAUSE_MAX`: counted, but no excuse.
+        // Longer than `PAUSE_MAX`: counted, but not an excuse.
         witness.spun(now, now.saturating_add(Nanos::from_secs(1)));
         assert_eq!(shared.log().count, 2);
         assert_eq!(shared.log().max, Nanos::from_secs(1));

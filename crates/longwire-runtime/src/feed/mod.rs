@@ -1,8 +1,8 @@
 //! Feeds: sources of frames with send times, read ahead of time.
 //!
-//! A feed is the input of a replay: a trace or a generator, whose frames are known before
-//! they are due. The reader thread takes them as fast as there is space and offers them
-//! to the emulated link at their times; the egress stage does the waiting.
+//! A feed is a replay's input: a trace or a generator, whose frames are known before they are due.
+//! The reader thread takes frames as fast as there is room and offers them to the emulated link at
+//! their times; the egress stage does the waiting.
 
 pub mod trace;
 
@@ -13,36 +13,35 @@ use longwire_io::{PortError, ReceiveResult};
 
 use crate::record::Epoch;
 
-/// A frame of a feed.
+/// A frame from a feed.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedFrame<'a> {
     /// From the destination MAC address to the end of the payload; borrowed for the call.
     pub bytes: &'a [u8],
-    /// Length on an emulated link in bytes; exceeds `bytes` if a capture truncated the
-    /// frame.
+    /// Length on an emulated link, in bytes; exceeds the length of `bytes` if a capture truncated
+    /// the frame.
     pub wire_len: u32,
-    /// Send time relative to the start of the replay; never decreases.
+    /// Send time relative to the replay's start. Never decreases.
     pub due: Nanos,
-    /// Index of its output, below [`Feed::outputs`].
+    /// Index of the output, below [`Feed::outputs`].
     pub output: usize,
 }
 
 /// A source of frames in order of time.
 pub trait Feed: Send {
-    /// Hands out up to `max` frames. Fewer without an end mean that the input, such as a
-    /// slow pipe, has no more yet.
+    /// Returns up to `max` frames through the callback. Fewer frames without an end mean that the
+    /// input, such as a slow pipe, has no more yet.
     ///
     /// # Errors
-    /// The input cannot be read further. All frames before the fault have been handed
-    /// out.
+    /// The input cannot be read further. All frames before the fault have been returned.
     fn feed(
         &mut self,
         max: usize,
         take: &mut dyn FnMut(FeedFrame<'_>),
     ) -> Result<ReceiveResult, PortError>;
 
-    /// Receives the start of the replay, once, before the first frame is requested; for
-    /// frames that carry their send time.
+    /// Receives the replay's start, once, before the first frame is requested. For frames that
+    /// carry their send time.
     fn begin(&mut self, _start: Epoch) {}
 
     /// Returns the number of outputs.
@@ -55,8 +54,7 @@ pub trait Feed: Send {
         None
     }
 
-    /// Whether frames have times; otherwise they are sent as fast as the port accepts
-    /// them.
+    /// Whether frames have times. If not, they are sent as fast as the port accepts them.
     fn is_paced(&self) -> bool {
         true
     }
@@ -64,20 +62,19 @@ pub trait Feed: Send {
     /// Returns the maximum frame length in bytes.
     fn frame_max(&self) -> usize;
 
-    /// Returns the progress, counts and notes of the feed.
+    /// Returns the feed's progress, counts and notes.
     fn status(&self) -> FeedStatus;
 }
 
-/// Progress, counts and notes of a feed.
+/// A feed's progress, counts and notes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeedStatus {
     /// Name of the input: a file, or a description of the generator.
     pub name: String,
-    /// Fraction of the input handed out, from 0 to 1; `None` if unknown, such as for a
-    /// pipe.
+    /// Share of the input returned, from 0 to 1; `None` if unknown, such as for a pipe.
     pub fraction: Option<f64>,
-    /// Counts by name, such as filtered frames, decreasing stamps and repaired checksums,
-    /// in report order. Reports may omit zeros.
+    /// Counts by name, in report order, such as filtered frames, decreasing timestamps and repaired
+    /// checksums. Reports may omit zeros.
     pub counts: Vec<(&'static str, u64)>,
     /// Notes for the user, as sentences.
     pub notes: Vec<String>,

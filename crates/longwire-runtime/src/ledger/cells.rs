@@ -1,4 +1,4 @@
-//! Counter cells written by threads, and the totals that reports read from them.
+//! Counter cells that threads write, and the totals that reports read from them.
 //!
 //! Each cell has one writer, so counting is a load, an add and a store without an atomic
 //! read-modify-write. Cells are read one by one; a frame may pass between two reads.
@@ -19,14 +19,14 @@ use super::table::{
     QueueLengthCells, QueueLengths, Traffic, TrafficCells,
 };
 
-/// Counters of one link, written by the deciding thread of a network or by the owning
-/// stage of a pair.
+/// One link's counters. The writer is the network's deciding thread or, for a pair, the owning
+/// stage.
 #[derive(Debug, Default)]
 pub struct LinkCells {
     traffic: TrafficCells,
-    /// Decided deliveries; frames leave at their releases.
+    /// Decided deliveries. The frames leave at their releases.
     scheduled: CountCell,
-    /// Allocated on first use: most of many links only forward frames.
+    /// Allocated on first use, as most links in large networks only forward frames.
     others: OnceLock<Box<OtherCells>>,
 }
 
@@ -36,7 +36,7 @@ struct OtherCells {
     drops: [CountCell; REASONS],
     effects: EffectCells,
     handovers: HandoverCells,
-    /// Delays of a watched link.
+    /// A watched link's delays.
     delays: OnceLock<DelayCells>,
 }
 
@@ -72,21 +72,21 @@ impl LinkCells {
         self.traffic.packets_in.get()
     }
 
-    /// Counts an arriving frame of `len` bytes.
+    /// Counts an arriving frame with `len` bytes.
     #[inline]
     pub fn arrived(&self, len: u32) {
         self.traffic.packets_in.add(1);
         self.traffic.bytes_in.add(len.into());
     }
 
-    /// Counts frames that left the link, and their total bytes.
+    /// Counts frames that left the link, and their total length.
     #[inline]
     pub fn left(&self, frames: u64, bytes: u64) {
         self.traffic.packets_out.add(frames);
         self.traffic.bytes_out.add(bytes);
     }
 
-    /// Counts a verdict; `copy` marks further deliveries of the frame.
+    /// Counts a verdict. `copy` marks further deliveries of the same frame.
     #[inline]
     pub fn decided(&self, verdict: &Verdict, copy: bool) {
         match verdict {
@@ -96,7 +96,7 @@ impl LinkCells {
         }
     }
 
-    /// Counts a delivery's effects; `copy` marks a duplicate.
+    /// Counts a delivery's effects. `copy` marks a duplicate.
     #[inline]
     pub fn delivered(&self, delivery: &Delivery, copy: bool) {
         self.scheduled.add(1);
@@ -112,18 +112,18 @@ impl LinkCells {
         }
     }
 
-    /// Returns the delay histograms; counting starts with the first call.
+    /// Returns the delay histograms. Counting starts with the first call.
     pub fn watch_delays(&self) -> &DelayCells {
         self.others().delays.get_or_init(DelayCells::default)
     }
 
-    /// Returns the delay histograms of a watched link.
+    /// Returns the delay histograms, if the link is watched.
     #[inline]
     pub fn delays(&self) -> Option<&DelayCells> {
         self.others.get()?.delays.get()
     }
 
-    /// Counts an ICMP error of the link's router.
+    /// Counts an ICMP error from the link's router.
     pub fn icmp_sent(&self) {
         self.others().effects.icmp_sent.add(1);
     }
@@ -133,7 +133,7 @@ impl LinkCells {
         self.others().drops[reason.index()].add(1);
     }
 
-    /// Counts wire frames of one late handover.
+    /// Counts the wire frames in one late handover.
     pub(crate) fn late(&self, frames: u64, lateness: Nanos, overloaded: bool) {
         let handovers = &self.others().handovers;
         if overloaded {
@@ -176,13 +176,13 @@ impl LinkCells {
 }
 
 impl LinkTotals {
-    /// Returns the counters of every link: those of [`LinkTotals::counted`].
+    /// Returns every link's counters: those in [`LinkTotals::counted`].
     pub fn counters() -> impl Iterator<Item = &'static Counter> {
         let groups = [Traffic::COUNTERS, Effects::COUNTERS, Handovers::COUNTERS];
         groups.into_iter().flatten()
     }
 
-    /// Returns all counters but drops, with their values.
+    /// Returns all counters except drops, with their values.
     pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
         let counted = self.traffic.counted().chain(self.effects.counted());
         counted.chain(self.handovers.counted())
@@ -203,7 +203,8 @@ impl LinkTotals {
         (self.traffic.packets_in + self.effects.duplicated).saturating_sub(gone)
     }
 
-    /// Returns the number of queued frames: arrived, and neither delivered nor dropped.
+    /// Returns the number of queued frames, which have arrived and are neither delivered nor
+    /// dropped.
     pub fn queued(&self) -> u64 {
         let delivered = self.scheduled.saturating_sub(self.effects.duplicated);
         let gone = delivered + self.drops.total();
@@ -216,15 +217,15 @@ impl LinkTotals {
 #[repr(align(128))]
 pub(crate) struct StageCells {
     pub traffic: TrafficCells,
-    /// Wire frames that the stage put on the delay line or removed from it.
+    /// Wire frames that the stage put on the delay line or took off it.
     pub crossed: CountCell,
     pub artifacts: ArtifactCells,
     pub queue: QueueLengthCells,
     pub memory: MemoryCells,
 }
 
-/// Counts of one burst, accumulated locally and published once: updating shared cells per
-/// frame would add 5 to 9 % to the cost of a short frame.
+/// One burst's counts, accumulated locally and published once. Updating shared cells per frame
+/// would add 5 to 9 % to the cost of a short frame.
 #[derive(Debug, Default)]
 pub(crate) struct BurstCounts {
     packets: u64,
@@ -240,7 +241,7 @@ impl BurstCounts {
         self.bytes += bytes;
     }
 
-    /// Counts wire frames put on the delay line or removed from it.
+    /// Counts wire frames put on the delay line or taken off it.
     #[inline]
     pub fn crossed(&mut self, wire_frames: u64) {
         self.crossed += wire_frames;
@@ -265,7 +266,7 @@ impl BurstCounts {
     }
 }
 
-/// Cells of artifacts, by kind.
+/// Artifact cells, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct ArtifactCells([CountCell; Artifact::ALL.len()]);
 
@@ -295,7 +296,7 @@ impl StageTotals {
         self.artifacts[kind as usize]
     }
 
-    /// Adds the counts of a stage.
+    /// Adds a stage's counts.
     pub fn add(&mut self, stage: &StageCells) {
         self.traffic.add(&stage.traffic.read());
         self.queue.add(&stage.queue.read());
@@ -305,7 +306,7 @@ impl StageTotals {
         }
     }
 
-    /// Returns the counts of these kinds by name.
+    /// Returns these kinds' counts by name.
     pub fn artifacts(&self, kinds: impl Iterator<Item = Artifact>) -> NamedCounts {
         let counts = kinds.map(|kind| (kind.name(), self.artifacts[kind as usize]));
         counts.collect()
@@ -365,8 +366,7 @@ impl<const N: usize> From<[(&'static str, u64); N]> for NamedCounts {
     }
 }
 
-/// Drops by reason. They are serialized by the names of all reasons, in the order of
-/// [`DropReason::ALL`].
+/// Drops by reason. Serialized with all reasons' names, in the order of [`DropReason::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "NamedCounts")]
 pub struct Drops([u64; REASONS]);

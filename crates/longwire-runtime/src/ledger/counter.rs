@@ -1,8 +1,8 @@
-//! Rows of the ledger, and the macros that define types from rows.
+//! Ledger rows, and the macros that define types from them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A counter: a row of the ledger, with its names for users.
+/// A counter: a row of the ledger, with its user-visible names.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Counter {
     /// Name in JSON and of the `--require` measure.
@@ -11,20 +11,20 @@ pub struct Counter {
     pub unit: Unit,
     /// Aggregation of several values.
     pub fold: Fold,
-    /// Label in the text of `ctl`; empty if not shown.
+    /// Label in `ctl`'s text; empty if not shown.
     pub label: &'static str,
     /// Prometheus metrics, one per scope that exports the counter.
     pub metrics: &'static [MetricHelp],
-    /// Group and name of the row in the text report of a pair, shown unless it is 0.
+    /// Group and name of the row in a pair's text report. The row is shown unless the counter is 0.
     pub row: Option<(&'static str, &'static str)>,
 }
 
-/// A metric of a counter.
+/// A counter's metric.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MetricHelp {
     /// The object that the metric describes.
     pub scope: Scope,
-    /// Name without scope and unit: `received` in `link_received_frames`.
+    /// Name without scope and unit, such as `received` in `link_received_frames`.
     pub stem: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -91,7 +91,7 @@ impl CountCell {
         self.set(self.get().saturating_sub(less));
     }
 
-    /// Raises the count to `value` if that is greater.
+    /// Raises the count to `value` if that is larger.
     #[inline]
     pub fn raise(&self, value: u64) {
         if value > self.get() {
@@ -114,7 +114,7 @@ impl CountCell {
 
 /// Defines groups of counters that are counted and reported together.
 ///
-/// Each group has a type of its totals and one of its cells. A row is
+/// Each group has one type for its totals and one for its cells. A row is
 ///
 /// ```text
 /// /// Its description in docs and in JSON schemas.
@@ -122,7 +122,7 @@ impl CountCell {
 ///     Scope "stem of a metric" "its help", …;
 /// ```
 ///
-/// The bracket and the metrics can be left out.
+/// The bracket and the metrics are optional.
 macro_rules! counters {
     ($(
         $(#[$about:meta])*
@@ -140,7 +140,7 @@ macro_rules! counters {
             Clone, Copy, Debug, Default, PartialEq, Eq,
             serde::Serialize, serde::Deserialize, schemars::JsonSchema,
         )]
-        // A counter that another version does not have is zero.
+        // A counter that another version lacks is zero.
         #[serde(default)]
         pub struct $totals {
             $( $(#[$doc])+ pub $name: u64, )+
@@ -166,7 +166,7 @@ macro_rules! counters {
                 $totals::COUNTERS.iter().zip([$( self.$name ),+])
             }
 
-            /// Adds the counts of another object, or keeps the maximum of both.
+            /// Adds another object's counts, or keeps the maximum of both.
             pub fn add(&mut self, other: &$totals) {
                 $( self.$name = Fold::$fold.of(self.$name, other.$name); )+
             }
@@ -192,8 +192,8 @@ macro_rules! counters {
     )+ };
 }
 
-/// Defines the kinds of artifacts. A row is a description, the name in reports, the class,
-/// and the meaning with a remedy, for the verdict on a run.
+/// Defines the artifact kinds. A row has a description, the name in reports, the class, and the
+/// meaning with a remedy, for the verdict on a run.
 macro_rules! artifacts {
     ($(
         $(#[$doc:meta])+
@@ -207,7 +207,7 @@ macro_rules! artifacts {
         }
 
         impl Artifact {
-            /// Every kind, in the order of their indices.
+            /// All kinds, in the order of their indices.
             pub const ALL: [Artifact; [$( $name ),+].len()] = [$( Artifact::$kind ),+];
 
             /// Returns the kind's name in reports and JSON.

@@ -11,24 +11,23 @@ const UNIT_BITS: u32 = 10;
 const SUB_BITS: u32 = 6;
 const SUBS: usize = 1 << SUB_BITS;
 
-/// Powers of two above the first `SUBS` units. Times from 36 minutes on fall into the
-/// last class.
+/// Powers of two above the first `SUBS` units. Times from 36 minutes on belong to the last class.
 const POWERS: usize = 25;
 
 /// Number of classes.
 const CLASSES: usize = SUBS * (POWERS + 1);
 
-/// Delays of a link's delivered frames since it is watched. The only writer is the link's
-/// deciding thread.
+/// Delays of a link's delivered frames since the link was first watched. The only writer is the
+/// link's deciding thread.
 #[derive(Debug)]
 pub struct DelayCells {
     /// Arrival to departure: queueing and serialisation.
     queueing: Box<[CountCell]>,
     /// Arrival to release.
     total: Box<[CountCell]>,
-    /// Latest departure in ns, on the clock of arrivals.
+    /// Latest departure in ns, on the arrivals' clock.
     departure: CountCell,
-    /// Bits served, and the service time in ns.
+    /// Bits served, and service time in ns.
     served_bits: CountCell,
     service: CountCell,
 }
@@ -45,9 +44,9 @@ pub struct DelayCounts {
 /// Quantiles of the delays between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayQuantiles {
-    /// 0.5- and 0.99-quantile of arrival to departure.
+    /// 0.5- and 0.99-quantiles from arrival to departure.
     pub queueing: [Nanos; 2],
-    /// The same of arrival to release.
+    /// 0.5- and 0.99-quantiles from arrival to release.
     pub total: [Nanos; 2],
 }
 
@@ -65,14 +64,13 @@ impl Default for DelayCells {
 }
 
 impl DelayCells {
-    /// Counts a delivery of a frame with `len` bytes and this arrival.
+    /// Counts the delivery of a frame with `len` bytes and this arrival.
     pub fn delivered(&self, arrival: Nanos, len: u32, delivery: &Delivery) {
         let queueing = delivery.departure.saturating_sub(arrival);
         let total = delivery.release.saturating_sub(arrival);
         self.queueing[class_of(queueing)].add(1);
         self.total[class_of(total)].add(1);
-        // Service begins at the arrival or at the previous departure. A copy does not
-        // depart later.
+        // Service begins at the arrival or at the previous departure. A copy does not depart later.
         let begun = arrival.as_nanos().max(self.departure.get());
         let service = delivery.departure.as_nanos().saturating_sub(begun);
         if service > 0 {
@@ -112,8 +110,8 @@ impl DelayCounts {
         Some(bits as f64 / service as f64 * 1e9)
     }
 
-    /// Returns the quantiles since `before`; `None` without deliveries. A quantile is the
-    /// middle of its class, with an error of at most 0.8 % or 0.5 us.
+    /// Returns the quantiles since `before`; `None` without deliveries. A quantile is the middle of
+    /// its class, with an error of at most 0.8 % or 0.5 us.
     pub fn since(&self, before: &DelayCounts) -> Option<DelayQuantiles> {
         Some(DelayQuantiles {
             queueing: quantiles(&self.queueing, &before.queueing)?,
@@ -144,8 +142,7 @@ fn quantiles(now: &[u64], before: &[u64]) -> Option<[Nanos; 2]> {
     Some([at(50), at(99)])
 }
 
-/// Returns the class of a time: linear up to `SUBS` units, then `SUBS` classes per power
-/// of two.
+/// Returns a time's class: linear up to `SUBS` units, then `SUBS` classes per power of two.
 fn class_of(time: Nanos) -> usize {
     let units = time.as_nanos() >> UNIT_BITS;
     let power = (u64::BITS - units.leading_zeros()).saturating_sub(SUB_BITS + 1);

@@ -1,8 +1,8 @@
-//! The ledger: the single table of all counters of links, ports and runs.
+//! The ledger: the single table of all link, port and run counters.
 //!
-//! [`table`] lists the counters and the kinds of artifacts. It generates:
+//! [`table`] lists the counters and the artifact kinds. It generates:
 //!
-//! * the cells that threads count in ([`table::TrafficCells`], [`LinkCells`] …),
+//! * the cells in which threads count ([`table::TrafficCells`], [`LinkCells`] …),
 //! * the totals read from them ([`Traffic`], [`LinkTotals`] …),
 //! * the fields of reports and of the control API, with their JSON schema,
 //! * Prometheus metrics, `longwire ctl`, the text report, and the measures of `--require`.
@@ -16,8 +16,8 @@
 //! assert!(effects.counted().any(|(counter, count)| counter.name == "corrupted" && count == 3));
 //! ```
 //!
-//! To add a counter of links, add a row of [`Effects`] to `table.rs` and the line that
-//! counts it to `cells.rs`.
+//! To add a link counter, add a row to [`Effects`] in `table.rs` and the line that counts it to
+//! `cells.rs`.
 
 mod cells;
 mod counter;

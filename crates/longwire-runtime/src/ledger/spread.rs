@@ -63,10 +63,10 @@ const MAX: Statistic = statistic("max", "max", |spread| spread.max);
 const MEAN: Statistic = statistic("mean", "mean", |spread| spread.mean);
 const STDDEV: Statistic = statistic("stddev", "stddev", |spread| spread.stddev);
 
-/// The statistics of lateness, in the order of JSON and of text reports.
+/// The lateness statistics, in the order of JSON and text reports.
 pub static LATENESS: [Statistic; 6] = [P50, P99, P999, MAX, MEAN, STDDEV];
 
-/// The statistics of a receiver's distributions, in the order of JSON.
+/// The statistics in a receiver's distributions, in the order of JSON.
 pub static RECEIVED: [Statistic; 7] = [MIN, P50, P90, P99, P999, MAX, MEAN];
 
 /// Bounds of [`buckets`] in nanoseconds: 1, 2 and 5 of each decade from 1 us to 1 s.
@@ -84,8 +84,8 @@ const BOUNDS: [u64; 19] = {
     bounds
 };
 
-/// Returns upper bounds in seconds, each with the number of nanosecond values between the
-/// previous bound and it; the last bound is infinite.
+/// Returns upper bounds in seconds, each with the number of nanosecond values between the previous
+/// bound and it. The last bound is infinite.
 pub fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     let mut counts = [0; BOUNDS.len() + 1];
     for step in histogram.iter_recorded() {
@@ -96,9 +96,9 @@ pub fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     bounds.chain([f64::INFINITY]).zip(counts).collect()
 }
 
-/// Histograms in reports: pairs of an upper bound in microseconds, or null for infinity,
-/// and the number of values between the previous bound and it; empty buckets are omitted.
-/// In memory, bounds are in seconds ([`buckets`]).
+/// Histograms in reports: pairs of an upper bound in microseconds, or null for infinity, and the
+/// number of values between the previous bound and it. Empty buckets are omitted. In memory, bounds
+/// are in seconds ([`buckets`]).
 pub(crate) mod histogram {
     use schemars::{Schema, SchemaGenerator, json_schema};
     use serde::{Deserialize, Deserializer, Serializer};
@@ -158,8 +158,7 @@ impl Spread {
         stddev: f64::NAN,
     };
 
-    /// Returns the statistics of a histogram of nanoseconds, in microseconds with three
-    /// decimals.
+    /// Returns a nanosecond histogram's statistics, in microseconds with three decimals.
     pub fn of_nanos(histogram: &Histogram<u64>) -> Spread {
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
         if histogram.is_empty() {

@@ -1,7 +1,7 @@
-//! The tables of the ledger.
+//! The ledger's tables.
 //!
-//! The order of rows is that of fields in JSON. Drops are counted by
-//! [`DropReason`](longwire_engine::DropReason), the table of the engine.
+//! Rows are in the order of the JSON fields. Drops are counted by
+//! [`DropReason`](longwire_engine::DropReason), the engine's table.
 
 use super::counter::{CountCell, Counter, Fold, MetricHelp, Scope, Unit, artifacts, counters};
 
@@ -90,16 +90,16 @@ counters! {
     }
 }
 
-/// The class of an artifact.
+/// Class of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ArtifactClass {
     /// The frame was delivered late.
     Late,
-    /// The same, by the machine or within the start: not the emulator's own.
+    /// The frame was late because of the machine or the start, not the emulator itself.
     LateExcused,
     /// The emulator lost the frame.
     Lost,
-    /// Neither.
+    /// The artifact neither delayed nor lost the frame.
     Other,
 }
 
@@ -108,18 +108,18 @@ artifacts! {
     Late = "late": Late,
         "frames were handed over later than --tolerance allows; see `longwire doctor`, or use \
          --wait spin, which occupies cores";
-    /// Late only because of witnessed pauses of the machine.
+    /// Late only because of witnessed machine pauses.
     LatePaused = "late_paused": LateExcused,
         "frames were late because the machine paused, according to the kernel; artifacts-own \
          excludes them";
-    /// Late within the grace at the start of the run.
+    /// Late within the grace period at the run's start.
     LateStart = "late_start": LateExcused,
         "frames were late at the start (--grace); artifacts-own excludes them";
-    /// No memory was left for a waiting frame: raise `--memory`.
+    /// No memory was left for a queued frame: raise `--memory`.
     Memory = "memory": Lost,
         "no memory for queued frames; raise --memory";
-    /// The output port did not accept the frame, or was gone, or the frame is longer than any
-    /// port of a live run takes.
+    /// The output port did not accept the frame or was gone, or the frame exceeds the maximum
+    /// length in a live run.
     Refused = "refused": Lost,
         "the output port was gone, or refused frames, such as those above its MTU or 128 KiB";
     /// The input port's ring was full before the emulator read it.
@@ -140,49 +140,48 @@ artifacts! {
     /// The output port accepted the frame and lost it.
     SendFailed = "send_failed": Lost,
         "the output device lost frames after accepting them: its receiver is too slow";
-    /// The frame contradicted its sender's description of unfinished work.
+    /// The frame contradicted its sender's description of its offloads.
     Unusable = "unusable": Lost,
         "frames contradicted their offload headers; disable offloads at the sender";
-    /// An event that was lost because the recorder was too slow.
+    /// An event was lost because the recorder was too slow.
     Unrecorded = "unrecorded": Other,
         "--capture and --log could not be written fast enough; use a faster disk, or --log alone. \
          The link was not disturbed";
-    /// A replay's frame that was read after it was due.
+    /// A replay's frame was read after it was due.
     Behind = "behind": Other,
         "the trace was read too late; use a faster disk, a larger --read-ahead or an uncompressed \
          trace";
-    /// Handed over late by a network that carries more than this machine can.
+    /// Handed over late by a network with more traffic than this machine can carry.
     Overload = "overload": Late,
         "the load exceeds this machine, and frames were increasingly late; use fewer links, lower \
          rates or more cores, or stop other programs";
-    /// Came from another host after its release.
+    /// Received from another host after the frame's release.
     Underlay = "underlay": Late,
         "frames arrived from another host after their release: the underlay is slower than the \
          delay of the links; use a longer delay or a faster underlay";
-    /// Lost on the way from another host.
+    /// Lost in transit from another host.
     UnderlayLost = "underlay_lost": Lost,
         "frames were lost between the hosts. If only long frames are lost, set a smaller mtu \
          under [underlay]";
-    /// A captured frame stamped before the frame in front of it; the only artifact of
-    /// virtual time.
+    /// A captured frame is stamped before the preceding frame. The only artifact in virtual time.
     TimeWentBack = "time_went_back": Other,
         "records stamped before their predecessor count as simultaneous with it; sort the capture \
          by time";
 }
 
 impl Artifact {
-    /// The kinds that a live link can have.
+    /// Returns the kinds that a live link can have.
     pub fn live() -> impl Iterator<Item = Artifact> {
         let kinds = Artifact::ALL.into_iter();
         kinds.filter(|kind| *kind != Artifact::TimeWentBack)
     }
 
-    /// Returns the kind of a name.
+    /// Returns the kind with this name.
     pub fn named(name: &str) -> Option<Artifact> {
         Artifact::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether its frames were delivered, but late.
+    /// Whether the frames were delivered, but late.
     pub fn is_late(self) -> bool {
         matches!(
             self.class(),
@@ -190,12 +189,12 @@ impl Artifact {
         )
     }
 
-    /// Whether it is the emulator's own, rather than the machine's or that of the start.
+    /// Whether the emulator itself caused the artifact, rather than the machine or the start.
     pub fn is_own(self) -> bool {
         self.class() != ArtifactClass::LateExcused
     }
 
-    /// Whether its frames were lost by the emulator.
+    /// Whether the emulator lost the frames.
     pub fn is_lost(self) -> bool {
         self.class() == ArtifactClass::Lost
     }

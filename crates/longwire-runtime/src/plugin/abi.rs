@@ -1,5 +1,5 @@
-//! C types of `include/longwire_plugin.h`, field by field. The header documents them; a
-//! test compiles it and compares sizes and offsets.
+//! C types from `include/longwire_plugin.h`, field by field. The header documents them. A test
+//! compiles it and compares sizes and offsets.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::{PhantomData, PhantomPinned};
@@ -13,7 +13,7 @@ pub const NEVER: i64 = i64::MAX;
 pub const INVALID: i64 = i64::MIN;
 pub const UNKNOWN: i64 = -1;
 
-/// Initial value of results before a hook fills them; plugins never return it.
+/// Initial value of results before a hook fills them. Plugins never return it.
 pub const NO_FATE: u8 = u8::MAX;
 
 #[repr(C)]
@@ -29,14 +29,14 @@ pub struct Packet {
     pub queue_bytes: u64,
 }
 
-/// `struct longwire_random`: opaque to plugins.
+/// `struct longwire_random`, opaque to plugins.
 #[repr(C)]
 pub struct Random {
     hidden: [u8; 0],
     not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// `struct longwire_parameters`: opaque to plugins.
+/// `struct longwire_parameters`, opaque to plugins.
 #[repr(C)]
 pub struct Parameters {
     hidden: [u8; 0],
@@ -107,6 +107,6 @@ pub struct Plugin {
     pub rewrite: Option<Rewrite>,
 }
 
-/// Type of the exported function; its name follows.
+/// Type of the exported function, whose name follows.
 pub type Entry = unsafe extern "C" fn() -> *const Plugin;
 pub const ENTRY: &str = "longwire_plugin";

@@ -1,4 +1,4 @@
-//! Compares `abi.rs` with the header by a C compiler.
+//! Compares `abi.rs` with the header, using a C compiler.
 
 use std::io::Write;
 use std::mem::offset_of;
@@ -139,7 +139,7 @@ fn the_header_has_the_same_constants_and_types() {
     ] {
         body += &format!("_Static_assert({name} == {value}LL, \"{name}\");\n");
     }
-    // C converts these types implicitly, so compare pointers to them.
+    // C converts these types implicitly, so pointers to them are compared.
     body += "typedef int (*decide)(void *, struct longwire_random *, \
              const struct longwire_packet *, size_t, int64_t *);\n\
              decide delay_of(const struct longwire_plugin *p) { return p->delay; }\n\

@@ -14,30 +14,30 @@ use longwire_units::Date;
 pub struct TraceConfig {
     /// Trace files; `-` is standard input.
     pub traces: Vec<String>,
-    /// Merge all traces by stamp instead of sending them one after the other.
+    /// Whether to merge all traces by timestamp instead of sending them one after the other.
     pub merge: bool,
-    /// Send each trace to a separate output, all in order of their stamps.
+    /// Whether to send each trace to a separate output, all in order of their timestamps.
     pub apart: bool,
     /// The only pcapng interface to send, by name or by number from 0.
     pub interface: Option<String>,
     /// The source of the pace.
     pub pace: Pace,
-    /// Maximum gap; longer ones are shortened to it.
+    /// Maximum gap, to which longer gaps are shortened.
     pub gap_cap: Option<Nanos>,
     /// Number of rounds, at least one; `None` repeats forever.
     pub rounds: Option<u64>,
-    /// Gap between rounds; the mean gap by default.
+    /// Gap between rounds; by default, the mean gap.
     pub round_gap: Option<Nanos>,
     /// Maximum number of frames over all rounds.
     pub limit: Option<u64>,
-    /// Skip earlier frames. Offsets count from the first frame of each trace, or of all
-    /// merged traces.
+    /// Skip earlier frames. Offsets count from each trace's first frame, or from the first of all
+    /// merged frames.
     pub from: Option<Moment>,
     /// Skip frames from this position on.
     pub until: Option<Moment>,
     /// Send only matching frames.
     pub filter: Option<Filter>,
-    /// Alterations of frames before they are sent.
+    /// Alterations to frames before they are sent.
     pub alterations: Alterations,
     /// Splits the two directions over two outputs.
     pub splitter: Option<Splitter>,
@@ -70,12 +70,12 @@ impl Default for TraceConfig {
 pub enum Moment {
     /// Offset from the first frame.
     After(Nanos),
-    /// Time since 1970, UTC.
+    /// Unix time (UTC).
     At(Nanos),
 }
 
 impl Moment {
-    /// Returns the stamp of this position in a trace that begins at `first`.
+    /// Returns this position's timestamp in a trace that begins at `first`.
     pub fn stamp(self, first: Nanos) -> Nanos {
         match self {
             Moment::After(offset) => first.saturating_add(offset),
@@ -84,7 +84,7 @@ impl Moment {
     }
 }
 
-/// The error for a text that is not a [`Moment`].
+/// The error for text that is not a [`Moment`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a position in a trace; write 30s (after its first frame), \
@@ -95,7 +95,7 @@ pub struct MomentError(String);
 impl FromStr for Moment {
     type Err = MomentError;
 
-    /// Parses `30s`, `@1769860800.5` (seconds since 1970) or a [`Date`] with a zone:
+    /// Parses `30s`, `@1769860800.5` (Unix time in seconds) or a [`Date`] with a zone:
     /// `2026-01-31T12:00:00.5+01:00`.
     fn from_str(text: &str) -> Result<Moment, MomentError> {
         let moment = match text.strip_prefix('@') {

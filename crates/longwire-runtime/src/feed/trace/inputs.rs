@@ -1,4 +1,4 @@
-//! The traces of a feed, concatenated or merged by time.
+//! A feed's traces, concatenated or merged by time.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,17 +13,17 @@ use super::TraceConfig;
 pub(super) struct Inputs {
     traces: Vec<Trace>,
     merged: bool,
-    /// Whether they are read more than once.
+    /// Whether the traces are read more than once.
     repeated: bool,
-    /// Index of the last frame's trace, or of the one to read next.
+    /// Index of the last frame's trace, or of the trace to read next.
     current: usize,
 }
 
 struct Trace {
     reader: CaptureReader,
-    /// Stamp of its next frame, while merging.
+    /// Timestamp of the trace's next frame, while merging.
     head: Option<Nanos>,
-    /// Stamp of its first frame.
+    /// Timestamp of the trace's first frame.
     first: Option<Nanos>,
     over: bool,
 }
@@ -31,10 +31,10 @@ struct Trace {
 /// Maximum wait for data in milliseconds, so that a stop is noticed.
 const WAIT_MAX: u8 = 50;
 
-/// The result of advancing to the next frame.
+/// Result of advancing to the next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A frame; see [`Inputs::record`].
+    /// A frame, which [`Inputs::record`] returns.
     Frame,
     /// No frame yet.
     Later,
@@ -120,8 +120,8 @@ impl Inputs {
         self.traces[self.current].reader.current()
     }
 
-    /// Returns the stamp of the first frame of the current trace, or of all merged
-    /// traces. Requires a current frame.
+    /// Returns the timestamp of the first frame in the current trace, or in all merged traces.
+    /// Requires a current frame.
     #[inline]
     pub(super) fn first(&mut self) -> Nanos {
         let stamp = self.record().map_or(Nanos::ZERO, |record| record.stamp);
@@ -140,8 +140,7 @@ impl Inputs {
         self.read_ahead()
     }
 
-    /// Returns a descriptor that becomes readable when there is more data after
-    /// [`Next::Later`].
+    /// Returns a descriptor that becomes readable when more data arrives after [`Next::Later`].
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.traces[self.current].reader.readable()
     }
@@ -166,7 +165,7 @@ impl Inputs {
         lengths.max().unwrap_or(0)
     }
 
-    /// Returns the fraction of this round that was read, from 0 to 1; `None` for pipes.
+    /// Returns the share of this round that was read, from 0 to 1; `None` for pipes.
     pub(super) fn fraction(&self) -> Option<f64> {
         let (mut read, mut size) = (0, 0);
         for (at, trace) in self.traces.iter().enumerate() {
@@ -186,7 +185,7 @@ impl Inputs {
         })
     }
 
-    /// Returns the counts of records converted to Ethernet or left out.
+    /// Returns the counts of records converted to Ethernet and of skipped records.
     pub(super) fn record_counts(&self) -> RecordCounts {
         let mut sum = RecordCounts::default();
         for trace in &self.traces {
@@ -201,7 +200,7 @@ impl Inputs {
             return Ok(Next::End);
         }
         if self.repeated {
-            // Rewind without a read-ahead thread until its turn.
+            // Rewinds without a read-ahead thread until the trace's turn.
             self.traces[self.current].reader.rewind()?;
         }
         self.current += 1;
@@ -209,8 +208,8 @@ impl Inputs {
         Ok(Next::Another)
     }
 
-    /// Starts read-ahead threads: for all merged traces, otherwise for the current and
-    /// the next. A single trace rewinds without a pause.
+    /// Starts read-ahead threads, for all merged traces or else for the current trace and the next.
+    /// A single trace rewinds without a pause.
     fn read_ahead(&mut self) -> Result<(), PortError> {
         if self.merged || self.traces.len() == 1 {
             let repeated = self.repeated;
@@ -225,12 +224,12 @@ impl Inputs {
         Ok(())
     }
 
-    /// Advances to the earliest next frame; ties go to the first trace.
+    /// Advances to the earliest next frame. Ties go to the first trace.
     fn advance_merged(&mut self) -> Result<Next, PortError> {
         let mut earliest: Option<(Nanos, usize)> = None;
         for at in 0..self.traces.len() {
             let trace = &mut self.traces[at];
-            // The next frame of this trace is not known.
+            // This trace's next frame is not known yet.
             if trace.head.is_none() && !trace.over {
                 match trace.reader.advance()? {
                     Step::Frame => trace.head = trace.reader.current().map(|r| r.stamp),

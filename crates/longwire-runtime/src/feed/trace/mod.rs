@@ -1,5 +1,5 @@
-//! A feed of capture files, plain or compressed, concatenated or merged, at a
-//! configurable pace.
+//! A feed of capture files, uncompressed or compressed, concatenated or merged, at a configurable
+//! pace.
 
 mod config;
 mod inputs;
@@ -25,12 +25,11 @@ const FRAME_MIN: usize = 14;
 /// Maximum length to which truncated frames are padded.
 const FILLED_MAX: usize = 1 << 19;
 
-/// Maximum number of records examined per call: a filter may reject all of them, and the
-/// caller must be able to stop.
+/// Maximum number of records examined per call. A filter may reject all of them, and the caller
+/// must be able to stop.
 const LOOKS_MAX: usize = 1 << 18;
 
-/// Excess over the end of the window that ends the trace: stamps of captures go back by
-/// less.
+/// Distance past the end of the window that ends the trace. Timestamps in captures go back by less.
 const DISORDER_MAX: Nanos = Nanos::from_secs(1);
 
 /// Counts for the status and the limits.
@@ -49,7 +48,7 @@ struct Counts {
     failed: bool,
 }
 
-/// The result of searching for the next frame.
+/// Result of searching for the next frame.
 enum Selection {
     Frame,
     /// No frame yet.
@@ -72,13 +71,13 @@ pub struct TraceFeed {
     inputs: Inputs,
     schedule: ReplaySchedule,
     alters: bool,
-    /// Frames of one record that exceeded the previous call's limit.
+    /// Frames from one record that exceeded the previous call's limit.
     pieces: Pieces,
-    /// Whether the current record is selected and not handed out.
+    /// Whether the current record is selected but not yet returned.
     held: bool,
     over: bool,
     round: u64,
-    /// Due time of the first frame of this round.
+    /// Due time of this round's first frame.
     round_began: Option<Nanos>,
     counts: Counts,
 }
@@ -87,8 +86,8 @@ impl TraceFeed {
     /// Opens the traces and starts reading ahead.
     ///
     /// # Errors
-    /// A trace cannot be read or is not a capture; or the number of rounds is zero, or
-    /// more than one for an input that cannot be rewound.
+    /// A trace cannot be read or is not a capture; the number of rounds is zero; or it is more than
+    /// one for an input that cannot be rewound.
     pub fn open(mut config: TraceConfig) -> Result<TraceFeed, PortError> {
         config.alterations.segment_with(cut_tcp);
         if config.rounds == Some(0) {
@@ -113,12 +112,11 @@ impl TraceFeed {
         })
     }
 
-    /// Returns the stamp of the first frame to be handed out; `None` without a frame, or if
-    /// `stop` is set first. Blocks on a slow pipe. Call it before the first
-    /// [`Feed::feed`].
+    /// Returns the timestamp of the first frame to be returned; `None` without a frame, or if
+    /// `stop` is set first. Blocks on a slow pipe. Call before the first [`Feed::feed`].
     ///
     /// # Errors
-    /// The trace cannot be read that far.
+    /// The trace cannot be read up to that frame.
     pub fn first_stamp(&mut self, stop: &AtomicBool) -> Result<Option<Nanos>, PortError> {
         while !self.held && !self.over && !stop.load(Ordering::Relaxed) {
             match self.select(LOOKS_MAX)? {
@@ -131,7 +129,7 @@ impl TraceFeed {
         Ok(record.map(|record| record.stamp))
     }
 
-    /// Advances to the next selected frame; examines at most `looks` records.
+    /// Advances to the next selected frame. Examines at most `looks` records.
     #[inline]
     fn select(&mut self, looks: usize) -> Result<Selection, PortError> {
         for _ in 0..looks {
@@ -201,10 +199,10 @@ impl TraceFeed {
         }
     }
 
-    /// Rewinds the traces; returns `false` after the last round.
+    /// Rewinds the traces. Returns `false` after the last round.
     fn begin_round(&mut self) -> Result<bool, PortError> {
         let next = self.round + 1;
-        // A round without frames would repeat forever.
+        // A trace without matching frames would repeat for ever.
         let wanted = self.config.rounds.is_none_or(|rounds| next < rounds);
         self.round = next;
         if !wanted || self.counts.in_round == 0 {
@@ -218,7 +216,7 @@ impl TraceFeed {
         Ok(true)
     }
 
-    /// Hands out the current record; returns the resulting number of frames.
+    /// Returns the current record's frames through the callback, and their number.
     #[inline]
     fn hand_out(&mut self, room: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
         let Some(record) = self.inputs.record() else {

@@ -6,13 +6,13 @@ use longwire_units::count_of;
 use super::TraceFeed;
 use crate::feed::{FeedFrame, FeedStatus};
 
-/// Fragments of one record that exceeded a call's limit.
+/// Pieces of one record that exceeded a call's limit.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     bytes: Vec<u8>,
     /// Captured length, wire length, due time and output.
     frames: Vec<(usize, u32, Nanos, usize)>,
-    /// Number of frames and bytes handed out.
+    /// Number of frames and bytes already returned.
     gone: (usize, usize),
 }
 
@@ -23,7 +23,7 @@ impl Pieces {
         self.frames.push((len, fed.wire_len, fed.due, fed.output));
     }
 
-    /// Hands out up to `max` frames; returns their number.
+    /// Returns up to `max` frames through the callback, and their number.
     #[inline]
     pub(super) fn hand_out(&mut self, max: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
         if self.frames.is_empty() {
@@ -56,7 +56,7 @@ impl Pieces {
     }
 }
 
-/// Returns the status of a feed.
+/// Returns a feed's status.
 pub(super) fn status(feed: &TraceFeed) -> FeedStatus {
     let counts = &feed.counts;
     let mut listed = vec![
@@ -89,7 +89,7 @@ fn name(traces: &[String]) -> String {
     }
 }
 
-/// Returns the greater of two fractions: of the traces over all rounds, and of the limit.
+/// Returns the greater of two shares: of the traces over all rounds, and of the limit.
 fn fraction(feed: &TraceFeed) -> Option<f64> {
     if feed.over {
         // The rest of a faulty trace has unknown length.
