@@ -1,4 +1,4 @@
-//! Reading a trace far larger than the available memory.
+//! Reads a trace far larger than the available memory.
 #![allow(missing_docs, reason = "tests")]
 
 use std::fs::File;
@@ -18,7 +18,7 @@ fn resident() -> u64 {
     kib * 1024
 }
 
-/// Writes a trace whose record data are holes in the file.
+/// Writes a trace whose record data are file holes.
 fn sparse(path: &str, records: u64, len: u32) {
     let file = File::create(path).unwrap();
     let mut head = Vec::new();

@@ -1,10 +1,8 @@
-//! The plugin call of each thread, for the watchdog, the end of a run and signal
-//! handlers.
+//! Each thread's current plugin call, for the watchdog, the end of a run and signal handlers.
 //!
-//! Each thread that calls plugins has a slot of atomics; a call costs a few stores and no
-//! system call. Slots and call sites are never freed, so that signal handlers can read
-//! them; a slot is reused after its thread has ended, and each plugin file has one call
-//! site.
+//! Each thread that calls plugins has a slot of atomics. A call costs a few stores and no system
+//! call. Slots and call sites are never freed, so that signal handlers can read them. A slot is
+//! reused after its thread has ended, and each plugin file has one call site.
 
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -14,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use crate::faults::Faults;
 use crate::sync::locked;
 
-/// A function of a plugin.
+/// A plugin function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Function {
@@ -29,7 +27,7 @@ pub(crate) enum Function {
     Destroy,
 }
 
-/// Names in the order of [`Function`].
+/// Function names, in the order of [`Function`].
 const NAMES: [&str; 8] = [
     "longwire_plugin",
     "create",
@@ -42,7 +40,7 @@ const NAMES: [&str; 8] = [
 ];
 
 impl Function {
-    /// Returns the name in the header.
+    /// Returns the function's name in the header.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
@@ -51,7 +49,7 @@ impl Function {
 /// A plugin file as the target of calls.
 #[derive(Debug)]
 pub(crate) struct CallSite {
-    /// The path as given by the user.
+    /// The path given by the user.
     file: String,
     /// Runs that use the plugin and receive its faults.
     runs: Mutex<Vec<Weak<OnceLock<String>>>>,
@@ -61,7 +59,7 @@ pub(crate) struct CallSite {
 static SITES: Mutex<Vec<&'static CallSite>> = Mutex::new(Vec::new());
 
 impl CallSite {
-    /// Returns the call site of a plugin's file.
+    /// Returns the call site of a plugin file.
     pub fn of(file: &str) -> &'static CallSite {
         let mut sites = locked(&SITES);
         if let Some(site) = sites.iter().find(|site| site.file == file) {
@@ -75,7 +73,7 @@ impl CallSite {
         site
     }
 
-    /// Adds a run that receives faults of this plugin.
+    /// Adds a run that receives this plugin's faults.
     pub fn report_to(&self, faults: &Faults) {
         let faults = Arc::downgrade(&faults.0);
         let mut runs = locked(&self.runs);
@@ -85,7 +83,7 @@ impl CallSite {
         }
     }
 
-    /// Reports a fault to the runs that use the plugin; returns whether there are any.
+    /// Reports a fault to the runs that use the plugin, and returns whether there are any.
     pub fn report(&self, message: &str) -> bool {
         let mut any = false;
         for faults in locked(&self.runs).iter().filter_map(Weak::upgrade) {
@@ -95,7 +93,7 @@ impl CallSite {
         any
     }
 
-    /// Calls a plugin function; this thread's slot names it meanwhile.
+    /// Calls a plugin function, which this thread's slot names meanwhile.
     #[inline]
     pub fn during<T>(&'static self, function: Function, call: impl FnOnce() -> T) -> T {
         let slot = own_slot();
@@ -110,7 +108,7 @@ impl CallSite {
     }
 }
 
-/// The current call of one thread, which is the only writer.
+/// The current call of one thread, which is the slot's only writer.
 #[derive(Debug)]
 pub(super) struct ThreadSlot {
     /// Kernel thread id; 0 while the slot is free.
@@ -120,7 +118,7 @@ pub(super) struct ThreadSlot {
     function: AtomicUsize,
     /// Number of completed calls.
     calls: AtomicU64,
-    /// The slot created before.
+    /// The slot created before this one.
     next: AtomicPtr<ThreadSlot>,
 }
 
@@ -128,7 +126,7 @@ pub(super) struct ThreadSlot {
 static SLOTS: AtomicPtr<ThreadSlot> = AtomicPtr::new(null_mut());
 
 thread_local! {
-    /// This thread's slot. It has no destructor, so signal handlers may always read it.
+    /// This thread's slot. It has no destructor, so signal handlers can always read it.
     static OWN: Cell<Option<&'static ThreadSlot>> = const { Cell::new(None) };
     /// Frees the slot when the thread ends.
     static RELEASE: Release = const { Release };
@@ -138,8 +136,8 @@ struct Release;
 
 impl Drop for Release {
     fn drop(&mut self) {
-        // `exit` runs destructors first: a thread that ends inside a plugin call has
-        // called it, and that call is examined later.
+        // `exit` runs destructors first. A thread that ends inside a plugin call has therefore
+        // called `exit`, and that call is examined later.
         if let Some(slot) = OWN.get()
             && slot.call().is_none()
         {
@@ -166,7 +164,7 @@ fn take_slot() -> &'static ThreadSlot {
     });
     let slot = free.unwrap_or_else(|| new_slot(thread));
     OWN.set(Some(slot));
-    // Only registers the destructor; if the thread is too far gone for that, the slot is
+    // Only registers the destructor. If the thread is too close to its end for that, the slot is
     // never reused.
     let _ = RELEASE.try_with(|_| ());
     slot
@@ -195,7 +193,7 @@ fn new_slot(thread: i32) -> &'static ThreadSlot {
 pub(super) fn slots() -> impl Iterator<Item = &'static ThreadSlot> {
     let at = |slot: &AtomicPtr<ThreadSlot>| {
         let slot = slot.load(Ordering::Acquire);
-        // SAFETY: null, or a slot that was leaked before it was published.
+        // SAFETY: the pointer is null or points to a slot that was leaked before it was published.
         unsafe { slot.as_ref() }
     };
     std::iter::successors(at(&SLOTS), move |slot| at(&slot.next))
@@ -212,10 +210,10 @@ pub(crate) fn call_of(thread: i32) -> Option<Call> {
     slots.find_map(ThreadSlot::call)
 }
 
-/// Returns the kernel thread id of the caller. Async-signal-safe.
+/// Returns the caller's kernel thread id. Async-signal-safe.
 pub(crate) fn thread_id() -> i32 {
-    // `gettid` is missing in glibc before 2.30, which packages support.
-    // SAFETY: the call takes nothing and touches no memory of ours.
+    // `gettid` is missing in glibc before 2.30, which packages support. SAFETY: the call takes no
+    // arguments and accesses no memory of this process.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
@@ -230,7 +228,7 @@ impl ThreadSlot {
         let number = self.calls.load(Ordering::Relaxed);
         let site = self.site.load(Ordering::Acquire);
         let function = self.function.load(Ordering::Relaxed);
-        // SAFETY: null, or a call site, which is never freed.
+        // SAFETY: the pointer is null or points to a call site, which is never freed.
         let site = unsafe { site.as_ref() }?;
         Some(Call {
             site,
@@ -240,7 +238,7 @@ impl ThreadSlot {
     }
 }
 
-/// A running call. Equal observations are of the same call.
+/// A running call. Equal observations belong to the same call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     site: &'static CallSite,
@@ -259,7 +257,7 @@ impl Call {
         NAMES.get(self.function).copied().unwrap_or("a function")
     }
 
-    /// Whether it is a hook of a run, not the creation or destruction of a state.
+    /// Whether the function is a run's hook, as opposed to the creation or destruction of a state.
     pub fn is_hook(&self) -> bool {
         use Function::{Create, Destroy, Load};
         ![Load, Create, Destroy]
@@ -267,8 +265,8 @@ impl Call {
             .contains(&self.function)
     }
 
-    /// Reports a fault of this call to the runs that use the plugin; returns whether
-    /// there are any.
+    /// Reports a fault in this call to the runs that use the plugin, and returns whether there are
+    /// any.
     pub fn report(&self, what: &str) -> bool {
         self.site.report(&self.describe(what))
     }

@@ -1,12 +1,12 @@
 //! Plugins that crash, call `exit` or are stuck.
 //!
-//! After a crash or `exit`, the process ends with the plugin's name, and never with exit code
-//! 0. The handlers are installed with the first plugin; they make only async-signal-safe
-//! calls and read only memory that is never freed.
+//! After a crash or `exit`, the process ends with the plugin's name in its output and with a
+//! nonzero exit code. The handlers are installed with the first plugin. They make only
+//! async-signal-safe calls and read only memory that is never freed.
 //!
-//! The watchdog ends a run whose plugin is stuck in a hook. It counts how often it finds a
-//! thread in the same call instead of measuring time: the count does not grow while the
-//! process is stopped or starved.
+//! The watchdog ends a run whose plugin is stuck in a hook. Instead of measuring time, it counts
+//! how often it finds a thread in the same call: the count does not grow while the process is
+//! stopped or starved.
 
 use std::ffi::{c_int, c_void};
 use std::io::Write;
@@ -19,7 +19,7 @@ use super::calls::{self, Call};
 use crate::shutdown;
 use crate::sync::locked;
 
-/// Signals of a crash.
+/// Signals that indicate a crash.
 const CRASHES: [(c_int, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV, invalid memory access"),
     (libc::SIGABRT, "SIGABRT, abort"),
@@ -41,17 +41,16 @@ pub(super) fn install() {
         for (index, (signal, _)) in CRASHES.iter().enumerate() {
             install_one(index, *signal);
         }
-        // SAFETY: the function may be called at the program's end, from any
-        // thread. If it cannot be registered, only `exit` in a plugin is not
-        // noticed.
+        // SAFETY: the function may be called at the program's end, from any thread. If it cannot be
+        // registered, the only effect is that `exit` in a plugin goes unnoticed.
         unsafe { libc::atexit(at_exit) };
     });
 }
 
-/// Previous handlers by index in [`CRASHES`].
+/// Previous handlers, by index in [`CRASHES`].
 static BEFORE: [BeforeCell; CRASHES.len()] = [const { BeforeCell::new() }; CRASHES.len()];
 
-/// A signal disposition, written once before its reader, the handler, can run.
+/// A signal disposition. It is written once, before its reader, the handler, can run.
 struct BeforeCell {
     handler: AtomicUsize,
     flags: AtomicI32,
@@ -69,7 +68,7 @@ impl BeforeCell {
 fn install_one(index: usize, signal: c_int) {
     // SAFETY: a sigaction of zeros is valid: no handler, no flags, no mask.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: it only writes the current handler to a value of ours.
+    // SAFETY: the call only writes the current handler to a local value.
     if unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) } != 0 {
         return;
     }
@@ -82,18 +81,17 @@ fn install_one(index: usize, signal: c_int) {
     // SAFETY: as above.
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = on_crash as *const () as usize;
-    // Use the alternate stack of Rust's threads: the usual stack may have overflowed.
+    // Use the alternate stack of Rust's threads, as the usual stack may have overflowed.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: `on_crash` has the type that SA_SIGINFO asks for and is
-    // async-signal-safe. Where it is refused, the crash has no name.
+    // SAFETY: `on_crash` has the type that SA_SIGINFO requires and is async-signal-safe. If the
+    // call fails, a crash is reported without the plugin's name.
     unsafe { libc::sigaction(signal, &raw const ours, std::ptr::null_mut()) };
 }
 
-/// Prints the plugin's name, runs the previous handler, and ends the process by the same
-/// signal.
+/// Prints the plugin's name, runs the previous handler, and ends the process with the same signal.
 ///
 /// # Safety
-/// The arguments are the kernel's, for this signal.
+/// The arguments must be the kernel's for this signal.
 unsafe extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     static NAMED: AtomicBool = AtomicBool::new(false);
     let index = CRASHES.iter().position(|(crash, _)| *crash == signal);
@@ -105,9 +103,8 @@ unsafe extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context
         let handler = before.handler.load(Ordering::Acquire);
         let takes_info = before.flags.load(Ordering::Acquire) & libc::SA_SIGINFO != 0;
         if takes_info && handler != libc::SIG_DFL && handler != libc::SIG_IGN {
-            // SAFETY: with SA_SIGINFO a handler has this type, and the caller
-            // guarantees the arguments. It is the standard library's handler,
-            // which reports a stack overflow.
+            // SAFETY: with SA_SIGINFO, a handler has this type, and the caller guarantees the
+            // arguments. The handler is the standard library's, which reports stack overflows.
             unsafe {
                 let handler: unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
                     std::mem::transmute(handler);
@@ -138,10 +135,10 @@ fn name_crash(what: &str) {
     }
 }
 
-/// Set at the normal end of the program.
+/// Set at the program's normal end.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// Set when a thread called `exit` and was blocked there.
+/// Set when a thread has called `exit` and was blocked there.
 static EXITED: AtomicBool = AtomicBool::new(false);
 
 /// Runs in `exit`, on the calling thread.
@@ -153,7 +150,7 @@ extern "C" fn at_exit() {
     let in_main = is_main(calls::thread_id());
     if let Some(call) = calls::own_call() {
         if !in_main && call.report(WHAT) {
-            // The main thread ends the run and reports it.
+            // The main thread ends the run and reports the call.
             EXITED.store(true, Ordering::Release);
             rest_for_ever();
         }
@@ -167,22 +164,22 @@ extern "C" fn at_exit() {
     exit_at_once();
 }
 
-/// Marks the normal end of the program.
+/// Marks the program's normal end.
 ///
-/// Call it at the end of `main`: an earlier `exit` is attributed to a plugin, which must
-/// not decide the exit code.
+/// Call at the end of `main`. An earlier `exit` is attributed to a plugin, which must not decide
+/// the exit code.
 pub fn ends() {
     ENDS.store(true, Ordering::Release);
     if EXITED.load(Ordering::Acquire) {
-        // A thread blocks inside `exit` and holds its lock. Its call was a fault, so the
-        // run has failed.
+        // A thread blocks inside `exit` and holds its lock. The call was a fault, so the run has
+        // failed.
         let _ = std::io::stdout().flush();
         exit_at_once();
     }
 }
 
-/// Ends the process at once with exit code 1, and prints `why`; names a plugin that is
-/// stuck. Async-signal-safe.
+/// Prints `why`, names any stuck plugin, and ends the process at once with exit code 1.
+/// Async-signal-safe.
 pub fn end_process(why: &str) -> ! {
     let call = calls::slots().find_map(calls::ThreadSlot::call);
     match call {
@@ -198,28 +195,28 @@ pub(super) fn end_now(call: Option<&Call>, what: &str) -> ! {
     exit_at_once()
 }
 
-/// Whether a thread runs `main`. Async-signal-safe.
+/// Whether a thread is the one that runs `main`. Async-signal-safe.
 pub(super) fn is_main(thread: i32) -> bool {
-    // SAFETY: the call takes nothing and touches no memory of ours.
+    // SAFETY: the call takes no arguments and accesses no memory of this process.
     thread == unsafe { libc::getpid() }
 }
 
 fn rest_for_ever() -> ! {
     loop {
-        // SAFETY: the call takes nothing and touches no memory of ours.
+        // SAFETY: the call takes no arguments and accesses no memory of this process.
         unsafe { libc::pause() };
     }
 }
 
 /// Ends the process with exit code 1. Async-signal-safe.
 pub(super) fn exit_at_once() -> ! {
-    // SAFETY: ends the process at once; always allowed, also in a signal
-    // handler.
+    // SAFETY: the call ends the process at once and is permitted everywhere, including in signal
+    // handlers.
     unsafe { libc::_exit(EXIT_FAILED) }
 }
 
-/// Prints why the process ends without a report, prefixed with the plugin and function of
-/// `call`: one line in one call. Async-signal-safe.
+/// Prints why the process ends without a report, prefixed with the plugin and function in `call`,
+/// as one line in one system call. Async-signal-safe.
 fn print_end(call: Option<&Call>, what: &[&str]) {
     let of = call.map(|call| ["plugin ", call.file(), ": ", call.function(), ": "]);
     let parts = ["error: "].iter().chain(of.iter().flatten()).chain(what);
@@ -232,21 +229,21 @@ fn print_end(call: Option<&Call>, what: &[&str]) {
             len += 1;
         }
     }
-    // SAFETY: the bytes are ours and live during the call. A failed write
-    // cannot be reported.
+    // SAFETY: the bytes belong to this function and live during the call. A failed write cannot be
+    // reported.
     let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), len) };
 }
 
 /// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Polls within which a hook must return: 5 s, for work of microseconds.
+/// Number of polls within which a hook must return: 5 s, for work that takes microseconds.
 const LOOKS_MAX: u32 = 100;
 
-/// The message about a stuck hook.
+/// The message for a stuck hook.
 const STUCK: &str = "has not returned for 5 s";
 
-/// The message about a plugin that keeps a run from ending.
+/// The message for a plugin that keeps a run from ending.
 const STUCK_AT_END: &str = "has not returned since the run was stopped";
 
 /// Starts the watchdog, once.
@@ -254,7 +251,7 @@ pub(super) fn start_watchdog() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let thread = Builder::new().name("longwire-watchdog".to_owned());
-        // Best effort: a run needs several more threads and reports if it gets none.
+        // Best effort: a run needs several more threads, and reports if it gets none.
         let _ = thread.spawn(|| {
             let mut watch = Watch::default();
             loop {
@@ -276,8 +273,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Returns the calls that exceed their limit with this poll, each once. In a hurried
-    /// stop the limit is two polls.
+    /// Returns the calls that exceed their limit with this poll, each once. In a hurried stop, the
+    /// limit is two polls.
     fn look(
         &mut self,
         in_calls: impl Iterator<Item = (i32, Call)>,
@@ -313,7 +310,7 @@ fn end_run(thread: i32, call: Call) {
     };
     call.report(what);
     if is_main(thread) {
-        // The main thread is stuck, so end the process here.
+        // The main thread is stuck, so this thread ends the process.
         let last = locked(&LAST_WORDS).take();
         if let Some(last) = last {
             last(call.describe(what));
@@ -329,9 +326,9 @@ static LAST_WORDS: Mutex<Option<LastWords>> = Mutex::new(None);
 /// Receives the message about a call.
 type LastWords = Box<dyn FnOnce(String) + Send>;
 
-/// Registers `last`, called on another thread when a plugin blocks the main thread
-/// forever; the process then ends with exit code 1. For programs that call plugins on the
-/// main thread and have a report to write.
+/// Registers `last`, which another thread calls when a plugin blocks the main thread for ever. The
+/// process then ends with exit code 1. For programs that call plugins on the main thread and have a
+/// report to write.
 pub fn on_stuck_main(last: impl FnOnce(String) + Send + 'static) {
     *locked(&LAST_WORDS) = Some(Box::new(last));
 }
@@ -362,7 +359,7 @@ mod tests {
     fn a_hook_that_does_not_return_is_found_once() {
         assert_eq!(looks_of(call(Function::Delay), false), Some(LOOKS_MAX));
         assert_eq!(looks_of(call(Function::Delay), true), Some(2));
-        // Creation has no limit: a state may read a large table.
+        // Creation has no limit, as a state may read a large table.
         assert_eq!(looks_of(call(Function::Create), false), None);
     }
 
@@ -370,7 +367,7 @@ mod tests {
     fn hooks_that_return_are_never_found() {
         let mut watch = Watch::default();
         for _ in 0..3 * LOOKS_MAX {
-            // A new call each time on the same thread.
+            // A new call each time, on the same thread.
             let next = call(Function::Lose);
             assert!(watch.look([(7, next)].into_iter(), true).is_empty());
         }

@@ -16,15 +16,15 @@ use longwire_units::{UnitError, parse_count, parse_ratio, parse_real};
 
 use super::abi;
 
-/// Maximum number of lines that a state may log: a message per packet would cost more
-/// than the rest of its processing.
+/// Maximum number of lines that a state may log. A message per packet would cost more than all
+/// other processing.
 const LINES_MAX: u32 = 100;
 
-/// The host struct of one plugin state, followed by private data.
+/// A plugin state's host struct, followed by private data.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct PluginHost {
-    /// First, so that its address is that of the whole struct.
+    /// The first field, so that its address is the whole struct's.
     raw: abi::Host,
     name: String,
     failure: OnceLock<String>,
@@ -71,7 +71,7 @@ impl PluginHost {
         self.failure.get().is_some()
     }
 
-    /// Records a failure; only the first message is kept.
+    /// Records a failure. Only the first message is kept.
     pub fn note_failure(&self, message: String) {
         let _ = self.failure.set(message);
     }
@@ -88,7 +88,7 @@ impl PluginHost {
     }
 }
 
-/// Calls `work` and records a panic as a failure: it must not reach the calling C code.
+/// Calls `work` and records a panic as a failure, as a panic must not reach the calling C code.
 pub(super) fn guarded<T>(host: &PluginHost, otherwise: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         host.note_failure("panic in Longwire; please report this".to_owned());
@@ -96,26 +96,25 @@ pub(super) fn guarded<T>(host: &PluginHost, otherwise: T, work: impl FnOnce() ->
     })
 }
 
-/// Returns a C string as text; invalid UTF-8 is replaced, and NULL is empty.
+/// Returns a C string as text. Invalid UTF-8 is replaced, and NULL is empty.
 ///
 /// # Safety
-/// `text` is null or a string that ends with a zero byte and lives during the
-/// call.
+/// `text` is null, or a zero-terminated string that lives during the call.
 pub(super) unsafe fn text_of(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: it is not null, and the caller guarantees the rest.
+    // SAFETY: the pointer is not null, and the caller guarantees the rest.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_string_lossy().into_owned()
 }
 
 /// # Safety
-/// `host` is the pointer that `create` received, of a state that lives;
-/// `message` is as in [`text_of`].
+/// `host` is the pointer that `create` received for a state that is alive; `message` is as for
+/// [`text_of`].
 unsafe extern "C" fn fail(host: *const abi::Host, message: *const c_char) -> c_int {
-    // SAFETY: `create` receives a pointer to the beginning of a `PluginHost`
-    // that lives as long as the state.
+    // SAFETY: `create` receives a pointer to the start of a `PluginHost` that lives as long as the
+    // state.
     let host = unsafe { &*host.cast::<PluginHost>() };
     // SAFETY: the caller guarantees the message.
     let message = || unsafe { text_of(message) };
@@ -129,7 +128,7 @@ fn print_line(line: fmt::Arguments<'_>) {
 }
 
 /// # Safety
-/// As of [`fail`].
+/// As for [`fail`].
 unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
     // SAFETY: as for `fail`.
     let host = unsafe { &*host.cast::<PluginHost>() };
@@ -145,13 +144,13 @@ unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
                 host.name
             ));
         } else {
-            // Prevents the counter from wrapping.
+            // Prevents the counter from wrapping around.
             host.lines.store(LINES_MAX + 1, Ordering::Relaxed);
         }
     });
 }
 
-/// The random stream of a hook, and its first misuse.
+/// A hook's random stream, and its first misuse.
 pub(super) struct HookRandom<'a> {
     stream: &'a mut Stream,
     misuse: Option<String>,
@@ -170,46 +169,46 @@ impl<'a> HookRandom<'a> {
         std::ptr::from_mut(self).cast()
     }
 
-    /// Takes the message about the first misuse.
+    /// Takes the message for the first misuse.
     #[inline]
     pub fn misuse(&mut self) -> Option<String> {
         self.misuse.take()
     }
 }
 
-/// Returns the stream of a pointer that a hook received.
+/// Returns the stream behind a pointer that a hook received.
 ///
 /// # Safety
-/// The pointer is that of [`HookRandom::as_raw`], of a value that lives, and no
-/// other reference to it is used while this one is.
+/// The pointer is from [`HookRandom::as_raw`] on a value that is alive, and no other reference to
+/// the value is used while this one is.
 unsafe fn random<'a>(random: *mut abi::Random) -> &'a mut HookRandom<'a> {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller guarantees this.
     unsafe { &mut *random.cast::<HookRandom<'a>>() }
 }
 
 /// # Safety
 /// `raw` is the pointer that the running hook received.
 unsafe extern "C" fn next_u64(raw: *mut abi::Random) -> u64 {
-    // SAFETY: during a hook's call the value is used in these functions only.
+    // SAFETY: during a hook's call, only these functions use the value.
     unsafe { random(raw) }.stream.next_u64()
 }
 
 /// # Safety
-/// As of [`next_u64`].
+/// As for [`next_u64`].
 unsafe extern "C" fn up_to(raw: *mut abi::Random, max: u64) -> u64 {
     // SAFETY: as for `next_u64`.
     unsafe { random(raw) }.stream.up_to(max)
 }
 
 /// # Safety
-/// As of [`next_u64`].
+/// As for [`next_u64`].
 unsafe extern "C" fn uniform(raw: *mut abi::Random) -> f64 {
     // SAFETY: as for `next_u64`.
     unsafe { random(raw) }.stream.unit()
 }
 
 /// # Safety
-/// As of [`next_u64`].
+/// As for [`next_u64`].
 unsafe extern "C" fn chance(raw: *mut abi::Random, p: f64) -> c_int {
     // SAFETY: as for `next_u64`.
     let random = unsafe { random(raw) };
@@ -221,7 +220,7 @@ unsafe extern "C" fn chance(raw: *mut abi::Random, p: f64) -> c_int {
 }
 
 /// # Safety
-/// As of [`next_u64`].
+/// As for [`next_u64`].
 unsafe extern "C" fn exponential(raw: *mut abi::Random, mean_ns: i64) -> i64 {
     // SAFETY: as for `next_u64`.
     let random = unsafe { random(raw) };
@@ -233,7 +232,7 @@ unsafe extern "C" fn exponential(raw: *mut abi::Random, mean_ns: i64) -> i64 {
     i64::try_from(drawn.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The parameters of one state, during its `create`.
+/// One state's parameters, during its `create`.
 pub(super) struct CreateParameters<'a> {
     host: &'a PluginHost,
     pairs: Vec<(CString, CString)>,
@@ -269,7 +268,7 @@ impl<'a> CreateParameters<'a> {
         std::ptr::from_ref(self).cast()
     }
 
-    /// Returns the message about a parameter that the plugin never requested.
+    /// Returns the message for a parameter that the plugin never requested.
     pub fn unknown_parameter(&self) -> Option<String> {
         let asked = self.asked.borrow();
         let unasked = |key: &CString| !asked.iter().any(|other| other.as_bytes() == key.as_bytes());
@@ -283,7 +282,7 @@ impl<'a> CreateParameters<'a> {
         Some(format!("unknown parameter '{key}'; parameters are {known}"))
     }
 
-    /// Returns the value of a key and marks the key as requested.
+    /// Returns a key's value and marks the key as requested.
     fn value(&self, key: &str) -> Option<&CStr> {
         let mut asked = self.asked.borrow_mut();
         if !asked.iter().any(|other| other == key) {
@@ -302,18 +301,17 @@ impl<'a> CreateParameters<'a> {
     }
 }
 
-/// Converts the pointer of `create` back to its parameters.
+/// Converts the pointer passed to `create` back to its parameters.
 ///
 /// # Safety
-/// The pointer is that of [`CreateParameters::as_raw`], of a value that lives.
+/// The pointer is from [`CreateParameters::as_raw`] on a value that is alive.
 unsafe fn parameters<'a>(raw: *const abi::Parameters) -> &'a CreateParameters<'a> {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller guarantees this.
     unsafe { &*raw.cast::<CreateParameters<'a>>() }
 }
 
 /// # Safety
-/// `raw` is the pointer that the running `create` received, `key` a string that
-/// ends with a zero byte.
+/// `raw` is the pointer that the running `create` received; `key` is a zero-terminated string.
 unsafe extern "C" fn text(raw: *const abi::Parameters, key: *const c_char) -> *const c_char {
     // SAFETY: the caller guarantees both pointers.
     let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
@@ -324,7 +322,7 @@ unsafe extern "C" fn text(raw: *const abi::Parameters, key: *const c_char) -> *c
 }
 
 /// # Safety
-/// As of [`text`].
+/// As for [`text`].
 unsafe extern "C" fn require(raw: *const abi::Parameters, key: *const c_char) -> c_int {
     // SAFETY: as for `text`.
     let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
@@ -338,7 +336,7 @@ unsafe extern "C" fn require(raw: *const abi::Parameters, key: *const c_char) ->
     })
 }
 
-/// A unit of parameters, read as a value of C.
+/// A parameter unit, read as a C value.
 trait ParameterUnit {
     type Value;
 
@@ -355,7 +353,7 @@ impl ParameterUnit for Nanos {
     type Value = i64;
 
     fn parse(text: &str) -> Result<i64, UnitError> {
-        // A time is at most a day.
+        // A time is at most one day.
         let time = Nanos::from_str(text)?;
         Ok(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
     }
@@ -405,10 +403,10 @@ impl ParameterUnit for Real {
     }
 }
 
-/// Reads a parameter and, if given, writes its value to `out`.
+/// Reads a parameter and, if it is given, writes its value to `out`.
 ///
 /// # Safety
-/// As of [`text`]; `out` is null or valid for writing a value.
+/// As for [`text`]; `out` is null or valid for writing a value.
 unsafe extern "C" fn read<U: ParameterUnit>(
     raw: *const abi::Parameters,
     key: *const c_char,
@@ -421,7 +419,7 @@ unsafe extern "C" fn read<U: ParameterUnit>(
             Ok(None) => return abi::OK,
             Ok(Some(_)) if out.is_null() => format!("{key}: no variable for the value"),
             Ok(Some(value)) => {
-                // SAFETY: it is not null, and the caller guarantees the rest.
+                // SAFETY: the pointer is not null, and the caller guarantees the rest.
                 unsafe { out.write(value) };
                 return abi::OK;
             }

@@ -1,4 +1,4 @@
-//! Plugin states: creation, hooks, destruction, and their use by several hooks of a link.
+//! Plugin states: creation, hooks, destruction, and sharing between a link's hooks.
 
 use std::ffi::{c_int, c_void};
 use std::fmt;
@@ -13,7 +13,7 @@ use super::library::{Library, PluginError};
 use super::{CPlugin, Faults};
 use crate::sync::locked;
 
-/// A hook that fills an array of results: its function and its field.
+/// A hook that fills an array of results: the function and its field.
 pub(super) type DecideHook<T> = (Function, fn(&abi::Plugin) -> Option<Decide<T>>);
 
 /// Decides which frames are lost.
@@ -23,18 +23,18 @@ pub(super) const DELAY: DecideHook<i64> = (Function::Delay, |plugin| plugin.dela
 /// Decides departures.
 pub(super) const DEPART: DecideHook<i64> = (Function::Depart, |plugin| plugin.depart);
 
-/// A state of a plugin, for one direction of a link.
+/// A plugin's state, for one direction of a link.
 pub(super) struct Instance {
     library: Arc<Library>,
-    // The plugin keeps its address. Not a Box: moving one asserts that no
-    // other pointer to its content is in use.
+    // The plugin keeps the host's address. Not a Box, as moving a Box asserts that no other pointer
+    // to its content is in use.
     host: Arc<PluginHost>,
     state: *mut c_void,
     hints: PluginHints,
 }
 
-// SAFETY: the header requires that a state can be used by one thread after
-// another, and the owner of this value uses it from one at a time.
+// SAFETY: the header requires that different threads can use a state one after another, and this
+// value's owner uses it from one thread at a time.
 unsafe impl Send for Instance {}
 
 impl Instance {
@@ -55,8 +55,7 @@ impl Instance {
         let mut state = std::ptr::null_mut();
         let given = CreateParameters::new(&host, parameters).map_err(PluginError::Parameters)?;
         let result = match library.plugin().create {
-            // SAFETY: all pointers are valid during the call, and the host
-            // until after the state.
+            // SAFETY: all pointers are valid during the call, and the host outlives the state.
             Some(create) => site.during(Function::Create, || unsafe {
                 create(
                     host.as_raw(),
@@ -68,12 +67,12 @@ impl Instance {
             None => abi::OK,
         };
         if result != abi::OK || host.has_failed() {
-            // A plugin cleans up after its failed creation itself.
+            // A plugin cleans up after its own failed creation.
             return Err(PluginError::Create(host.failure()));
         }
         let unknown = given.unknown_parameter();
         drop(given);
-        // From here on the state is always destroyed.
+        // From this point on, the state is always destroyed.
         let mut instance = Instance {
             library,
             host,
@@ -87,8 +86,10 @@ impl Instance {
         Ok(instance)
     }
 
+    /// Checks that the plugin has this hook.
+    ///
     /// # Errors
-    /// The plugin does not have this hook.
+    /// The plugin lacks the hook.
     pub fn require(&self, hook: Hook) -> Result<(), PluginError> {
         self.library.require(hook)
     }
@@ -111,15 +112,14 @@ impl Instance {
         };
         let mut ready = abi::INVALID;
         let (state, raw) = (self.state, random.as_raw());
-        // SAFETY: the state is the plugin's own, and all pointers are valid
-        // during the call.
+        // SAFETY: the state is the plugin's own, and all pointers are valid during the call.
         let call = || unsafe { hook(state, raw, from, &raw mut ready) };
         let result = self.library.site().during(Function::Ready, call);
         self.after(Function::Ready, result, random)?;
         Ok(Some(ready))
     }
 
-    /// Calls the hook `rewrite`; the packets point to `bytes`.
+    /// Calls the hook `rewrite`. The packets point to `bytes`.
     #[inline]
     pub fn rewrite(
         &mut self,
@@ -133,8 +133,7 @@ impl Instance {
         };
         let count = packets.len().min(bytes.len());
         let (state, raw) = (self.state, random.as_raw());
-        // SAFETY: as for `ready`; the caller lends the bytes for writing during
-        // the call.
+        // SAFETY: as for `ready`; the caller lends the bytes for writing during the call.
         let call = || unsafe { hook(state, raw, packets.as_ptr(), count, bytes.as_ptr()) };
         let result = self.library.site().during(Function::Rewrite, call);
         self.after(Function::Rewrite, result, random)
@@ -155,14 +154,14 @@ impl Instance {
         };
         let count = packets.len().min(results.len());
         let (state, raw, results) = (self.state, random.as_raw(), results.as_mut_ptr());
-        // SAFETY: the state is the plugin's own; there are `count` packets and
-        // results, and all of them live during the call.
+        // SAFETY: the state is the plugin's own; there are `count` packets and results, all of
+        // which live during the call.
         let call = || unsafe { hook(state, raw, packets.as_ptr(), count, results) };
         let result = self.library.site().during(function, call);
         self.after(function, result, random)
     }
 
-    /// Checks the result of a hook.
+    /// Checks a hook's result.
     #[inline]
     fn after(
         &self,
@@ -189,7 +188,7 @@ impl Drop for Instance {
         let plugin = self.library.plugin();
         if let (Some(_), Some(destroy)) = (plugin.create, plugin.destroy) {
             let state = self.state;
-            // SAFETY: the state that `create` made, once; nothing uses it
+            // SAFETY: `create` made this state; it is destroyed once, and nothing uses it
             // afterwards.
             let call = || unsafe { destroy(state) };
             self.library.site().during(Function::Destroy, call);
@@ -225,13 +224,12 @@ fn checked_hints(hints: &abi::Hints) -> Result<PluginHints, String> {
     })
 }
 
-/// A plugin state that several hooks of a link may share.
+/// A plugin state that several of a link's hooks may share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedState {
-    /// The path as given by the user, for messages.
+    /// The path given by the user, for messages.
     file: Arc<str>,
-    // Hooks of one link run on one thread, but the types of two boxed models do not prove
-    // it.
+    // A link's hooks run on one thread, but the types of two boxed models do not prove that.
     instance: Arc<Mutex<Instance>>,
 }
 
@@ -239,7 +237,7 @@ impl SharedState {
     /// Loads a plugin and creates a state.
     ///
     /// # Errors
-    /// The file is not a plugin, or rejects its parameters.
+    /// The file is not a plugin, or the plugin rejects its parameters.
     pub fn create(file: &str, parameters: &[(String, String)]) -> Result<SharedState, PluginError> {
         let library = Arc::new(Library::load(file)?);
         let instance = Instance::create(library, parameters)?;
@@ -249,10 +247,10 @@ impl SharedState {
         })
     }
 
-    /// Returns one of its hooks.
+    /// Returns one of the state's hooks.
     ///
     /// # Errors
-    /// The plugin lacks it.
+    /// The plugin lacks the hook.
     pub fn hook(&self, hook: Hook, faults: &Faults) -> Result<CPlugin, PluginError> {
         let instance = locked(&self.instance);
         instance.require(hook)?;
@@ -275,9 +273,9 @@ impl SharedState {
 /// A hook's access to its state.
 #[derive(Debug)]
 pub(super) enum StateAccess {
-    /// Exclusive. The lock is never taken; it makes the type `Sync`.
+    /// Exclusive access. The lock is never taken; it makes the type `Sync`.
     Own(Mutex<Instance>),
-    /// Shared by several hooks. A lock costs more than the call itself (decision 0012).
+    /// Shared between several hooks. A lock costs more than the call itself (decision 0012).
     Shared(Arc<Mutex<Instance>>),
     /// Temporary value during a transition.
     Gone,
@@ -295,7 +293,7 @@ impl StateAccess {
         };
     }
 
-    /// Calls a hook of the state.
+    /// Calls one of the state's hooks.
     #[inline]
     pub fn call<T>(
         &mut self,
@@ -317,7 +315,7 @@ mod tests {
 
     use super::*;
 
-    /// A state that keeps its host, like real plugins.
+    /// A state that keeps its host, as real plugins do.
     struct Kept {
         host: *const abi::Host,
     }
@@ -329,13 +327,13 @@ mod tests {
         state: *mut *mut c_void,
     ) -> c_int {
         let kept = Box::into_raw(Box::new(Kept { host }));
-        // SAFETY: the place for the state, which `create` receives.
+        // SAFETY: `create` receives this place for the state.
         unsafe { state.write(kept.cast()) };
         abi::OK
     }
 
     unsafe extern "C" fn destroy(state: *mut c_void) {
-        // SAFETY: the pointer that `create` returned, once.
+        // SAFETY: `create` returned this pointer, which is released once.
         drop(unsafe { Box::from_raw(state.cast::<Kept>()) });
     }
 
@@ -347,8 +345,8 @@ mod tests {
         fates: *mut u8,
     ) -> c_int {
         const WHY: *const c_char = c"a packet of 7 bytes".as_ptr();
-        // SAFETY: the state that `create` made, its host, and as many packets
-        // and results as `count`.
+        // SAFETY: `create` made the state with this host, and there are `count` packets and
+        // results.
         unsafe {
             let host = (*state.cast::<Kept>()).host;
             for at in 0..count {
@@ -361,7 +359,7 @@ mod tests {
         abi::OK
     }
 
-    /// The plugin is in Rust, so that Miri can check that the host's address stays valid
+    /// The plugin is written in Rust, so that Miri can check that the host's address stays valid
     /// when the state moves.
     #[test]
     fn a_state_uses_its_host_after_it_has_moved() {

@@ -1,4 +1,4 @@
-//! Loading of a plugin file and its version check.
+//! Loads plugin files and checks their version.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -11,7 +11,7 @@ use super::calls::{CallSite, Function};
 use super::host::text_of;
 use super::{abi, crash};
 
-/// An error of loading a plugin.
+/// Failure to load a plugin.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PluginError {
@@ -60,14 +60,14 @@ pub(super) struct Library {
     site: &'static CallSite,
 }
 
-// SAFETY: the pointers are to constants and functions of a library that stays
-// loaded; the owner of a state decides which thread calls them.
+// SAFETY: the pointers refer to constants and functions in a library that stays loaded; a state's
+// owner decides which thread calls them.
 unsafe impl Send for Library {}
-// SAFETY: as above; nothing here is changed.
+// SAFETY: as above; nothing in the value changes.
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Loads a file. A name without a slash is in the working directory, not a system
+    /// Loads a file. A name without a slash refers to the working directory, not to a system
     /// library.
     ///
     /// # Errors
@@ -86,16 +86,16 @@ impl Library {
         }
         crash::install();
         let site = CallSite::of(file);
-        // SAFETY: the library's initialisers run, as the user requested: a
-        // plugin is trusted like the program itself.
+        // SAFETY: the library's initialisers run, as the user requested: a plugin is trusted like
+        // the program itself.
         let open = || unsafe { Loaded::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
         let loaded = site.during(Function::Load, open);
-        // Never unloaded: the plugin's threads and exit handlers would lose their code.
+        // Never unloaded, as the plugin's threads and exit handlers would lose their code.
         let loaded = ManuallyDrop::new(loaded.map_err(PluginError::Load)?);
-        // SAFETY: a function of this name has the type of the header.
+        // SAFETY: a function with this name has the type from the header.
         let entry = unsafe { loaded.get::<abi::Entry>(abi::ENTRY) };
         let entry = entry.map_err(|_| PluginError::NoEntry)?;
-        // SAFETY: as above; it has no arguments.
+        // SAFETY: as above; the function has no arguments.
         let plugin = site.during(Function::Load, || unsafe { entry() });
         // SAFETY: the header requires a struct that never changes.
         let plugin = unsafe { checked(plugin) }?;
@@ -108,7 +108,7 @@ impl Library {
         Ok(Library { plugin, name, site })
     }
 
-    /// Returns a plugin of the test's code.
+    /// Returns a plugin whose code is in the test.
     #[cfg(test)]
     pub fn of(plugin: abi::Plugin, name: &str) -> Library {
         Library {
@@ -134,8 +134,10 @@ impl Library {
         &self.name
     }
 
+    /// Checks that the plugin has this hook.
+    ///
     /// # Errors
-    /// It lacks this hook.
+    /// The plugin lacks the hook.
     pub fn require(&self, hook: Hook) -> Result<(), PluginError> {
         let plugin = &self.plugin;
         let hooks = [
@@ -178,8 +180,8 @@ impl fmt::Debug for Library {
 /// Returns a copy of a plugin's struct after a version check.
 ///
 /// # Safety
-/// The pointer is null or to a struct that begins with a version and a size,
-/// and has that size.
+/// The pointer is null, or points to a struct that begins with a version and a size and has that
+/// size.
 unsafe fn checked(plugin: *const abi::Plugin) -> Result<abi::Plugin, PluginError> {
     if plugin.is_null() {
         return Err(PluginError::NoPlugin);
@@ -198,6 +200,6 @@ unsafe fn checked(plugin: *const abi::Plugin) -> Result<abi::Plugin, PluginError
     if beyond.iter().any(|byte| *byte != 0) {
         return Err(PluginError::Newer);
     }
-    // SAFETY: it has the size of ours, and our version.
+    // SAFETY: the struct has this program's version and size.
     Ok(unsafe { plugin.read() })
 }

@@ -1,9 +1,8 @@
-//! User models in C: the Rust side of `include/longwire_plugin.h`, documented in
-//! docs/plugins.md.
+//! User models in C: the Rust side of `include/longwire_plugin.h`, documented in docs/plugins.md.
 //!
-//! A [`CPlugin`] is one hook of a plugin state. It validates every result: a result out
-//! of range, like an error of the plugin, is reported to [`Faults`], which ends the run;
-//! the plugin is not called again.
+//! A [`CPlugin`] is one hook of a plugin state. It validates every result. An out-of-range result
+//! or an error from the plugin is reported to [`Faults`], which ends the run, and the plugin is not
+//! called again.
 
 mod abi;
 #[cfg(test)]
@@ -30,11 +29,11 @@ use instance::{DELAY, DEPART, Instance, LOSE, StateAccess};
 
 /// One hook of a plugin state.
 ///
-/// The engine decides one frame at a time; the batch functions are for measurements, and
-/// for tests that their results are the same.
+/// The engine decides one frame at a time. The batch functions exist for measurements, and for
+/// tests that their results are the same.
 #[derive(Debug)]
 pub struct CPlugin {
-    /// The path as given by the user, for messages.
+    /// The path given by the user, for messages.
     file: Arc<str>,
     state: StateAccess,
     hints: PluginHints,
@@ -43,7 +42,7 @@ pub struct CPlugin {
 }
 
 impl CPlugin {
-    /// Loads a plugin for one hook, with its own state.
+    /// Loads a plugin for one hook, with a separate state.
     ///
     /// # Errors
     /// The file is not a plugin, lacks the hook, or rejects its parameters.
@@ -58,7 +57,7 @@ impl CPlugin {
         Ok(plugin)
     }
 
-    /// Returns the fates of frames in order: [`Plugin::lose`] of each.
+    /// Returns the fates of frames, in order, as [`Plugin::lose`] does for each.
     pub fn lose_batch<const N: usize>(
         &mut self,
         frames: &[FrameContext<'_>; N],
@@ -82,7 +81,7 @@ impl CPlugin {
         self.sound(checked).map_or([None; N], |()| lost)
     }
 
-    /// Returns the delays of frames in order: [`Plugin::delay`] of each.
+    /// Returns the delays of frames, in order, as [`Plugin::delay`] does for each.
     pub fn delay_batch<const N: usize>(
         &mut self,
         frames: &[FrameContext<'_>; N],
@@ -113,7 +112,7 @@ impl CPlugin {
         self.sound(checked).map_or([Nanos::ZERO; N], |()| drawn)
     }
 
-    /// Returns the departures of frames in order: [`Plugin::depart`] of each; service
+    /// Returns the departures of frames, in order, as [`Plugin::depart`] does for each. Service
     /// begins when the previous frame has left.
     pub fn depart_batch<const N: usize>(
         &mut self,
@@ -151,7 +150,7 @@ impl CPlugin {
         self.sound(checked).map_or(at_once, |()| left)
     }
 
-    /// Rewrites the bytes of frames in order: [`Plugin::rewrite`] of each.
+    /// Rewrites the bytes of frames, in order, as [`Plugin::rewrite`] does for each.
     pub fn rewrite_batch<const N: usize>(
         &mut self,
         at: [Nanos; N],
@@ -179,8 +178,8 @@ impl CPlugin {
         self.sound(called);
     }
 
-    /// Whether the plugin must not be called: after a fault, or for a frame at the end of
-    /// time, which would overflow in C code.
+    /// Whether the plugin must not be called: after a fault, or for a frame at the end of time,
+    /// which would overflow in C code.
     #[inline]
     fn is_out(&self, frames: &[FrameContext<'_>]) -> bool {
         self.faults.any() || frames.iter().any(|frame| frame.at == Nanos::MAX)
@@ -193,7 +192,7 @@ impl CPlugin {
             at_ns: self.relative(frame.at),
             arrival_ns: self.relative(frame.frame.arrival),
             bytes: frame.bytes.as_ptr(),
-            // `bytes` may extend beyond this frame, in a super-packet.
+            // In a super-packet, `bytes` may extend beyond this frame.
             bytes_count: (frame.bytes.len() as u64).min(u64::from(len)) as u32,
             length: len,
             wire_bits,
@@ -217,7 +216,7 @@ impl CPlugin {
         Ok(self.epoch.saturating_add(since))
     }
 
-    /// Returns a hook's valid result; reports an invalid one and returns `None`.
+    /// Returns a hook's result if valid. Otherwise reports it and returns `None`.
     #[inline]
     fn sound<T>(&self, checked: Result<T, String>) -> Option<T> {
         match checked {
@@ -238,7 +237,7 @@ impl Plugin for CPlugin {
 
     fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch;
-        // All hooks of the link exist by now.
+        // All of the link's hooks exist by now.
         self.state.settle();
     }
 
@@ -282,7 +281,7 @@ impl Plugin for CPlugin {
     }
 }
 
-/// Converts a fate; rejects unknown numbers.
+/// Converts a fate. Rejects unknown numbers.
 #[inline]
 fn reason(fate: u8) -> Result<Option<DropReason>, String> {
     Ok(match fate {
@@ -307,7 +306,7 @@ fn time(nanos: i64) -> Result<Nanos, String> {
     }
 }
 
-/// Returns a message about an invalid result for a packet.
+/// Returns the message for an invalid result on a packet.
 #[cold]
 fn about(hook: &str, packet: &abi::Packet, why: &str) -> String {
     let abi::Packet { length, at_ns, .. } = packet;

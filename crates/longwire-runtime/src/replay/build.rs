@@ -23,10 +23,10 @@ use crate::thread::Bell;
 use crate::threads::ThreadPlan;
 use crate::witness::PauseHistory;
 
-/// Time before a requested start at which reading begins.
+/// How long before a requested start reading begins.
 const READ_BEFORE_START: Nanos = Nanos::from_secs(2);
 
-/// Read-ahead in bytes for an unpaced port: small enough for a cache.
+/// Read-ahead in bytes for an unpaced port, small enough for the cache.
 const READ_AHEAD_TOP_SPEED: u64 = 1 << 20;
 
 /// A feed and its outputs.
@@ -66,7 +66,7 @@ impl ReplayPlan {
     }
 }
 
-/// Requests short wake-up latency of idle cores.
+/// Requests a short wake-up latency from idle cores.
 fn stay_awake(notes: &mut Vec<String>) -> Option<StayAwake> {
     let asked = StayAwake::ask();
     notes.push(match &asked {
@@ -78,7 +78,7 @@ fn stay_awake(notes: &mut Vec<String>) -> Option<StayAwake> {
     asked.ok()
 }
 
-/// Returns the plans of the reading and the sending thread.
+/// Returns the plans for the reading and the sending thread.
 fn threads(
     feeding: FeedStage,
     mut egress: Vec<Egress<AnyTx>>,
@@ -93,8 +93,7 @@ fn threads(
     for stage in &mut egress {
         stage.excuse_by(&pauses);
     }
-    // A separate core for the sender if others remain for the reader and the rest of the
-    // machine.
+    // The sender gets a separate core if enough remain for the reader and the rest of the machine.
     let core = cores.last().copied().filter(|_| cores.len() >= 3);
     let placed = match core {
         Some(_) => "on a dedicated core",
@@ -242,7 +241,7 @@ impl ReplayBuilder<'_> {
         })
     }
 
-    /// Measures an output's departures by handovers and send stamps.
+    /// Measures an output's departures from handovers and send stamps.
     fn watch(&mut self, egress: &mut Egress<AnyTx>, name: &str) {
         match egress.port().launch_lead() {
             None => egress.watch_departures(),

@@ -1,9 +1,9 @@
 //! Replay: sends frames known ahead of time exactly when they are due.
 //!
-//! A reading thread takes frames from a [feed](crate::feed), offers them to emulated
-//! links at their times, and keeps delay lines filled. A sending thread only waits and
-//! sends, to all ports in one order. Each departure follows from the schedule, not from
-//! the previous departure, so errors do not accumulate.
+//! A reading thread takes frames from a [feed](crate::feed), offers them to emulated links at their
+//! times, and keeps delay lines filled. A sending thread only waits and sends, to all ports in one
+//! order. Each departure follows from the schedule, not from the previous departure, so errors do
+//! not accumulate.
 
 mod build;
 mod observed;
@@ -23,49 +23,47 @@ use crate::sent::SentLog;
 pub(crate) use build::ReplayPlan;
 pub(crate) use observed::{ObservedOutput, OfferLogger};
 
-/// An output of a replay: a link and its port.
+/// A replay's output: a link and its port.
 pub struct ReplayOutput {
-    /// The port; its receiving half is closed.
+    /// The port. Its receiving half is closed.
     pub port: Port,
     /// The emulated link.
     pub link: LinkSetup,
     /// Logs each frame before it leaves, for a receiver in the same process.
     pub sent: Option<SentLog>,
-    /// Counters for clients; updated by the replay's
-    /// [observer](crate::RunningNetwork::observer).
+    /// Counters for clients. The replay's [observer](crate::RunningNetwork::observer) updates them.
     pub cells: Option<Arc<LinkCells>>,
 }
 
-/// The start of a replay.
+/// A replay's start time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// As soon as some frames are read.
     #[default]
     Soon,
-    /// At this time since 1970 on this machine's clock, so that several machines can
-    /// start together.
+    /// At this Unix time on this machine's clock, so that several machines can start together.
     At(Nanos),
 }
 
 /// Replay-specific configuration.
 #[derive(Clone, Debug)]
 pub struct ReplayConfig {
-    /// Bytes of frames that may wait for an output before reading pauses; also determines
-    /// the default memory.
+    /// Bytes of frames that may be queued for an output before reading pauses. Also determines the
+    /// default memory.
     pub read_ahead: Bytes,
     /// The start.
     pub start: Start,
-    /// Sampling interval of send stamps in frames; 0 requests none. Frames without times
-    /// are not stamped.
+    /// Sampling interval of send stamps in frames; 0 requests none. Frames without times are not
+    /// stamped.
     pub stamp_every: u32,
 }
 
-/// Time to read the first frames before the first is due.
+/// Time to read the first frames before the first one is due.
 const PREPARE: Nanos = Nanos::from_millis(100);
 
 impl ReplayConfig {
-    /// Default read-ahead in bytes: seconds of a slow trace, or a small part of a fast
-    /// one, for which a cache is enough.
+    /// Default read-ahead in bytes: seconds of a slow trace, or a small part of a fast one, which
+    /// fits in a cache.
     pub const READ_AHEAD: Bytes = Bytes(32 << 20);
 
     /// Default sampling interval of send stamps: enough for quantiles at negligible cost.

@@ -1,7 +1,7 @@
 //! Current counters of a replay's output, for clients.
 //!
-//! A replay reads frames ahead of time, and its links decide then. The deciding thread
-//! logs its counts with the frames' times; a client applies the entries that are due.
+//! A replay reads frames ahead of time, and its links decide at that point. The deciding thread
+//! logs its counts with the frames' times, and a client applies the entries that are due.
 //! Departures are counted when they happen.
 
 use std::collections::VecDeque;
@@ -17,43 +17,43 @@ use crate::sync::locked;
 /// Maximum span of an entry's arrivals.
 const ENTRY_TIME: Nanos = Nanos::from_millis(2);
 
-/// Maximum number of pending entries: two minutes of a trace. Beyond it, pairs of entries
-/// are merged.
+/// Maximum number of pending entries, enough for two minutes of a trace. Beyond it, pairs of
+/// entries are merged.
 const ENTRIES_MAX: usize = 1 << 16;
 
-/// Maximum number of pending frames whose delays are kept; further delays are dropped.
-/// The default read-ahead holds fewer.
+/// Maximum number of pending frames whose delays are kept. Further delays are dropped. The default
+/// read-ahead holds fewer frames.
 const DELAYS_MAX: usize = 1 << 19;
 
-/// An output of a replay with clients.
+/// A replay output that has clients.
 pub(crate) struct ObservedOutput {
     cells: Arc<LinkCells>,
     shared: Arc<LinkShared>,
     log: Mutex<OfferLog>,
 }
 
-/// Pending entries, and the counts of the past ones.
+/// Pending entries, and the counts of past entries.
 #[derive(Default)]
 struct OfferLog {
     ahead: VecDeque<Offers>,
     /// Number of delays in `ahead`.
     delays: usize,
-    /// Counts of the last due entry.
+    /// Counts up to the last due entry.
     reached: LinkTotals,
-    /// Departures and lengths of frames in the queue and in service.
+    /// Departures and lengths of the frames in the queue and in service.
     queue: VecDeque<(Nanos, u32)>,
 }
 
 /// Frames offered within a short time.
 struct Offers {
-    /// Arrival of the last one.
+    /// Arrival of the last frame.
     until: Nanos,
-    /// Counts of the link up to then.
+    /// The link's counts up to that arrival.
     totals: LinkTotals,
     delays: Vec<OfferedDelivery>,
 }
 
-/// A delivery with the frame's arrival.
+/// A delivery, with the frame's arrival.
 #[derive(Clone, Copy, Debug)]
 struct OfferedDelivery {
     arrival: Nanos,
@@ -63,7 +63,7 @@ struct OfferedDelivery {
 }
 
 impl ObservedOutput {
-    /// Returns an output that counts into `cells`; no other thread may write them.
+    /// Returns an output that counts into `cells`, which no other thread may write.
     pub fn new(cells: Arc<LinkCells>, shared: Arc<LinkShared>) -> ObservedOutput {
         ObservedOutput {
             cells,
@@ -102,8 +102,7 @@ impl ObservedOutput {
         }
     }
 
-    /// Returns the queue's occupancy at the last refresh, without frames that it will
-    /// drop.
+    /// Returns the queue's occupancy at the last refresh, without frames that the queue will drop.
     pub fn occupancy(&self) -> Occupancy {
         let log = locked(&self.log);
         let stages = &self.shared.link.stage;
@@ -151,7 +150,7 @@ impl OfferLog {
         self.ahead.push_back(offers);
     }
 
-    /// Merges pairs of entries.
+    /// Halves the number of entries by merging pairs.
     fn thin(&mut self) {
         let mut entries = std::mem::take(&mut self.ahead).into_iter();
         while let Some(mut first) = entries.next() {
@@ -176,7 +175,7 @@ pub(crate) struct OfferLogger {
 }
 
 impl OfferLogger {
-    /// Returns the log of an output; `delays`: the link adds a delay.
+    /// Returns an output's log. `delays` says whether the link adds a delay.
     pub fn new(output: Arc<ObservedOutput>, delays: bool) -> OfferLogger {
         OfferLogger {
             output,
@@ -217,7 +216,7 @@ impl OfferLogger {
         }
     }
 
-    /// Appends an entry of the decisions since the last one.
+    /// Appends an entry with the decisions since the last one.
     pub fn enter(&mut self) {
         let Some((_, until)) = self.open.take() else {
             return;
@@ -265,7 +264,7 @@ mod tests {
         let output = ObservedOutput::new(Arc::clone(&cells), Arc::clone(&shared));
         let output = Arc::new(output);
         let mut logger = OfferLogger::new(Arc::clone(&output), true);
-        // One frame per 10 ms, read at once: each waits 15 ms in the queue; the second is
+        // One frame per 10 ms, all read at once. Each waits 15 ms in the queue, and the second is
         // lost.
         for number in 0..4 {
             let arrival = MILLIS(10 * number);

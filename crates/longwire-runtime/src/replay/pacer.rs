@@ -1,9 +1,9 @@
-//! Waiting for the next departure of a replay: accurate and cheap.
+//! Waits for a replay's next departure, accurately and cheaply.
 //!
-//! A replay knows its departures ahead of time and has no other work in between: the
-//! thread sleeps until shortly before the next departure, then spins. The margin is
-//! learnt from the kernel's wake-up latency and bounded by the cost of spinning. Decision
-//! 0016 has the measurements.
+//! A replay knows its departures ahead of time and has no other work in between. The thread
+//! therefore sleeps until shortly before the next departure, then spins. The margin is learnt from
+//! the kernel's wake-up latency and bounded by the cost of spinning. Decision 0016 has the
+//! measurements.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -23,28 +23,28 @@ use crate::witness::{PauseHistory, Witness};
 /// Initial wake margin.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
 const MARGIN_MIN: Nanos = Nanos::from_micros(2);
-/// A longer latency means that the machine paused or was busy; no margin helps.
+/// Maximum wake margin. A longer latency means that the machine paused or was busy, and no margin
+/// helps.
 const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 
-/// Wake-ups per thousand that may be slower than the margin.
+/// Permitted wake-ups slower than the margin, per thousand.
 const LATE_PER_MILLE: u64 = 4;
 
-/// Learning steps as fractions of margin and median.
+/// Learning steps, as fractions of margin and median.
 const STEP: u64 = 1_024;
 const STEP_USUAL: u64 = 256;
 
-/// Maximum spinning before departures: as 1/n of the time between them, and per
-/// departure.
+/// Maximum spinning before departures: as 1/n of the time between them, and per departure.
 const SPIN_PART: u64 = 16;
 const SPIN_MAX: Nanos = Nanos::from_micros(40);
 
 /// Maximum time to arm an alarm before a departure.
 const ARMING: Nanos = Nanos::from_micros(2);
 
-/// Shorter sleeps cost more than spinning.
+/// Minimum length of a sleep. Shorter sleeps cost more than spinning.
 const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 
-/// Wake-up interval without a departure.
+/// Wake-up interval while there is no departure.
 const IDLE: Nanos = Nanos::from_millis(100);
 
 /// Waits for one thread.
@@ -56,27 +56,26 @@ pub(crate) struct Pacer {
     margin: Nanos,
     /// Median wake-up latency.
     usual: Nanos,
-    /// Mean time between departures that were slept for.
+    /// Mean time between departures for which the thread slept.
     between: Nanos,
     slept_for: Option<Nanos>,
-    /// Whether it slept since the last departure.
+    /// Whether the thread has slept since the last departure.
     slept: bool,
     share: Share,
     disturbance: Disturbance,
     pub witness: Witness,
 }
 
-/// The awake fraction of a thread's time.
+/// The share of time that a thread is awake.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     window: Nanos,
     asleep: Nanos,
-    /// The fraction in the previous window, from 0 to 1.
+    /// The share in the previous window, from 0 to 1.
     awake: f64,
 }
 
-/// Window of the fraction: part of the second over which the kernel throttles real-time
-/// threads.
+/// Averaging window: part of the second over which the kernel throttles real-time threads.
 const WINDOW: Nanos = Nanos::from_millis(200);
 
 impl Pacer {
@@ -96,7 +95,7 @@ impl Pacer {
         })
     }
 
-    /// Returns the recent awake fraction of the thread, from 0 to 1.
+    /// Returns the thread's recent awake share, from 0 to 1.
     pub fn awake(&mut self, now: Nanos) -> f64 {
         let share = &mut self.share;
         let window = now.saturating_sub(share.window);
@@ -120,11 +119,11 @@ impl Pacer {
         }
     }
 
-    /// Returns the end of the sleep before a departure at `next_at`; `None` if the thread
-    /// must spin because it is near or sleeping is inaccurate.
+    /// Returns the end of the sleep before a departure at `next_at`; `None` if the thread must spin
+    /// because the departure is near or sleeping is inaccurate.
     pub fn sleeps_until(&self, next_at: Option<Nanos>, now: Nanos) -> Option<Nanos> {
         let Some(next) = next_at else {
-            // Nothing is read yet; even a spinning replay cannot be late.
+            // No frame has been read yet, so even a spinning replay cannot be late.
             return Some(now.saturating_add(IDLE));
         };
         let until = next.saturating_sub(self.margin());
@@ -143,8 +142,8 @@ impl Pacer {
         next.saturating_add(self.margin()).saturating_add(SLEEP_MIN)
     }
 
-    /// Whether there is time to arm an alarm ahead, before a departure at `next` that was
-    /// slept for.
+    /// Whether there is time to arm an alarm ahead, before a departure at `next` for which the
+    /// thread slept.
     pub fn may_look_ahead(&self, next: Nanos, now: Nanos) -> bool {
         self.slept && next > now.saturating_add(ARMING)
     }
@@ -154,26 +153,25 @@ impl Pacer {
         self.alarms.has(departure)
     }
 
-    /// Arms the alarm of the next departure unless it is armed.
+    /// Arms the next departure's alarm unless it is armed.
     pub fn arm(&mut self, next: Nanos, at: Nanos) {
         // Best effort: `sleep` works without it.
         let _ = self.alarms.get(next, at);
     }
 
-    /// Arms an alarm for the departure after `next`, whose alarm is armed.
+    /// Arms an alarm for the departure after `next`, whose own alarm is armed.
     pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos) {
         let at = departure.saturating_sub(self.margin());
         self.alarms.arm_ahead(next, departure, at);
     }
 
-    /// Sleeps until `until`, before the next departure if one is known, or until the bell
-    /// rings.
+    /// Sleeps until `until`, before the next departure if one is known, or until the bell rings.
     pub fn sleep(&mut self, departure: Option<Nanos>, until: Nanos, bell: &Event) {
         let start = monotonic_now();
         self.witness.before_wait(start);
         let alarm = departure.and_then(|departure| self.alarms.get(departure, until).ok());
         let (until, woken) = match alarm {
-            // Already expired.
+            // The alarm has already expired.
             Some((at, _)) if at <= start => return,
             Some((at, timer)) => (at, sleep_for_alarm(timer, bell)),
             None => (until, sleep_for(until.saturating_sub(start), bell)),
@@ -206,7 +204,7 @@ impl Pacer {
         self.usual = next.clamp(MARGIN_MIN, MARGIN_MAX);
     }
 
-    /// Tracks the mean time between departures that are slept for.
+    /// Tracks the mean time between departures for which the thread sleeps.
     fn take_interval(&mut self, departure: Option<Nanos>) {
         let Some(departure) = departure else { return };
         if let Some(last) = self.slept_for.replace(departure) {
@@ -222,11 +220,11 @@ impl Pacer {
         Some(self.disturbance.total()).filter(|total| *total > Nanos::ZERO)
     }
 
-    /// Spins until `time`, which is near, or for the maximum margin.
+    /// Spins until `time`, which is near, or at most for the maximum margin.
     pub fn spin_until(&mut self, time: Nanos) {
         if !std::mem::take(&mut self.slept) {
-            // Without sleep the thread learns nothing, and a margin as long as the gaps
-            // would stay forever.
+            // Without sleeping, the thread learns nothing, and a margin as long as the gaps would
+            // stay for ever.
             self.learn(Nanos::ZERO);
         }
         let mut last = monotonic_now();
@@ -239,9 +237,9 @@ impl Pacer {
         }
     }
 
-    /// Tracks a high quantile of the wake-up latency by steps up and down in proportion
-    /// to the odds. The size of a late wake-up is irrelevant, so a pause of the machine
-    /// does not raise the margin for long.
+    /// Tracks a high quantile of the wake-up latency, with steps up and down in proportion to the
+    /// odds. The size of a late wake-up does not matter, so a machine pause does not raise the
+    /// margin for long.
     fn learn(&mut self, latency: Nanos) {
         let step = self.margin.as_nanos() / STEP + 1;
         let next = if latency > self.margin {
@@ -254,7 +252,7 @@ impl Pacer {
     }
 }
 
-/// Sleeps until the alarm or the bell; returns whether the alarm expired.
+/// Sleeps until the alarm or the bell. Returns whether the alarm expired.
 fn sleep_for_alarm(alarm: BorrowedFd<'_>, bell: &Event) -> bool {
     let mut polled = [
         PollFd::new(alarm, PollFlags::POLLIN),
@@ -265,14 +263,14 @@ fn sleep_for_alarm(alarm: BorrowedFd<'_>, bell: &Event) -> bool {
     polled[0].any() == Some(true)
 }
 
-/// Sleeps; returns whether the time passed without the bell.
+/// Sleeps, and returns whether the time passed without the bell.
 fn sleep_for(time: Nanos, bell: &Event) -> bool {
     let mut polled = [PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
     let timeout = TimeSpec::from(Duration::from_nanos(time.as_nanos()));
     ppoll(&mut polled, Some(timeout), None) == Ok(0)
 }
 
-/// Two timers of the monotonic clock.
+/// Two timers on the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Alarms {
     alarms: [Alarm; 2],
@@ -281,12 +279,13 @@ pub(crate) struct Alarms {
 #[derive(Debug)]
 struct Alarm {
     timer: TimerFd,
-    /// The departure it is armed for.
+    /// The departure for which it is armed.
     departure: Nanos,
     at: Nanos,
 }
 
-/// Maximum difference of equal alarms: the margin before a departure fluctuates slightly.
+/// Maximum difference between alarms that count as equal, as the margin before a departure
+/// fluctuates slightly.
 const NEAR: Nanos = Nanos::from_micros(2);
 
 impl Alarms {
@@ -296,15 +295,15 @@ impl Alarms {
         })
     }
 
-    /// Returns the exact time and the descriptor of an alarm at about `at` for the next
-    /// departure; arms it if necessary.
+    /// Returns the exact time and the descriptor of an alarm at about `at` for the next departure.
+    /// Arms it if necessary.
     pub fn get(
         &mut self,
         departure: Nanos,
         at: Nanos,
     ) -> Result<(Nanos, BorrowedFd<'_>), nix::Error> {
         let [first, second] = &self.alarms;
-        // The alarm of the past departure, not the one armed ahead.
+        // The past departure's alarm, not the one armed ahead.
         let older = usize::from(second.departure < first.departure);
         let place = self.place_of(departure).unwrap_or(older);
         let alarm = &mut self.alarms[place];
@@ -314,7 +313,7 @@ impl Alarms {
         Ok((alarm.at, alarm.timer.as_fd()))
     }
 
-    /// Arms an alarm for the departure after `next`, whose alarm stays.
+    /// Arms an alarm for the departure after `next`, whose own alarm stays.
     pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos, at: Nanos) {
         let beside = usize::from(self.alarms[0].departure == next);
         let place = self.place_of(departure).unwrap_or(beside);
@@ -351,7 +350,7 @@ impl Alarm {
         self.departure == departure && off_by <= NEAR.as_nanos()
     }
 
-    /// Also clears an expiration.
+    /// Arms the alarm and clears any expiration.
     fn arm(&mut self, departure: Nanos, at: Nanos) -> Result<(), nix::Error> {
         // Zero would disarm it.
         let time = std::time::Duration::from_nanos(to_kernel(at).as_nanos().max(1));
@@ -362,23 +361,23 @@ impl Alarm {
     }
 }
 
-/// Excess latency from which a wake-up counts as delayed by other work or the machine.
+/// Minimum excess latency of a wake-up that counts as delayed by other work or by the machine.
 const KEPT_WAITING: Nanos = Nanos::from_micros(30);
 
-/// Fraction of delayed wake-ups above which accuracy outweighs a core: the thread spins
-/// for a while, then tries again.
+/// Share of delayed wake-ups above which accuracy outweighs a core. The thread then spins for a
+/// while before it tries again.
 const KEPT_WAITING_MAX: f64 = 0.05;
-/// The fraction is averaged over about this many wake-ups.
+/// Number of wake-ups over which the share is averaged, approximately.
 const KEPT_WAITING_OVER: f64 = 512.0;
 const SPIN_FOR: Nanos = Nanos::from_millis(500);
 const SPIN_FOR_MAX: Nanos = Nanos::from_secs(8);
 
-/// A thread's delayed wake-ups, and its reaction.
+/// A thread's delayed wake-ups, and its reaction to them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Disturbance {
-    /// Fraction of recent wake-ups that were delayed.
+    /// Share of delayed wake-ups among recent ones.
     share: f64,
-    /// The thread spins until this time.
+    /// Time until which the thread spins.
     spins_until: Nanos,
     /// Last and total spinning time.
     last: Nanos,
@@ -425,11 +424,11 @@ mod tests {
         Pacer::new(mode, Arc::default()).expect("timers")
     }
 
-    /// Returns the margin learnt from latencies, given by rank from 0 to 1008.
+    /// Returns the margin learnt from latencies, which are given by rank from 0 to 1008.
     fn learnt(latency_of: impl Fn(u64) -> Nanos) -> Nanos {
         let mut pacer = new_pacer(WaitMode::Adaptive);
         for number in 0..200_000u64 {
-            // A permutation of 0..1009, so that latencies are unordered.
+            // A permutation of 0..1009, so that latencies are in no order.
             pacer.learn(latency_of(number * 401 % 1_009));
         }
         pacer.margin()
@@ -523,7 +522,7 @@ mod tests {
         let later = at(2).saturating_add(Nanos::from_micros(9));
         assert_eq!(alarms.get(far(2), later).expect("armed").0, later);
         assert!(times(&alarms).contains(&at(1)));
-        // The alarm of a past departure is reused.
+        // A past departure's alarm is reused.
         alarms.arm_ahead(far(2), far(3), at(3));
         assert_eq!(times(&alarms), BTreeSet::from([later, at(3)]));
     }
@@ -543,8 +542,8 @@ mod tests {
         }
     }
 
-    /// Delays one wake-up in `one_in`, with gaps of 100 us, for a second; skips gaps that
-    /// are spun.
+    /// Delays one wake-up in `one_in`, with gaps of 100 us, for a second. Skips gaps in which the
+    /// thread spins.
     fn disturbed(one_in: u64) -> Disturbance {
         let mut disturbance = Disturbance::default();
         for number in 1..=10_000u64 {

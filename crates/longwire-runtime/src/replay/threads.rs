@@ -1,5 +1,5 @@
-//! The threads of a replay: one reads ahead and fills the delay lines, one waits for each
-//! departure and sends it, by all ports in the order of the feed.
+//! A replay's threads: one reads ahead and fills the delay lines; the other waits for each
+//! departure and sends it, on all ports in the feed's order.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -31,9 +31,8 @@ pub(crate) struct Pump {
     pub fifo: bool,
 }
 
-/// Awake fraction above which a thread leaves its real-time class: the kernel throttles
-/// such threads for 50 ms per second if they occupy a core that others need. It returns
-/// below the lower fraction.
+/// Awake share above which a thread leaves its real-time class, and below which it returns. The
+/// kernel throttles such threads for 50 ms per second if they occupy a core that others need.
 const LEAVE_FIFO: f64 = 0.85;
 const RETURN_TO_FIFO: f64 = 0.7;
 
@@ -87,7 +86,7 @@ impl Pump {
         let wanted = awake < awake_max;
         if wanted != *fifo {
             *fifo = wanted;
-            // It was permitted before.
+            // The class was permitted before.
             let _ = if wanted {
                 host::enter_fifo()
             } else {
@@ -110,8 +109,8 @@ impl Pump {
             }
             return;
         };
-        // Announce the sleep, then check once more: otherwise a frame published between
-        // check and announcement would be missed.
+        // Announce the sleep, then check once more. Otherwise, a frame published between check and
+        // announcement would be missed.
         self.bell.asleep();
         let next = self.outputs.next_release();
         let until = match next {
@@ -128,8 +127,8 @@ impl Pump {
         self.bell.awake();
     }
 
-    /// Before a departure at `next` that was slept for, arms an alarm for the second one
-    /// after it, if that is known and there is time.
+    /// Before a departure at `next` for which the thread slept, arms an alarm for the second
+    /// departure after it, if that is known and there is time.
     fn look_beyond(&mut self, next: Nanos, now: Nanos) {
         if self.pacer.may_look_ahead(next, now)
             && let Some(second) = self.departure_after(next)
@@ -161,7 +160,7 @@ impl Pump {
 /// Maximum sleep, so that a stop is noticed.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 
-/// Shorter waits are spun.
+/// Maximum wait to spin.
 const SPIN_MAX: Nanos = Nanos::from_micros(50);
 
 /// The reading thread.
@@ -170,12 +169,12 @@ pub(crate) struct Reader {
     /// The bell of the sending thread.
     pub fed: Arc<Bell>,
     pub control: Arc<Control>,
-    /// Start of reading.
+    /// Time at which reading starts.
     pub begin: Nanos,
 }
 
-/// Notifies the sending thread on drop that reading has ended, also after a panic:
-/// otherwise it would wait forever.
+/// Notifies the sending thread on drop that reading has ended, also after a panic. Otherwise, the
+/// sending thread would wait for ever.
 struct EndNotice {
     control: Arc<Control>,
     fed: Arc<Bell>,
@@ -189,8 +188,8 @@ impl Drop for EndNotice {
 }
 
 impl Reader {
-    /// Reads until the feed ends or fails, or the run is stopped; frames read before are
-    /// still sent.
+    /// Reads until the feed ends or fails, or the run is stopped. Frames already read are still
+    /// sent.
     pub fn run(mut self) -> ThreadEnd {
         let _notice = EndNotice {
             control: Arc::clone(&self.control),
@@ -232,8 +231,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Waits for space or for a slow input. A feed with enough data is not polled, as it
-    /// would wake the thread at once.
+    /// Waits for room or for a slow input. A feed with enough data is not polled, as it would wake
+    /// the thread at once.
     fn wait(&self, until: Nanos, source: Option<BorrowedFd<'_>>) {
         // A slow input may have published its last frames.
         self.fed.ring_if_asleep();
@@ -257,22 +256,22 @@ fn sleep(time: Nanos, source: Option<BorrowedFd<'_>>) {
     let _ = ppoll(&mut polled, Some(timeout), None);
 }
 
-/// Egress stages of a replay on one thread. Frames leave in order of handover over all
-/// ports; ties keep the order of the feed.
+/// A replay's egress stages on one thread. Frames leave in order of handover over all ports. Ties
+/// keep the feed's order.
 pub(super) struct Outputs {
     pub egress: Vec<Egress<AnyTx>>,
-    /// Published frame number of all lines.
+    /// Published frame number, over all lines.
     pub numbers: Arc<FeedNumbers>,
 }
 
-/// Maximum frames per step, so that a stop is noticed.
+/// Maximum number of frames per step, so that a stop is noticed.
 const STEP_MAX: usize = 8 * BURST;
 
 impl Outputs {
-    /// Sends due frames, about [`STEP_MAX`] at most.
+    /// Sends due frames, at most about [`STEP_MAX`].
     ///
     /// # Errors
-    /// The error of a port's flush.
+    /// A port's flush fails.
     #[inline]
     pub fn step(&mut self) -> Result<Step, PortError> {
         match &mut self.egress[..] {
@@ -281,9 +280,9 @@ impl Outputs {
         }
     }
 
-    /// Lets the ports send in turn; a full port blocks all ports.
+    /// Alternates between the ports in order of departure. A full port blocks all ports.
     fn step_in_order(&mut self) -> Result<Step, PortError> {
-        // Read before the lines.
+        // Read before the lines are.
         let published = self.numbers.published();
         let now = monotonic_now();
         let mut frames = 0;
@@ -330,8 +329,8 @@ impl Outputs {
         })
     }
 
-    /// Returns the stage with the next departure, its place, and the first departure of
-    /// any other stage.
+    /// Returns the stage with the next departure, its place, and the first departure in any other
+    /// stage.
     fn next(&mut self) -> Option<(usize, DeparturePlace, Option<DeparturePlace>)> {
         let mut next: Option<(usize, DeparturePlace)> = None;
         let mut before = None;
@@ -362,12 +361,12 @@ impl Outputs {
         releases.fold(None, earlier)
     }
 
-    /// Whether no frames wait.
+    /// Whether no frames are queued.
     pub fn is_empty(&mut self) -> bool {
         self.egress.iter_mut().all(Egress::is_empty)
     }
 
-    /// Publishes the last counts; returns the ports' notes.
+    /// Publishes the last counts and returns the ports' remarks.
     pub fn finish(&mut self) -> Vec<String> {
         for egress in &mut self.egress {
             egress.finish();

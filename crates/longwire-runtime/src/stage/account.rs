@@ -1,4 +1,4 @@
-//! Accounting of an egress stage: departures, their lateness, and the consumers of both.
+//! An egress stage's accounting: departures, their lateness, and the consumers of both.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::ledger::{Artifact, BurstCounts, StageCells};
 use crate::record::{Event, RecordHandle};
 use crate::sent::SentLog;
 
-/// Returns the number of wire frames in a buffer and their total bytes.
+/// Returns the number of wire frames in a buffer, and their total bytes.
 #[inline]
 pub(crate) fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     match frame.offload.segments {
@@ -41,7 +41,7 @@ fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
     }
 }
 
-/// Maximum distance of joined frames, even if both are overdue: at that rate joining
+/// Maximum distance between joined frames, even if both are overdue. At longer distances joining
 /// saves little, and a capture at the receiver shows the frames as on the wire.
 const JOINED_WITHIN: Nanos = Nanos::from_micros(20);
 
@@ -56,13 +56,13 @@ pub(crate) struct PushedFrame {
     wire_bytes: u32,
     /// The last link that the frame crossed if links are counted too, else [`NO_LINK`].
     link: LinkId,
-    /// Whether the next frame of the batch shares its buffer in the port.
+    /// Whether the next frame in the batch shares this frame's buffer in the port.
     joined: bool,
 }
 
 const NO_LINK: LinkId = LinkId(u32::MAX);
 
-/// Polling interval of the port's losses, which may take a system call.
+/// Polling interval for the port's losses, which may take a system call.
 const LOSSES_EVERY: Nanos = Nanos::from_millis(100);
 
 /// A frame that left late.
@@ -73,11 +73,11 @@ pub(crate) struct LateFrame {
     pub lateness: Nanos,
     /// Number of wire frames.
     pub wire_frames: u64,
-    /// The artifact that the port's account counts.
+    /// The artifact to count for the port.
     pub artifact: Artifact,
 }
 
-/// Accounting of an egress stage.
+/// An egress stage's accounting.
 pub(crate) struct Account {
     counts: BurstCounts,
     lateness: LatenessRecorder,
@@ -85,22 +85,21 @@ pub(crate) struct Account {
     pub judge: Judge,
     /// Whether late frames count as overload.
     pub overloaded: bool,
-    /// Last time that the port was full: frames released earlier waited for its receiver.
+    /// Last time that the port was full. Frames released earlier have waited for its receiver.
     pub full_at: Nanos,
     /// Frames pushed to the port that have not left.
     pub batch: Vec<PushedFrame>,
-    /// Parts of one train that are due together and not yet pushed: the tail of the
-    /// batch.
+    /// Parts of one train that are due together and not yet pushed. They are the tail of the batch.
     train: Joiner,
     /// Number of parts in `train`.
     in_train: usize,
     /// Whether frames of the batch share buffers.
     joined: bool,
-    /// When the port's losses were last read.
+    /// Time at which the port's losses were last read.
     losses_read: Nanos,
     record_handle: Option<Box<RecordHandle>>,
-    /// Time before its release at which a frame is pushed to a port that holds it; zero
-    /// for ports that send at once.
+    /// How long before its release a frame is pushed to a port that holds it; zero for ports that
+    /// send at once.
     pub lead: Nanos,
     /// Logs each frame before it leaves.
     pub log: Option<Box<SentLog>>,
@@ -145,14 +144,14 @@ impl Account {
         &self.shared.egress
     }
 
-    /// Counts a record that was removed from the line.
+    /// Counts a record taken off the line.
     #[inline]
     pub fn taken_off(&mut self, frame: &Descriptor) {
         self.counts.crossed(wire_frames_of(frame).0.into());
     }
 
-    /// Pushes a frame due by `due_by` to the port; joins parts of one train first. `link` is
-    /// its last link, if links are counted too.
+    /// Pushes a frame due by `due_by` to the port, joining parts of one train first. `link` is the
+    /// frame's last link, if links are counted too.
     #[inline(always)]
     pub fn give_from<T: TxPort>(
         &mut self,
@@ -174,8 +173,7 @@ impl Account {
         pushed
     }
 
-    /// Pushes a router's ICMP error to the port; it does not count as a frame of the
-    /// link.
+    /// Pushes a router's ICMP error to the port. It does not count as a link's frame.
     pub fn give_icmp<T: TxPort>(
         &mut self,
         port: &mut T,
@@ -211,7 +209,7 @@ impl Account {
         frame: &Descriptor,
         bytes: &[u8],
     ) -> PushResult {
-        // A port that holds frames until their release takes them one by one.
+        // A port that holds frames until their release takes them one at a time.
         let joins = port.takes_offload() && self.lead == Nanos::ZERO;
         let part = frame.part.filter(|_| joins);
         let last = self.batch.last().map(|last| last.release);
@@ -241,9 +239,9 @@ impl Account {
         PushResult::Taken
     }
 
-    /// Pushes the joined train to the port. Its frames were recorded when joined, so they
-    /// stay in the recording if the port refuses the train although it accepted the
-    /// lengths of its parts.
+    /// Pushes the joined train to the port. Its frames were recorded when they were joined, so they
+    /// stay in the recording if the port refuses the train although it accepted the lengths of its
+    /// parts.
     fn push_train<T: TxPort>(&mut self, port: &mut T) -> PushResult {
         if !self.train.is_open() {
             return PushResult::Taken;
@@ -265,7 +263,7 @@ impl Account {
         pushed
     }
 
-    /// Removes the batch's frames from `first` on from the counts; returns their number.
+    /// Removes the batch's frames from `first` on from the counts, and returns their number.
     fn take_back(&mut self, first: usize) -> u64 {
         self.publish_counts();
         let mut frames = 0;
@@ -304,7 +302,7 @@ impl Account {
         }
     }
 
-    /// Flushes the port and accounts for the frames that left; passes late ones to `late`.
+    /// Flushes the port, accounts for the frames that left, and passes late frames to `late`.
     /// Returns the number of frames and the time after the flush.
     #[inline]
     pub fn flush_noting<T: TxPort>(
@@ -357,12 +355,12 @@ impl Account {
         frames
     }
 
-    /// Accounts for the lateness of the batch's first `left` frames, which left between
-    /// these times.
+    /// Accounts for the lateness of the batch's first `left` frames, which left between these
+    /// times.
     ///
-    /// The port takes frames one after the other, so each has its share of the call. That
-    /// time is not all the emulator's: if both ends are on this machine, the kernel does
-    /// the receiver's work in the call.
+    /// The port takes frames one after another, so each frame has its share of the call. Not all of
+    /// that time is the emulator's: if both ends are on this machine, the kernel does the
+    /// receiver's work within the call.
     fn handed_over(
         &mut self,
         left: usize,
@@ -378,7 +376,7 @@ impl Account {
         let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
         let mut handover = start;
         let threshold = self.judge.threshold();
-        // Equal latenesses are recorded together.
+        // Equal lateness values are recorded together.
         let mut alike = (Nanos::ZERO, 0);
         for handed in self.batch.drain(..left) {
             let release = handed.release;
@@ -421,7 +419,7 @@ impl Account {
         self.cells().artifacts[Artifact::Refused].add(frames);
     }
 
-    /// Counts the accepted, unsent frames of a lost port as refused.
+    /// Counts a lost port's accepted, unsent frames as refused.
     pub fn port_lost(&mut self) {
         self.drop_train();
         let frames = self.take_back(0);
@@ -448,7 +446,7 @@ impl Account {
         self.in_train = 0;
     }
 
-    /// Publishes the counts of the last burst.
+    /// Publishes the last burst's counts.
     #[inline]
     pub fn publish_counts(&mut self) {
         self.counts.publish_out(&self.shared.egress);
@@ -485,9 +483,9 @@ impl Account {
         artifacts[Artifact::NoCarrier].set(losses.no_carrier);
     }
 
-    /// Publishes the last records, with the port's own losses. Frames that will never leave
-    /// count as in flight: those in the port's last buffers, and the parts of an unpushed
-    /// train. Returns their number.
+    /// Publishes the last records, with the port's own losses. Frames that will never leave count
+    /// as in flight: those in the port's last buffers, and the parts of an unpushed train. Returns
+    /// their number.
     pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) -> u64 {
         let pushed = &self.batch[..self.batch.len() - self.in_train];
         let buffers = pushed.iter().filter(|frame| !frame.joined).count();

@@ -1,10 +1,8 @@
-//! Unanswered address requests: ARP requests (RFC 826) and neighbour solicitations (RFC
-//! 4861).
+//! Unanswered address requests: ARP requests (RFC 826) and neighbour solicitations (RFC 4861).
 //!
-//! A host without an answer drops its packets before they enter the link, so neither
-//! drops nor artifacts show them. Requests are seen at their handover to an output port,
-//! answers at their arrival at an input port. Only short frames are examined, which are
-//! copied anyway.
+//! A host without an answer drops its packets before they enter the link, so neither drops nor
+//! artifacts show them. Requests are seen at their handover to an output port, answers at their
+//! arrival at an input port. Only short frames, which are copied anyway, are examined.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,14 +13,14 @@ use longwire_packet::frame::mac_header_len;
 
 use crate::sync::locked;
 
-/// Maximum length of examined frames: a neighbour solicitation with two VLAN tags and
-/// several options.
+/// Maximum length of examined frames: a neighbour solicitation with two VLAN tags and several
+/// options.
 const LEN_MAX: usize = 128;
 
-/// Timeout of a delivered request.
+/// Timeout for the answer to a delivered request.
 const TIMEOUT: Nanos = Nanos::from_secs(1);
 
-/// Maximum number of pending requests; further ones are not watched.
+/// Maximum number of pending requests. Further requests are not watched.
 const PENDING_MAX: usize = 4096;
 
 /// Maximum number of addresses whose port is remembered.
@@ -51,9 +49,9 @@ pub(crate) struct PortAddresses {
 
 #[derive(Debug, Default)]
 struct WatchState {
-    /// In order of delivery.
+    /// Requests in order of delivery.
     pending: VecDeque<PendingRequest>,
-    /// The port that last answered for an address.
+    /// The port that last answered for each address.
     owners: HashMap<IpAddr, usize>,
     /// Unanswered requests by port.
     unanswered: Vec<u64>,
@@ -87,7 +85,7 @@ impl AddressWatch {
         })
     }
 
-    /// Returns the part of a port.
+    /// Returns a port's part.
     pub fn port(self: &Arc<AddressWatch>, port: usize) -> PortAddresses {
         PortAddresses {
             watch: Arc::clone(self),
@@ -137,7 +135,7 @@ impl PortAddresses {
 impl WatchState {
     fn request(&mut self, port: usize, address: IpAddr, at: Nanos) {
         self.expire(at);
-        // A station at another port has the address, so none here needs to answer.
+        // A station at another port has the address, so none at this port needs to answer.
         let elsewhere = self
             .owners
             .get(&address)
@@ -155,7 +153,7 @@ impl WatchState {
         if self.owners.len() < OWNERS_MAX || self.owners.contains_key(&address) {
             self.owners.insert(address, port);
         }
-        // Includes requests that a switch flooded to other ports.
+        // Also counts requests that a switch flooded to other ports.
         let answered = |request: &PendingRequest| {
             request.address == address && at <= request.delivered.saturating_add(TIMEOUT)
         };
@@ -173,7 +171,7 @@ impl WatchState {
     }
 }
 
-/// Returns whether a frame may be address resolution, by two or three of its bytes.
+/// Returns whether a frame may be address resolution, judging by two or three of its bytes.
 #[inline]
 fn is_candidate(frame: &[u8]) -> bool {
     if frame.len() > LEN_MAX || frame.len() < 42 {
@@ -186,8 +184,8 @@ fn is_candidate(frame: &[u8]) -> bool {
     }
 }
 
-/// Parses an address resolution frame. Ignores probes and announcements (RFC 5227) and
-/// duplicate address detection (RFC 4862), which need no answer.
+/// Parses an address resolution frame. Ignores probes and announcements (RFC 5227) and duplicate
+/// address detection (RFC 4862), which need no answer.
 #[cold]
 fn message(frame: &[u8]) -> Option<Message> {
     let at = mac_header_len(frame) as usize;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Returns an ARP frame; `sender` and `target` are last bytes in 10.0.0.0/24.
+/// Returns an ARP frame. `sender` and `target` are last bytes in 10.0.0.0/24.
 fn arp_frame(operation: u8, sender: u8, target: u8) -> Vec<u8> {
     let mut frame = vec![0xff; 12];
     frame.extend([0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, operation]);
@@ -9,7 +9,7 @@ fn arp_frame(operation: u8, sender: u8, target: u8) -> Vec<u8> {
     frame
 }
 
-/// A neighbour discovery frame from and about fd00::SOURCE and fd00::TARGET.
+/// Returns a neighbour discovery frame from and about fd00::SOURCE and fd00::TARGET.
 fn discovery_frame(kind: u8, source: Ipv6Addr, target: Ipv6Addr) -> Vec<u8> {
     let mut frame = vec![0x33; 12];
     frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255]);

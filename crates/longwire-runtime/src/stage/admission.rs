@@ -1,5 +1,5 @@
-//! Admission of arriving frames: offers them to the link and puts delivered ones on the
-//! delay line.
+//! Admission of arriving frames: offers them to the link and puts delivered frames on the delay
+//! line.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::counters::LinkShared;
 use crate::fabric::LaneTurn;
 use crate::ledger::{Artifact, BurstCounts};
 
-/// Offers arriving frames to the link and puts delivered ones on the delay line.
+/// Offers arriving frames to the link and puts delivered frames on the delay line.
 pub(super) struct Admission {
-    /// The lane, if it decides at arrival; a link with a managed queue belongs to the
-    /// egress stage, and frames pass undecided.
+    /// The lane, if it decides at arrival. A link with a managed queue belongs to the egress stage,
+    /// and frames pass undecided.
     lane: Option<RunLane<()>>,
-    /// The link's MTU. Long frames are fragmented here, also for a link of the egress
+    /// The link's MTU. Long frames are fragmented at admission, also for a link in the egress
     /// stage.
     mtu: Mtu,
     /// Whether super-packets are always cut into wire frames.
@@ -47,7 +47,7 @@ pub(super) struct Admission {
     pub shared: Arc<LinkShared>,
 }
 
-/// The writing end of a delay line, with the counts of its burst.
+/// A delay line's writing end, with the counts of its burst.
 pub(super) struct LineEntry {
     pub line: DelayLineWriter,
     /// Tag of frames on the line.
@@ -61,7 +61,7 @@ pub(super) struct LineEntry {
 struct UnchangedFrame<'a> {
     meta: FrameMeta,
     bytes: &'a [u8],
-    /// Set by its delivery.
+    /// Set when the frame is delivered.
     release: Option<Nanos>,
 }
 
@@ -75,7 +75,7 @@ struct ChangingFrame<'a> {
     is_changed: bool,
 }
 
-/// The parts of an [`Admission`].
+/// The parts from which an [`Admission`] is built.
 pub(super) struct AdmissionParts {
     pub link: Option<LaneParts>,
     pub mtu: Mtu,
@@ -147,8 +147,8 @@ impl Admission {
         }
     }
 
-    /// Admits a wire frame of a stage without a link, or of a link that takes frames one
-    /// by one: it edits, fragments or duplicates them, or is recorded.
+    /// Admits a wire frame for a stage without a link, or for a link that takes frames one at a
+    /// time because it edits, fragments, duplicates or records them.
     #[inline]
     fn admit_part(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>) {
         if self.undecided {
@@ -166,7 +166,7 @@ impl Admission {
         }
         self.entry.count_arrival(frame.wire_len);
         let Some(lane) = &mut self.lane else {
-            // The egress stage offers it; the line has its arrival in place of a release.
+            // The egress stage offers the frame. The line holds its arrival in place of a release.
             return self.entry.keep_part(&frame, frame.arrival, part);
         };
         let meta = FrameMeta::new(frame.arrival, frame.wire_len);
@@ -180,8 +180,7 @@ impl Admission {
         lane.offer(meta, (), &mut changing);
     }
 
-    /// Fragments a frame if it exceeds the MTU and admits the fragments; returns whether
-    /// it did.
+    /// Fragments a frame if it exceeds the MTU and admits the fragments. Returns whether it did.
     fn admit_fragments(&mut self, frame: &RxFrame<'_>) -> bool {
         let mut fragments = std::mem::take(&mut self.fragments);
         let cut = fragments.cut(self.mtu, frame.bytes);
@@ -194,13 +193,13 @@ impl Admission {
         cut
     }
 
-    /// Cuts a super-packet and admits its frames one by one; a link gets finished frames.
+    /// Cuts a super-packet and admits its frames one at a time. A link receives complete frames.
     fn admit_cut(&mut self, frame: RxFrame<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
         while cutter.next_wire_len().is_some() {
-            // Treat all frames as one run, cut below.
+            // Treat all frames as one run, which is cut below.
             cutter.decided(Some(frame.arrival));
         }
         let form = match self.form {
@@ -220,8 +219,8 @@ impl Admission {
         self.piece = piece;
     }
 
-    /// Admits a super-packet: the link decides each wire frame, and frames that leave
-    /// together share a buffer.
+    /// Admits a super-packet. The link decides each wire frame, and frames that leave together
+    /// share a buffer.
     fn admit_offloaded(&mut self, frame: RxFrame<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
@@ -251,8 +250,7 @@ impl Admission {
         self.publish_counts();
     }
 
-    /// Publishes the counts of the burst before its frames, so that departures never
-    /// exceed arrivals.
+    /// Publishes the burst's counts before its frames, so that departures never exceed arrivals.
     pub fn publish(&mut self) {
         self.entry.counts.publish_in(&self.shared.ingress);
         self.entry.line.publish();
@@ -308,8 +306,8 @@ impl LineEntry {
         self.count_kept(kept, 1);
     }
 
-    /// Puts frames that leave together on the line. Returns the number of wire frames
-    /// that could not be cut.
+    /// Puts frames that leave together on the line. Returns the number of wire frames that could
+    /// not be cut.
     pub fn keep_run(&mut self, cutter: &mut Cutter<'_>, run: Run, form: CutForm) -> u64 {
         cutter.cut(run, form, |cut| {
             let note = Note {
@@ -322,7 +320,7 @@ impl LineEntry {
         })
     }
 
-    /// Returns the line record of a finished wire frame.
+    /// Returns the line record for a complete wire frame.
     #[inline]
     fn note(&self, release: Nanos, wire_len: u32) -> Note {
         Note {
@@ -402,12 +400,12 @@ impl FrameAccess<()> for ChangingFrame<'_> {
     fn edit(&mut self, _frame: &mut (), edit: &mut dyn FnMut(&mut [u8])) {
         self.change();
         edit(self.scratch);
-        // An edited frame must not be joined, which would repair its checksum.
+        // An edited frame must not be joined, as joining would repair its checksum.
         self.part = None;
     }
 
     fn copy(&mut self, _frame: &mut ()) {
-        // A port lends a frame once.
+        // A port lends a frame only once.
         self.change();
     }
 }
@@ -430,7 +428,7 @@ impl LaneFrames<()> for ChangingFrame<'_> {
     fn discard(&mut self, _frame: ()) {}
 }
 
-/// Returns a finished, complete wire frame.
+/// Returns a complete wire frame without offloads.
 fn whole(bytes: &[u8], arrival: Nanos) -> RxFrame<'_> {
     RxFrame {
         bytes,
@@ -441,11 +439,11 @@ fn whole(bytes: &[u8], arrival: Nanos) -> RxFrame<'_> {
     }
 }
 
-/// Maximum bytes of a record besides its frame: two headers and alignment.
+/// Maximum bytes of a record in addition to its frame: two headers and alignment.
 const RECORD_EXTRA: usize = 48;
 
 impl Admission {
-    /// Admits a buffer of a stage without a link; `lane` decides its frames if it can.
+    /// Admits a buffer for a stage without a link. `lane` decides its frames if it can.
     #[inline]
     pub fn admit_by(&mut self, frame: RxFrame<'_>, lane: &mut LaneTurn<'_>) {
         if !self.undecided || !lane.admits(frame.arrival) || !self.leaves_as_it_is(&frame) {
@@ -487,9 +485,8 @@ impl Admission {
                     .is_none_or(|segments| can_cut(frame.bytes, segments))
     }
 
-    /// Offers the wire frames of a super-packet. Decided frames that leave together
-    /// become one record; a queued frame becomes a separate record, as its release is
-    /// unknown.
+    /// Offers a super-packet's wire frames. Decided frames that leave together become one record. A
+    /// queued frame becomes a separate record, as its release is unknown.
     fn admit_train_by(&mut self, frame: &RxFrame<'_>, lane: &mut LaneTurn<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
@@ -531,7 +528,7 @@ impl Admission {
         self.piece = piece;
     }
 
-    /// Puts a run on the line as one record; there is space for it.
+    /// Puts a run on the line as one record. The line has room for it.
     fn keep_by(
         &mut self,
         cutter: &mut Cutter<'_>,

@@ -1,5 +1,5 @@
-//! The egress stage: takes due frames off the delay line, sends them in batches, and
-//! accounts for their lateness.
+//! The egress stage: takes due frames off the delay line, sends them in batches, and accounts for
+//! their lateness.
 
 use std::sync::Arc;
 
@@ -30,20 +30,19 @@ pub struct EgressParts<T> {
     pub line: DelayLineReader,
     /// The clock.
     pub clock: Clock,
-    /// Whether releases on the line never decrease, so that the line is the release
-    /// queue.
+    /// Whether releases on the line never decrease, in which case the line is the release queue.
     pub in_order: bool,
-    /// The link, if it has a managed queue: frames arrive undecided.
+    /// The link, if it has a managed queue. Frames then arrive undecided.
     pub link: Option<LaneParts>,
     /// Records departing frames.
     pub record_handle: Option<RecordHandle>,
     /// Handovers later than this are artifacts.
     pub tolerance: Nanos,
-    /// Frames released before this time belong to the start of the run.
+    /// Frames released before this time belong to the run's start.
     pub grace_until: Nanos,
 }
 
-/// The egress stage of one direction.
+/// One direction's egress stage.
 pub struct Egress<T> {
     port: T,
     releases: Releases,
@@ -90,13 +89,13 @@ impl<T: TxPort> Egress<T> {
         self.account.departures = Some(Box::default());
     }
 
-    /// Never counts frames as late: they have no times.
+    /// Never counts frames as late, for frames without times.
     pub(crate) fn ignore_lateness(&mut self) {
         self.account.timeless = true;
     }
 
-    /// Requests the send stamp of one frame in `every` and reports stamps from now on.
-    /// Returns their source; `None` if the port has none.
+    /// Requests the send stamp of one frame in `every`, and reports stamps from now on. Returns
+    /// their source; `None` if the port has none.
     pub(crate) fn watch_sends(&mut self, every: u32) -> Option<StampedBy> {
         let by = self.port.sample_every(every)?;
         let shared = &self.account.shared.send_stamps;
@@ -114,7 +113,7 @@ impl<T: TxPort> Egress<T> {
         &self.port
     }
 
-    /// Pushes the router's ICMP errors to this port; returns whether the port is full.
+    /// Pushes the router's ICMP errors to this port, and returns whether the port is full.
     #[inline]
     fn send_icmp(&mut self, now: Nanos) -> bool {
         let Some(errors) = &mut self.icmp else {
@@ -142,8 +141,8 @@ impl<T: TxPort> Egress<T> {
         front == Some(true)
     }
 
-    /// Moves frames from the line to their queue and makes a managed queue's decisions:
-    /// afterwards the next departure is known.
+    /// Moves frames from the line to their queue and makes a managed queue's decisions. Afterwards,
+    /// the next departure is known.
     #[inline]
     pub(crate) fn prepare(&mut self, now: Nanos) {
         if self.port.needs_idle_fill() {
@@ -153,10 +152,10 @@ impl<T: TxPort> Egress<T> {
         self.releases.prepare(due_by, &mut self.account);
     }
 
-    /// Sends at most one burst of frames due at `now`; a `turn` restricts them.
+    /// Sends at most one burst of frames due at `now`, restricted by any `turn`.
     ///
     /// # Errors
-    /// The error of the output port's flush.
+    /// The output port's flush fails.
     #[inline(always)]
     pub(crate) fn send(
         &mut self,
@@ -184,17 +183,17 @@ impl<T: TxPort> Egress<T> {
         }
         self.releases.publish();
         if full && self.account.batch.is_empty() {
-            // Full of earlier frames.
+            // The port is full of earlier frames.
             self.account.full_at = now;
         }
         let frames = self.flush(now)?;
         Ok(SendOutcome { frames, full })
     }
 
-    /// Flushes the port; returns the number of frames that left.
+    /// Flushes the port and returns the number of frames that left.
     ///
     /// # Errors
-    /// The error of the output port's flush.
+    /// The output port's flush fails.
     #[inline]
     pub(crate) fn flush(&mut self, now: Nanos) -> Result<usize, PortError> {
         self.keep_busy(now)?;
@@ -228,14 +227,14 @@ impl<T: TxPort> Egress<T> {
         Ok(())
     }
 
-    /// Returns the place of the next departure that [`Egress::prepare`] has seen.
+    /// Returns the place of the next departure, as of the last [`Egress::prepare`].
     pub(crate) fn next_place(&mut self) -> Option<DeparturePlace> {
         let (release, number) = self.releases.next_departure()?;
         Some(place_of(release, number, self.account.lead))
     }
 
-    /// Records that frames due at `now` wait for a full port: this one, or one that must
-    /// send first.
+    /// Records that frames due at `now` wait for a full port: this one, or one that must send
+    /// first.
     pub(crate) fn waits_for_receiver(&mut self, now: Nanos) {
         self.account.full_at = now;
     }
@@ -250,8 +249,7 @@ impl<T: TxPort> Egress<T> {
         self.next_release()
     }
 
-    /// Reads send stamps at intervals, after a handover, when the next departure is
-    /// farthest.
+    /// Reads send stamps at intervals, after a handover, when the next departure is farthest away.
     #[inline]
     fn look_at_stamps(&mut self, now: Nanos) {
         if let Some(stamps) = &mut self.stamps
@@ -261,8 +259,8 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Returns the first release after `time` if it is near the front and the queue is
-    /// the line.
+    /// Returns the first release after `time` if it is near the front and the line is the release
+    /// queue.
     pub(crate) fn release_beyond(&mut self, time: Nanos) -> Option<Nanos> {
         self.releases.release_beyond(time, BURST as u64)
     }

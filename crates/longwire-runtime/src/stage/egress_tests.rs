@@ -11,7 +11,7 @@ use crate::summary;
 #[derive(Default)]
 struct Device {
     lead: Option<Nanos>,
-    /// Stamp minus release; `None` for no stamps.
+    /// Stamp minus release; `None` without stamps.
     stamped_after: Option<i64>,
     every: u32,
     pushed: Vec<Nanos>,
@@ -75,7 +75,7 @@ fn micros(micros: u64) -> Nanos {
     Nanos::from_micros(micros)
 }
 
-/// A stage with a manual clock and the writer of its line.
+/// A stage with a manual clock, and its line's writer.
 struct Bench {
     egress: Egress<Device>,
     line: DelayLineWriter,
@@ -88,7 +88,7 @@ impl Bench {
         Bench::of(port, true, None)
     }
 
-    /// Returns a stage in which the link of this specification decides.
+    /// Returns a stage in which the link with this specification decides.
     fn of(port: Device, in_order: bool, link: Option<&str>) -> Bench {
         let config = DelayLineConfig {
             budget: Bytes(1 << 20),
@@ -166,7 +166,7 @@ fn frames_that_a_device_holds_are_handed_over_early_and_are_not_late() {
         assert_eq!((step.frames, step.next_at), (1, Some(micros(4_500))));
         bench.step_at(5_200);
         assert_eq!(bench.egress.port().pushed, [5_000, 5_500].map(micros));
-        // 9,000 leaves 30 us after its release, which is late.
+        // The frame with release 9,000 leaves 30 us late.
         bench.step_at(9_030);
         let report = bench.finish();
         assert_eq!(report.traffic.packets_out, 3);
@@ -183,7 +183,7 @@ fn late_frames_are_counted_by_what_made_them_late() {
     let pauses = Arc::new(PauseHistory::default());
     bench.egress.excuse_by(&pauses);
     pauses.add((micros(2_000), micros(2_990)));
-    // In the grace; with a pause that explains all but 10 us; with no excuse.
+    // Within the grace period; with a pause that explains all but 10 us; without an excuse.
     for (release, at) in [(500, 600), (2_000, 3_000), (4_000, 4_100)] {
         bench.fill([release]);
         bench.step_at(at);
@@ -258,7 +258,7 @@ fn many_stamps_are_taken_in_more_and_shorter_looks() {
     };
     let mut bench = Bench::new(device);
     bench.egress.watch_sends(1);
-    // 10,000 stamps/s for a second.
+    // 10,000 stamps/s for one second.
     for number in 0..10_000u64 {
         bench.fill([number * 100]);
         bench.step_at(number * 100);

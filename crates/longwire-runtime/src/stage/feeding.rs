@@ -1,5 +1,5 @@
-//! The feeding stage: reads frames from a feed ahead of time, offers each to its link at
-//! its time, and puts delivered frames on the delay line of its output.
+//! The feeding stage: reads frames from a feed ahead of time, offers each to its link at its time,
+//! and puts delivered frames on their output's delay line.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -22,33 +22,33 @@ use crate::ledger::Artifact;
 use crate::report::InputReport;
 use crate::sync::locked;
 
-/// Frames taken from a feed between readings of memory and clock.
+/// Number of frames taken from a feed between readings of memory and clock.
 const FRAMES_AHEAD: usize = 8 * BURST;
 
 /// Minimum read-ahead if a link delays frames.
 const LEAD: Nanos = Nanos::from_millis(50);
 
-/// Polling interval of the feed's status.
+/// Polling interval for the feed's status.
 const STATUS_EVERY: Nanos = Nanos::from_millis(100);
 
-/// One output of a feed.
+/// One of a feed's outputs.
 pub(crate) struct FeedingOutput {
     /// The link, if it decides at arrival.
     pub link: Option<LaneParts>,
-    /// The link's MTU; longer frames are fragmented before their offer.
+    /// The link's MTU. Longer frames are fragmented before they are offered.
     pub mtu: Mtu,
-    /// The delay line of delivered frames.
+    /// The delay line for delivered frames.
     pub line: DelayLineWriter,
     pub shared: Arc<LinkShared>,
     /// Whether the link adds no delay.
     pub transparent: bool,
 }
 
-/// The published state of a feeding stage.
+/// A feeding stage's published state.
 #[derive(Debug, Default)]
 pub(crate) struct FeedShared {
     pub report: Mutex<InputReport>,
-    /// Start and end of long gaps that were read and have not passed.
+    /// Start and end of long gaps that have been read and not yet passed.
     gaps: Mutex<VecDeque<(Nanos, Nanos)>>,
 }
 
@@ -71,18 +71,18 @@ impl FeedShared {
     }
 }
 
-/// Minimum length of an announced gap.
+/// Minimum length of a gap that is announced.
 const GAP_LONG: Nanos = Nanos::from_secs(10);
 
-/// Maximum number of pending gaps; further ones are not announced.
+/// Maximum number of pending gaps. Further gaps are not announced.
 const GAPS_MAX: usize = 1_024;
 
-/// The result of a step of a feeding stage.
+/// Result of a feeding stage's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedStep {
     /// Frames were put on delay lines.
     Fed,
-    /// No space until about this time.
+    /// No room until about this time.
     Full(Nanos),
     /// The input has no frame yet.
     Later,
@@ -90,22 +90,22 @@ pub(crate) enum FeedStep {
     Ended,
 }
 
-/// The feeding stage of one feed.
+/// A feed's stage.
 pub(crate) struct FeedStage {
     feed: Box<dyn Feed>,
     outputs: Vec<OutputState>,
     /// Number of the next frame, modulo 2^32.
     number: u32,
     numbers: Arc<FeedNumbers>,
-    /// Start of the replay.
+    /// The replay's start.
     start: Nanos,
-    /// Bytes of waiting frames above which reading pauses.
+    /// Bytes of queued frames above which reading pauses.
     read_ahead: u64,
     /// Time of the last frame.
     latest: Nanos,
-    /// Maximum lateness of reading a frame.
+    /// Maximum lateness with which a frame was read.
     behind_max: Nanos,
-    /// Whether the lines were full of due frames, so that the port causes the lateness.
+    /// Whether the lines were full of due frames, in which case the port causes the lateness.
     port_is_late: bool,
     shared: Arc<FeedShared>,
     status_at: Nanos,
@@ -115,13 +115,13 @@ pub(crate) struct FeedStage {
 struct OutputState {
     admission: Admission,
     transparent: bool,
-    /// Length of the last pause of reading, which ends after a good part has drained.
+    /// Length of the last read pause, which ends after a good part of the frames has drained.
     paused: Option<Nanos>,
 }
 
 impl FeedStage {
-    /// Returns a stage whose frames count from `start`. Reading pauses while more than
-    /// `read_ahead` bytes wait for an output.
+    /// Returns a stage whose frames count from `start`. Reading pauses while more than `read_ahead`
+    /// bytes are queued for an output.
     pub fn new(
         feed: Box<dyn Feed>,
         outputs: Vec<FeedingOutput>,
@@ -173,7 +173,7 @@ impl FeedStage {
         self.feed.readable()
     }
 
-    /// Reads some frames if there is space.
+    /// Reads some frames if there is room.
     pub fn step(&mut self) -> Result<FeedStep, PortError> {
         if self.ended {
             return Ok(FeedStep::Ended);
@@ -194,10 +194,10 @@ impl FeedStage {
         }
     }
 
-    /// Takes frames from the feed. An error is returned along with the frames before it.
+    /// Takes frames from the feed. Returns any error along with the frames before it.
     fn take(&mut self, now: Nanos) -> (usize, bool, Option<PortError>) {
-        // Frames without times are never late, and those that wait for a slow port are
-        // not read late.
+        // Frames without times are never late, and frames that wait for a slow port are not read
+        // late.
         let judged = self.feed.is_paced() && !self.port_is_late;
         let mut frames = 0;
         let received = self.feed.feed(FRAMES_AHEAD, &mut |fed: FeedFrame<'_>| {
@@ -235,8 +235,8 @@ impl FeedStage {
         for output in &mut self.outputs {
             let admission = &mut output.admission;
             admission.publish();
-            // After publishing, because a thread that sees this time must see the frames.
-            // Set for all outputs, also those without new frames.
+            // Set after publishing, because a thread that sees this time must see the frames. Set
+            // for all outputs, including those without new frames.
             let seen = if end { Nanos::MAX } else { self.latest };
             admission.shared.seen_until.set(seen);
             admission.publish_counts();
@@ -249,7 +249,7 @@ impl FeedStage {
         self.publish_status(now);
     }
 
-    /// Returns when reading may resume; `None` if it need not pause.
+    /// Returns the time at which reading may resume; `None` if it need not pause.
     fn full_until(&mut self, now: Nanos) -> Option<Nanos> {
         let ahead = self.latest.saturating_sub(now);
         let outputs = self.outputs.iter_mut();
@@ -286,15 +286,13 @@ impl FeedStage {
     }
 }
 
-/// Minimum pause of reading, and its maximum if frames are unpaced: then the port's speed
-/// is unknown.
+/// Minimum read pause, and its maximum for unpaced frames, for which the port's speed is unknown.
 const PAUSE_MIN: Nanos = Nanos::from_micros(20);
 const PAUSE_MAX: Nanos = Nanos::from_millis(2);
 
 impl OutputState {
-    /// Returns how long reading must pause, if too many frames wait; `ahead` is the
-    /// present read-ahead. Frames that a link delays do not count unless the memory
-    /// budget is at risk.
+    /// Returns how long reading must pause, if too many frames are queued. `ahead` is the current
+    /// read-ahead. Frames that a link delays do not count unless the memory budget is at risk.
     fn pause(&mut self, read_ahead: u64, ahead: Nanos) -> Option<Nanos> {
         let line = &self.admission.entry.line;
         let in_use = line.memory_in_use();
@@ -309,7 +307,7 @@ impl OutputState {
             return None;
         }
         let pause = match self.paused {
-            // A quarter of the read-ahead has left by then.
+            // A quarter of the read-ahead will have left by then.
             _ if ahead > PAUSE_MAX => Nanos::from_nanos(ahead.as_nanos() / 4),
             None => PAUSE_MIN,
             Some(last) => last.saturating_mul(2).min(PAUSE_MAX),

@@ -1,5 +1,5 @@
-//! The ingress stage: reads a burst, offers each wire frame to the link, and puts
-//! delivered frames on the delay line.
+//! The ingress stage: reads a burst, offers each wire frame to the link, and puts delivered frames
+//! on the delay line.
 
 use std::sync::Arc;
 
@@ -23,18 +23,18 @@ use crate::port_loss::OnPortLoss;
 pub struct IngressParts<R> {
     /// The input port.
     pub port: R,
-    /// The link; `None` if it has a managed queue and belongs to the egress stage.
+    /// The link; `None` if it has a managed queue, and so belongs to the egress stage.
     pub link: Option<LaneParts>,
-    /// The link's MTU; longer frames are fragmented before their offer.
+    /// The link's MTU. Longer frames are fragmented before they are offered.
     pub mtu: Mtu,
-    /// The delay line of delivered frames.
+    /// The delay line for delivered frames.
     pub line: DelayLineWriter,
     /// The clock.
     pub clock: Clock,
-    /// Form of offloaded frames, which the output port must support.
+    /// Form of offloaded frames. The output port must support it.
     pub form: CutForm,
-    /// Minimum length of frames that stay in the port's memory, if the output port can
-    /// send from it.
+    /// Minimum length of frames that stay in the port's memory, if the output port can send from
+    /// that memory.
     pub lend_from: Option<usize>,
 }
 
@@ -43,19 +43,19 @@ pub fn shares_memory(input: &impl RxPort, output: &impl TxPort) -> bool {
     input.region().is_some() && input.region() == output.region()
 }
 
-/// The ingress stage of one direction.
+/// One direction's ingress stage.
 pub struct Ingress<R> {
     port: R,
     admission: Admission,
     clock: Clock,
     ended: bool,
-    /// Last reading of the port's losses.
+    /// Time at which the port's losses were last read.
     losses_read: Nanos,
     on_port_loss: OnPortLoss,
     slack: Nanos,
 }
 
-/// Polling interval of the kernel's losses, which takes a system call.
+/// Polling interval for the kernel's losses, which take a system call.
 const LOSSES_EVERY: Nanos = Nanos::from_millis(100);
 
 impl<R: RxPort> Ingress<R> {
@@ -79,8 +79,7 @@ impl<R: RxPort> Ingress<R> {
         }
     }
 
-    /// Sets the minimum time from arrival to release; a no-op unless the port stamps
-    /// arrivals.
+    /// Sets the minimum time from arrival to release. A no-op unless the port stamps arrivals.
     pub(crate) fn release_after(self, least: Nanos) -> Ingress<R> {
         let stamped = self.port.stamps_arrivals();
         Ingress {
@@ -94,8 +93,8 @@ impl<R: RxPort> Ingress<R> {
         self.slack
     }
 
-    /// Sets the reaction to the loss of the port. If the network continues, the stage
-    /// ends as at the end of input.
+    /// Sets the reaction to a port loss. If the network continues, the stage ends as at the end of
+    /// input.
     pub(crate) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Ingress<R> {
         Ingress {
             on_port_loss,
@@ -113,7 +112,7 @@ impl<R: RxPort> Ingress<R> {
         &self.port
     }
 
-    /// Returns the memory in use by waiting frames, in bytes.
+    /// Returns the memory used by queued frames, in bytes.
     pub fn memory_in_use(&self) -> u64 {
         self.admission.entry.line.memory_in_use()
     }
@@ -126,13 +125,12 @@ impl<R: RxPort> Ingress<R> {
     /// Processes one burst.
     ///
     /// # Errors
-    /// The input port failed; a loss that the network survives is the end of input
-    /// instead.
+    /// The input port failed. A loss that the network survives counts as the end of input instead.
     pub fn step(&mut self) -> Result<Step, PortError> {
         self.step_with(|admission, frame| admission.admit(frame))
     }
 
-    /// Processes one burst of a stage without a link, on the thread of the link's stage.
+    /// Processes one burst for a stage without a link, on the thread of the link's stage.
     pub(crate) fn step_by(&mut self, lane: &mut LaneTurn<'_>) -> Result<Step, PortError> {
         self.step_with(|admission, frame| admission.admit_by(frame, lane))
     }
@@ -182,7 +180,7 @@ impl<R: RxPort> Ingress<R> {
             self.ended = true;
             self.clock.advance(Nanos::MAX);
         }
-        // A partial burst drained the port.
+        // A partial burst means that the port was drained.
         admission.shared.seen_until.set(match received.frames {
             _ if received.end => Nanos::MAX,
             BURST.. => admission.latest,
@@ -214,7 +212,7 @@ impl<R: RxPort> Ingress<R> {
         self.admission.shared.seen_until.asleep();
     }
 
-    /// Publishes the last counts, the port's own losses included.
+    /// Publishes the last counts, including the port's own losses.
     pub(crate) fn finish(&mut self) {
         self.admission.finish();
         self.read_losses(self.clock.now());

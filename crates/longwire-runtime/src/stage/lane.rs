@@ -1,7 +1,7 @@
-//! Lanes of a run: links that count and record what they decide.
+//! A run's lanes: links that count and record their decisions.
 //!
-//! A link without a managed queue decides in the ingress stage, before its frames are on
-//! the delay line. A managed queue decides in the egress stage, which keeps its frames.
+//! A link without a managed queue decides in the ingress stage, before its frames are on the delay
+//! line. A managed queue decides in the egress stage, which keeps its frames.
 
 use std::ops::RangeBounds;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -24,19 +24,19 @@ pub struct LaneParts {
     accounts: LaneAccounts,
 }
 
-/// A link with its queued frames, counters and records. `T` is a handle of a frame.
+/// A link with its queued frames, counters and records. `T` is a frame handle.
 pub(super) struct RunLane<T> {
     lane: Lane<NumberedFrame<T>>,
     accounts: LaneAccounts,
 }
 
-/// A frame with its number among recorded offers, truncated.
+/// A frame with its truncated number among recorded offers.
 struct NumberedFrame<T> {
     item: T,
     number: u32,
 }
 
-/// The frames of a lane.
+/// Access to a lane's frames.
 pub(super) trait LaneFrames<T>: FrameAccess<T> {
     /// Returns a frame's arrival and wire length.
     fn meta(&self, item: &T) -> FrameMeta;
@@ -59,7 +59,7 @@ struct LaneAccounts {
     icmp: Option<Box<IcmpSender>>,
 }
 
-/// The host of a lane: its accounts and its frames.
+/// A lane's host: its accounts and its frames.
 struct RunHost<'a, F> {
     accounts: &'a mut LaneAccounts,
     frames: &'a mut F,
@@ -84,7 +84,7 @@ impl LaneParts {
         }
     }
 
-    /// Logs all decisions, for clients of a replay.
+    /// Logs all decisions, for a replay's clients.
     pub(crate) fn log_to(&mut self, log: OfferLogger) {
         self.accounts.log = Some(Box::new(log));
     }
@@ -94,7 +94,8 @@ impl LaneParts {
         self.accounts.icmp = Some(Box::new(icmp));
     }
 
-    /// Splits the lane's places: (ingress, egress). A managed queue decides at egress.
+    /// Assigns the lane to the ingress or the egress stage: (ingress, egress). A managed queue
+    /// decides at egress.
     pub(crate) fn place(self) -> (Option<LaneParts>, Option<LaneParts>) {
         if self.link.is_managed() {
             (None, Some(self))
@@ -128,7 +129,7 @@ impl<T> RunLane<T> {
         self.accounts.ledger.is_some()
     }
 
-    /// Offers a wire frame, after the decisions due by its arrival.
+    /// Offers a wire frame, after making the decisions due by its arrival.
     #[inline(always)]
     pub fn offer(&mut self, meta: FrameMeta, item: T, frames: &mut impl LaneFrames<T>) {
         if let Some(log) = &mut self.accounts.log {
@@ -196,13 +197,13 @@ impl<T> RunLane<T> {
 }
 
 impl LaneAccounts {
-    /// Records an offer; returns the frame's number.
+    /// Records an offer and returns the frame's number.
     #[cold]
     fn record_offer(&mut self, link: &Link, len: u32, bytes: &[u8]) -> u32 {
         let Some(ledger) = &mut self.ledger else {
             return 0;
         };
-        // Ports of pairs and feeds have the numbers of their links.
+        // Ports in pairs and feeds have their links' numbers.
         let port = PortIndex(self.id.0 as u16);
         let meta = FrameMeta::new(link.last_arrival(), len);
         ledger.entered(port, meta, bytes);
@@ -275,10 +276,10 @@ impl<T, F: LaneFrames<T>> LaneHost<NumberedFrame<T>> for RunHost<'_, F> {
     }
 }
 
-/// Maximum number of queued errors; further ones are dropped, as ICMP permits.
+/// Maximum number of queued errors. Further errors are dropped, as ICMP permits.
 const WAITING_MAX: usize = 1_024;
 
-/// The bells of a run's threads, set once they exist.
+/// The bells of a run's threads, set once the threads exist.
 pub(crate) type Bells = Arc<OnceLock<Vec<Arc<Bell>>>>;
 
 /// An error, with the arrival of the offending packet.
@@ -299,7 +300,7 @@ pub(crate) struct IcmpReceiver {
     next: Option<IcmpError>,
 }
 
-/// Returns both ends of the queue to a port.
+/// Returns both ends of the error queue to a port.
 pub(crate) fn icmp_line(bells: &Bells) -> (IcmpSender, IcmpReceiver) {
     let (sender, errors) = sync_channel(WAITING_MAX);
     let bells = Arc::clone(bells);
@@ -311,7 +312,7 @@ pub(crate) fn icmp_line(bells: &Bells) -> (IcmpSender, IcmpReceiver) {
 }
 
 impl IcmpSender {
-    /// Sends an error; returns `false` if the queue is full.
+    /// Sends an error. Returns `false` if the queue is full.
     pub(super) fn send(&self, at: Nanos, bytes: &[u8]) -> bool {
         let bytes = bytes.to_vec();
         let sent = self.errors.try_send(IcmpError { at, bytes }).is_ok();

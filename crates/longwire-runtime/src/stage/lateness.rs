@@ -13,15 +13,15 @@ use crate::ledger::Artifact;
 use crate::sync::locked;
 use crate::witness::{PAUSE_MIN, PauseHistory, stood_still};
 
-/// A histogram of up to a minute in nanoseconds with two significant digits. It is small
-/// because histograms are added on the data path, within a few microseconds.
+/// A histogram of up to a minute in nanoseconds, with two significant digits. It is small, as
+/// histograms are added on the data path within a few microseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct NanosHistogram(Histogram<u64>);
 
 impl Default for NanosHistogram {
     fn default() -> NanosHistogram {
         const MINUTE_NS: u64 = 60_000_000_000;
-        // Only unordered bounds are refused.
+        // Only unordered bounds are rejected.
         let histogram = Histogram::new_with_bounds(1, MINUTE_NS, 2);
         NanosHistogram(histogram.unwrap_or_else(|_| unreachable!("bounds in order")))
     }
@@ -41,8 +41,8 @@ impl DerefMut for NanosHistogram {
     }
 }
 
-/// Records one stage's lateness and periodically adds it to a shared histogram without
-/// blocking on readers.
+/// Records one stage's lateness and periodically adds it to a shared histogram, without blocking on
+/// readers.
 #[derive(Debug, Default)]
 pub(super) struct LatenessRecorder {
     own: NanosHistogram,
@@ -60,8 +60,7 @@ impl LatenessRecorder {
         }
     }
 
-    /// Adds to the shared histogram if due and no reader holds the lock; returns whether
-    /// it did.
+    /// Adds to the shared histogram if due and if no reader holds the lock. Returns whether it did.
     pub fn flush(&mut self, now: Nanos, shared: &Mutex<NanosHistogram>, force: bool) -> bool {
         if !force && now.saturating_sub(self.flushed) < FLUSH_EVERY {
             return false;
@@ -72,7 +71,7 @@ impl LatenessRecorder {
             Err(TryLockError::WouldBlock) if !force => return false,
             Err(TryLockError::WouldBlock) => locked(shared),
         };
-        // Equal bounds: adding cannot fail.
+        // The bounds are equal, so adding cannot fail.
         let _ = total.add(&*self.own);
         self.own.reset();
         self.flushed = now;
@@ -80,7 +79,7 @@ impl LatenessRecorder {
     }
 }
 
-/// Determines the causes of lateness.
+/// Attributes lateness to causes.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
     /// Handovers later than this are artifacts.
@@ -89,25 +88,25 @@ pub(crate) struct Judge {
     pub grace_until: Nanos,
     /// Pauses of the threads that handle the frames.
     pub threads: Vec<Arc<PauseHistory>>,
-    /// Own lateness minus total lateness since the last share.
+    /// Differences between own and total lateness since they were last shared.
     corrections: Option<Box<Corrections>>,
 }
 
-/// Values to remove from and add to the histogram of total lateness to obtain the
-/// emulator's own.
+/// Values to remove from and add to the histogram of total lateness, to obtain the emulator's own
+/// lateness.
 #[derive(Debug, Default)]
 pub(crate) struct Corrections {
     out: NanosHistogram,
     in_place: NanosHistogram,
 }
 
-/// The corrections of a direction, if any.
+/// A direction's corrections, if any.
 pub(crate) type CorrectionsShared = Mutex<Option<Box<Corrections>>>;
 
 /// Returns the emulator's own lateness from the histogram of total lateness.
 pub(crate) fn own(shared: &CorrectionsShared, mut all: NanosHistogram) -> NanosHistogram {
     if let Some(corrections) = locked(shared).as_deref() {
-        // Equal bounds, and removed values were recorded before.
+        // The bounds are equal, and removed values were recorded before.
         let _ = all.subtract(&*corrections.out);
         let _ = all.add(&*corrections.in_place);
     }
@@ -129,8 +128,8 @@ impl Judge {
         self.tolerance.min(PAUSE_MIN)
     }
 
-    /// Returns the cause of a frame's lateness as an artifact, `None` within the tolerance,
-    /// and the emulator's own lateness.
+    /// Returns the cause of a frame's lateness as an artifact (`None` within the tolerance), and
+    /// the emulator's own lateness.
     pub fn cause(&self, release: Nanos, lateness: Nanos) -> (Option<Artifact>, Nanos) {
         let still = stood_still(&self.threads, release, release.saturating_add(lateness));
         let own = lateness.saturating_sub(still);
@@ -146,8 +145,8 @@ impl Judge {
         (cause, own)
     }
 
-    /// Like [`Judge::cause`]; also records the correction from `recorded`, the frame's
-    /// value in the histogram of total lateness.
+    /// Like [`Judge::cause`], but also records the correction from `recorded`, the frame's value in
+    /// the histogram of total lateness.
     #[cold]
     pub fn judge(
         &mut self,
@@ -168,14 +167,14 @@ impl Judge {
         cause
     }
 
-    /// Shares the corrections; call it after sharing the histogram of total lateness.
+    /// Shares the corrections. Call after sharing the histogram of total lateness.
     pub fn share(&mut self, shared: &CorrectionsShared) {
         let Some(own) = self.corrections.take() else {
             return;
         };
         let mut shared = locked(shared);
         let total = shared.get_or_insert_default();
-        // Equal bounds: adding cannot fail.
+        // The bounds are equal, so adding cannot fail.
         let _ = total.out.add(&*own.out);
         let _ = total.in_place.add(&*own.in_place);
     }
@@ -198,8 +197,8 @@ pub(crate) struct DeparturesShared {
 }
 
 impl Departures {
-    /// Records the lateness of a frame due at `release`. A gap error is the difference of
-    /// two consecutive latenesses.
+    /// Records the lateness of a frame due at `release`. A gap error is the difference between two
+    /// consecutive lateness values.
     #[inline]
     pub fn record(&mut self, release: Nanos, lateness: Nanos) {
         if let Some(last) = self.last.replace(lateness) {
@@ -217,10 +216,10 @@ impl Departures {
     }
 }
 
-/// Least-squares fit of lateness over time; its slope is the drift.
+/// Least-squares fit of lateness over time, whose slope is the drift.
 ///
-/// Sums are relative to the first frame, in seconds and microseconds, for which 53-bit
-/// floats are precise enough for days.
+/// Sums are relative to the first frame, in seconds and microseconds, for which 53-bit floats are
+/// precise enough for days.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drift {
     origin: Option<Nanos>,
@@ -253,21 +252,21 @@ impl Drift {
     }
 }
 
-/// Interval of reading the port's stamps.
+/// Interval at which the port's stamps are read.
 const LOOK_EVERY: Nanos = Nanos::from_millis(100);
 
-/// Maximum number of stamps per reading. Each may cost a system call (about 1 us) while a
-/// departure waits; at higher rates, readings are proportionally more frequent.
+/// Maximum number of stamps per reading. Each may cost a system call (about 1 us) while a departure
+/// waits. At higher rates, readings are proportionally more frequent.
 const PER_LOOK: u64 = 32;
 
-/// Minimum interval of readings.
+/// Minimum interval between readings.
 const LOOK_MIN: Nanos = Nanos::from_millis(1);
 
 /// Number of readings for outstanding stamps at the end, and the wait before each.
 const LAST_LOOKS: usize = 5;
 const LAST_WAIT: Duration = Duration::from_millis(2);
 
-/// The send stamps of a stage.
+/// A stage's send stamps.
 #[derive(Debug)]
 pub(super) struct SendStamps {
     counts: SendStampCounts,
@@ -285,7 +284,7 @@ pub(crate) struct SendStampCounts {
     pub every: u32,
     /// Stamps received.
     pub count: u64,
-    /// Stamps before their release; they count as not late.
+    /// Stamps before their release, which count as not late.
     pub early: u64,
     /// Maximum time before a release.
     pub earliest: Nanos,
@@ -347,7 +346,7 @@ impl SendStamps {
         *locked(&shared.counts) = Some(self.counts);
     }
 
-    /// Reads stamps; returns their number.
+    /// Reads stamps and returns their number.
     fn take(&mut self, port: &mut impl TxPort) -> u64 {
         let before = self.counts.count;
         port.sampled(&mut |stamp| self.record(stamp));
@@ -404,7 +403,7 @@ mod tests {
         assert!(own.max() >= MS(7).as_nanos());
     }
 
-    /// Returns the departures of frames every 70 us with lateness `late(frame number)`.
+    /// Returns the departures of frames every 70 us, with lateness `late(frame number)`.
     fn departures(late: impl Fn(u64) -> u64) -> (Departures, DeparturesShared) {
         let (mut departures, shared) = (Departures::default(), DeparturesShared::default());
         for number in 0..100_000 {

@@ -1,5 +1,5 @@
-//! Stages of a direction: `ingress` reads, decides and puts frames on the delay line;
-//! `egress` waits, sends and accounts.
+//! A direction's stages: `ingress` reads, decides and puts frames on the delay line; `egress`
+//! waits, sends and accounts.
 
 mod account;
 mod addresses;
@@ -29,7 +29,7 @@ pub use segments::CutForm;
 
 use longwire_engine::Nanos;
 
-/// The result of a stage's step.
+/// Result of a stage's step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// Frames processed.

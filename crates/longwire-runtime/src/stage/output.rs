@@ -1,4 +1,4 @@
-//! Stages that send, as a thread runs them, and the order of departures over several ports.
+//! Sending stages as threads run them, and the order of departures over several ports.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::{Ingress, Step};
 use crate::fabric::InsideCounts;
 use crate::witness::PauseHistory;
 
-/// A stage that sends: for one port, or for all ports of a network.
+/// A sending stage: for one port, or for all ports of a network.
 pub(crate) trait OutputStage {
-    /// Reads a burst of the `port`-th input of this stage's thread, which no other stage
-    /// that sends shares.
+    /// Reads a burst from the `port`-th input of this stage's thread, which no other sending stage
+    /// shares.
     fn read(&mut self, ingress: &mut Ingress<AnyRx>, _port: usize) -> Result<Step, PortError> {
         ingress.step()
     }
 
-    /// Sends at most one burst of due frames; a deciding stage takes in and decides first.
+    /// Sends at most one burst of due frames. A deciding stage first admits and decides frames.
     ///
     /// # Errors
-    /// An output port failed; a loss that the network survives is no error.
+    /// An output port failed. A loss that the network survives is not an error.
     fn step(&mut self) -> Result<Step, PortError>;
 
     /// Returns the time of the next known action: a release, or earlier by the port's lead.
@@ -35,19 +35,19 @@ pub(crate) trait OutputStage {
     /// Adds a thread whose pauses excuse lateness.
     fn excuse_by(&mut self, pauses: &Arc<PauseHistory>);
 
-    /// Publishes the last counts; returns those of a network.
+    /// Publishes the last counts. Returns the network's counts, if there is one.
     fn finish(&mut self) -> Option<InsideCounts>;
 
-    /// Returns the remarks of the ports.
+    /// Returns the ports' remarks.
     fn remarks(&self) -> Vec<String>;
 }
 
-/// A frame's place among the departures of all ports.
+/// A frame's place among the departures from all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeparturePlace {
     /// Time of handover.
     pub at: Nanos,
-    /// Frame number in the feed, modulo 2^32; breaks ties.
+    /// Frame number in the feed, modulo 2^32. Breaks ties.
     pub number: u32,
 }
 
@@ -64,12 +64,12 @@ impl PartialOrd for DeparturePlace {
     }
 }
 
-/// The frames that a port may send before another port must.
+/// The limit on what a port may send before another port must.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    /// Earliest next departure among the other ports; `None` if they are idle.
+    /// Earliest next departure from the other ports; `None` if they are idle.
     pub before: Option<DeparturePlace>,
-    /// All frames with lower numbers are on their lines.
+    /// Frame number below which all frames are on their lines.
     pub published: u32,
 }
 
@@ -87,9 +87,8 @@ impl Turn {
     }
 }
 
-/// Number of published frames of a feed, modulo 2^32. Lines are published one after the
-/// other: without this number, a reader could see a frame and miss an earlier one on
-/// another line.
+/// Number of a feed's published frames, modulo 2^32. Lines are published one after another. Without
+/// this number, a reader could see a frame and miss an earlier one on another line.
 #[derive(Debug, Default)]
 pub(crate) struct FeedNumbers(AtomicU32);
 
@@ -99,7 +98,7 @@ impl FeedNumbers {
         self.0.store(number, atomic::Ordering::Release);
     }
 
-    /// Returns the number of published frames; call it before reading the lines.
+    /// Returns the number of published frames. Call before reading the lines.
     pub fn published(&self) -> u32 {
         self.0.load(atomic::Ordering::Acquire)
     }

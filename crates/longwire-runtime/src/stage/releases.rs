@@ -1,4 +1,4 @@
-//! The frames of an egress stage until their release, and the link that decides there.
+//! An egress stage's frames until their release, and the link that decides in that stage.
 
 use longwire_engine::{Delivery, FrameAccess, FrameMeta, LinkId, Nanos, ReleaseQueue};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
@@ -9,11 +9,11 @@ use crate::fabric::{Frame, Frames};
 
 /// Frames in order of release.
 pub(super) enum Releases {
-    /// The line, whose releases never decrease.
+    /// The line, on which releases never decrease.
     OnLine(DelayLineReader),
-    /// Frames that were decided at arrival, taken off the line.
+    /// Frames that were decided at arrival and taken off the line.
     Sorted(Box<SortedFrames<DelayLineReader>>),
-    /// Frames that a link of this stage decides.
+    /// Frames that a link in this stage decides.
     Decided(Box<DecidedFrames>),
 }
 
@@ -31,7 +31,7 @@ pub(super) struct DecidedFrames {
     lane: EgressLane,
 }
 
-/// Storage of frames taken off a line.
+/// Storage for frames taken off a line.
 pub(super) trait FrameStorage {
     type Handle;
 
@@ -46,8 +46,8 @@ pub(super) trait FrameStorage {
     fn line(&mut self) -> &mut DelayLineReader;
 }
 
-/// A link that decides in the egress stage. Its frames arrive on the line undecided, with
-/// their arrivals.
+/// A link that decides in the egress stage. Its frames are undecided on the line, with their
+/// arrivals.
 struct EgressLane {
     lane: RunLane<Frame>,
     /// Maximum decision delay.
@@ -62,15 +62,14 @@ struct EgressFrames<'a> {
     link: LinkId,
 }
 
-/// The only line of the stage.
+/// The stage's only line.
 const LINE: u16 = 0;
 
-/// Maximum decision delay. Frames that the kernel holds longer count as having arrived
-/// later.
+/// Maximum decision delay. Frames that the kernel holds for longer count as having arrived later.
 const SLACK_MAX: Nanos = Nanos::from_micros(200);
 
 impl Releases {
-    /// Returns the frames of a line; `in_order`: its releases never decrease. `link`
+    /// Returns a line's frames. `in_order` means that the line's releases never decrease. `link`
     /// decides undecided frames.
     pub fn new(line: DelayLineReader, in_order: bool, link: Option<LaneParts>) -> Releases {
         match link {
@@ -86,7 +85,7 @@ impl Releases {
         }
     }
 
-    /// Sorts published frames, as the link decides by `now`: afterwards
+    /// Sorts published frames, according to the link's decisions by `now`. Afterwards,
     /// [`Releases::front`] is the next departure.
     #[inline]
     pub fn prepare(&mut self, now: Nanos, account: &mut Account) {
@@ -124,7 +123,7 @@ impl Releases {
         }
     }
 
-    /// Returns release and tag of the next departure that [`Releases::prepare`] has seen.
+    /// Returns the release and tag of the next departure, as of the last [`Releases::prepare`].
     pub fn next_departure(&mut self) -> Option<(Nanos, u32)> {
         match self {
             Releases::OnLine(line) => line.front().map(|next| (next.release, next.tag)),
@@ -133,8 +132,7 @@ impl Releases {
         }
     }
 
-    /// Returns the time of the next decision or release, including those of frames that
-    /// are not sorted yet.
+    /// Returns the time of the next decision or release, including frames that are not sorted yet.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
         match self {
@@ -166,7 +164,8 @@ impl Releases {
         }
     }
 
-    /// Publishes the accounts of a link that decides here, and frees what it dropped.
+    /// Publishes the accounts of a link that decides in this stage, and frees the frames that it
+    /// dropped.
     #[inline]
     pub fn publish(&mut self) {
         if let Releases::Decided(decided) = self {
@@ -202,8 +201,8 @@ impl<S: FrameStorage> SortedFrames<S> {
         }
     }
 
-    /// Returns the front to the queue if an earlier frame has come. It loses its place among
-    /// equal releases; acceptable, as that takes a full port.
+    /// Returns the front to the queue if an earlier frame has come. The front loses its place among
+    /// equal releases, which is acceptable, as it takes a full port.
     #[inline]
     fn reorder_front(&mut self) {
         if let Some((link, release, frame)) = self.front.take_if(|(_, release, _)| {
@@ -300,10 +299,10 @@ impl FrameStorage for Frames {
 }
 
 impl EgressLane {
-    /// Takes in all frames on the line and makes the decisions due by `now`.
+    /// Admits all frames on the line and makes the decisions due by `now`.
     ///
-    /// If the queue has already decided beyond a frame's arrival, the link moves the
-    /// arrival, and the frame is late by the difference.
+    /// If the queue has already decided beyond a frame's arrival, the link moves the arrival, and
+    /// the frame is late by the difference.
     fn prepare(
         &mut self,
         now: Nanos,
@@ -311,7 +310,7 @@ impl EgressLane {
         released: &mut ReleaseQueue<Frame>,
         account: &mut Account,
     ) {
-        // Read before the line is drained: frames that arrived by then are on it.
+        // Read before the line is drained: frames that arrived by then are on the line.
         let now = now.min(account.shared.seen_until.get());
         let link = self.lane.id();
         let mut host = EgressFrames {

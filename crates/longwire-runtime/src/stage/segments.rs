@@ -1,4 +1,4 @@
-//! Cutting of super-packets into runs of frames that leave together.
+//! Cuts super-packets into runs of frames that leave together.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,19 +7,19 @@ use longwire_io::Offload;
 use longwire_io::port::Segments;
 use longwire_io::port::offload::{self, TrainPart, WireFrames};
 
-/// Form of the frames of an offloaded buffer.
+/// Form of the frames cut from an offloaded buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutForm {
     /// Frames that leave together form one buffer, with the offloads of the input.
     Trains,
-    /// Wire frames, checksums left to the output port. For a stage without a link; the
-    /// deciding stage finishes frames whose bytes it needs.
+    /// Wire frames whose checksums are left to the output port. For a stage without a link; the
+    /// deciding stage completes frames whose bytes it needs.
     Unfinished,
-    /// Wire frames with finished checksums.
+    /// Wire frames with complete checksums.
     Finished,
 }
 
-/// Adjacent wire frames of a buffer with equal release.
+/// Adjacent wire frames in a buffer that have the same release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub release: Nanos,
@@ -32,7 +32,7 @@ pub(crate) struct CutFrames<'a> {
     pub bytes: &'a [u8],
     pub offload: Offload,
     pub wire_frames: u64,
-    /// Position in the original buffer, unless it is all of it.
+    /// Position in the original buffer, unless the frames are all of it.
     pub part: Option<TrainPart>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Cutter<'a> {
 /// Bits of a train number that are unique per input port.
 const TRAIN_BITS: u32 = 32;
 
-/// Allocates train numbers of an input port, distinct from those of other ports.
+/// Allocates an input port's train numbers, which differ from those of other ports.
 #[derive(Debug)]
 pub(super) struct TrainNumbers {
     port: u64,
@@ -71,7 +71,7 @@ impl TrainNumbers {
         }
     }
 
-    /// Returns the next train number. It may wrap: a train 2^32 older has left.
+    /// Returns the next train number, which may wrap around: a train that is 2^32 older has left.
     pub fn next(&mut self) -> u64 {
         self.next = self.next.wrapping_add(1);
         self.port | u64::from(self.next)
@@ -79,7 +79,7 @@ impl TrainNumbers {
 }
 
 impl<'a> Cutter<'a> {
-    /// Returns a cutter of train number `train`; `piece` is scratch memory.
+    /// Returns a cutter for the train with this number. `piece` is scratch memory.
     pub fn new(
         train: u64,
         bytes: &'a [u8],
@@ -109,7 +109,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Records the decision for the next wire frame; returns the run that it ends.
+    /// Records the decision on the next wire frame. Returns the run that the decision ends.
     pub fn decided(&mut self, release: Option<Nanos>) -> Option<Run> {
         let index = self.next;
         self.next += 1;
@@ -141,9 +141,9 @@ impl<'a> Cutter<'a> {
         self.run.take()
     }
 
-    /// Builds the buffers of a run: one for [`CutForm::Trains`], otherwise one per wire
-    /// frame. Returns the number of wire frames that could not be built because the
-    /// headers contradict the segments.
+    /// Builds a run's buffers: one for [`CutForm::Trains`], otherwise one per wire frame. Returns
+    /// the number of wire frames that could not be built because the headers contradict the
+    /// segments.
     #[must_use]
     pub fn cut(&mut self, run: Run, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) -> u64 {
         let whole = run.first == 0 && run.end == self.wire_frames;
@@ -191,7 +191,7 @@ impl<'a> Cutter<'a> {
         })
     }
 
-    /// Keeps the buffer unchanged; finishes its checksum unless the port does that.
+    /// Keeps the buffer unchanged. Completes its checksum unless the port does.
     fn keep_whole(&mut self, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) {
         let mut whole = CutFrames {
             bytes: self.bytes,

@@ -1,4 +1,4 @@
-//! Tests of cutting buffers by the link's decisions.
+//! Tests cutting buffers according to the link's decisions.
 
 use longwire_io::port::offload::{Checksum, SegmentKind, Segments};
 
@@ -7,7 +7,7 @@ use super::*;
 const HEADERS: usize = 14 + 20 + 20;
 const PAYLOAD: usize = 100;
 
-/// Returns a TCP super-packet with full segments; all bytes of segment `n` are `n`.
+/// Returns a TCP super-packet with full segments. All bytes in segment `n` are `n`.
 fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
     let mut frame = vec![0u8; HEADERS];
     frame[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -36,7 +36,7 @@ fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
     (frame, offload)
 }
 
-/// Cuts a super-packet by these decisions; returns each buffer's release, wire frames,
+/// Cuts a super-packet according to these decisions. Returns each buffer's release, wire frames,
 /// and segments by their bytes.
 fn cut(decisions: &[Option<u64>], form: CutForm) -> Vec<(u64, u64, Vec<u8>)> {
     let (frame, offload) = super_packet(decisions.len());

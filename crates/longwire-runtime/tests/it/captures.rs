@@ -1,5 +1,5 @@
-//! Whole runs between capture files: every placement, the end of the input,
-//! a full arena. No privileges are needed.
+//! Whole runs between capture files: every placement, the end of input, a full arena. Needs no
+//! privileges.
 
 use std::time::Duration;
 

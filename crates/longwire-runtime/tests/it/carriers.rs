@@ -1,5 +1,5 @@
-//! Carriers follow link states after the frames in transit. Virtual time makes the order
-//! of frames and carrier changes at a port exact.
+//! Carriers follow link states after the frames in transit. Virtual time makes the order of frames
+//! and carrier changes at a port exact.
 
 use std::num::NonZero;
 
@@ -76,9 +76,9 @@ fn follow(toward: Vec<u32>) -> Operation {
     })
 }
 
-/// Sends frames 1 to 80, one per millisecond, from port 0: odd ones over link 0, even
-/// ones over link 1. The switch does not know their station and floods them to ports 1
-/// and 2. Returns the events at all ports.
+/// Sends frames 1 to 80, one per millisecond, from port 0: odd ones over link 0, even ones over
+/// link 1. The switch does not know their station and floods them to ports 1 and 2. Returns the
+/// events at all ports.
 fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 3] {
     run_on(Sharding::one(), links, orders)
 }
@@ -112,8 +112,8 @@ fn run_on(sharding: Sharding, links: [&str; 2], orders: Vec<(u64, Operation)>) -
 fn a_carrier_is_lost_after_the_frames_in_transit() {
     let two = Sharding::new(vec![0, 1], 2, NonZero::<usize>::MIN);
     for sharding in [Sharding::one(), two] {
-        // On link 0, frames 1 to 19 arrive 10 ms later, until the 29th millisecond; 21 to
-        // 39 are dropped.
+        // On link 0, frames 1 to 19 arrive 10 ms later, until the 29th millisecond. Frames 21 to 39
+        // are dropped.
         let orders = vec![
             (0, follow(vec![0])),
             (20, change(0, LinkState::Off)),
@@ -146,7 +146,7 @@ fn a_carrier_is_kept_if_the_link_is_up_again_while_frames_are_in_transit() {
     assert_eq!(far, kept.map(Frame).collect::<Vec<_>>());
 }
 
-/// The inputs deliver bursts of 7 ms: the link is up and down again between two steps.
+/// The inputs deliver bursts of 7 ms, so the link goes up and down again between two steps.
 #[test]
 fn frames_of_a_short_recovery_leave_with_a_carrier() {
     let orders = vec![
@@ -171,7 +171,7 @@ fn a_port_has_a_carrier_while_one_of_its_links_is_not_down() {
         (30, change(1, LinkState::Off)),
         (40, change(1, LinkState::On)),
         (44, change(1, LinkState::Off)),
-        // Without links to follow, the port has a carrier.
+        // A port that follows no links has a carrier.
         (65, follow(Vec::new())),
     ];
     let [_, far, _] = run(["delay=1us", "delay=1us"], orders);

@@ -1,5 +1,5 @@
-//! Frames truncated by the capture: links serialise their original length, regardless of
-//! the deciding stage, and their records contain it.
+//! Frames truncated by the capture: links serialise their original length, in whichever stage they
+//! are decided, and their records contain it.
 
 use longwire_testbed::support::Folder;
 
@@ -13,7 +13,7 @@ use longwire_runtime::{Placement, RunConfig};
 const FRAMES: u32 = 200;
 const KEPT: usize = 64;
 const LENGTH: u32 = 1_000;
-/// Serialisation time of the original length at 80 Mbit/s.
+/// Serialisation time of the original length at 80 Mbit/s, in nanoseconds.
 const SERIALISED_NS: u64 = 100_000;
 
 #[test]

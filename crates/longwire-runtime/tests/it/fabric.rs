@@ -1,5 +1,5 @@
-//! Fabrics in virtual time: each frame leaves at the right port and time, and the result
-//! is independent of the number of ports.
+//! Fabrics in virtual time: each frame leaves at the right port and time, and the result is
+//! independent of the number of ports.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use longwire_testbed::support::frames::udp4;
 use crate::common::network::{self, link, parts, rules};
 use crate::common::{Arrivals, Kept};
 
-/// Returns a numbered UDP frame of station `from` to station `to`.
+/// Returns a numbered UDP frame from station `from` to station `to`.
 fn frame(from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
     let mut payload = number.to_be_bytes().to_vec();
     payload.resize(len - 42, 0);
@@ -44,13 +44,13 @@ fn stations_are_learnt_and_links_act() {
     let links = [link("delay=5ms")];
     let (parts, cells) = parts(BridgeConfig::new(3), classifier, links, &[&[0]]);
     let inputs = vec![
-        // To an unknown station: flooded. Then to a known one.
+        // To an unknown station, which floods the frame; then to a known one.
         vec![
             (at(MS), frame(1, 2, 1, 100)),
             (at(30 * MS), frame(1, 2, 4, 100)),
         ],
         vec![(at(10 * MS), frame(2, 1, 2, 100))],
-        // No rule matches: it passes at once.
+        // No rule matches, so the frame passes at once.
         vec![(at(20 * MS), frame(3, 1, 3, 100))],
     ];
     let out = run(parts, inputs);
@@ -76,7 +76,7 @@ fn stations_are_learnt_and_links_act() {
     );
 }
 
-/// Frames of two ports queue on a shared link in order of arrival.
+/// Frames from two ports queue on a shared link in order of arrival.
 #[test]
 fn a_link_may_be_shared_by_ports() {
     let classifier = rules(Target::Drop, &[("dst=10.0.0.9", 0)]);
@@ -104,8 +104,8 @@ fn a_link_may_be_shared_by_ports() {
     assert_eq!(left, expected);
 }
 
-/// A path of two links, the second of which another path shares; an order
-/// takes the path away from a class on the way.
+/// A path of two links, of which another path shares the second. On the way, an order removes the
+/// path from a class.
 #[test]
 fn paths_share_links_and_orders_apply_on_time() {
     let classifier = rules(Target::Pass, &[("src=10.0.0.1", 0), ("src=10.0.0.2", 1)]);
@@ -119,7 +119,7 @@ fn paths_share_links_and_orders_apply_on_time() {
             core.set_unmatched(Target::Drop);
             let matcher: Matcher = "src=10.0.0.1".parse().expect("right");
             let added = core.add_rule(2, matcher, Target::Path(PathId(1)));
-            // After the existing rule: no change. Its target moves.
+            // After the existing rule, this has no effect. Then the rule's target moves.
             core.set_target(0, Target::Path(PathId(1)));
             added.expect("room");
         }),
@@ -131,7 +131,7 @@ fn paths_share_links_and_orders_apply_on_time() {
         (0..20)
             .map(|n| (at(n * MS + 2), frame(2, 9, 100 + n as u32, 100)))
             .collect(),
-        // Frames without a rule pass until 10 ms, then are dropped.
+        // Frames without a rule pass until 10 ms and are dropped afterwards.
         (0..20)
             .map(|n| (at(n * MS + 3), frame(9, 1, 200 + n as u32, 100)))
             .collect(),
@@ -158,7 +158,7 @@ fn paths_share_links_and_orders_apply_on_time() {
     assert_eq!(cells[0].totals().traffic.packets_out, 10);
 }
 
-/// Fragments of a datagram cross one link; later ones do not match the catch-all rule.
+/// A datagram's fragments cross one link; later fragments do not match the catch-all rule.
 #[test]
 fn fragments_cross_the_link_of_their_datagram() {
     let rules = rules(Target::Drop, &[("dport=53", 0), ("proto=udp", 1)]);
@@ -168,7 +168,7 @@ fn fragments_cross_the_link_of_their_datagram() {
     for datagram in 0..40u16 {
         for (piece, field) in [0x2000u16, 0x2003, 0x0006].into_iter().enumerate() {
             let port = if datagram % 2 == 0 { 53 } else { 80 };
-            // Later fragments have payload in place of ports.
+            // Later fragments have payload where the ports would be.
             let ports = if piece == 0 { (9, port) } else { (0, 53) };
             let number = (u32::from(datagram) << 8 | piece as u32).to_be_bytes();
             let mut bytes = udp4([10, 0, 0, 1], [10, 0, 0, 2], ports, &number);
@@ -195,7 +195,7 @@ fn fragments_cross_the_link_of_their_datagram() {
     }
 }
 
-/// Repeated from its report, a change precedes the frames of its time.
+/// Repeated from its report, a change precedes the frames at its time.
 #[test]
 fn a_late_change_follows_the_frames_that_entered() {
     let rules = rules(Target::Drop, &[("in-port=0", 0), ("in-port=1", 1)]);

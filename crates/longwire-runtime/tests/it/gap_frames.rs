@@ -1,5 +1,5 @@
-//! A whole link with gap frames: departures are on the wire at the engine's time, to the
-//! byte time.
+//! A whole link with gap frames: frames are on the wire at the engine's departure time, to the byte
+//! time.
 
 use crate::common::Arrivals;
 use crate::lanes::{Case, parts};
@@ -85,8 +85,8 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
         );
         let releases: Vec<Nanos> = expected.iter().map(|(release, _)| *release).collect();
         let error = spacing_error(seen.frames(), &releases, wire_rate);
-        // Ten times the link's rate leaves space for fillers between any two frames;
-        // jitter may release several at once, which the wire serialises.
+        // Ten times the link's rate leaves room for fillers between any two frames. Jitter may
+        // release several at once, which the wire serialises.
         if delay.starts_with("uniform") {
             assert!(tally.waited > 0);
         } else {
@@ -97,7 +97,7 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
     }
 }
 
-/// A port whose wire must be kept busy; records how far it was.
+/// A port whose wire must be kept busy. Records up to when it was.
 #[derive(Default)]
 struct BusyWire {
     frames: Vec<Nanos>,

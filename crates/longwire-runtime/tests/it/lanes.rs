@@ -1,5 +1,5 @@
-//! Links whose frames need no switch: departures and recordings equal those of the same
-//! network frame by frame, also with changes in between.
+//! Links whose frames need no switch. Departures and recordings equal those of the same network
+//! simulated frame by frame, also with changes in between.
 
 use longwire_engine::{Bytes, LinkId, Nanos, NoLoader, PathId};
 use longwire_packet::bridge::PortIndex;
@@ -13,13 +13,13 @@ use crate::common::network::{self, AllCells, link, pair, simulate, spec};
 use crate::common::recorder;
 use crate::common::{Arrivals, Kept};
 
-/// Arrival and bytes of a frame.
+/// A frame's arrival and bytes.
 type Arrival = (Nanos, Vec<u8>);
 
-/// Releases and numbers of frames in order of departure.
+/// Releases and numbers of frames, in order of departure.
 type Departures = Vec<(Nanos, u64)>;
 
-/// Frames that an output accepts per flush.
+/// Number of frames that an output accepts per flush.
 const ROOM: usize = 5;
 
 fn departures(port: &Kept) -> Departures {
@@ -52,7 +52,7 @@ fn traffic(seed: u64, frames: u64, pps: u64) -> Vec<Arrival> {
     (0..frames).map(arrival).collect()
 }
 
-/// Time of a change, link and options.
+/// A change's time, link and options.
 pub(crate) type Change = (u64, u32, &'static str);
 
 pub(crate) struct Case {
@@ -100,12 +100,12 @@ pub(crate) fn parts(case: &Case) -> (FabricParts, AllCells) {
 struct Outcome {
     left: Vec<Departures>,
     totals: Vec<LinkTotals>,
-    /// Arrived frames with ports and arrivals.
+    /// Arrived frames, with ports and arrivals.
     entered: Vec<(PortIndex, Nanos, Vec<u8>)>,
     events: Vec<Event>,
 }
 
-/// Recorded part of a run.
+/// The part of a run that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Records {
     Nothing,
@@ -147,7 +147,7 @@ fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, records: Recor
     outcome(left, &cells, &kept)
 }
 
-/// Runs frame by frame, without lines.
+/// Simulates frame by frame, without lines.
 fn simulated(case: &Case, arrivals: &[Vec<Arrival>; 2]) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = Records::Frames.recorder();
@@ -183,8 +183,8 @@ fn compare(case: &Case) {
     for (most, records) in ways {
         let mut found = staged(case, &arrivals, most, records);
         if case.up.contains("order=reorder") {
-            // The stages decide a burst after its last arrival, so an overtaking frame
-            // may be handed over late.
+            // The stages decide a burst after its last arrival, so an overtaking frame may be
+            // handed over late.
             found.left[1].sort_by_key(|(release, _)| *release);
         }
         let name = format!("{}, {most}, {records:?}", case.up);
@@ -219,8 +219,8 @@ pub(crate) const LINKS: [&str; 14] = [
     "delay=normal:mean=10ms,stddev=3ms loss=gilbert:p=2%,r=30%",
     "rate=150mbit delay=2ms loss=1%,at=entry mtu=1000",
     "rate=steps:at=0s/100mbit;50ms/200mbit delay=3ms",
-    // Not decided in place: frames are reordered, duplicated or edited, or their queue
-    // decides late.
+    // Not decided in place: frames are reordered, duplicated or edited, or their queue decides
+    // late.
     "rate=200mbit delay=uniform:min=1ms,max=9ms loss=2% duplicate=2%",
     "rate=200mbit delay=uniform:min=1ms,max=9ms order=reorder loss=gilbert:p=2%,r=30%",
     "rate=150mbit delay=4ms corrupt=5% duplicate=3%",
@@ -242,7 +242,7 @@ fn changes_find_each_frame_where_it_is() {
     let changes = vec![
         (20_000, 0, "rate=80mbit"),
         (30_000, 0, "loss=5%"),
-        // Holds back later frames behind those in transit.
+        // Holds later frames back behind those in transit.
         (40_000, 0, "delay=1ms"),
         (40_500, 1, "delay=500us rate=unlimited"),
         (41_000, 0, "queue=10p"),

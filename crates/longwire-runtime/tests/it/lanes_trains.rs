@@ -1,5 +1,5 @@
-//! Trains and unfinished checksums on lanes: departures equal those of the same network
-//! frame by frame, with frames cut and finished beforehand.
+//! Trains and partial checksums on lanes. Departures equal those of the same network simulated
+//! frame by frame, with frames cut and completed beforehand.
 
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::own::OwnRx;
@@ -19,7 +19,7 @@ const START: Nanos = Nanos::from_millis(1);
 /// Departed wire frames by port, link counters, and the recording.
 type Outcome = (Vec<Vec<Frame>>, Vec<LinkTotals>, Recorded);
 
-/// Runs frame by frame, without lines and trains.
+/// Simulates frame by frame, without lines and trains.
 fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = Records::Frames.recorder();
@@ -63,7 +63,7 @@ fn staged(
     (left, totals(&cells), kept.take())
 }
 
-/// Compares all variants; returns the number of frames that shared a buffer.
+/// Compares all variants. Returns the number of frames that shared a buffer.
 fn compare(case: &Case, buffers: &[Vec<Buffer>; 2]) -> usize {
     let (expected, expected_totals, records) = simulated(case, buffers);
     let mut together = 0;
@@ -149,7 +149,7 @@ fn changes_find_trains_on_their_lines() {
     }
 }
 
-/// Changes close the lanes while trains wait on them and frames wait elsewhere.
+/// Changes close the lanes while trains are queued on them and frames are queued elsewhere.
 #[test]
 fn frequent_changes_cut_trains_that_wait() {
     let toggled = |n: u64| {

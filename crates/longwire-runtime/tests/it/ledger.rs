@@ -1,4 +1,4 @@
-//! Histograms of lateness and of the delays of watched links.
+//! Histograms of lateness and of watched links' delays.
 
 use hdrhistogram::Histogram;
 use longwire_engine::verdict::Edits;
@@ -57,8 +57,8 @@ fn the_rate_is_that_of_the_time_in_which_frames_were_served() {
         DelayCounts::default(),
         DelayCounts::default(),
     );
-    // 1 us per 1,000 bits: the second waits for the first, the third follows a pause, and
-    // a copy departs with its original.
+    // 1 us per 1,000 bits: the second frame waits for the first, the third follows a pause, and a
+    // copy departs with its original.
     for (arrival, departure) in [(0, 1_000), (500, 2_000), (9_000, 10_000), (9_000, 10_000)] {
         cells.delivered(
             Nanos::from_nanos(arrival),

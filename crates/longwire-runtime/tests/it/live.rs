@@ -1,6 +1,6 @@
-//! Live runs between two hosts in network namespaces, with real sockets, super-packets
-//! and port loss. Requires the right to create namespaces; without it, the tests are
-//! skipped with a message, and fail in CI.
+//! Live runs between two hosts in network namespaces, with real sockets, super-packets and port
+//! loss. Without the right to create namespaces, the tests are skipped with a message, except in
+//! CI, where they fail.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ impl Hosts {
     }
 
     pub fn with(config: &EnvironmentConfig) -> Option<Hosts> {
-        // Fails without the right to namespaces.
+        // Fails without the right to create namespaces.
         namespace()?;
         let networks = Networks::new(config);
         Some(Hosts {
@@ -36,7 +36,7 @@ impl Hosts {
         (self.networks.network(side), address)
     }
 
-    /// Starts a link of 1 ms each way between ports of this kind.
+    /// Starts a link of 1 ms each way, between ports of this kind.
     pub fn start(&self, kind: &str) -> RunningNetwork {
         let (near, far) = self.networks.open_ports(kind).expect("ports");
         let [up, down] = ["up", "down"].map(|name| LinkSetup::new(name, delayed("1ms")));

@@ -1,4 +1,4 @@
-//! Unusual frames of live hosts: tunnelled packets, and frames above the MTU.
+//! Unusual frames from live hosts: tunnelled packets, and frames above the MTU.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::thread::sleep;
@@ -14,10 +14,10 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::live::Hosts;
 
-/// The device of an overlay.
+/// Name of the overlay device.
 const OVERLAY: &str = "vx";
-/// `IFLA_INFO_KIND`, `IFLA_INFO_DATA`, and attributes of VXLAN (linux/if_link.h): number,
-/// remote and own address, UDP port, checksums.
+/// `IFLA_INFO_KIND`, `IFLA_INFO_DATA`, and VXLAN attributes (linux/if_link.h): number, remote and
+/// own address, UDP port, checksums.
 const KIND: u16 = 1;
 const DATA: u16 = 2;
 const NUMBER: u16 = 1;
@@ -89,8 +89,8 @@ fn make_vxlan([local, remote]: [Ipv4Addr; 2], checksum: bool) -> Result<(), NetE
     })
 }
 
-/// Checks that all frames at a link are accounted for. Frames lost by a port before or
-/// after the link are counted only as artifacts.
+/// Checks that all frames on a link are accounted for. Frames that a port loses before or after the
+/// link are counted only as artifacts.
 fn assert_sums_agree(report: &RunReport, what: &str) {
     for link in &report.links {
         let lost = [Artifact::Memory, Artifact::Refused, Artifact::Unusable];
@@ -170,7 +170,7 @@ fn hosts_may_raise_their_mtu() {
     let (near, far) = hosts.sockets(ends);
     let mut buffer = vec![0; 10_000];
     hosts.set_mtu(Side::Near, 9_000);
-    // Far rejects longer frames: they are refused and do not block others.
+    // Far rejects longer frames. They are refused and do not block others.
     near.send(&[1; 8_900]).expect("sent");
     near.send(&[2; 100]).expect("sent");
     assert_eq!(far.recv(&mut buffer).expect("the short one"), 100);

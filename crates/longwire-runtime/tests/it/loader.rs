@@ -1,4 +1,4 @@
-//! Files for models, read from the real file system.
+//! Model files, read from the real file system.
 
 use longwire_testbed::support::Folder;
 use std::fs;
@@ -97,7 +97,7 @@ fn a_file_beyond_the_limit_is_refused() {
     assert_eq!(read(1 << 20), Ok(1 << 20));
     let error = read((1 << 20) - 1).expect_err("it is too large");
     assert!(error.contains("larger than 0 MiB"), "{error}");
-    // Growing files are refused too: the system reports size zero for these.
+    // Growing files are refused too: the system reports a size of zero for them.
     let endless = Path::new("/proc/self/maps");
     let limits = ReadLimits {
         bytes: 10,

@@ -1,4 +1,4 @@
-//! This crate's tests in one program, to link only once.
+//! All of this crate's tests, in one program that is linked once.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

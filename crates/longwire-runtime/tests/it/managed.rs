@@ -1,4 +1,4 @@
-//! A queue that decides at dequeue, with every way of waiting.
+//! A queue that decides at dequeue, in every wait mode.
 
 use longwire_testbed::support::Folder;
 
@@ -17,7 +17,7 @@ fn slow(queue: Queue) -> LinkConfig {
     }
 }
 
-/// Returns stamps relative to the first frame's.
+/// Returns timestamps relative to the first frame's.
 fn relative(frames: &[(u32, u64)]) -> Vec<(u32, u64)> {
     let start = frames[0].1;
     let from_start = |(number, stamp): &(u32, u64)| (*number, stamp - start);
@@ -31,8 +31,8 @@ fn a_managed_first_in_first_out_queue_is_one_decided_at_arrival() {
     let at_arrival = slow(Queue::TailDrop(QueueLimit::UNLIMITED));
     let (_, expected) = run(&folder, at_arrival, RunConfig::default());
     assert_eq!(expected.len(), 1_500);
-    // On separate threads, a frame read late has arrived late for the queue; not on one
-    // thread.
+    // On separate threads, a frame that is read late has arrived late for the queue; on one thread,
+    // it has not.
     for wait in [WaitMode::Adaptive, WaitMode::Block, WaitMode::Spin] {
         let config = RunConfig {
             placement: Placement::Together,

@@ -1,4 +1,4 @@
-//! Positions in a trace, as text.
+//! Parses positions in a trace.
 
 use longwire_engine::Nanos;
 use longwire_runtime::feed::trace::Moment;

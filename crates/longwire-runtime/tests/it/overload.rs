@@ -1,5 +1,5 @@
-//! A live network that receives more frames than its output accepts in time reports an
-//! overload per port and per link.
+//! A live network that receives more frames than its output accepts in time reports an overload,
+//! per port and per link.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,16 +14,16 @@ use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, RunningNetw
 use crate::common::network::{AllCells, link, pair, parts, rules};
 use crate::common::{PushFn, input, output};
 
-/// Alternates frames of two stations at a steady rate.
+/// Alternates frames from two stations at a steady rate.
 struct Source {
     per_second: u64,
     /// Number of frames after which the port goes away.
     count_max: u64,
     start: Option<Nanos>,
     sent: u64,
-    /// When the network last took all frames in time.
+    /// Time at which the network last accepted all frames in time.
     in_time: Nanos,
-    /// Longest time in nanoseconds during which the network lagged behind its input.
+    /// Longest time that the network lagged behind its input, in nanoseconds.
     behind_max: Arc<AtomicU64>,
 }
 
@@ -69,7 +69,7 @@ impl OwnRx for Source {
     }
 }
 
-/// Takes 50 us per frame: 20,000 frames/s.
+/// An output that takes 50 us per frame: 20,000 frames/s.
 fn slow() -> impl OwnTx {
     PushFn::new(|_| {
         let begun = Instant::now();
@@ -80,7 +80,7 @@ fn slow() -> impl OwnTx {
     })
 }
 
-/// Accepts nothing for half a second after the first frame, then everything.
+/// An output that accepts nothing for half a second after the first frame, then everything.
 fn stalled() -> impl OwnTx {
     let mut since = None;
     PushFn::new(move |_| {
@@ -106,7 +106,7 @@ impl Source {
     }
 }
 
-/// Starts two links, one per station; returns their counters.
+/// Starts two links, one per station, and returns their counters.
 fn begin(source: Source, tx: impl OwnTx + 'static, line: &str) -> (RunningNetwork, AllCells) {
     let stations = [
         ("src-mac=02:00:00:00:00:00", 0),
@@ -120,7 +120,7 @@ fn begin(source: Source, tx: impl OwnTx + 'static, line: &str) -> (RunningNetwor
     ];
     let config = RunConfig {
         placement: Placement::Together,
-        // Late frames of the start count too.
+        // Late frames at the start count too.
         grace: Nanos::ZERO,
         ..RunConfig::default()
     };
@@ -128,7 +128,7 @@ fn begin(source: Source, tx: impl OwnTx + 'static, line: &str) -> (RunningNetwor
     (start(plan, config, None).expect("a network"), cells)
 }
 
-/// Runs two links for a while; returns the report, the counters and the longest lag.
+/// Runs two links for a while. Returns the report, the counters and the longest lag.
 fn run(
     per_second: u64,
     tx: impl OwnTx + 'static,
@@ -161,7 +161,7 @@ fn assert_conserved(report: &RunReport, cells: &AllCells) -> u64 {
     report.in_flight
 }
 
-/// A link without drops, which are read at a later moment.
+/// A link without drops, so that reading the counters later does no harm.
 const DELAYING: &str = "delay=5ms";
 
 fn taking() -> impl OwnTx {
@@ -228,7 +228,7 @@ fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
     let (report, cells, behind) = run(2_000, stalled(), Duration::from_millis(1_000));
     assert_links_agree(&report, &cells);
     let waited = report.ports[1].artifacts["late_receiver"];
-    // A pause of the machine may make frames late before the receiver does.
+    // A machine pause may make frames late before the receiver does.
     assert!(
         waited > 500 || behind > Duration::from_millis(100),
         "{waited} frames, behind for {behind:?}"

@@ -1,5 +1,5 @@
-//! Live runs between custom ports and in-memory cables: latency of polling, and panics in
-//! ports. No namespaces.
+//! Live runs between custom ports and in-memory cables: polling latency, and panics in ports. Needs
+//! no namespaces.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,7 +20,7 @@ use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, RunningNetw
 
 use crate::common::PushFn;
 
-/// A queue of frames between a test and its port.
+/// A frame queue between a test and its port.
 #[derive(Default)]
 struct Queue {
     frames: Mutex<VecDeque<Vec<u8>>>,
@@ -39,7 +39,7 @@ impl Queue {
     }
 }
 
-/// The receiving half of the test's port.
+/// The test port's receiving half.
 struct FromQueue(Arc<Queue>);
 
 impl OwnRx for FromQueue {
@@ -73,8 +73,8 @@ impl OwnRx for FromQueue {
     }
 }
 
-/// Records the release of each sent frame: on a link without delay, the time at which the
-/// input port provided it.
+/// Records each sent frame's release, which on a link without delay is the time at which the input
+/// port provided it.
 #[derive(Clone, Default)]
 struct Noting(Arc<Mutex<Vec<Nanos>>>);
 
@@ -112,9 +112,9 @@ fn median(mut times: Vec<Nanos>) -> Nanos {
     times[times.len() / 2]
 }
 
-/// Sends frames one by one over an idle link. Asserts that most are taken as soon as a
-/// thread of this test wakes up: a busy machine delays both, a long sleep of an idle
-/// thread only the frames.
+/// Sends frames one at a time over an idle link. Asserts that most are received as soon as a thread
+/// in this test wakes up: a busy machine delays both, while an idle thread's long sleep delays only
+/// the frames.
 #[track_caller]
 fn assert_soon(placement: Placement, noting: &Noting, mut send: impl FnMut()) {
     let (tell, told) = channel();
@@ -178,7 +178,7 @@ fn a_port_with_a_descriptor_is_waited_for() {
         let before = queue.calls.load(Ordering::Relaxed);
         thread::sleep(Duration::from_millis(600));
         let asked = queue.calls.load(Ordering::Relaxed) - before;
-        // One poll per 250 ms, with tolerance.
+        // One poll per 250 ms, with a tolerance.
         assert!(
             asked < 30,
             "{placement:?}: an idle port was asked {asked} times"

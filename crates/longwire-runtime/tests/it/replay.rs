@@ -1,4 +1,4 @@
-//! Replays: frames handed out ahead of time leave when due.
+//! Replays: frames read ahead of time leave when due.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl<F: FnMut(u64) -> (Nanos, usize)> Numbered<F> {
     }
 }
 
-/// Feeds equidistant frames.
+/// Returns a feed of equidistant frames.
 fn even(gap: Nanos, frames: u64) -> Numbered<impl FnMut(u64) -> (Nanos, usize)> {
     Numbered::new(frames, move |number| (gap.saturating_mul(number), 0))
 }
@@ -179,7 +179,7 @@ fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
     let link = &report.links[0];
     let dropped = link.drops["queue_full"];
     assert_eq!(link.traffic.packets_out + dropped, 400);
-    // Half of them, except those that fit into the queue.
+    // Half of them, except those that fit in the queue.
     assert!((190..=200).contains(&dropped), "{dropped}");
     assert_eq!(numbers(&mut rx).len() as u64, link.traffic.packets_out);
 }
@@ -260,7 +260,7 @@ fn a_start_may_be_asked_for() {
     assert!(early < Nanos::from_millis(200), "{early} early");
 }
 
-/// No live port takes frames of this length, regardless of memory.
+/// No live port accepts frames of this length, regardless of memory.
 #[test]
 fn a_frame_too_long_for_a_live_run_counts_as_refused() {
     let (tx, mut rx) = cable();
@@ -288,7 +288,7 @@ fn a_port_for_each_output_is_needed() {
 
 #[test]
 fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
-    // Exceeds the memory, so the reading thread never ends by itself.
+    // Exceeds the memory, so the reading thread never ends on its own.
     let gap = Nanos::from_micros(100);
     let place = move |number: u64| (gap.saturating_mul(number), number as usize % 2);
     let feed = Numbered {

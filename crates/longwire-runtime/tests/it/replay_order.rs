@@ -11,10 +11,10 @@ use longwire_units::random::{Purpose, Stream};
 
 use crate::replay::{Numbered, output, replay};
 
-/// Release, number and port of a departed frame.
+/// A departed frame's release, number and port.
 type Departure = (Nanos, u64, usize);
 
-/// A port that records departures; at most `room` per flush.
+/// A port that records departures, at most `room` per flush.
 struct NotingPort {
     index: usize,
     room: usize,
@@ -50,7 +50,7 @@ impl OwnTx for NotingPort {
     }
 }
 
-/// Sends 4,000 frames through a link per port; returns the departures.
+/// Sends 4,000 frames, with a link per port, and returns the departures.
 fn departures(gap: Option<Nanos>, links: &[&str], room: usize) -> (Vec<Departure>, RunReport) {
     let departures = Arc::new(Mutex::new(Vec::new()));
     let outputs = links.iter().enumerate().map(|(index, line)| {
@@ -67,7 +67,7 @@ fn departures(gap: Option<Nanos>, links: &[&str], room: usize) -> (Vec<Departure
     let mut next = Nanos::ZERO;
     let place = move |_| {
         let (due, draw) = (next, draws.next_u64());
-        // About half of the frames are due with the previous one.
+        // About half of the frames are due together with the previous one.
         if draw.is_multiple_of(2) {
             next = next.saturating_add(gap.unwrap_or_default());
         }
@@ -129,7 +129,7 @@ fn frames_leave_in_the_order_of_their_releases_and_ties_in_that_of_the_feed() {
     }
 }
 
-/// A full port blocks all ports; their lateness is not the emulator's own.
+/// A full port blocks all ports. Their lateness is not the emulator's own.
 #[test]
 fn a_full_port_holds_up_the_others() {
     let (left, report) = departures(Some(Nanos::from_nanos(100)), &["", ""], 1);

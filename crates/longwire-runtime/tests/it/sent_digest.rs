@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use longwire_engine::Nanos;
 use longwire_runtime::sent::{IgnoredFields, SentFrames, digest, fingerprint, sent_log};
 
-/// An Ethernet frame with an IPv4 UDP datagram.
+/// Returns an Ethernet frame with an IPv4 UDP datagram.
 fn udp4() -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     frame.extend([0x45, 0, 0, 48, 0, 1, 0, 0, 64, 17, 0x12, 0x34]);
@@ -14,7 +14,7 @@ fn udp4() -> Vec<u8> {
     frame
 }
 
-/// The same over IPv6 with a hop-by-hop header.
+/// Returns the same datagram over IPv6 with a hop-by-hop header.
 fn udp6() -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd];
     frame.extend([0x60, 0, 0, 0, 0, 36, 0, 64]);
@@ -38,7 +38,7 @@ fn blind(frame: &[u8], ignored: &str) -> BTreeSet<usize> {
     let unchanged = whole(frame, ignored);
     let is_blind = |at: &usize| {
         let mut changed = frame.to_vec();
-        // Keeps version and protocol from becoming other known ones.
+        // Keeps version and protocol from turning into other known ones.
         changed[*at] ^= 1;
         whole(&changed, ignored) == unchanged
     };
@@ -109,7 +109,7 @@ fn frames_that_differ_little_have_digests_of_their_own() {
         digests.insert(whole(&frame, ""));
     }
     assert_eq!(digests.len(), 50_000);
-    // The low bits alone are well distributed, for hash tables.
+    // The low bits alone are well distributed, as hash tables need.
     let low: BTreeSet<u64> = digests.iter().map(|digest| digest % 65_536).collect();
     assert!(low.len() > 33_000, "{}", low.len());
 }

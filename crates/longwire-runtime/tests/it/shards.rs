@@ -1,4 +1,4 @@
-//! Sharded networks against the same networks on one thread: verdicts, releases, logs and
+//! Sharded networks, compared with the same networks on one thread. Verdicts, releases, logs and
 //! counters are equal for any distribution of links.
 
 use std::num::NonZero;
@@ -22,7 +22,7 @@ use crate::composed::ports::{self, Script};
 use crate::composed::traffic::{Buffer, draws};
 use longwire_testbed::support::Draws;
 
-/// Ports, stations behind each, links and paths of a case.
+/// Number of ports, of stations behind each, and of links and paths in a case.
 const PORTS: u64 = 3;
 const STATIONS: u64 = 4;
 
@@ -34,7 +34,7 @@ struct Case {
     rules: Vec<(u8, u8, Target)>,
     unmatched: Target,
     is_bridge: bool,
-    /// Time, link and new options of each change.
+    /// Each change's time, link and new options.
     changes: Vec<(Nanos, LinkId, LinkSpec)>,
     frames: Vec<Arrival>,
 }
@@ -42,7 +42,7 @@ struct Case {
 /// A frame's port, its arrival after the epoch, and its bytes.
 type Arrival = (PortIndex, Nanos, Vec<u8>);
 
-/// Returns a link; `is_long`: no frame leaves within 100 us.
+/// Returns a link. With `is_long`, no frame leaves within 100 us.
 fn spec(draws: &mut Draws, is_long: bool) -> LinkSpec {
     let long = [
         "delay=1ms",
@@ -104,7 +104,7 @@ impl Case {
         let unmatched = target(draws);
         let change = |draws: &mut Draws| {
             let link = LinkId(draws.below(count) as u32);
-            // Some coincide with frames or each other.
+            // Some coincide with frames or with each other.
             let at = Nanos::from_micros(draws.below(60) * 500);
             // Windows may have to shrink or end.
             let is_long = is_long && draws.below(3) > 0;
@@ -270,8 +270,8 @@ fn any_network_on_any_shards() {
     assert!(dropped > 1_000 && crossed > 1_000, "{dropped} {crossed}");
 }
 
-/// Batches with many copies per frame are short, so that memory does not grow by all
-/// copies of a long batch.
+/// Batches with many copies per frame are short, so that memory does not grow by all copies of a
+/// long batch.
 #[test]
 fn copies_make_batches_short() {
     const COPIES: usize = 100;
@@ -309,7 +309,7 @@ fn copies_make_batches_short() {
     assert!(most < 40_000, "{most} frames were handed out at once");
 }
 
-/// Runs the stages of a live run in virtual time; returns each port's output.
+/// Runs a live run's stages in virtual time, and returns each port's output.
 fn run_in_stages(case: &Case, sharding: Sharding) -> Vec<Vec<(Nanos, Vec<u8>)>> {
     let (parts, _) = case.parts(sharding);
     let ports = (0..PORTS).map(|port| {
@@ -321,7 +321,7 @@ fn run_in_stages(case: &Case, sharding: Sharding) -> Vec<Vec<(Nanos, Vec<u8>)>> 
     let end = run_to_end(ports.collect(), parts, 7, Bytes(64 << 20)).expect("it runs");
     let left = end.ports.into_iter().map(|port| {
         let mut frames = port.frames;
-        // Simultaneous frames may be decided after others of that time have left.
+        // Simultaneous frames may be decided after other frames with the same time have left.
         frames.sort();
         frames
     });
@@ -371,7 +371,7 @@ fn any_network_live_on_shards() {
     assert!(compared > 2_000, "{compared} events");
 }
 
-/// Compares the log of a live run; returns the number of events.
+/// Compares a live run's log, and returns the number of events.
 fn live(case: &Case, sharding: Sharding) -> usize {
     let (parts, _) = case.parts(sharding);
     let port = |port: u64| {

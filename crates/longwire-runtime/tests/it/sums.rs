@@ -1,5 +1,5 @@
-//! A network's counters agree at every moment: each frame and copy at a link has left,
-//! was dropped, or is inside.
+//! A network's counters agree at every moment: each frame and copy on a link has left, was dropped,
+//! or is inside.
 
 use longwire_engine::{FrameMeta, LinkChange, LinkId, LinkState, Nanos, NoLoader};
 use longwire_packet::bridge::PortIndex;
@@ -27,7 +27,7 @@ enum Step {
     Frame { after: u64, port: u16, len: usize },
     /// Replaces a link's options.
     Change { link: u32, to: usize },
-    /// Sets the state of a link.
+    /// Sets a link's state.
     State { link: u32, state: LinkState },
     /// Time passes, in microseconds.
     Rest { after: u64 },
@@ -53,7 +53,7 @@ fn changing(link: u32, change: LinkChange) -> Operation {
     Box::new(move |core, at| drop(core.change_link(LinkId(link), at, change)))
 }
 
-/// Two ports and three links: frames of one port cross links 0 and 1, those of the other
+/// Two ports and three links. Frames from one port cross links 0 and 1; frames from the other cross
 /// links 1 and 2.
 struct Network {
     simulation: Simulation,

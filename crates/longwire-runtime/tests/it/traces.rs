@@ -1,4 +1,4 @@
-//! Traces as feeds: selection, times, and faults.
+//! Traces as feeds: selection, times and faults.
 use longwire_testbed::support::Draws;
 use longwire_testbed::support::frames::{PLAIN4, ethernet, transport, udp4};
 use std::io::Write;
@@ -15,10 +15,10 @@ use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
 
 use crate::common::write_capture;
 
-/// Due time in microseconds, the frame's number, its output.
+/// A frame's due time in microseconds, its number and its output.
 type Frame = (u64, u32, usize);
 
-/// The stamp of the first frame of most traces here.
+/// Timestamp of the first frame in most of these traces.
 const FIRST: u64 = 1_700_000_000_000_000_000;
 
 fn scratch(name: &str) -> String {
@@ -26,8 +26,7 @@ fn scratch(name: &str) -> String {
     format!("{dir}/{}-{name}", std::process::id())
 }
 
-/// Returns a UDP frame from 10.0.0.1, or to it for odd numbers; the number is the
-/// payload.
+/// Returns a UDP frame from 10.0.0.1, or to it for odd numbers. The payload is the number.
 fn frame(number: u32, len: usize) -> Vec<u8> {
     let (mut from, mut to) = ([10, 0, 0, 1], [10, 0, 0, 2]);
     if !number.is_multiple_of(2) {
@@ -61,7 +60,7 @@ fn config(traces: &[&String]) -> TraceConfig {
     }
 }
 
-/// Drains a feed with growing limits; returns its frames and its error.
+/// Drains a feed with growing limits. Returns its frames and its error.
 fn drain(feed: &mut TraceFeed) -> (Vec<Frame>, Option<PortError>) {
     let mut frames: Vec<Frame> = Vec::new();
     let mut max = 1;
@@ -166,7 +165,7 @@ fn rounds_end_or_do_not() {
         // The mean gap separates two rounds.
         assert_eq!((due, number), (n as u64 * 100, n as u32 % 3));
     }
-    // A filter that rejects everything does not loop forever.
+    // A filter that rejects everything does not loop for ever.
     let none = TraceConfig {
         rounds: None,
         filter: Some(Filter::parse("tcp").unwrap()),
@@ -236,7 +235,7 @@ fn only_what_is_wanted_is_sent() {
         ..window.clone()
     });
     assert_eq!(rounds.len(), 15);
-    // One direction each, then a single direction.
+    // One direction per output, then a single direction.
     let split = TraceConfig {
         splitter: Some("client=10.0.0.1".parse::<Splitter>().unwrap()),
         filter: Some(Filter::parse("udp").unwrap()),
@@ -262,7 +261,7 @@ fn disorder_is_kept_and_counted_and_short_records_are_left_out() {
     assert_eq!(feed.status().notes.len(), 2);
 }
 
-/// Appends a pcapng block; `body` must be a multiple of four bytes long.
+/// Appends a pcapng block. The length of `body` must be a multiple of four bytes.
 fn block(file: &mut Vec<u8>, kind: u32, body: &[&[u8]]) {
     let body = body.concat();
     let len = (body.len() as u32 + 12).to_le_bytes();
@@ -278,7 +277,7 @@ fn interfaces_are_chosen_and_others_are_counted() {
         0x0a0d_0d0a,
         &[&0x1a2b_3c4du32.to_le_bytes(), &[1, 0, 0, 0], &[0xff; 8]],
     );
-    // Two Ethernet interfaces, the second named east, and one of IEEE 802.15.4.
+    // Two Ethernet interfaces, the second named east, and an IEEE 802.15.4 interface.
     block(&mut file, 1, &[&[1, 0, 0, 0, 0, 0, 0, 0]]);
     block(
         &mut file,
@@ -325,7 +324,7 @@ fn interfaces_are_chosen_and_others_are_counted() {
 
 #[test]
 fn a_trace_cut_anywhere_gives_the_frames_before_the_cut() {
-    // A record has 76 bytes, the header of the file 24.
+    // A record has 76 bytes, and the file header 24.
     let frames: Vec<(u64, u32)> = (0..200).map(|n| (u64::from(n) * 10, n)).collect();
     let path = trace("cut.pcap", &frames);
     let whole = std::fs::read(&path).unwrap();
@@ -376,7 +375,7 @@ fn altered_frames_keep_their_positions() {
         ..config(&[&path])
     })
     .unwrap();
-    // Fragments that exceed a call's limit come with the next.
+    // Fragments that exceed a call's limit follow in the next call.
     let mut dues = Vec::new();
     let mut bytes = 0;
     loop {
@@ -398,7 +397,7 @@ fn altered_frames_keep_their_positions() {
     assert_eq!(count(&feed, "mtu_fragmented"), 40);
 }
 
-/// Traces of senders with segmentation offload contain TCP super-packets.
+/// Traces from senders with segmentation offload contain TCP super-packets.
 #[test]
 fn super_packets_are_cut_into_segments() {
     let segment = transport(4, 6, (4_000, 80), 0x18, &[7; 5_000]);
@@ -425,7 +424,7 @@ fn super_packets_are_cut_into_segments() {
     assert_eq!(counts, [1, 0]);
 }
 
-/// The report notes frames that were not sent.
+/// The report has a note on frames that were not sent.
 #[test]
 fn frames_that_cannot_be_anonymised_are_reported() {
     let lldp = ethernet(&[], 0x88cc, &[2; 46]);

@@ -1,4 +1,4 @@
-//! Several traces, each with an output, on one time base and in one order.
+//! Several traces, each with its own output, on one time base and in one order.
 
 use longwire_engine::Nanos;
 use longwire_engine::replay::Pace;
@@ -13,7 +13,7 @@ fn trace(name: &str, micros: &[u64]) -> String {
     traces::trace(&format!("together-{name}.pcap"), &frames)
 }
 
-/// Three rounds of these traces, each to its own output.
+/// Returns three rounds of these traces, each with its own output.
 fn apart(traces: Vec<String>) -> TraceConfig {
     TraceConfig {
         traces,
@@ -23,7 +23,7 @@ fn apart(traces: Vec<String>) -> TraceConfig {
     }
 }
 
-/// Returns due times in microseconds with outputs.
+/// Returns due times in microseconds, with outputs.
 fn frames(config: TraceConfig, max: usize) -> Vec<(u64, usize)> {
     let outputs = config.traces.len();
     let mut feed = TraceFeed::open(config).unwrap();
@@ -41,7 +41,7 @@ fn merged_traces_are_ordered_by_stamp_in_every_round() {
             trace("short", &[100, 110, 120]),
             trace("long", &[0, 110, 500, 1_200]),
         ];
-        // Equal stamps keep the order of traces.
+        // Equal timestamps keep the order of the traces.
         let round = [
             (0, 1),
             (100, 0),
@@ -89,7 +89,7 @@ fn a_trace_that_ends_early_or_has_no_frame_holds_up_no_other() {
     assert_eq!(frames(config, 1), [(0, 0), (10, 2), (20, 2)]);
 }
 
-/// Rate and limit apply to all frames: their order follows the stamps at any pace.
+/// Rate and limit apply to all frames. Their order follows the timestamps at any pace.
 #[test]
 fn rates_and_top_speed_keep_the_order() {
     let traces = vec![trace("x", &[0, 100, 110]), trace("y", &[50])];

@@ -1,4 +1,4 @@
-//! Runs between capture files, shared by tests.
+//! Runs between capture files, shared by several tests.
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod network;
@@ -17,7 +17,7 @@ use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunReport, RunningNetwork, start};
 use longwire_testbed::support::Folder;
 
-/// Writes frames with their stamps, bytes and original lengths.
+/// Writes frames with their timestamps, bytes and original lengths.
 pub fn write_capture(path: &str, frames: impl IntoIterator<Item = (Nanos, Vec<u8>, u32)>) {
     let mut writer = CaptureWriter::create(path).expect("a capture is created");
     for (stamp, bytes, wire_len) in frames {
@@ -27,7 +27,7 @@ pub fn write_capture(path: &str, frames: impl IntoIterator<Item = (Nanos, Vec<u8
     writer.finish().expect("the capture is complete");
 }
 
-/// Writes frames of 60 to 1,000 bytes, `gap` apart, that begin with their number.
+/// Writes frames of 60 to 1,000 bytes, `gap` apart, each beginning with its number.
 pub fn write_input(path: &str, frames: u32, gap: Nanos) {
     let frame = |number: u32| {
         let mut frame = vec![0u8; 60 + (number as usize * 37) % 940];
@@ -39,7 +39,7 @@ pub fn write_input(path: &str, frames: u32, gap: Nanos) {
     write_capture(path, (0..frames).map(frame));
 }
 
-/// Returns numbers and stamps of the frames in a capture.
+/// Returns the numbers and timestamps of a capture's frames.
 pub fn read_output(path: &str) -> Vec<(u32, u64)> {
     let mut reader = CaptureReader::open(path).expect("the output opens");
     let mut frames = Vec::new();
@@ -127,7 +127,7 @@ impl RxPort for Arrivals {
     }
 }
 
-/// Keeps departing frames; accepts only `room` frames per flush.
+/// Keeps departing frames. Accepts only `room` frames per flush.
 pub struct Kept {
     pub frames: Vec<(Nanos, Vec<u8>)>,
     pushed: usize,
@@ -167,8 +167,7 @@ impl TxPort for Kept {
     }
 }
 
-/// A sending half that passes frames to a function; accepted frames leave with the next
-/// flush.
+/// A sending half that passes frames to a function. Accepted frames leave with the next flush.
 pub struct PushFn<F> {
     push: F,
     taken: usize,

@@ -1,4 +1,4 @@
-//! Parts of networks, and their simulation.
+//! Network parts, and their simulation.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub fn link(line: &str) -> LinkConfig {
     spec(line).build(&NoLoader).expect("no plugins")
 }
 
-/// Returns rules, each a matcher and a path.
+/// Returns rules from pairs of a matcher and a path.
 pub fn rules(unmatched: Target, rules: &[(&str, u32)]) -> Classifier<Target> {
     let mut classifier = Classifier::new(Order::First, unmatched);
     for (matcher, path) in rules {
@@ -39,7 +39,7 @@ pub fn pair() -> BridgeConfig {
     }
 }
 
-/// Returns the parts of a network without orders, and its counters.
+/// Returns a network's parts, without orders, and its counters.
 pub fn parts(
     switch: BridgeConfig,
     classifier: Classifier<Target>,
@@ -65,8 +65,8 @@ pub fn parts(
     (parts, cells)
 }
 
-/// Simulates a network of two ports frame by frame, each frame with its port and arrival,
-/// until all have left; returns what leaves each port.
+/// Simulates a two-port network frame by frame until all frames have left. Each frame has a port
+/// and an arrival. Returns the frames that leave each port.
 pub fn simulate<'a, T>(
     parts: FabricParts,
     recorder: Option<Box<dyn Recorder>>,

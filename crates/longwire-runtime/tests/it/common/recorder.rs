@@ -1,4 +1,4 @@
-//! A recorder in memory.
+//! An in-memory recorder.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,17 +7,17 @@ use longwire_packet::bridge::PortIndex;
 use longwire_runtime::record::{Batch, Epoch, Event, Recorder};
 use longwire_runtime::sync::locked;
 
-/// Records of a run.
+/// The contents of a recording.
 #[derive(Default)]
 pub struct Recorded {
     pub epoch: Nanos,
-    /// Port, arrival and bytes of frames.
+    /// Frames with their port and arrival.
     pub entered: Vec<(PortIndex, Nanos, Vec<u8>)>,
-    /// Events at links.
+    /// Link events.
     pub events: Vec<Event>,
 }
 
-/// Returns a recorder, with or without frames at ports, and the reader of what it keeps.
+/// Returns a recorder, with or without frames at ports, and a reader of its recording.
 pub fn keeper(wants_frames: bool) -> (Box<dyn Recorder>, Kept) {
     let kept = Arc::default();
     let keeper = Keeper {
@@ -32,7 +32,7 @@ struct Keeper {
     wants_frames: bool,
 }
 
-/// Reads what a recorder keeps.
+/// Reads a recorder's recording.
 pub struct Kept(Arc<Mutex<Recorded>>);
 
 impl Kept {

@@ -42,7 +42,7 @@ impl Case {
         buffers(&mut draws(!self.traffic))
     }
 
-    /// Returns the models by kind and name, and relevant combinations of them.
+    /// Returns the models by kind and name, and their relevant combinations.
     fn features(&self) -> Vec<String> {
         let name = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
         let given = self.spec.given().into_iter();
@@ -60,19 +60,19 @@ impl Case {
     }
 }
 
-/// The features of cases.
+/// The features that cases cover.
 #[derive(Debug, Default)]
 pub struct Seen(BTreeSet<String>);
 
 impl Seen {
-    /// Adds a case; returns whether it has a new feature.
+    /// Adds a case, and returns whether it has a new feature.
     pub fn note(&mut self, case: &Case) -> bool {
         let before = self.0.len();
         self.0.extend(case.features());
         self.0.len() > before
     }
 
-    /// Asserts that every registered link model was tried.
+    /// Asserts that every registered link model was tested.
     pub fn assert_every_model(&self) {
         for (kind, info) in longwire_engine::all_models() {
             let feature = format!("{kind} {}", info.name);

@@ -1,7 +1,7 @@
-//! Compares links of random models in the stages of a live run with offline simulation:
-//! verdicts, departures, releases and bytes must be equal.
+//! Compares random link models in a live run's stages with offline simulation: verdicts,
+//! departures, releases and bytes must be equal.
 //!
-//! The links come from the generator of the engine's composition test. Frames pass
+//! The links come from the generator for the engine's composition test. Frames pass through
 //! in-memory ports, some as super-packets.
 
 #[path = "../../../../longwire-engine/tests/it/common/any_spec.rs"]
@@ -33,16 +33,16 @@ use crate::common::{input, output};
 /// Start of a pipeline's virtual clock.
 const START: Nanos = Nanos::from_secs(1);
 
-/// A link that delivers everything within this time of the first arrival is run to its
-/// end. Other links are compared as far as they get in `PARTLY`.
+/// A link that delivers everything within this time of the first arrival is run to its end. Other
+/// links are compared as far as they get in `PARTLY`.
 const SOON: Nanos = Nanos::from_millis(700);
 const PARTLY: Duration = Duration::from_millis(300);
 
-/// Timeout of a hung run.
+/// Time after which a run counts as hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs buffers through both stages in virtual time; returns the report and the departed
-/// wire frames.
+/// Runs buffers through both stages in virtual time. Returns the report and the departed wire
+/// frames.
 fn run_in_virtual_time(
     buffers: Vec<Buffer>,
     config: LinkConfig,
@@ -68,8 +68,8 @@ fn run_in_virtual_time(
     (report, sink.take())
 }
 
-/// Runs the case in virtual time and compares its output with the simulation: in order,
-/// to the nanosecond and the byte.
+/// Runs the case in virtual time and compares its output with the simulation's: in order, to the
+/// nanosecond and the byte.
 fn check_in_virtual_time(case: &Case, takes_offload: bool) -> LinkReport {
     let buffers = case.buffers();
     let arrivals = offline::wire_frames(&buffers, START);
@@ -85,8 +85,7 @@ fn check_in_virtual_time(case: &Case, takes_offload: bool) -> LinkReport {
     let mut released = expected.released;
     assert_eq!(left.len(), released.len(), "{case:?}");
     if expected.overtaken {
-        // Frames of one release may have been sent before the next one of that release is
-        // decided.
+        // Frames with one release may be sent before the next frame with that release is decided.
         released.sort();
         let known = |frame: &&Frame| frame.0 != ports::UNKNOWN;
         for frame in left.iter().filter(known) {
@@ -105,8 +104,8 @@ fn check_in_virtual_time(case: &Case, takes_offload: bool) -> LinkReport {
     report
 }
 
-/// Records a live run of the case and compares verdicts and departures with a simulation
-/// of the recorded arrivals. Returns whether the run reached its end.
+/// Records a live run of the case, and compares verdicts and departures with a simulation of the
+/// recorded arrivals. Returns whether the run reached its end.
 fn check_live(case: &Case, placement: Placement) -> bool {
     let arrivals = offline::wire_frames(&case.buffers(), START);
     let foreseen = simulate(case.config(START), case.seed, &arrivals);
@@ -219,8 +218,8 @@ fn any_models_live_and_offline_in_real_time() {
     assert!(whole > 10, "{whole} of {} runs ended", ended.len());
 }
 
-/// The segments of a super-packet have one stamp: on an idle link the first is in service, and
-/// not in the queue, when the rest is queued.
+/// A super-packet's segments have one timestamp. On an idle link, the first is in service, not in
+/// the queue, when the others are queued.
 #[test]
 fn segments_of_one_buffer_find_the_room_that_frames_find() {
     for (queue, segments, fit) in [
@@ -240,8 +239,8 @@ fn segments_of_one_buffer_find_the_room_that_frames_find() {
     }
 }
 
-/// A link decides the segments of a buffer one by one; segments due at the same step
-/// leave in one buffer, except around missing or edited frames.
+/// A link decides a buffer's segments one at a time. Segments due in the same step leave in one
+/// buffer, except around missing or edited frames.
 #[test]
 fn segments_that_are_due_together_leave_in_one_buffer() {
     for (line, buffers) in [

@@ -15,7 +15,7 @@ pub struct Arrival {
     pub bytes: Vec<u8>,
 }
 
-/// Returns the wire frames of buffers with finished checksums, and arrivals relative to
+/// Returns the wire frames in buffers, with complete checksums and with arrivals relative to
 /// `start`.
 pub fn wire_frames(buffers: &[Buffer], start: Nanos) -> Vec<Arrival> {
     let mut frames = Vec::new();
@@ -39,27 +39,27 @@ pub fn wire_frames(buffers: &[Buffer], start: Nanos) -> Vec<Arrival> {
     frames
 }
 
-/// The outcome of one frame.
+/// One frame's outcome.
 #[derive(Debug, Default)]
 pub struct Fate {
     /// The frame's own verdict, then one per duplicate.
     pub verdicts: Vec<Verdict>,
-    /// The queue right after the arrival.
+    /// The queue's occupancy right after the arrival.
     pub queue: (Packets, Bytes),
 }
 
-/// The outcome of all frames.
+/// All frames' outcome.
 #[derive(Debug)]
 pub struct Outcome {
-    /// In order of arrival; fragments replace their frame.
+    /// Outcomes in order of arrival; fragments replace their frame.
     pub frames: Vec<Fate>,
-    /// Departed frames in order of release.
+    /// Departed frames, in order of release.
     pub released: Vec<(Nanos, Vec<u8>)>,
     /// Whether releases may decrease.
     pub overtaken: bool,
 }
 
-/// Offers the frames, fragmented by the link's MTU, in virtual time.
+/// Offers the frames in virtual time, fragmented at the link's MTU.
 pub fn simulate(config: LinkConfig, seed: u64, arrivals: &[Arrival]) -> Outcome {
     let link = Link::new(config, seed, LinkId(0));
     let overtaken = !link.in_order();

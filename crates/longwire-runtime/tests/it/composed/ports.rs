@@ -15,12 +15,12 @@ pub struct Script {
     buffers: Vec<Buffer>,
     next: usize,
     start: Option<Nanos>,
-    /// All buffers have arrived, with stamps.
+    /// Whether all buffers have already arrived, with stamps.
     at_once: bool,
 }
 
 impl Script {
-    /// Returns a script relative to `start` on a virtual clock, which its stamps advance.
+    /// Returns a script relative to `start` on a virtual clock, which the script's stamps advance.
     pub fn at(buffers: Vec<Buffer>, start: Nanos) -> Script {
         Script {
             buffers,
@@ -30,7 +30,7 @@ impl Script {
         }
     }
 
-    /// Returns a script relative to the first call on the real clock.
+    /// Returns a script relative to the first call, on the real clock.
     pub fn live(buffers: Vec<Buffer>) -> Script {
         Script {
             buffers,
@@ -76,10 +76,10 @@ impl OwnRx for Script {
     }
 }
 
-/// A departed wire frame and its release.
+/// A departed wire frame's release and bytes.
 pub type Frame = (Nanos, Vec<u8>);
 
-/// The release of a frame that left in a buffer with earlier ones; only the link knows
+/// Stands for the release of a frame that left in a buffer with earlier frames. Only the link knows
 /// it.
 pub const UNKNOWN: Nanos = Nanos::MAX;
 
@@ -128,7 +128,7 @@ impl OwnTx for Sink {
     }
 }
 
-/// A device around a sink; with offloads, it finishes checksums and cuts super-packets.
+/// A device around a sink. With offloads, it completes checksums and cuts super-packets.
 pub struct Device {
     pub sink: Sink,
     pub takes_offload: bool,
@@ -156,7 +156,7 @@ impl TxPort for Device {
     }
 }
 
-/// Runs `work` on all `cases` on a few threads, which mostly wait.
+/// Runs `work` on all `cases`, on a few threads, which mostly wait.
 pub fn in_parallel<T: Sync, R: Send>(cases: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());

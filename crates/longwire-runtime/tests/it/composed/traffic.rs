@@ -18,7 +18,7 @@ pub struct Buffer {
     pub offload: Offload,
 }
 
-/// Returns bursts with gaps over 50 ms; buffers of a burst often share a stamp.
+/// Returns bursts with gaps over 50 ms. Buffers in a burst often share a timestamp.
 pub fn buffers(draws: &mut Draws) -> Vec<Buffer> {
     let mut at = 0;
     let count = 30 + draws.below(120);
@@ -52,7 +52,7 @@ fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + len) as u8).collect()
 }
 
-/// Returns a frame that is not IP.
+/// Returns a non-IP frame.
 fn unknown(len: usize) -> Vec<u8> {
     let mut frame = vec![0x5a; 12];
     frame.extend([0x12, 0x34]);
@@ -60,7 +60,7 @@ fn unknown(len: usize) -> Vec<u8> {
     frame
 }
 
-/// Returns one of several code points and congestion fields.
+/// Returns one of several combinations of DSCP and ECN.
 fn class(flow: u16) -> u8 {
     [0x00, 0x02, 0x01, 0xb9, 0x03, 0x20][usize::from(flow) % 6]
 }
@@ -78,7 +78,7 @@ fn ipv4(number: u16, flow: u16, flags: u16, protocol: u8, segment: &[u8]) -> Vec
     frame
 }
 
-/// Returns the pseudo-header of these addresses.
+/// Returns the pseudo-header for these addresses.
 fn pseudo(protocol: u8, len: usize) -> Vec<u8> {
     let mut header = vec![10, 0, 0, 1, 10, 0, 0, 2, 0, protocol];
     header.extend((len as u32).to_be_bytes());
@@ -103,7 +103,7 @@ fn udp4(number: u16, flow: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
     ipv4(number, flow, flags, 17, &datagram)
 }
 
-/// Returns a datagram whose checksum is left to hardware.
+/// Returns a datagram whose checksum is left to the hardware.
 fn unfinished(at: u64, number: u16, flow: u16, len: usize) -> Buffer {
     let mut datagram = udp(flow, &payload(len));
     let partial = sum(&[&pseudo(17, datagram.len())]);

@@ -1,4 +1,4 @@
-//! A plugin's decisions are independent of the division of packets into arrays.
+//! A plugin's decisions do not depend on how packets are divided into arrays.
 
 use longwire_engine::{Bytes, DropReason, FrameContext, FrameMeta, Hook, Nanos, Packets};
 use longwire_runtime::CPlugin;
@@ -8,7 +8,7 @@ use crate::plugins::tools::{example, load, probe};
 
 const FRAMES: usize = 6_400;
 
-/// Frames of many lengths at irregular times.
+/// Frames of many lengths, at irregular times.
 struct Traffic(Vec<(u64, Vec<u8>)>);
 
 impl Traffic {
@@ -40,7 +40,7 @@ impl Traffic {
     }
 }
 
-/// Loads a hook and calls it for all frames in arrays; returns the decisions.
+/// Loads a hook, calls it for all frames in arrays, and returns the decisions.
 fn decisions<const N: usize, T>(
     (file, hook, parameters): (&str, Hook, &str),
     purpose: Purpose,
@@ -70,8 +70,8 @@ fn delays<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
     })
 }
 
-/// Returns departures. Service begins after the arrival and the previous departure; only
-/// the first packet of an array states that.
+/// Returns departures. Service begins after the arrival and after the previous departure; only an
+/// array's first packet states that.
 fn departures<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
     let mut before = Nanos::ZERO;
     let hook = (file, Hook::Rate, parameters);

@@ -7,7 +7,7 @@ use crate::plugins::tools::{bounds, example, link, offer, release};
 
 const GOOD: f64 = 20e6;
 const BAD: f64 = 5e6;
-/// Distance between frames in nanoseconds.
+/// Distance between frames, in nanoseconds.
 const GAP: u64 = 100_000;
 const FRAMES: u64 = 400_000;
 
@@ -57,9 +57,8 @@ fn times_in_a_state_are_exponential_and_losses_independent_in_them() {
     // In the bad state, frames are lost independently.
     assert!(bounds(in_bad, 0.3).contains(&lost), "{lost} of {in_bad}");
 
-    // Frames sample a Markov chain: between two frames the channel changes its state with
-    // a known probability, independent of earlier states (Cox and Miller 1965, section
-    // 4.5).
+    // Frames sample a Markov chain. Between two frames, the channel changes state with a known
+    // transition probability, independent of earlier states (Cox and Miller 1965, section 4.5).
     let share_bad = BAD / (GOOD + BAD);
     let forgets = 1.0 - (-(GAP as f64) * (1.0 / GOOD + 1.0 / BAD)).exp();
     for (from, p) in [

@@ -5,7 +5,7 @@ use longwire_runtime::Faults;
 
 use crate::plugins::tools::{bounds, documented, example, link, offer, refusal, release};
 
-/// Returns an IPv4 frame of some protocol.
+/// Returns an IPv4 frame with this protocol.
 fn ip_frame(protocol: u8, len: usize) -> Vec<u8> {
     let mut bytes = vec![0u8; len];
     bytes[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
@@ -60,8 +60,8 @@ fn data_loss_refuses_what_is_no_bytes() {
     }
 }
 
-/// Returns the departure of `bits` on a slotted channel free at `from`, by trying each
-/// slot in turn.
+/// Returns the departure of `bits` on a slotted channel that is free at `from`, by trying one slot
+/// after another.
 fn slotted(from: u64, bits: u64, (period, slot, offset): (u64, u64, u64)) -> u64 {
     let need = (bits * 1_000_000_000).div_ceil(10_000_000);
     let mut begins = offset;
@@ -85,7 +85,7 @@ fn tdm_departs_in_slots_only() {
     let mut link = link(&format!("rate={text} queue=unlimited"), 1, &faults);
     let (mut arrival, mut free) = (0u64, 0u64);
     for number in 0..20_000u64 {
-        // Alternates idle and backlogged; 60 to 359 bytes.
+        // Alternates between idle and backlogged, with 60 to 359 bytes.
         arrival += [0, 10_000, 650_000, 1_900_000][(number * number % 11 % 4) as usize];
         let len = 60 + (number * 37 % 300) as usize;
         let departure = release(offer(&mut link, arrival, &vec![0; len]));
@@ -120,7 +120,7 @@ fn the_plugin_of_the_page_does_what_the_page_says() {
     let lost = |number| matches!(offer(&mut link, number, &[0; 60]), Verdict::Drop(_));
     let fates: Vec<bool> = (0..100_000).map(lost).collect();
     assert_eq!(faults.first(), None);
-    // Bursts of three; two may be adjacent, and the last may be truncated.
+    // Bursts of three. Two may be adjacent, and the last may be truncated.
     let runs: Vec<&[bool]> = fates.chunk_by(|a, b| a == b).filter(|run| run[0]).collect();
     let whole = &runs[..runs.len() - 1];
     assert!(whole.iter().all(|run| run.len() % 3 == 0));

@@ -1,5 +1,5 @@
-//! A failing plugin is reported once with its message and never called again; invalid
-//! results do no harm.
+//! A failing plugin is reported once, with its message, and never called again. Invalid results do
+//! no harm.
 
 use longwire_engine::Verdict;
 use longwire_runtime::Faults;
@@ -7,7 +7,7 @@ use longwire_testbed::support::{Folder, rows};
 
 use crate::plugins::tools::{link, offer, probe, release};
 
-/// Offers 20 frames to a link whose plugin fails at the 11th call; returns the report.
+/// Offers 20 frames to a link whose plugin fails at the 11th call, and returns the report.
 fn report_of(option: &str, fault: &str, rest: &str) -> String {
     let text = format!("plugin:{},after=10,fault={fault}{rest}", probe());
     let faults = Faults::new();

@@ -25,7 +25,7 @@ fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
 fn a_hook_is_told_of_the_frame_and_of_the_queue() {
     let (mut plugin, faults) = probe_for(Hook::Delay, "");
     let mut stream = Stream::new(1, 0, Purpose::Delay);
-    // Bytes beyond the frame (in super-packets) do not count.
+    // Bytes beyond the frame, as in super-packets, do not count.
     for (known, counted) in [(0, 0), (64, 64), (1000, 1000), (4000, 1000)] {
         let bytes = vec![0u8; known];
         let delay = plugin.delay(&frame_context(20_000, &bytes), &mut stream);

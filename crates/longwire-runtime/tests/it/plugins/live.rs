@@ -43,8 +43,8 @@ fn a_fault_ends_the_run_with_its_message() {
 
 #[test]
 fn slots_count_from_the_links_beginning() {
-    // Slots count from the link's start, independent of the clock: frames leave in the
-    // first 2 ms of each 10 ms.
+    // Slots count from the link's start, regardless of the clock: frames leave in the first 2 ms of
+    // each 10 ms.
     let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 400, Nanos::from_micros(700));
     let text = format!(
@@ -59,6 +59,6 @@ fn slots_count_from_the_links_beginning() {
     let bursts = frames
         .windows(2)
         .filter(|pair| pair[1].1 - pair[0].1 > 7_000_000);
-    // 280 ms have 28 slots; frames in a slot are at most a frame's gap apart.
+    // 280 ms have 28 slots. Frames in a slot are at most one frame gap apart.
     assert!((26..=28).contains(&bursts.count()));
 }

@@ -87,7 +87,7 @@ fn hints_reach_the_defaults() {
         config.queue_limit().bytes.map(|bytes| bytes.0),
         Some(25_000)
     );
-    // The description equals the text that was parsed.
+    // The description equals the parsed text.
     assert_eq!(
         config.rate.to_string(),
         text.replace("plugin:", "plugin:file=")
@@ -98,7 +98,7 @@ fn hints_reach_the_defaults() {
 fn each_link_has_one_state_for_its_hooks() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = folder.join(format!("trace-{}", std::process::id()));
-    // Returns the calls since the last time.
+    // Returns the calls since the last query.
     let traced = || {
         let traced = std::fs::read_to_string(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
@@ -109,9 +109,9 @@ fn each_link_has_one_state_for_its_hooks() {
     let loader = FileLoader::reporting_to(&faults);
     let line = format!("loss={text} delay={text} rate={text},after=1");
     let spec = LinkSpec::parse(&line, &loader).unwrap();
-    // One for loss and delay, and one for the rate with other parameters.
+    // One state for loss and delay, and one for the rate, which has other parameters.
     assert_eq!(traced(), "create create ");
-    // The first link takes them; the second shares nothing with it.
+    // The first link takes the states; the second shares none with it.
     let first = spec.build(&loader).unwrap();
     let second = spec.build(&loader).unwrap();
     assert_eq!(traced(), "create create ");

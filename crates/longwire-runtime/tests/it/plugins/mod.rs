@@ -1,4 +1,4 @@
-//! C plugins, compiled here and run by the engine in virtual time, like `simulate`: the
+//! C plugins, compiled by the tests and run by the engine in virtual time, as `simulate` does: the
 //! examples, and every way in which a plugin can fail.
 
 mod batches;

@@ -22,7 +22,7 @@ fn compile(source: &Path, define: &str) -> String {
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if !made.contains(&library) {
-        // Use a unique name first: other runs of these tests may have the library loaded.
+        // A unique name first, as other runs of these tests may have loaded the library.
         let own = library.with_extension(std::process::id().to_string());
         run_compiler(source, define, &own);
         std::fs::rename(&own, &library).expect("both are in one folder");
@@ -71,14 +71,14 @@ pub fn probe_with(define: &str) -> String {
     compile(&folder.join("probe.c"), define)
 }
 
-/// Parses a line such as `loss=plugin:… delay=20ms`; returns the link or the error.
+/// Parses a line such as `loss=plugin:… delay=20ms`. Returns the link or the error.
 pub fn parse(line: &str, faults: &Faults) -> Result<LinkConfig, String> {
     let loader = FileLoader::reporting_to(faults);
     let spec = LinkSpec::parse(line, &loader).map_err(|error| error.to_string())?;
     spec.build(&loader).map_err(|error| error.to_string())
 }
 
-/// Returns the message about a rejected option.
+/// Returns the message for a rejected option.
 pub fn refusal(option: &str, text: &str) -> String {
     match parse(&format!("{option}={text}"), &Faults::new()) {
         Ok(_) => panic!("{text} was taken"),
@@ -116,8 +116,8 @@ pub fn release(verdict: Verdict) -> u64 {
     }
 }
 
-/// Returns the bounds of the number of successes among `trials` independent trials of
-/// probability `p`, violated with probability 10^-6: Hoeffding's inequality (1963), valid
+/// Returns bounds on the number of successes in `trials` independent trials with probability `p`.
+/// They are violated with a probability of 10^-6, by Hoeffding's inequality (1963), which is valid
 /// for any number of trials.
 pub fn bounds(trials: u64, p: f64) -> std::ops::RangeInclusive<u64> {
     let slack = (trials as f64 * (2.0f64 / 1e-6).ln() / 2.0).sqrt();
