@@ -69,21 +69,21 @@ type Change struct {
 	Set *map[string]Options `json:"set,omitempty"`
 }
 
-// Changed The result of a change.
+// Changed Result of a change.
 type Changed struct {
-	// Added The number of links and paths that were added.
+	// Added Number of links and paths that were added.
 	Added int `json:"added"`
 
-	// AtNs The time of the change since the start of the run, in nanoseconds.
+	// AtNs Time of the change since the run's start, in nanoseconds.
 	AtNs int `json:"at_ns"`
 
-	// Links The number of links whose options or state were set, in one direction or both.
+	// Links Number of links whose options or state were set, in one direction or both.
 	Links int `json:"links"`
 
-	// Removed The number of links and paths that were removed.
+	// Removed Number of links and paths that were removed.
 	Removed int `json:"removed"`
 
-	// Warnings Valid values that are probably not meant.
+	// Warnings Valid values that are probably mistakes.
 	Warnings []Problem `json:"warnings"`
 }
 
@@ -164,43 +164,43 @@ type Direction struct {
 	// Corrupted Delivered frames with bits corrupted by the medium.
 	Corrupted int `json:"corrupted"`
 
-	// Dropped The drops by reason that are above 0; to be left out in a later version.
+	// Dropped Drops by reason, without zeros. A later version will omit this field.
 	Dropped map[string]int `json:"dropped"`
 
 	// Drops Frames dropped, by reason.
 	Drops map[string]int `json:"drops"`
 
-	// Duplicated Copies that the medium made, without the frames themselves.
+	// Duplicated Copies made by the medium, without the original frames.
 	Duplicated int `json:"duplicated"`
 
-	// EcnMarked Frames that the link marked: congestion experienced.
+	// EcnMarked Frames that the link marked as Congestion Experienced.
 	EcnMarked int `json:"ecn_marked"`
 
-	// IcmpSent ICMP errors that the link's router sent.
+	// IcmpSent ICMP errors sent by the link's router.
 	IcmpSent int `json:"icmp_sent"`
 
 	// Late Frames handed over later than the tolerance.
 	Late int `json:"late"`
 
-	// LateMaxNs The maximum lateness of both, in nanoseconds.
+	// LateMaxNs Maximum lateness of both, in nanoseconds.
 	LateMaxNs int `json:"late_max_ns"`
 
 	// Options Options to set
 	Options Options `json:"options"`
 
-	// Overload Frames handed over late while the network was overloaded; they are not in `late`.
+	// Overload Frames handed over late while the network was overloaded. They are not in `late`.
 	Overload int `json:"overload"`
 
 	// PacketsIn Frames that arrived.
 	PacketsIn int `json:"packets_in"`
 
-	// PacketsOut Frames delivered, duplicates included; of a port, frames handed over to it.
+	// PacketsOut Frames delivered, including duplicates; for a port, frames handed over to it.
 	PacketsOut int `json:"packets_out"`
 
 	// Queue Occupancy of a link's queue, as of the last frame that entered or left it.
 	Queue *Queue `json:"queue,omitempty"`
 
-	// Queued Frames in the queue and in service.
+	// Queued Frames queued and in service.
 	Queued int `json:"queued"`
 
 	// Raised Deliveries whose release was raised to keep the order.
@@ -212,22 +212,22 @@ type Direction struct {
 
 // Done A change that was applied or is scheduled.
 type Done struct {
-	// AtNs The time of the change since the start of the run, in nanoseconds.
+	// AtNs Time of the change since the run's start, in nanoseconds.
 	AtNs int `json:"at_ns"`
 
 	// By The origin.
 	By interface{} `json:"by"`
 
-	// Change The change as it is sent; of a ramp, as the file has it.
+	// Change The change as sent; for a ramp, as in the scenario file.
 	Change interface{} `json:"change"`
 
-	// Error The error for which it was not made.
+	// Error Error that prevented the change.
 	Error *string `json:"error,omitempty"`
 
-	// Links The number of links whose options or state were set, in one direction or both.
+	// Links Number of links whose options or state were set, in one direction or both.
 	Links int `json:"links"`
 
-	// UntilNs The time of a ramp's last step.
+	// UntilNs Time of a ramp's last step.
 	UntilNs *int `json:"until_ns,omitempty"`
 }
 
@@ -275,7 +275,7 @@ type Fidelity struct {
 	// LatenessUs Quantiles of lateness, in microseconds.
 	LatenessUs Lateness `json:"lateness_us"`
 
-	// Pauses Times during which a spinning thread of the emulator did not run: the machine's own pauses, apart from the emulator's lateness.
+	// Pauses Pauses of the machine: times during which a spinning emulator thread did not run. They are not part of the emulator's lateness.
 	Pauses Pauses `json:"pauses"`
 
 	// Verdict Verdict in one sentence.
@@ -338,7 +338,7 @@ type Hosts struct {
 	// Foreign Datagrams from unknown senders, and those of known ones that are neither of a session nor of a handshake with the key.
 	Foreign int `json:"foreign"`
 
-	// Name The name of this host.
+	// Name Name of this host.
 	Name string `json:"name"`
 
 	// Peers The other hosts.
@@ -380,16 +380,16 @@ type Link struct {
 	// Down One direction of a link.
 	Down *Direction `json:"down,omitempty"`
 
-	// Match Its matchers, of both directions.
+	// Match Matchers for both directions.
 	Match []string `json:"match"`
 
-	// MovedTo Whose links its frames take, when they were moved.
+	// MovedTo Link or path to which its frames were moved.
 	MovedTo *string `json:"moved_to,omitempty"`
 
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Shared Whether both directions share one queue and rate: then there is `up` alone.
+	// Shared Whether both directions share one queue and rate. If so, there is only `up`.
 	Shared bool `json:"shared"`
 
 	// Up One direction of a link.
@@ -425,10 +425,10 @@ type LossOption = interface{}
 
 // LostPort A port that went away.
 type LostPort struct {
-	// AfterS The time, in seconds since the start of the run.
+	// AfterS Time of the loss, in seconds since the run's start.
 	AfterS float32 `json:"after_s"`
 
-	// Error The error that the port reported.
+	// Error Error that the port reported.
 	Error string `json:"error"`
 }
 
@@ -716,16 +716,16 @@ type OverviewProgram string
 
 // Path A path.
 type Path struct {
-	// Match Its matchers, of both directions.
+	// Match Matchers for both directions.
 	Match []string `json:"match"`
 
-	// MovedTo Whose links its frames take, when they were moved.
+	// MovedTo Link or path to which its frames were moved.
 	MovedTo *string `json:"moved_to,omitempty"`
 
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Via Its links in the order of the direction up, with `.down` for those that are crossed downwards.
+	// Via Links in the order of the up direction, with `.down` for links crossed downwards.
 	Via []string `json:"via"`
 }
 
@@ -735,15 +735,15 @@ type Paths struct {
 	Paths []Path `json:"paths"`
 }
 
-// Pauses Times during which a spinning thread of the emulator did not run: the machine's own pauses, apart from the emulator's lateness.
+// Pauses Pauses of the machine: times during which a spinning emulator thread did not run. They are not part of the emulator's lateness.
 type Pauses struct {
-	// Count The number of pauses of 100 us or more.
+	// Count Number of pauses of at least 100 us.
 	Count int `json:"count"`
 
-	// MaxUs The longest, in microseconds.
+	// MaxUs Longest pause, in microseconds.
 	MaxUs float32 `json:"max_us"`
 
-	// TotalUs Their sum, in microseconds.
+	// TotalUs Total length of the pauses, in microseconds.
 	TotalUs float32 `json:"total_us"`
 }
 
@@ -782,13 +782,13 @@ type Peer struct {
 	// FramesLost Frames that were lost on the way from it, or at this host's socket (`receive_overflows`).
 	FramesLost int `json:"frames_lost"`
 
-	// FramesReceived Frames received from it.
+	// FramesReceived Frames received from the host.
 	FramesReceived int `json:"frames_received"`
 
 	// FramesRecovered Frames that were lost on the way from it at first, and that came when they were sent again.
 	FramesRecovered int `json:"frames_recovered"`
 
-	// FramesSent Frames sent to it.
+	// FramesSent Frames sent to the host.
 	FramesSent int `json:"frames_sent"`
 
 	// FramesUnconfirmed Frames sent to it after it was last heard, before it was taken as silent: lost, unless it comes back as it was and counts them itself.
@@ -881,7 +881,7 @@ type Port struct {
 	// Lost A port that went away.
 	Lost *LostPort `json:"lost,omitempty"`
 
-	// MemoryMax The maximum memory of frames and descriptors, in bytes.
+	// MemoryMax Maximum memory for frames and descriptors, in bytes.
 	MemoryMax int `json:"memory_max"`
 
 	// Name The port's name.
@@ -890,7 +890,7 @@ type Port struct {
 	// PacketsIn Frames that arrived.
 	PacketsIn int `json:"packets_in"`
 
-	// PacketsOut Frames delivered, duplicates included; of a port, frames handed over to it.
+	// PacketsOut Frames delivered, including duplicates; for a port, frames handed over to it.
 	PacketsOut int `json:"packets_out"`
 }
 
@@ -1010,49 +1010,49 @@ type ReplayedInput struct {
 
 // Report Report of the run so far, without its links.
 type Report struct {
-	// CoreWaitS How long its threads waited for a core that was in use, in seconds.
+	// CoreWaitS Time that the run's threads waited for busy cores, in seconds.
 	CoreWaitS float32 `json:"core_wait_s"`
 
-	// CpuS CPU time of its threads, in seconds; at the end only.
+	// CpuS CPU time of the run's threads, in seconds; only at the end.
 	CpuS float32 `json:"cpu_s"`
 
-	// DurationS How long it has run, in seconds.
+	// DurationS Duration so far, in seconds.
 	DurationS float32 `json:"duration_s"`
 
-	// EpochNs When it started, in nanoseconds since 1970.
+	// EpochNs Start of the run, as Unix time in nanoseconds.
 	EpochNs int `json:"epoch_ns"`
 
-	// Error The error that ended it, if one did.
+	// Error Error that ended the run, if any.
 	Error *string `json:"error"`
 
 	// Hosts The part of a report about other hosts.
 	Hosts *Hosts `json:"hosts,omitempty"`
 
-	// InFlight Frames inside.
+	// InFlight Frames in flight.
 	InFlight int `json:"in_flight"`
 
-	// Moved Frames whose arrival was moved to a later time, by more than the tolerance.
+	// Moved Frames whose arrival was moved later by more than the tolerance.
 	Moved int `json:"moved"`
 
-	// Notes Notes of the run, as sentences.
+	// Notes Notes on the run, as sentences.
 	Notes []string `json:"notes"`
 
-	// Passed Frames that were forwarded without a link.
+	// Passed Frames forwarded without a link.
 	Passed int `json:"passed"`
 
-	// Pauses Times during which a spinning thread of the emulator did not run: the machine's own pauses, apart from the emulator's lateness.
+	// Pauses Pauses of the machine: times during which a spinning emulator thread did not run. They are not part of the emulator's lateness.
 	Pauses Pauses `json:"pauses"`
 
-	// PortLost Frames without a link whose output port went away.
+	// PortLost Frames without a link whose output port was lost.
 	PortLost int `json:"port_lost"`
 
 	// Ports Its ports.
 	Ports []Port `json:"ports"`
 
-	// Seed The seed of every random stream.
+	// Seed Seed of all random streams.
 	Seed int `json:"seed"`
 
-	// Stops Times during which a spinning thread of the emulator did not run: the machine's own pauses, apart from the emulator's lateness.
+	// Stops Pauses of the machine: times during which a spinning emulator thread did not run. They are not part of the emulator's lateness.
 	Stops Pauses `json:"stops"`
 
 	// Switch Counters of a switch.
@@ -1061,7 +1061,7 @@ type Report struct {
 	// UnmatchedDropped Frames dropped because no rule matched.
 	UnmatchedDropped int `json:"unmatched_dropped"`
 
-	// Unrecorded Arrivals and verdicts that the recorder could not take.
+	// Unrecorded Arrivals and verdicts that the recorder could not accept.
 	Unrecorded int `json:"unrecorded"`
 }
 
@@ -1073,13 +1073,13 @@ type RouterOption = interface{}
 
 // Rule A rule.
 type Rule struct {
-	// LeadsTo The link or path that they cross, with its direction.
+	// LeadsTo Link or path that the frames cross, with its direction.
 	LeadsTo string `json:"leads_to"`
 
-	// Match The frames that it matches.
+	// Match Matcher of the frames.
 	Match string `json:"match"`
 
-	// Rule Its number, in the order in which rules were added.
+	// Rule Number in order of addition.
 	Rule int `json:"rule"`
 }
 
@@ -1238,37 +1238,37 @@ type Totals struct {
 	// Corrupted Delivered frames with bits corrupted by the medium.
 	Corrupted int `json:"corrupted"`
 
-	// Dropped The drops by reason that are above 0; to be left out in a later version.
+	// Dropped Drops by reason, without zeros. A later version will omit this field.
 	Dropped map[string]int `json:"dropped"`
 
 	// Drops Frames dropped, by reason.
 	Drops map[string]int `json:"drops"`
 
-	// Duplicated Copies that the medium made, without the frames themselves.
+	// Duplicated Copies made by the medium, without the original frames.
 	Duplicated int `json:"duplicated"`
 
-	// EcnMarked Frames that the link marked: congestion experienced.
+	// EcnMarked Frames that the link marked as Congestion Experienced.
 	EcnMarked int `json:"ecn_marked"`
 
-	// IcmpSent ICMP errors that the link's router sent.
+	// IcmpSent ICMP errors sent by the link's router.
 	IcmpSent int `json:"icmp_sent"`
 
 	// Late Frames handed over later than the tolerance.
 	Late int `json:"late"`
 
-	// LateMaxNs The maximum lateness of both, in nanoseconds.
+	// LateMaxNs Maximum lateness of both, in nanoseconds.
 	LateMaxNs int `json:"late_max_ns"`
 
-	// Overload Frames handed over late while the network was overloaded; they are not in `late`.
+	// Overload Frames handed over late while the network was overloaded. They are not in `late`.
 	Overload int `json:"overload"`
 
 	// PacketsIn Frames that arrived.
 	PacketsIn int `json:"packets_in"`
 
-	// PacketsOut Frames delivered, duplicates included; of a port, frames handed over to it.
+	// PacketsOut Frames delivered, including duplicates; for a port, frames handed over to it.
 	PacketsOut int `json:"packets_out"`
 
-	// Queued Frames in the queue and in service.
+	// Queued Frames queued and in service.
 	Queued int `json:"queued"`
 
 	// Raised Deliveries whose release was raised to keep the order.

@@ -21,19 +21,19 @@ pub(super) type EffectTime = Arc<OnceLock<Nanos>>;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Done")]
 pub struct ChangeRecord {
-    /// The time of the change since the start of the run, in nanoseconds.
+    /// Time of the change since the run's start, in nanoseconds.
     pub at_ns: u64,
-    /// The time of a ramp's last step.
+    /// Time of a ramp's last step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
-    /// The origin.
+    /// Origin of the change.
     pub by: Origin,
-    /// The change as it is sent; of a ramp, as the file has it.
+    /// The change as sent; for a ramp, as in the scenario file.
     #[schemars(schema_with = "change_schema")]
     pub change: SentChange,
-    /// The number of links whose options or state were set, in one direction or both.
+    /// Number of links whose options or state were set, in one direction or both.
     pub links: usize,
-    /// The error for which it was not made.
+    /// Error that prevented the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The latest step of a ramp so far.
@@ -125,12 +125,12 @@ const REMEMBERED_BYTES_MAX: usize = 32 << 20;
 /// Maximum distance from a ramp's first step to the newest change.
 const LOOKED_AT_MAX: usize = 1_000;
 
-/// The changes of a run.
+/// A run's changes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Changes {
     /// The most recent changes.
     pub made: VecDeque<ChangeRecord>,
-    /// The number of earlier changes, which are not kept.
+    /// Number of earlier changes, which are not kept.
     pub forgotten: u64,
     /// Total bytes of `made`.
     #[serde(skip)]

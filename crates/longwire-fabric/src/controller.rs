@@ -21,19 +21,19 @@ use super::scenario::ScenarioClock;
 use super::state::NetworkState;
 use longwire_topology::{Added, Change, ChangeTime, Command, Files, Problem};
 
-/// The result of a change.
+/// Result of a change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Changed")]
 pub struct ChangeResult {
-    /// The time of the change since the start of the run, in nanoseconds.
+    /// Time of the change since the run's start, in nanoseconds.
     pub at_ns: u64,
-    /// The number of links whose options or state were set, in one direction or both.
+    /// Number of links whose options or state were set, in one direction or both.
     pub links: usize,
-    /// The number of links and paths that were added.
+    /// Number of links and paths that were added.
     pub added: usize,
-    /// The number of links and paths that were removed.
+    /// Number of links and paths that were removed.
     pub removed: usize,
-    /// Valid values that are probably not meant.
+    /// Valid values that are probably mistakes.
     pub warnings: Vec<Problem>,
 }
 

@@ -22,18 +22,17 @@ use super::numbered::{Numbered, NumberedLink};
 pub struct LinkView {
     /// Its name.
     pub name: String,
-    /// Whether both directions share one queue and rate: then there is `up`
-    /// alone.
+    /// Whether both directions share one queue and rate. If so, there is only `up`.
     pub shared: bool,
-    /// Its matchers, of both directions.
+    /// Matchers for both directions.
     #[serde(rename = "match")]
     pub matchers: Vec<String>,
-    /// Whose links its frames take, when they were moved.
+    /// Link or path to which its frames were moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
-    /// The direction of `match`.
+    /// The direction that `match` describes.
     pub up: DirectionView,
-    /// The way back.
+    /// The opposite direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub down: Option<DirectionView>,
 }
@@ -44,13 +43,13 @@ pub struct LinkView {
 pub struct DirectionView {
     /// Its state.
     pub state: State,
-    /// Its options, by name.
+    /// Options by name.
     #[schemars(schema_with = "options_schema")]
     pub options: Map<String, Value>,
     /// Its counters.
     #[serde(flatten)]
     pub counted: Totals,
-    /// Its queue; of one link that is asked for alone.
+    /// State of the queue, if the link was requested by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Occupancy>,
 }
@@ -61,9 +60,9 @@ pub struct Totals {
     /// The counters.
     #[serde(flatten)]
     pub totals: LinkTotals,
-    /// The drops by reason that are above 0; to be left out in a later version.
+    /// Drops by reason, without zeros. A later version will omit this field.
     pub dropped: NamedCounts,
-    /// Frames in the queue and in service.
+    /// Frames queued and in service.
     pub queued: u64,
 }
 
@@ -88,13 +87,12 @@ fn options_schema(_: &mut SchemaGenerator) -> Schema {
 pub struct PathView {
     /// Its name.
     pub name: String,
-    /// Its links in the order of the direction up, with `.down` for those that are
-    /// crossed downwards.
+    /// Links in the order of the up direction, with `.down` for links crossed downwards.
     pub via: Vec<String>,
-    /// Its matchers, of both directions.
+    /// Matchers for both directions.
     #[serde(rename = "match")]
     pub matchers: Vec<String>,
-    /// Whose links its frames take, when they were moved.
+    /// Link or path to which its frames were moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
 }
@@ -103,12 +101,12 @@ pub struct PathView {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Rule")]
 pub struct RuleView {
-    /// Its number, in the order in which rules were added.
+    /// Number in order of addition.
     pub rule: u32,
-    /// The frames that it matches.
+    /// Matcher of the frames.
     #[serde(rename = "match")]
     pub matcher: String,
-    /// The link or path that they cross, with its direction.
+    /// Link or path that the frames cross, with its direction.
     pub leads_to: String,
 }
 

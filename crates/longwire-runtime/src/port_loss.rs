@@ -35,9 +35,9 @@ impl OnPortLoss {
 /// A port that went away.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LostPort {
-    /// The time, in seconds since the start of the run.
+    /// Time of the loss, in seconds since the run's start.
     pub after_s: f64,
-    /// The error that the port reported.
+    /// Error that the port reported.
     pub error: String,
 }
 

@@ -13,75 +13,73 @@ use crate::ledger::{
     QueueLengths, Spread, Traffic,
 };
 
-/// The report of a run: of a pair of ports, of a network, or of a replay.
+/// Report on a run: of a pair of ports, of a network, or of a replay.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(
     rename = "Report",
     description = "The report of the run so far, without its links."
 )]
 pub struct RunReport {
-    /// The seed of every random stream.
+    /// Seed of all random streams.
     pub seed: u64,
     // The time at which the links were created, from which schedules and traces count. In virtual
     // time, it is on the scale of the capture's timestamps; 0 if no frame arrived.
-    /// When it started, in nanoseconds since 1970.
+    /// Start of the run, as Unix time in nanoseconds.
     pub epoch_ns: u64,
-    /// How long it has run, in seconds.
+    /// Duration so far, in seconds.
     #[serde(serialize_with = "seconds")]
     #[schemars(with = "f64")]
     pub duration_s: f64,
-    /// One entry for each direction of each link. The API has them elsewhere.
+    /// One entry per direction of each link. The API returns them elsewhere.
     #[serde(skip_deserializing)]
     #[schemars(skip)]
     pub links: Vec<LinkReport>,
-    /// One entry for each feed; empty in other runs.
+    /// One entry per feed; empty in other runs.
     #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub inputs: Vec<InputReport>,
-    /// Its ports.
+    /// Ports of the run.
     pub ports: Vec<PortReport>,
-    /// The switch; of a running fabric, as of the last query.
+    /// State of the switch; for a running fabric, as of the last query.
     pub switch: SwitchReport,
-    /// Counts of all links together.
+    /// Counts over all links.
     #[serde(flatten)]
     pub counts: CoreCounts,
-    /// Frames inside.
+    /// Frames in flight.
     pub in_flight: u64,
-    /// CPU time of its threads, in seconds; at the end only.
+    /// CPU time of the run's threads, in seconds; only at the end.
     #[serde(serialize_with = "seconds")]
     #[schemars(with = "f64")]
     pub cpu_s: f64,
-    /// Pauses of the machine itself.
+    /// Machine pauses.
     pub pauses: Pauses,
-    /// Stops of the process.
+    /// Process stops.
     pub stops: Pauses,
-    /// How long its threads waited for a core that was in use, in seconds.
+    /// Time that the run's threads waited for busy cores, in seconds.
     #[serde(serialize_with = "seconds")]
     #[schemars(with = "f64")]
     pub core_wait_s: f64,
-    /// The wake margin that threads learnt, in microseconds: the maximum of all
-    /// threads.
+    /// Maximum wake margin that any thread learnt, in microseconds.
     #[serde(skip_deserializing)]
     #[schemars(skip)]
     pub wake_margin_us: f64,
-    /// The error that ended it, if one did.
+    /// Error that ended the run, if any.
     pub error: Option<String>,
-    /// Notes of the run, as sentences.
+    /// Notes on the run, as sentences.
     pub notes: Vec<String>,
-    /// The exchange with other hosts, if the network is divided among several.
+    /// Exchange with other hosts, if the network spans several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<HostsReport>,
-    /// The notes made at the end, for the text report: the others were printed
-    /// at the start.
+    /// Notes made at the end, for the text report. The others were printed at the start.
     #[serde(skip)]
     pub closing_notes: Vec<String>,
-    /// A frame handed over later than this is an artifact.
+    /// Lateness above which a handover is an artifact.
     #[serde(skip)]
     pub tolerance: Nanos,
-    /// The run was in virtual time: no frame could be late.
+    /// Whether the run was in virtual time, in which no frame can be late.
     #[serde(skip)]
     pub virtual_time: bool,
-    /// A replay was stopped before the end of its input.
+    /// Whether a replay was stopped before the end of its input.
     #[serde(skip)]
     pub stopped_early: bool,
 }
@@ -292,15 +290,15 @@ pub struct SendStampReport {
     pub earliest_us: f64,
 }
 
-/// Times during which a spinning thread of the emulator did not run: the
-/// machine's own pauses, apart from the emulator's lateness.
+/// Pauses of the machine: times during which a spinning emulator thread did not run. They are not
+/// part of the emulator's lateness.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Pauses {
-    /// The number of pauses of 100 us or more.
+    /// Number of pauses of at least 100 us.
     pub count: u64,
-    /// The longest, in microseconds.
+    /// Longest pause, in microseconds.
     pub max_us: f64,
-    /// Their sum, in microseconds.
+    /// Total length of the pauses, in microseconds.
     pub total_us: f64,
 }
 
@@ -308,14 +306,14 @@ pub struct Pauses {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Hosts")]
 pub struct HostsReport {
-    /// The name of this host.
+    /// Name of this host.
     pub name: String,
-    /// Datagrams from unknown senders, and datagrams from known ones that match no session
-    /// or handshake.
+    /// Datagrams from unknown senders, and datagrams from known senders that match no session or
+    /// handshake.
     pub foreign: u64,
-    /// Buffers of one or more datagrams dropped by the kernel at this host's socket,
-    /// because its receive buffer was full or, rarely, a checksum was wrong. Their frames
-    /// are resent, or count as lost.
+    /// Buffers of one or more datagrams that the kernel dropped at this host's socket, because its
+    /// receive buffer was full or, rarely, a checksum was incorrect. Their frames are resent or
+    /// count as lost.
     #[serde(default)]
     pub receive_overflows: u64,
     /// The other hosts.
@@ -328,60 +326,60 @@ pub struct HostsReport {
 pub struct PeerReport {
     /// Its name.
     pub name: String,
-    /// Whether it was responding at the end.
+    /// Whether the host was responding at the end.
     pub connected: bool,
     /// Sessions established, each with separate keys.
     pub sessions: u64,
-    /// How often it was silent for more than a second.
+    /// Number of silences of more than a second.
     pub outages: u64,
-    /// Frames sent to it.
+    /// Frames sent to the host.
     pub frames_sent: u64,
-    /// Frames not sent because it was not responding.
+    /// Frames not sent because the host was not responding.
     pub frames_unsent: u64,
-    /// Frames sent after it was last heard, until it was declared silent: lost, unless it
-    /// resumes and counts them itself.
+    /// Frames sent between the last sign of life and the report of silence. They are lost, unless
+    /// the host resumes and counts them itself.
     #[serde(default)]
     pub frames_unconfirmed: u64,
-    /// Frames received from it.
+    /// Frames received from the host.
     pub frames_received: u64,
-    /// Frames lost in transit from it, or at this host's socket (`receive_overflows`).
+    /// Frames lost in transit from the host, or at this host's socket (`receive_overflows`).
     pub frames_lost: u64,
     /// Frames to or from the peer that this host dropped because its buffers were full.
     #[serde(default)]
     pub frames_dropped: u64,
-    /// Frames lost in transit from it that arrived when resent.
+    /// Frames lost in transit from the host that arrived when resent.
     #[serde(default)]
     pub frames_recovered: u64,
-    /// Datagrams resent to it.
+    /// Datagrams resent to the host.
     #[serde(default)]
     pub datagrams_resent: u64,
     /// Frames received after their release.
     pub frames_late: u64,
-    /// Maximum lateness of these frames in nanoseconds.
+    /// Maximum lateness of late frames, in nanoseconds.
     pub late_max_ns: u64,
-    /// Minimum time between arrival and release of a frame in nanoseconds; negative for a
-    /// late one. Absent before the first frame.
+    /// Minimum time between a frame's arrival and its release, in nanoseconds; negative for a late
+    /// frame. Absent before the first frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spare_min_ns: Option<i64>,
-    /// Datagrams sent to it, including those for sessions and clocks.
+    /// Datagrams sent to the host, including those for sessions and clocks.
     pub datagrams_sent: u64,
-    /// UDP payload sent to it in bytes.
+    /// UDP payload sent to the host, in bytes.
     pub bytes_sent: u64,
-    /// Datagrams from its address dropped as foreign.
+    /// Datagrams from the host's address that were dropped as foreign.
     #[serde(default)]
     pub foreign: u64,
-    /// Duplicate datagrams, and those of earlier sessions or handshakes.
+    /// Duplicate datagrams, and datagrams from earlier sessions or handshakes.
     pub replayed: u64,
     /// Minimum round trip in nanoseconds.
     pub round_trip_ns: u64,
-    /// Its wall clock minus ours in nanoseconds. Absent until estimated.
+    /// The host's wall clock minus this host's, in nanoseconds. Absent until estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_offset_ns: Option<i64>,
     /// Uncertainty of offsets in nanoseconds: half of the minimum round trip.
     pub clock_uncertainty_ns: u64,
-    /// How much faster our clock is than its, in ppm.
+    /// Skew in ppm: how much faster this host's clock runs than the other's.
     pub clock_skew_ppm: f64,
-    /// Last error of sending to it.
+    /// Last error when sending to the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_error: Option<String>,
 }

@@ -40,14 +40,14 @@ struct OtherCells {
     delays: OnceLock<DelayCells>,
 }
 
-/// Counts of one link, as of one moment, or sums over several.
+/// One link's counts at one moment, or sums over several links.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LinkTotals {
     /// Frames and bytes.
     #[serde(flatten)]
     pub traffic: Traffic,
-    /// Deliveries that were decided, duplicates included.
+    /// Decided deliveries, including duplicates.
     #[serde(skip)]
     pub scheduled: u64,
     /// Frames dropped, by reason.

@@ -5,15 +5,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Statistics of a set of values, mostly in microseconds. Percentiles are exact to the
-/// significant digits of the histogram, at least to one part in a hundred; with no values
-/// all statistics are zero.
+/// Statistics of a set of values, mostly in microseconds. Percentiles are exact to the histogram's
+/// significant digits, at least to 1 %. Without values, all statistics are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Spread {
-    /// The number of values.
+    /// Number of values.
     pub count: u64,
-    /// The minimum.
+    /// Minimum.
     pub min: f64,
     /// Median.
     pub p50: f64,
@@ -23,13 +22,13 @@ pub struct Spread {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
-    /// The maximum.
+    /// Maximum.
     pub max: f64,
-    /// The mean.
+    /// Mean.
     #[serde(serialize_with = "thousandths")]
     #[schemars(with = "f64")]
     pub mean: f64,
-    /// The standard deviation; of lateness only.
+    /// Standard deviation, for lateness only.
     #[serde(skip_serializing)]
     pub stddev: f64,
 }

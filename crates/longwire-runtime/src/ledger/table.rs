@@ -16,76 +16,75 @@ counters! {
         bytes_in: Bytes, Sum, "bytes in",
             Link "received" "Their bytes",
             Port "received" "Their bytes";
-        /// Frames delivered, duplicates included; of a port, frames handed over to it.
+        /// Frames delivered, including duplicates; for a port, frames handed over to it.
         packets_out: Frames, Sum, "packets out",
             Link "delivered" "Frames delivered by the link, including duplicates",
             Port "sent" "Frames sent by the port";
-        /// Their bytes.
+        /// Bytes of these frames.
         bytes_out: Bytes, Sum, "bytes out",
             Link "delivered" "Their bytes",
             Port "sent" "Their bytes";
     }
 
-    /// Effects of a link's models on frames, other than drops. A new counter of links
-    /// is a row here.
+    /// Effects of a link's models on frames, other than drops. New link counters are rows of this
+    /// group.
     Effects, EffectCells {
         /// Deliveries whose release was raised to keep the order.
         raised: Frames, Sum, "raised" ["order" "raised"];
-        /// Frames that the link marked: congestion experienced.
+        /// Frames that the link marked as Congestion Experienced.
         ecn_marked: Frames, Sum, "ECN marked",
             Link "marked" "Frames marked (CE) by the link";
         /// Delivered frames with bits corrupted by the medium.
         corrupted: Frames, Sum, "corrupted",
             Link "corrupted" "Frames corrupted by the link";
-        /// Copies that the medium made, without the frames themselves.
+        /// Copies made by the medium, without the original frames.
         duplicated: Frames, Sum, "duplicated",
             Link "duplicated" "Copies delivered in addition to the frame";
-        /// ICMP errors that the link's router sent.
+        /// ICMP errors sent by the link's router.
         icmp_sent: Frames, Sum, "ICMP errors sent",
             Link "icmp_sent" "ICMP errors sent by the link's router";
     }
 
-    /// Late handovers of the frames for which a link of a network was the last one. Its
-    /// ports count them as artifacts.
+    /// Late handovers of frames for which a network's link was the last. Its ports count them as
+    /// artifacts.
     Handovers, HandoverCells {
         /// Frames handed over later than the tolerance.
         late: Frames, Sum, "late";
-        /// Frames handed over late while the network was overloaded; they are not in
-        /// `late`.
+        /// Frames handed over late while the network was overloaded. They are not in `late`.
         overload: Frames, Sum, "overload";
-        /// The maximum lateness of both, in nanoseconds.
+        /// Maximum lateness of both, in nanoseconds.
         late_max_ns: Nanos, Max, "";
     }
 
     /// Lengths of the emulated queue of a pair's link.
     QueueLengths, QueueLengthCells {
-        /// The maximum number of packets in the emulated queue.
+        /// Maximum number of packets in the emulated queue.
         queue_packets_max: Frames, Max, "";
-        /// The maximum number of bytes in the emulated queue.
+        /// Maximum number of bytes in the emulated queue.
         queue_bytes_max: Bytes, Max, "";
     }
 
     /// Memory of a delay line.
     Memory, MemoryCells {
-        /// The maximum memory of frames and descriptors, in bytes.
+        /// Maximum memory for frames and descriptors, in bytes.
         memory_max: Bytes, Max, "",
             Port "memory_max" "Maximum memory used by frames of the port";
     }
 
-    /// Counts of all links of a network together.
+    /// Counts over all links of a network.
     CoreCounts, CoreCells {
         /// Frames dropped because no rule matched.
         unmatched_dropped: Frames, Sum, "",
             Run "unmatched_dropped" "Frames dropped because no rule matched";
-        /// Frames that were forwarded without a link.
+        /// Frames forwarded without a link.
         passed: Frames, Sum, "",
             Run "passed" "Frames passed without a link because no rule matched";
-        /// Frames without a link whose output port went away.
+        /// Frames without a link whose output port was lost.
         port_lost: Frames, Sum, "";
-        /// Frames whose arrival was moved to a later time, by more than the tolerance.
+        /// Frames whose arrival was moved later by more than the tolerance.
         moved: Frames, Sum, "",
             Run "moved" "Frames whose arrival was moved by more than the tolerance";
-        /// Arrivals and verdicts that the recorder could not take.
+        /// Arrivals and verdicts that the recorder could not accept.
         unrecorded: Rows, Sum, "";
     }
 }
