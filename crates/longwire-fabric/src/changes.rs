@@ -44,12 +44,12 @@ pub struct ChangeRecord {
     pub(super) effect: EffectTime,
 }
 
-/// The origin of a change.
+/// Origin of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum Origin {
-    /// The scenario of the run.
+    /// The run's scenario.
     Scenario,
     /// The control API.
     Control,

@@ -128,7 +128,7 @@ impl Controller {
         self.handle.clock_time(after)
     }
 
-    /// Returns the seed of the run.
+    /// Returns the run's seed.
     pub fn seed(&self) -> u64 {
         self.handle.seed()
     }

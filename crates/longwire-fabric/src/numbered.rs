@@ -170,7 +170,7 @@ impl Numbered {
         self.paths.get(path.0 as usize).map(Vec::as_slice)
     }
 
-    /// Returns the rules of a class.
+    /// Returns a class's rules.
     pub(super) fn rules_of(&self, class: Class) -> Range<u32> {
         self.rules_of.get(&class).cloned().unwrap_or_default()
     }

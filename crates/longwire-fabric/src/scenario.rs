@@ -50,7 +50,7 @@ struct ScenarioTime {
     given: Nanos,
 }
 
-/// A future event of the scenario.
+/// A future scenario event.
 #[derive(Clone, Debug)]
 pub struct UpcomingEvent {
     /// Time since the run's start.

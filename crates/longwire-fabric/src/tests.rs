@@ -80,7 +80,7 @@ impl Site {
         send(&mut self.into[0], station);
     }
 
-    /// Returns the station of the next frame at the second port; `None` on timeout.
+    /// Returns the station of the second port's next frame; `None` on timeout.
     fn next(&mut self, timeout: Duration) -> Option<u8> {
         let began = Instant::now();
         let mut found = None;

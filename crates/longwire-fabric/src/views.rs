@@ -20,7 +20,7 @@ use super::numbered::{Numbered, NumberedLink};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Link")]
 pub struct LinkView {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
     /// Whether both directions share one queue and rate. If so, there is only `up`.
     pub shared: bool,
@@ -85,7 +85,7 @@ fn options_schema(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Path")]
 pub struct PathView {
-    /// Its name.
+    /// Name of the path.
     pub name: String,
     /// Links in the order of the up direction, with `.down` for links crossed downwards.
     pub via: Vec<String>,
@@ -289,7 +289,7 @@ impl Controller {
         })
     }
 
-    /// Returns the current data of a direction; `None` if it has been removed.
+    /// Returns a direction's current data; `None` if it has been removed.
     pub fn direction_of(&self, id: LinkId) -> Option<NumberedLink> {
         self.look(|network| network.existing(id).cloned())
     }

@@ -126,7 +126,7 @@ proptest! {
         prop_assert_eq!(&plan, &planned(&links, &reversed, shards));
     }
 
-    /// At most 3/2 of the optimum, as documented by `plan`.
+    /// The busiest load is at most 3/2 of the optimum, as `plan` documents.
     #[test]
     fn loads_are_as_even_as_any_allowed_distribution(
         (links, paths) in any_links(1..8)

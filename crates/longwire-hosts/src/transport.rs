@@ -51,7 +51,7 @@ pub struct PeerSetup {
     pub address: SocketAddr,
 }
 
-/// Setup of a transport.
+/// A transport's setup.
 #[derive(Clone, Debug)]
 pub struct TransportSetup {
     /// Name of this host.
@@ -251,7 +251,7 @@ struct ConnectedPeer {
     next: Nanos,
 }
 
-/// State of the thread.
+/// The thread's state.
 struct Exchange {
     name: String,
     is_first: bool,

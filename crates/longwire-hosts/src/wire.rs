@@ -39,7 +39,7 @@ pub const RECORD_MISSING: u8 = 7;
 /// A resent batch.
 pub const RECORD_RESENT: u8 = 8;
 
-/// Version of the protocol.
+/// Protocol version.
 pub const VERSION: u8 = 4;
 
 /// A frame's destination and release.
@@ -52,7 +52,7 @@ pub struct FrameHead {
     pub release: Nanos,
 }
 
-/// Header of a fragment.
+/// A fragment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentHead {
     pub frame: u32,
@@ -65,7 +65,7 @@ pub struct FragmentHead {
 pub struct Introduction {
     pub index: u16,
     pub digest: [u8; 32],
-    /// Unique to each start of the host.
+    /// A number unique to each start of the host.
     pub instance: u64,
     /// Send time on the host's monotonic clock. It increases within an instance.
     pub begun: Nanos,
@@ -149,7 +149,7 @@ impl FrameHead {
     /// Length of port, queue and release.
     pub const LEN: usize = 14;
 
-    /// Writes port, queue and release; a frame record adds the length.
+    /// Writes port, queue and release. A frame record adds the length.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.u16(self.port);
         out.u32(self.line);

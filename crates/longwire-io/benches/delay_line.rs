@@ -24,7 +24,7 @@ use nix::unistd::Pid;
 /// Frames per push and per read.
 const BURST: u64 = 32;
 
-/// Length of the long backlog in bytes.
+/// Size of the long backlog in bytes.
 const LONG: u64 = 250_000_000;
 
 /// Size of the source and of the sink's ring; both fit in the cache.

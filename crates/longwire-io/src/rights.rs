@@ -120,7 +120,7 @@ struct Word {
     inheritable: u32,
 }
 
-/// The capability sets of the calling thread.
+/// The calling thread's capability sets.
 struct Sets {
     words: [Word; 2],
 }

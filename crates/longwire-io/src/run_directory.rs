@@ -22,7 +22,7 @@ pub const VARIABLE: &str = "XDG_RUNTIME_DIR";
 const SYSTEM: &str = "/run";
 /// Parent of the per-user directories created at login.
 const USERS: &str = "/run/user";
-/// Parent of the directories of users without a login.
+/// Parent of the directories of users who are not logged in.
 const TEMPORARY: &str = "/tmp";
 /// Readable by all, so that `ctl` finds sockets; writable only by the owner.
 const MODE: u32 = 0o755;

@@ -1,4 +1,4 @@
-//! The clock of a run.
+//! A run's clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ impl Clock {
         }
     }
 
-    /// Sets a virtual clock to the latest arrival; a no-op on a real clock.
+    /// Sets a virtual clock to the latest arrival. A no-op on a real clock.
     #[inline]
     pub fn advance(&self, latest: Nanos) {
         if let Clock::Arrivals(shared) = self {

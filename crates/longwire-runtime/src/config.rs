@@ -1,4 +1,4 @@
-//! Configuration of a run.
+//! A run's configuration.
 
 use longwire_engine::{Bytes, LinkConfig, Nanos};
 
@@ -60,7 +60,7 @@ pub const GRACE: Nanos = Nanos::from_millis(100);
 pub struct RunConfig {
     /// Seed of all random streams.
     pub seed: u64,
-    /// Waiting strategy of the stages.
+    /// Wait mode of the stages.
     pub wait: WaitMode,
     /// Distribution of stages over threads.
     pub placement: Placement,
@@ -72,7 +72,7 @@ pub struct RunConfig {
     pub grace: Nanos,
     /// Whether to request a real-time scheduling class and locked memory.
     pub realtime: bool,
-    /// Collects plugin faults; a fault ends the run.
+    /// Collects plugin faults. Any fault ends the run.
     pub faults: Faults,
     /// Origin of schedules; `None` for the start.
     pub epoch: Option<Epoch>,

@@ -21,8 +21,8 @@ const ROUNDS: usize = 5;
 /// Timeout for a measurement. Exceeded if other threads use a core.
 const LIMIT: Duration = Duration::from_millis(20);
 
-/// Measures the cache-line latency between two cores. Returns `None` if a thread cannot
-/// be pinned or a core is busy. Takes up to 40 ms; less than 3 ms on idle cores.
+/// Measures the cache-line latency between two cores. Returns `None` if a thread cannot be pinned
+/// or a core is busy. Takes up to 40 ms, and less than 3 ms on idle cores.
 pub fn between(one: usize, other: usize) -> Option<Duration> {
     let ball = AtomicU32::new(0);
     let stop = AtomicBool::new(one == other);
@@ -85,7 +85,7 @@ fn round_trips(
     Some(start.elapsed())
 }
 
-/// Waits for a value; returns `false` if stopped.
+/// Waits for a value. Returns `false` if stopped.
 fn wait_for(ball: &AtomicU32, value: u32, stop: &AtomicBool) -> bool {
     while ball.load(Ordering::Acquire) != value {
         if stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! The grade of a run.
+//! A run's grade.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::suggest;
 pub enum Grade {
     /// Results do not reflect the configured links.
     NotFaithful,
-    /// No frame arrived or was sent, so there is no verdict.
+    /// No frame arrived or was sent, so the run has no verdict.
     #[default]
     NoFrames,
     /// Some frames were late or lost: medians are within 1 %, but tails may not be.

@@ -127,7 +127,7 @@ pub(crate) struct StayAwake {
 }
 
 impl StayAwake {
-    /// Makes the request; requires write access to the device.
+    /// Makes the request. Requires write access to the device.
     pub fn ask() -> std::io::Result<StayAwake> {
         use std::io::Write;
         let mut request = File::options().write(true).open("/dev/cpu_dma_latency")?;
@@ -149,7 +149,7 @@ fn raise_priority() -> Result<(), nix::Error> {
     set_niceness(NICE)
 }
 
-/// Lowers the priority of the calling thread for long background work. Always permitted.
+/// Lowers the calling thread's priority for long background work. Always permitted.
 pub fn lower_priority() {
     /// A thread with this niceness gets about 10 % of a core shared with a thread of normal
     /// priority.
@@ -171,7 +171,7 @@ pub fn normal_priority() {
     let _ = set_niceness(0);
 }
 
-/// Sets the priority of the calling thread.
+/// Sets the calling thread's niceness.
 fn set_niceness(nice: libc::c_int) -> Result<(), nix::Error> {
     // SAFETY: setpriority takes integers and touches no memory; 0 is the
     // calling thread.
@@ -196,7 +196,7 @@ pub(crate) struct CoreContention {
     contended: bool,
 }
 
-/// Polling interval; a query takes about 2 us.
+/// Polling interval. A query takes about 2 us.
 const LOOK_EVERY: Nanos = Nanos::from_millis(5);
 
 impl CoreContention {
@@ -220,7 +220,7 @@ impl CoreContention {
         }
     }
 
-    /// Returns the result of the last query.
+    /// Returns the last query's result.
     pub fn is_contended(&mut self, now: Nanos) -> bool {
         if now.saturating_sub(self.asked) >= LOOK_EVERY {
             self.asked = now;

@@ -19,10 +19,10 @@ use crate::stage::{Egress, Ingress, OutputStage};
 use crate::start_error::StartError;
 use crate::sync::SetOnDrop;
 
-/// Configuration of a pipeline.
+/// A pipeline's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineConfig {
-    /// The seed of the link's random streams.
+    /// Seed of the link's random streams.
     pub seed: u64,
     /// Ingress pauses while more than this memory is in use, so that a full arena never drops
     /// frames.
@@ -31,7 +31,7 @@ pub struct PipelineConfig {
     pub budget: longwire_engine::Bytes,
     /// Whether frames may stay in the source's memory.
     pub lend: bool,
-    /// The cores of the ingress and the egress stage.
+    /// Cores of the ingress and the egress stage.
     pub cores: Option<(usize, usize)>,
 }
 

@@ -61,7 +61,7 @@ impl Layout {
         }
     }
 
-    /// Whether there are several threads.
+    /// Whether the placement has several threads.
     pub fn is_apart(self) -> bool {
         self.placement != Placement::Together
     }

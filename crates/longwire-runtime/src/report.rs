@@ -142,7 +142,7 @@ pub struct LinkReport {
     /// Actual departures of some frames, for replays whose port stamps them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_stamps: Option<SendStampReport>,
-    /// Effects of the models other than drops.
+    /// Effects of the models, other than drops.
     #[serde(flatten)]
     pub effects: Effects,
     /// Frames on the link at the time of the report.
@@ -375,7 +375,7 @@ pub struct PeerReport {
     /// The host's wall clock minus this host's, in nanoseconds. Absent until estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_offset_ns: Option<i64>,
-    /// Uncertainty of offsets in nanoseconds: half of the minimum round trip.
+    /// Uncertainty of offsets, in nanoseconds: half of the minimum round trip.
     pub clock_uncertainty_ns: u64,
     /// Skew in ppm: how much faster this host's clock runs than the other's.
     pub clock_skew_ppm: f64,

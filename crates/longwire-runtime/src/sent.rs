@@ -283,7 +283,7 @@ fn blank_v6(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
 /// SCTP.
 const WITH_PORTS: [(u8, usize, usize); 4] = [(6, 16, 2), (17, 6, 2), (33, 6, 2), (132, 8, 4)];
 
-/// The same for protocols without ports: ICMP, IGMP, ICMPv6.
+/// Protocols without ports, with their checksum's offset and length: ICMP, IGMP, ICMPv6.
 const WITHOUT_PORTS: [(u8, usize, usize); 3] = [(1, 2, 2), (2, 2, 2), (58, 2, 2)];
 
 fn blank_transport(head: &mut [u8], transport: &Transport, ignored: &IgnoredFields) {

@@ -24,7 +24,7 @@ use crate::witness::{Accounts, AccountsFile};
 /// Length of a turn.
 const TURN: Nanos = Nanos::from_millis(10);
 
-/// Minimum lateness of a stop.
+/// Minimum lateness of a turn that counts as a stop.
 const STOP_MIN: Nanos = Nanos::from_millis(5);
 
 /// Maximum number of stops kept for runs that have not ended.

@@ -46,7 +46,7 @@ impl Stages {
     }
 }
 
-/// State shared by the threads of a run.
+/// State that a run's threads share.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     pub stop: AtomicBool,
@@ -90,7 +90,7 @@ pub(crate) fn add_pauses(pauses: &mut Pauses, log: &PauseLog) {
     pauses.max_us = pauses.max_us.max(log.max.as_micros_f64());
 }
 
-/// The result of a thread.
+/// A thread's result.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadEnd {
     pub error: Option<PortError>,
@@ -138,7 +138,7 @@ pub(crate) struct Worker {
     /// Bells of threads that may sleep until this thread's ingress stages publish; empty if threads
     /// never sleep.
     pub fed: Vec<Arc<Bell>>,
-    /// The bells of all threads of the run.
+    /// The bells of all threads in the run.
     pub all: Vec<Arc<Bell>>,
     pub control: Arc<Control>,
     /// Number of threads with inputs.
@@ -311,7 +311,7 @@ pub(crate) fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     }
 }
 
-/// Returns the CPU time of the calling thread.
+/// Returns the calling thread's CPU time.
 pub(crate) fn thread_cpu_time() -> Nanos {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
     time.map_or(Nanos::ZERO, |time| {

@@ -149,7 +149,7 @@ struct Window {
 #[derive(Clone, Copy, Debug, Default)]
 struct FloodPriority {
     is_normal: bool,
-    /// Time of the last window with a flood.
+    /// Time of the last window that had a flood.
     seen: Nanos,
 }
 

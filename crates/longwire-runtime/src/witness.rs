@@ -45,7 +45,7 @@ struct WitnessedPauses {
     recent: VecDeque<Pause>,
 }
 
-/// Start and end of a pause.
+/// A pause's start and end.
 type Pause = (Nanos, Nanos);
 
 impl PauseHistory {

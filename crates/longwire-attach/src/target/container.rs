@@ -51,7 +51,7 @@ impl fmt::Display for Runtime {
     }
 }
 
-/// State of a container.
+/// A container's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// Running or paused.
@@ -80,11 +80,11 @@ pub enum State {
 /// A container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// Its runtime.
+    /// The container's runtime.
     pub runtime: Runtime,
-    /// Its complete ID.
+    /// The complete ID.
     pub id: String,
-    /// Its names.
+    /// The container's names.
     pub names: Vec<String>,
     /// containerd namespace, such as `k8s.io`.
     pub namespace: Option<String>,
@@ -96,7 +96,7 @@ pub struct Container {
     pub is_sandbox: bool,
     /// The network namespace's file, if a CNI plugin created it.
     pub network: Option<PathBuf>,
-    /// Its state.
+    /// The container's state.
     pub state: State,
 }
 
@@ -220,7 +220,7 @@ impl fmt::Display for Container {
 pub struct Place {
     /// The socket or directory.
     pub path: PathBuf,
-    /// Result of the search.
+    /// Result of searching the place.
     pub state: PlaceState,
 }
 
@@ -242,7 +242,7 @@ pub enum PlaceState {
 pub struct Reading {
     /// The socket or directory.
     pub path: PathBuf,
-    /// Its containers, or the error.
+    /// The place's containers, or the error.
     pub containers: io::Result<Vec<Container>>,
 }
 

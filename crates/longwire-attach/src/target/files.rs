@@ -30,7 +30,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory; the path to it may contain symbolic links.
+    /// Opens a directory. The path to it may contain symbolic links.
     pub fn open(path: &Path) -> io::Result<Directory> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let file = open(path, flags, Mode::empty())?;

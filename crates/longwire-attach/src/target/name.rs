@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::container::Runtime;
 
-/// Maximum length of a name or ID. The runtimes' own limits are lower: 76 (containerd) and
-/// 253 (Kubernetes) characters.
+/// Maximum length of a name or ID. The runtimes' own limits are lower: 76 characters (containerd)
+/// and 253 characters (Kubernetes).
 const LENGTH_MAX: usize = 255;
 
 /// Number of digits in a generated ID.

@@ -19,7 +19,7 @@ const BUFFER_LEN: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct CsvWriter {
     out: csv::Writer<BufWriter<File>>,
-    /// Buffer for the digits of a number.
+    /// Buffer for a number's digits.
     digits: Vec<u8>,
 }
 

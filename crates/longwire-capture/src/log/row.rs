@@ -34,7 +34,7 @@ pub struct Row {
     pub ecn_marked: bool,
     /// Whether the link inverted bits in the frame.
     pub corrupted: bool,
-    /// 0 for the frame itself; duplicates count from 1.
+    /// 0 for the frame itself. Duplicates count from 1.
     pub copy: u16,
     /// Packets in the queue just after the frame was offered.
     pub queue_packets: u32,

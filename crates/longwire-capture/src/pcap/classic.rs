@@ -33,7 +33,7 @@ enum Swapped {
     Yes,
 }
 
-/// Contents of the file header.
+/// The file header's contents.
 #[derive(Debug)]
 pub(super) struct Classic {
     magic: Magic,

@@ -8,7 +8,7 @@ use super::link_type::{self, Found, Framing, Place};
 use super::ng_interface::{Interface, Options};
 use super::source::{BUFFER_LEN, FillResult, Order, Source, Stop};
 
-/// The first bytes of a file, identical in both byte orders.
+/// A file's first bytes, which are the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const BLOCK_SECTION: u32 = 0x0a0d_0d0a;

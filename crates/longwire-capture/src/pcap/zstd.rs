@@ -45,7 +45,7 @@ impl Zstd {
         self.raw
     }
 
-    /// Reads some bytes; 0 at the end of the frame.
+    /// Reads some bytes; 0 at the frame's end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
         loop {
             if self.closed || self.decoder.can_collect() > 0 {

@@ -74,7 +74,7 @@ impl Recorder for Kept {
     }
 }
 
-/// Recomputes a run; returns the verdicts.
+/// Recomputes a run and returns the verdicts.
 fn recompute(
     text: &str,
     (seed, epoch): (u64, Nanos),

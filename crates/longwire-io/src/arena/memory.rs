@@ -30,10 +30,9 @@ const TOUCHED_FIRST: usize = 4 << 20;
 /// Like [`TOUCHED_FIRST`], for an arena without huge pages.
 const TOUCHED_SMALL: usize = 256 << 10;
 
-/// The mapping of an arena.
+/// An arena's mapping.
 ///
-/// Ownership of byte ranges is the callers' protocol, stated in each method's safety
-/// contract.
+/// The callers' protocol, stated in each method's safety contract, decides who owns which bytes.
 #[derive(Debug)]
 pub(crate) struct Memory {
     _mapped: Mapping,
@@ -95,8 +94,8 @@ impl Memory {
                 return unavailable(reason);
             }
         }
-        // SAFETY: the range is within this value's own mapping, and this
-        // advice changes no byte of it.
+        // SAFETY: the range is within this value's own mapping, and the advice changes none of its
+        // bytes.
         match unsafe { madvise(self.base.cast(), self.len, MmapAdvise::MADV_HUGEPAGE) } {
             Ok(()) => HugePages::Transparent,
             Err(errno) => unavailable(errno.to_string()),

@@ -13,7 +13,7 @@ const PARTIAL: u8 = 128;
 /// Default priority of an attachment that takes all frames.
 const WHOLE: u8 = 255;
 
-/// The directions of an attachment.
+/// The directions that an attachment takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// Frames sent and received by the interface's namespace.
@@ -35,7 +35,7 @@ impl Direction {
     }
 }
 
-/// The rank of an attachment.
+/// An attachment's rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank {
     priority: u8,

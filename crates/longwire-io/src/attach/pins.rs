@@ -65,7 +65,7 @@ impl Pins {
     /// Checks that pinning is possible.
     ///
     /// # Errors
-    /// The BPF file system is not mounted; the message says how to mount it.
+    /// The BPF file system is not mounted. The message says how to mount it.
     pub fn check() -> Result<(), AttachError> {
         match statfs(MOUNTED_AT) {
             Ok(found) if found.filesystem_type() == BPF_FS_MAGIC => Ok(()),

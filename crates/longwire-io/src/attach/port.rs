@@ -207,8 +207,8 @@ fn check_free(interface: &str, programs: &Programs) -> Result<(), AttachError> {
     Ok(())
 }
 
-/// Returns the program that delivers frames to the interface; it rewrites unicast
-/// destinations to the interface's address.
+/// Returns the program that delivers frames to the interface. It rewrites unicast destinations to
+/// the interface's address.
 fn deliver(interface: u32, mac: [u8; 6], given: &GivenFrames) -> Option<Vec<Instruction>> {
     /// The group bit in the first byte of a MAC address.
     const GROUP: u32 = 1;

@@ -236,7 +236,7 @@ const TAIL_CALL: i32 = 12;
 /// The helper `bpf_redirect`.
 const REDIRECT: i32 = 23;
 
-/// TCX_NEXT: the next program of the hook decides.
+/// TCX_NEXT: the hook's next program decides.
 pub(super) const NEXT: i32 = -1;
 
 /// Offset of the mark in `struct __sk_buff`.

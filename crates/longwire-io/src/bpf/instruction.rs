@@ -71,7 +71,7 @@ pub const fn skip_above(register: u8, other: u8, distance: i16) -> Instruction {
 /// Returns register 0.
 pub const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
 
-/// Stores 32 bits of a register.
+/// Stores the low 32 bits of a register.
 pub const fn store_word(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x63, to, from, offset, 0)
 }
@@ -96,13 +96,12 @@ pub const fn load_double(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x79, to, from, offset, 0)
 }
 
-/// Swaps between network and host byte order in the low `bits` (16 or 32); clears the
-/// rest.
+/// Swaps between network and host byte order in the low `bits` (16 or 32). Clears the other bits.
 pub const fn swap(register: u8, bits: i32) -> Instruction {
     op(0xdc, register, 0, 0, bits)
 }
 
-/// A 32-bit operation; clears the high half of the result.
+/// A 32-bit operation. Clears the high half of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "their names say it")]
@@ -119,7 +118,7 @@ pub enum Alu {
     Exclusive = 0xa0,
 }
 
-/// Computes with two registers; the result replaces the first.
+/// Computes with two registers. The result replaces the first.
 pub const fn compute(alu: Alu, to: u8, from: u8) -> Instruction {
     op(alu as u8 | 0x0c, to, from, 0, 0)
 }
@@ -160,12 +159,12 @@ pub const fn skip_if_number(compare: Compare, register: u8, value: u32) -> Instr
 /// Skips unconditionally.
 pub const SKIP: Instruction = op(0x05, 0, 0, 0, 0);
 
-/// Loads the address of a map; takes two instruction slots.
+/// Loads a map's address. Takes two instruction slots.
 pub const fn load_map(to: u8, map: i32) -> [Instruction; 2] {
     [op(0x18, to, MAP_DESCRIPTOR, 0, map), op(0, 0, 0, 0, 0)]
 }
 
-/// Loads an address in the value of a single-entry map; takes two instruction slots.
+/// Loads an address within a single-entry map's value. Takes two instruction slots.
 pub const fn load_value(to: u8, map: i32, offset: i32) -> [Instruction; 2] {
     [op(0x18, to, MAP_VALUE, 0, map), op(0, 0, 0, 0, offset)]
 }

@@ -113,7 +113,7 @@ impl Link {
         }
     }
 
-    /// Pins the link in a BPF file system; it then outlives this value and the process.
+    /// Pins the link in a BPF file system. The link then outlives this value and the process.
     pub(crate) fn pin(&mut self, path: &Path) -> io::Result<()> {
         at_path(OBJ_PIN, path, number(self.descriptor.as_fd()))?;
         self.path = Some(path.to_owned());
@@ -315,7 +315,7 @@ pub fn load_program(
     }
 }
 
-/// Size of the verifier's log buffer in bytes.
+/// Size of the verifier log buffer in bytes.
 const VERIFIER_LOG: usize = 64 << 10;
 /// Number of log lines in an error. The last line is the instruction count.
 const VERIFIER_LINES: usize = 4;
@@ -437,7 +437,7 @@ impl<const N: usize> CounterMap<N> {
         Ok(CounterMap { map, memory })
     }
 
-    /// Returns instructions that load the address of a counter.
+    /// Returns instructions that load a counter's address.
     pub fn load(&self, to: u8, index: usize) -> [Instruction; 2] {
         let offset = index * size_of::<AtomicU64>();
         load_value(to, self.map.as_raw_fd(), offset as i32)

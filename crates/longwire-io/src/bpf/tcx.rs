@@ -19,7 +19,7 @@ const BY_NUMBER: u32 = 1 << 5;
 /// Maximum number of programs per hook (BPF_MPROG_MAX).
 pub(crate) const PROGRAMS_MAX: usize = 64;
 
-/// The direction of a hook.
+/// A hook's direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// Received frames.
@@ -95,14 +95,14 @@ struct ProgQuery {
     revision: u64,
 }
 
-/// The programs of a hook.
+/// A hook's programs.
 #[derive(Debug)]
 pub struct Programs {
     /// Names in execution order.
     pub names: Vec<String>,
     /// Program ids.
     pub ids: Vec<u32>,
-    /// Revision of the list, incremented by every change.
+    /// Revision of the list. Every change increments it.
     pub revision: u64,
 }
 

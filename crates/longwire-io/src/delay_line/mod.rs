@@ -39,7 +39,7 @@ pub struct DelayLineConfig {
     pub huge_pages: bool,
 }
 
-/// Metadata of a frame on the delay line.
+/// A frame's metadata on the delay line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Time of handover to the output port.

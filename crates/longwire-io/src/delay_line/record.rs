@@ -68,12 +68,12 @@ pub(super) struct Tail {
     /// `Checksum::start`, `Checksum::offset`, `Segments::header_len` and `Segments::payload_len`
     /// from the low bits up; with [`CUT`], the wire length.
     offload: u64,
-    /// Location in the port's memory; with [`PART`], position in the train.
+    /// Location in the port's memory; with [`PART`], the train position.
     lent: u64,
 }
 
 impl Head {
-    /// Creates the head of a frame of `len` bytes, at most [`LEN_MAX`].
+    /// Creates the head for a frame of `len` bytes, at most [`LEN_MAX`].
     #[inline(always)]
     pub(super) fn new(len: u32, note: &Note, lent: bool) -> Head {
         let mut word = len;

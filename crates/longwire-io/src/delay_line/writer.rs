@@ -33,7 +33,7 @@ pub struct DelayLineWriter {
     shared: Arc<SharedState>,
     /// Position of the next record.
     at: usize,
-    /// End of the segment's record space; the jump follows.
+    /// End of the segment's record space, where the jump follows.
     limit: usize,
     /// Records written since the start.
     pushed: u64,

@@ -23,7 +23,7 @@ const GET_TS_INFO: u32 = 0x41;
 const STRINGS_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN`.
 const STRING_LEN: usize = 32;
-/// Maximum number of features; the kernel has about 60.
+/// Maximum number of features. The kernel has about 60.
 const FEATURES_MAX: usize = 1024;
 
 /// Access to the devices of one network namespace: the opening thread's, even if the thread moves

@@ -44,7 +44,7 @@ fn no_device(name: &str) -> NetError {
     }
 }
 
-/// Opens a connection for an action on a device of the calling thread's namespace.
+/// Opens a connection for an action on a device in the calling thread's namespace.
 fn open(action: &'static str, name: &str) -> Result<Netlink, NetError> {
     Netlink::route().map_err(|source| refused(action, name, source))
 }

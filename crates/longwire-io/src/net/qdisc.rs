@@ -17,7 +17,7 @@ const MAJOR: u32 = 0xffff_0000;
 const KIND: u16 = 1;
 const OPTIONS: u16 = 2;
 
-/// One queueing discipline of a device.
+/// A device's queueing discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Qdisc {
     /// The kernel's name, such as `fq`.

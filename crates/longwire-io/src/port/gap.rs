@@ -24,7 +24,7 @@ pub fn frame_check_sequence(frame: &[u8]) -> [u8; 4] {
     crc32fast::hash(frame).to_le_bytes()
 }
 
-/// Minimum frame length without check sequence; shorter frames are zero-padded.
+/// Minimum frame length without check sequence. Shorter frames are zero-padded.
 pub const FRAME_MIN: u32 = 60;
 
 /// The gap after every frame (IEEE 802.3, 4A.4.2).
@@ -112,7 +112,7 @@ pub struct Tally {
     pub moved_max: u64,
     /// Frames pushed after their position on the wire had passed or fillers had taken it.
     pub late: u64,
-    /// Number of times that the wire ran dry.
+    /// Number of times the wire ran dry.
     pub ran_dry: u64,
 }
 
@@ -256,7 +256,7 @@ pub trait RawLine {
     /// Returns the maximum frame length in bytes.
     fn frame_max(&self) -> usize;
 
-    /// Whether the wire runs dry while no frame is added.
+    /// Whether the wire runs dry while no frames are added.
     fn runs_by_itself(&self) -> bool;
 }
 

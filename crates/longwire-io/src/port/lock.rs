@@ -246,7 +246,7 @@ struct LockHolder {
 }
 
 impl LockHolder {
-    /// Returns the process listening at an abstract name; `None` if there is none.
+    /// Returns the process that listens at an abstract name; `None` if there is none.
     fn of(name: &str) -> Option<LockHolder> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let question = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;

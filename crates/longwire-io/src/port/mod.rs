@@ -43,13 +43,13 @@ pub struct OpenPort<R, T> {
 /// A received frame. Its bytes are borrowed from the port for the call.
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame<'a> {
-    /// From the destination MAC address to the end of the payload.
+    /// Bytes from the destination MAC address to the end of the payload.
     pub bytes: &'a [u8],
     /// Arrival at the port on CLOCK_MONOTONIC: the kernel's or XDP program's stamp if available,
     /// otherwise the time of the call.
     pub arrival: Nanos,
-    /// Work that the sender left to hardware: an unfinished checksum, or several wire
-    /// frames in one buffer.
+    /// Work that the sender left to the hardware: a partial checksum, or several wire frames in one
+    /// buffer.
     pub offload: Offload,
     /// Wire length in bytes, which the engine uses; exceeds the length of `bytes` if the frame is
     /// truncated.
@@ -81,11 +81,11 @@ impl<'a> RxFrame<'a> {
 /// A frame to send.
 #[derive(Clone, Copy, Debug)]
 pub struct TxFrame<'a> {
-    /// From the destination MAC address to the end of the payload.
+    /// Bytes from the destination MAC address to the end of the payload.
     pub bytes: &'a [u8],
     /// Release of the frame; file ports use it as the stamp.
     pub release: Nanos,
-    /// Work left to the port; always [`Offload::NONE`] unless [`TxPort::takes_offload`].
+    /// Work left to the port. Always [`Offload::NONE`] unless [`TxPort::takes_offload`].
     pub offload: Offload,
     /// Location in shared memory, if the port may send from there.
     pub lent: Option<u64>,
@@ -119,7 +119,7 @@ pub struct ReceiveResult {
 /// The result of [`TxPort::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushResult {
-    /// Accepted; it leaves by the next flush.
+    /// Accepted. The frame leaves by the next flush.
     Taken,
     /// The port is full: flush, then try again.
     Full,
@@ -158,7 +158,7 @@ pub struct SendStamp {
 pub enum StampedBy {
     /// The kernel, at handover to the device.
     Kernel,
-    /// The device, when the frame goes onto the wire.
+    /// The device, as the frame goes onto the wire.
     Device,
 }
 

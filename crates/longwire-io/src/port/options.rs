@@ -55,7 +55,7 @@ pub enum Purpose {
     /// A link carries arriving frames, and the port sends frames that the link carried.
     #[default]
     Forward,
-    /// A link carries arriving frames; the port does not send.
+    /// A link carries arriving frames, and the port does not send.
     ForwardIn,
     /// The port only sends. `packet:IF` then opens no receiving socket, which leaves the
     /// interface's mode alone and saves the kernel from stamping received frames. Other ports open

@@ -16,7 +16,7 @@ use crate::record::Epoch;
 /// A frame from a feed.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedFrame<'a> {
-    /// From the destination MAC address to the end of the payload; borrowed for the call.
+    /// Bytes from the destination MAC address to the end of the payload, borrowed for the call.
     pub bytes: &'a [u8],
     /// Length on an emulated link, in bytes; exceeds the length of `bytes` if a capture truncated
     /// the frame.

@@ -291,7 +291,7 @@ pub(crate) struct StageTotals {
 }
 
 impl StageTotals {
-    /// Returns the count of a kind.
+    /// Returns the count of artifacts of this kind.
     pub fn artifact(&self, kind: Artifact) -> u64 {
         self.artifacts[kind as usize]
     }
@@ -316,7 +316,7 @@ impl StageTotals {
 /// Number of drop reasons.
 const REASONS: usize = DropReason::ALL.len();
 
-/// Counts by name, in the order of the names.
+/// Counts by name, in order of the names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct NamedCounts(BTreeMap<Cow<'static, str>, u64>);
@@ -327,7 +327,7 @@ impl NamedCounts {
         self.0.values().sum()
     }
 
-    /// Returns the count of a name, or 0.
+    /// Returns the count with this name, or 0.
     pub fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }

@@ -37,11 +37,11 @@ pub enum Scope {
     Link,
     /// A port.
     Port,
-    /// All links of a run.
+    /// All of a run's links.
     Run,
 }
 
-/// The unit of a counter.
+/// A counter's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
     /// Frames.

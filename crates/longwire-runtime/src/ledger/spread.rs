@@ -124,7 +124,7 @@ pub(crate) mod histogram {
             .collect())
     }
 
-    /// Returns the schema of a histogram.
+    /// Returns a histogram's schema.
     pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "array",

@@ -56,7 +56,7 @@ counters! {
         late_max_ns: Nanos, Max, "";
     }
 
-    /// Lengths of the emulated queue of a pair's link.
+    /// Lengths of the emulated queue on a pair's link.
     QueueLengths, QueueLengthCells {
         /// Maximum number of packets in the emulated queue.
         queue_packets_max: Frames, Max, "";

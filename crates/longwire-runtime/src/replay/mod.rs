@@ -38,7 +38,7 @@ pub struct ReplayOutput {
 /// A replay's start time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// As soon as some frames are read.
+    /// As soon as some frames have been read.
     #[default]
     Soon,
     /// At this Unix time on this machine's clock, so that several machines can start together.

@@ -138,7 +138,7 @@ impl Pump {
         }
     }
 
-    /// Arms the alarm of the departure after `next`.
+    /// Arms the alarm for the departure after `next`.
     fn arm_after(&mut self, next: Nanos) {
         if let Some(after) = self.departure_after(next) {
             self.pacer.arm_ahead(next, after);
@@ -166,7 +166,7 @@ const SPIN_MAX: Nanos = Nanos::from_micros(50);
 /// The reading thread.
 pub(crate) struct Reader {
     pub feeding: FeedStage,
-    /// The bell of the sending thread.
+    /// The sending thread's bell.
     pub fed: Arc<Bell>,
     pub control: Arc<Control>,
     /// Time at which reading starts.

@@ -29,7 +29,7 @@ pub(crate) fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     }
 }
 
-/// Builds the [`TxFrame`] of a descriptor.
+/// Builds a descriptor's [`TxFrame`].
 #[inline]
 fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
     TxFrame {
@@ -93,7 +93,7 @@ pub(crate) struct Account {
     train: Joiner,
     /// Number of parts in `train`.
     in_train: usize,
-    /// Whether frames of the batch share buffers.
+    /// Whether frames in the batch share buffers.
     joined: bool,
     /// Time at which the port's losses were last read.
     losses_read: Nanos,
@@ -138,7 +138,7 @@ impl Account {
         }
     }
 
-    /// Returns the counters of the stage.
+    /// Returns the stage's counters.
     #[inline]
     pub fn cells(&self) -> &StageCells {
         &self.shared.egress

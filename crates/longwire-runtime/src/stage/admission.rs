@@ -84,7 +84,7 @@ pub(super) struct AdmissionParts {
     pub lend_from: Option<usize>,
 }
 
-/// Bursts between readings of the memory in use.
+/// Number of bursts between readings of the memory in use.
 const MEMORY_EVERY: u32 = 16;
 
 impl Admission {

@@ -118,7 +118,7 @@ impl<T> RunLane<T> {
         self.lane.link()
     }
 
-    /// Returns the number of the link.
+    /// Returns the link's number.
     pub fn id(&self) -> LinkId {
         self.accounts.id
     }
@@ -282,7 +282,7 @@ const WAITING_MAX: usize = 1_024;
 /// The bells of a run's threads, set once the threads exist.
 pub(crate) type Bells = Arc<OnceLock<Vec<Arc<Bell>>>>;
 
-/// An error, with the arrival of the offending packet.
+/// An ICMP error, with the offending packet's arrival.
 pub(super) struct IcmpError {
     pub at: Nanos,
     pub bytes: Vec<u8>,

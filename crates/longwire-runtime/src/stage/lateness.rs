@@ -103,7 +103,7 @@ pub(crate) struct Corrections {
 /// A direction's corrections, if any.
 pub(crate) type CorrectionsShared = Mutex<Option<Box<Corrections>>>;
 
-/// Returns the emulator's own lateness from the histogram of total lateness.
+/// Returns the emulator's own lateness, from the histogram of total lateness.
 pub(crate) fn own(shared: &CorrectionsShared, mut all: NanosHistogram) -> NanosHistogram {
     if let Some(corrections) = locked(shared).as_deref() {
         // The bounds are equal, and removed values were recorded before.
@@ -243,8 +243,8 @@ impl Drift {
         self.time_late += time * late;
     }
 
-    /// Returns the slope in microseconds per second, which is ppm; `None` if there are
-    /// too few frames or all are due at once.
+    /// Returns the slope in microseconds per second, which is ppm; `None` with too few frames, or
+    /// if all are due at once.
     pub fn parts_per_million(&self) -> Option<f64> {
         let spread = self.frames * self.time_squared - self.time * self.time;
         let slope = (self.frames * self.time_late - self.time * self.late) / spread;

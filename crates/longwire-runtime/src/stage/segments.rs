@@ -10,7 +10,7 @@ use longwire_io::port::offload::{self, TrainPart, WireFrames};
 /// Form of the frames cut from an offloaded buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutForm {
-    /// Frames that leave together form one buffer, with the offloads of the input.
+    /// Frames that leave together form one buffer, with the input's offloads.
     Trains,
     /// Wire frames whose checksums are left to the output port. For a stage without a link; the
     /// deciding stage completes frames whose bytes it needs.
@@ -41,7 +41,7 @@ pub(crate) struct CutFrames<'a> {
 pub(crate) struct Cutter<'a> {
     bytes: &'a [u8],
     offload: Offload,
-    /// The number of the train.
+    /// Number of the train.
     train: u64,
     lens: Option<WireFrames>,
     wire_frames: usize,

@@ -39,7 +39,7 @@ fn traffic(seed: u64, frames: u64, pps: u64) -> Vec<Arrival> {
     let mut at = 1_000_000;
     let gap = 1_000_000_000 / pps;
     let arrival = |number: u64| {
-        // Half of the frames arrive with or soon after the previous one.
+        // Half of the frames arrive together with the previous one or soon after it.
         at += match stream.up_to(3) {
             0 => 0,
             1 => stream.up_to(gap / 10),

@@ -27,7 +27,7 @@ pub(crate) struct Numbered<F> {
     /// Number of frames after which the input fails.
     pub(crate) fails_after: u64,
     pub(crate) paced: bool,
-    /// Due time and output of the next frame.
+    /// The next frame's due time and output.
     pub(crate) place: F,
 }
 
@@ -117,7 +117,7 @@ fn cable() -> (AnyTx, PipeRx) {
     (AnyTx::Pipe(Box::new(tx)), rx)
 }
 
-/// Returns the numbers of the frames received.
+/// Returns the numbers of the received frames.
 fn numbers(rx: &mut PipeRx) -> Vec<u64> {
     let mut numbers = Vec::new();
     loop {

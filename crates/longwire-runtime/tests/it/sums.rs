@@ -20,7 +20,7 @@ const LINKS: [&str; 7] = [
     "",
 ];
 
-/// The next event of a network.
+/// The network's next event.
 #[derive(Clone, Debug)]
 enum Step {
     /// A frame from a station, after some microseconds.

@@ -60,7 +60,7 @@ impl<T: DataType> Batch<T> {
     }
 }
 
-/// A value of a column.
+/// A column value.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     Absent,

@@ -15,7 +15,7 @@ use crate::bpf::instruction::{
     load_word, move_register, skip_if, skip_if_number, swap,
 };
 
-/// Branch targets of a test.
+/// A test's branch targets.
 #[derive(Clone, Copy)]
 struct Ways {
     yes: Label,
@@ -194,7 +194,7 @@ fn protocol(program: &mut Assembler, version: Option<IpVersion>, number: u8, way
     number_is(program, PROTOCOL, number.into(), ways);
 }
 
-/// Jumps to `no` unless there is a transport header with ports.
+/// Jumps to `no` unless the frame has a transport header with ports.
 fn has_ports(program: &mut Assembler, no: Label) {
     let found = program.label();
     program.put(load_double(0, STACK, PIECE));

@@ -160,7 +160,7 @@ fn read_ip(program: &mut Assembler, done: Label) {
     program.put(store_double(STACK, 7, IP_AT));
 }
 
-/// Finds the transport header; register 7 holds the offset of the IP header.
+/// Finds the transport header. Register 7 holds the IP header's offset.
 fn read_transport(program: &mut Assembler, done: Label) {
     let (six, found) = (program.label(), program.label());
     // Register 8 holds the offset, register 9 the protocol, and a stack slot the fragmentation.

@@ -18,7 +18,7 @@ const WAITING_MAX: i16 = 40;
 const TAG_TYPE: u32 = 12;
 /// Offset behind the outermost tag.
 const AFTER_TAG: u32 = 16;
-/// Maximum frame offset; the kernel's helper treats larger ones as negative.
+/// Maximum frame offset. The kernel's helper treats larger offsets as negative.
 const OFFSET_MAX: u32 = 0x00ff_ffff;
 
 /// Appends code that leaves a value in register 0, or jumps to `otherwise` if the frame lacks it.

@@ -62,8 +62,8 @@ impl Sum {
     }
 }
 
-/// Returns the sum of the pseudo-header (RFC 9293 §3.1, RFC 8200 §8.1) for a transport
-/// header and payload of `len` bytes.
+/// Returns the pseudo-header sum (RFC 9293 §3.1, RFC 8200 §8.1) for a transport header and payload
+/// of `len` bytes.
 pub(super) fn pseudo_header(ip: &IpHeader, frame: &[u8], len: usize) -> Sum {
     let (source, destination) = ip.addresses(frame);
     let len = len as u32;
@@ -176,7 +176,7 @@ pub(super) fn has_no_checksum(frame: &[u8], headers: &Headers) -> bool {
         && be16(frame, headers.checksum_at()) == Some(0)
 }
 
-/// Writes a checksum; zero becomes 0xffff, as UDP uses zero for "none" (RFC 768).
+/// Writes a checksum. Zero becomes 0xffff, as zero means "none" in UDP (RFC 768).
 pub(super) fn put_checksum(frame: &mut [u8], at: usize, sum: u16) {
     let sum = if sum == 0 { 0xffff } else { sum };
     frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());

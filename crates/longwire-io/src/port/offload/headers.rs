@@ -16,7 +16,7 @@ pub(super) const IPV6: u16 = 0x86dd;
 /// Maximum length of an IP packet in bytes.
 pub(super) const PACKET_MAX: usize = 65_535;
 
-/// Maximum number of IPv6 extension headers; real packets have fewer.
+/// Maximum number of IPv6 extension headers. Real packets have fewer.
 const EXTENSIONS_MAX: usize = 8;
 
 /// The network header before the transport header.

@@ -29,7 +29,7 @@ pub struct Offload {
 }
 
 impl Offload {
-    /// No offload: the frame is as on the wire.
+    /// No offloads: the frame is as on the wire.
     pub const NONE: Offload = Offload {
         checksum: None,
         segments: None,

@@ -94,7 +94,7 @@ impl Tunnels {
     }
 }
 
-/// Bytes from a transport header to the end of the frame.
+/// The bytes from a transport header to the end of the frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InnerBytes {
     pub(super) start: usize,

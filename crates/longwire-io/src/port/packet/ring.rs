@@ -27,7 +27,7 @@ const SLOT_FRAME_MAX: usize = 9 * 1024 + 64;
 /// Division of the ring's memory into slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Bytes of a slot.
+    /// Slot size in bytes.
     slot: usize,
     slots_in_block: usize,
     blocks: usize,
@@ -76,11 +76,11 @@ pub(super) struct ReceiveRing {
     next: usize,
 }
 
-/// The kernel's description of a frame in a slot.
+/// The kernel's description of the frame in a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotHeader {
     pub(super) status: u32,
-    /// Bytes of the frame.
+    /// Frame length in bytes.
     pub(super) len: usize,
     /// Number of the frame's bytes that are in the slot.
     pub(super) held: usize,

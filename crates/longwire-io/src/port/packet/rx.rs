@@ -116,7 +116,7 @@ impl PacketRx {
         }
     }
 
-    /// Keeps a super-packet in `long` for delivery in pieces; returns `false`.
+    /// Keeps a super-packet in `long` for delivery in pieces. Returns `false`.
     fn keep(&mut self, splitter: Option<Splitter>, range: Range<usize>, arrival: Nanos) -> bool {
         match splitter {
             Some(splitter) => {

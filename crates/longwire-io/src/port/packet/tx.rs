@@ -238,7 +238,7 @@ impl PacketTx {
         Ok(())
     }
 
-    /// Sends as much of the batch as the kernel accepts.
+    /// Sends as many frames of the batch as the kernel accepts.
     fn send_batch(&mut self) -> Result<(), PortError> {
         while self.batch.len() > 0 {
             match self.batch.send(self.direct.as_fd(), SLOTS) {

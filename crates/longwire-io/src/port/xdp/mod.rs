@@ -107,7 +107,7 @@ fn floor_power_of_two(number: usize) -> usize {
     1 << number.max(1).ilog2()
 }
 
-/// Returns the number of the interface's receive queues.
+/// Returns the interface's number of receive queues.
 fn queue_count(interface: &Interface) -> u32 {
     Ethtool::open()
         .and_then(|ethtool| ethtool.rx_queues(&interface.name))
@@ -161,7 +161,7 @@ fn attach(
     Err(failure(port, "attaching the XDP program", error))
 }
 
-/// Parameters of the sockets.
+/// Socket parameters.
 struct Plan<'a> {
     interface: &'a Interface,
     queues: u32,

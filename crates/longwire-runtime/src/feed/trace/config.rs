@@ -20,11 +20,11 @@ pub struct TraceConfig {
     pub apart: bool,
     /// The only pcapng interface to send, by name or by number from 0.
     pub interface: Option<String>,
-    /// The source of the pace.
+    /// How frames are paced.
     pub pace: Pace,
     /// Maximum gap, to which longer gaps are shortened.
     pub gap_cap: Option<Nanos>,
-    /// Number of rounds, at least one; `None` repeats forever.
+    /// Number of rounds, at least one; `None` repeats for ever.
     pub rounds: Option<u64>,
     /// Gap between rounds; by default, the mean gap.
     pub round_gap: Option<Nanos>,
@@ -44,7 +44,7 @@ pub struct TraceConfig {
 }
 
 impl Default for TraceConfig {
-    /// Returns a configuration without traces: one round at the pace of the capture.
+    /// Returns a configuration without traces: one round at the capture's pace.
     fn default() -> TraceConfig {
         TraceConfig {
             traces: Vec::new(),

@@ -38,7 +38,7 @@ pub(super) enum Next {
     Frame,
     /// No frame yet.
     Later,
-    /// The end of a trace; another follows.
+    /// End of a trace that another trace follows.
     Another,
     /// The end of all traces.
     End,

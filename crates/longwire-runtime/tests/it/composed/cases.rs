@@ -12,7 +12,7 @@ use crate::composed::traffic::{Buffer, buffers, draws};
 pub struct Case {
     pub spec: LinkSpec,
     pub seed: u64,
-    /// Seed of the traffic.
+    /// Seed for the traffic.
     pub traffic: u64,
 }
 

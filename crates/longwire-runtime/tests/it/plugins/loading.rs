@@ -82,7 +82,7 @@ fn hints_reach_the_defaults() {
     let config = parse(&format!("rate={text}"), &Faults::new()).unwrap();
     let mean = config.rate.bit_rate().map(|rate| rate.bits_per_sec());
     assert_eq!(mean, Some(2_000_000));
-    // Two delays, or 100 ms of the mean rate.
+    // Two delays, or 100 ms at the mean rate.
     assert_eq!(
         config.queue_limit().bytes.map(|bytes| bytes.0),
         Some(25_000)
