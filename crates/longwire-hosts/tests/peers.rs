@@ -66,7 +66,7 @@ struct World {
     state: u64,
     delay: u64,
     jitter: u64,
-    /// Period of datagram losses, in datagrams; 0 for none.
+    /// One in this number of datagrams is lost; 0 for none.
     loses: u64,
     /// Whether everything but handshakes is lost.
     loses_data: bool,

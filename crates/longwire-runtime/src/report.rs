@@ -276,7 +276,7 @@ pub struct SendStampReport {
     /// Source of the stamps: `kernel`, as it hands a frame to the device, or `device`, as the frame
     /// goes onto the wire.
     pub by: &'static str,
-    /// Sampling interval: one stamped frame in this many.
+    /// Sampling interval of the stamps, in frames.
     pub every: u32,
     /// Stamps received.
     pub count: u64,
@@ -336,8 +336,8 @@ pub struct PeerReport {
     pub frames_sent: u64,
     /// Frames not sent because the host was not responding.
     pub frames_unsent: u64,
-    /// Frames sent between the last sign of life and the report of silence. They are lost, unless
-    /// the host resumes and counts them itself.
+    /// Frames sent after the host was last heard and before it was reported silent. They are lost,
+    /// unless the host resumes and counts them itself.
     #[serde(default)]
     pub frames_unconfirmed: u64,
     /// Frames received from the host.

@@ -144,7 +144,7 @@ impl Head {
         self.word & PART != 0
     }
 
-    /// Whether the frame was written with an incomplete checksum.
+    /// Whether the frame was written with an partial checksum.
     #[inline(always)]
     pub(super) fn had_checksum(self) -> bool {
         self.word & CHECKSUM != 0

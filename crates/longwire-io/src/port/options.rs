@@ -5,7 +5,7 @@ use longwire_engine::BitRate;
 /// Options for opening a port. [`OpenOptions::default`] suits most uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Whether frames may carry offloads (see [`super::Offload`]): super-packets and incomplete
+    /// Whether frames may carry offloads (see [`super::Offload`]): super-packets and partial
     /// checksums. If not, the port disables segmentation on the interface where possible, so that
     /// every frame is wire-size.
     pub offloads: bool,

@@ -1,8 +1,8 @@
 //! Plugins that crash, call `exit` or are stuck.
 //!
-//! After a crash or `exit`, the process ends with the plugin's name in its output and with a
-//! nonzero exit code. The handlers are installed with the first plugin. They make only
-//! async-signal-safe calls and read only memory that is never freed.
+//! After a crash or `exit`, the process ends with the plugin's name in its output and a nonzero
+//! exit status. The handlers are installed with the first plugin. They make only async-signal-safe
+//! calls and read only memory that is never freed.
 //!
 //! The watchdog ends a run whose plugin is stuck in a hook. Instead of measuring time, it counts
 //! how often it finds a thread in the same call: the count does not grow while the process is

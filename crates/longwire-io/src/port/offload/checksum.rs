@@ -75,9 +75,10 @@ pub(super) fn pseudo_header(ip: &IpHeader, frame: &[u8], len: usize) -> Sum {
         .add_number(u16::from(ip.protocol))
 }
 
-/// Completes a checksum that a sender left to the hardware: the sum over all bytes from `start` to
-/// the end of the frame, where the checksum field holds the folded pseudo-header sum; for SCTP,
-/// CRC32c (RFC 9260 appendix A). Returns `false` if the field lies outside the frame.
+/// Completes a checksum that a sender left to the hardware: the complement of the sum over all
+/// bytes from `start` to the end of the frame, where the checksum field holds the folded
+/// pseudo-header sum; for SCTP, CRC32c (RFC 9260 appendix A). Returns `false` if the field lies
+/// outside the frame.
 pub fn finish_checksum(frame: &mut [u8], checksum: Checksum) -> bool {
     finish_within(frame, checksum, frame.len())
 }
