@@ -11,8 +11,7 @@ use longwire_engine::models::delay::DelayModel;
 use longwire_engine::{FrameContext, FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 use longwire_units::random::Stream;
 
-/// Delay that falls from `longest` to `shortest` at the middle of each pass, then rises
-/// again.
+/// Delay that falls from `longest` to `shortest` by the middle of each pass, then rises again.
 #[derive(Clone, Debug)]
 struct Pass {
     shortest: Nanos,
@@ -27,8 +26,8 @@ impl DelayModel for Pass {
     }
 
     fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        // Integers only, for the same delays on every machine. The position runs from
-        // -1,000 to 1,000 in each pass.
+        // Integer arithmetic gives identical delays on every machine. `position` runs from -1,000
+        // to 1,000 in each pass.
         let since = frame.at.saturating_sub(self.epoch).as_nanos() % self.duration.as_nanos();
         let position = (2_000 * since / self.duration.as_nanos()) as i64 - 1_000;
         let square = position.unsigned_abs().pow(2);

@@ -11,7 +11,7 @@ use longwire_engine::{
     NoLoader,
 };
 
-/// Prints the decisions. Frames are numbers without bytes.
+/// Prints each decision. Frames are plain numbers.
 struct Printer;
 
 impl FrameAccess<u64> for Printer {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let link = Link::new(spec.build(&NoLoader)?, 7, LinkId(0));
     let mut lane = Lane::new(link);
 
-    // Time is an argument: the loop does not wait.
+    // Time is an argument, so the loop never waits.
     for number in 0..20 {
         let arrival = Nanos::from_micros(500 * number);
         lane.poll(..=arrival, &mut Printer);

@@ -1,5 +1,5 @@
-//! A network in virtual time: two paths share their last link, and the slow link's
-//! queue drops frames of both.
+//! A network in virtual time: two paths share their last link, and its full queue drops frames from
+//! both.
 //!
 //! ```sh
 //! cargo run -p longwire-engine --example network
@@ -13,10 +13,10 @@ use longwire_engine::{
     PathId,
 };
 
-/// A frame: its flow's number and its own.
+/// A frame: flow number and frame number.
 type Frame = (u32, u32);
 
-/// Prints the events of the network. Frames carry no bytes.
+/// Prints network events. Frames carry no bytes.
 struct Printer;
 
 impl FrameAccess<Frame> for Printer {
@@ -49,7 +49,7 @@ impl FrameHost<Frame> for Printer {
     fn forget(&mut self, _frame: Frame) {}
 }
 
-/// Returns the link that a line specifies.
+/// Parses a link specification.
 fn link(number: u32, line: &str) -> Result<Link, Box<dyn Error>> {
     let spec: LinkSpec = line.parse()?;
     Ok(Link::new(spec.build(&NoLoader)?, 1, LinkId(number)))

@@ -40,13 +40,13 @@ impl CorrelatedCoin {
     }
 
     /// # Errors
-    /// The minimum correlation for this probability, if `correlation` is below it: the
-    /// rarer outcome is at most always followed by its opposite.
+    /// The lowest correlation possible for this probability, if `correlation` is below it: at best,
+    /// the opposite always follows the rarer outcome.
     fn new(probability: Probability, correlation: Correlation) -> Result<CorrelatedCoin, f64> {
         let (p, c) = (probability.as_f64(), correlation.as_f64());
         let rarer = p.min(1.0 - p);
         let least = -rarer / (1.0 - rarer);
-        // Tolerance for the decimal notation of the arguments.
+        // Tolerates rounding in decimal arguments.
         if rarer > 0.0 && c < least - 1e-12 {
             return Err(least);
         }

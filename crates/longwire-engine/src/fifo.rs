@@ -1,37 +1,36 @@
-//! A FIFO whose memory follows its length.
+//! A FIFO that frees memory as it shrinks.
 //!
-//! The standard deque never shrinks on its own and doubles by copying all items: at a
-//! million frames, a pause of milliseconds mid-run. This one grows and shrinks in small
-//! blocks. A short queue stays in one block, and in cache, regardless of its earlier
-//! length.
+//! `VecDeque` never shrinks on its own and doubles by copying all items, which at a million frames
+//! pauses for milliseconds. This FIFO grows and shrinks in small blocks. A short queue occupies one
+//! block and stays in cache, however long it was before.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::mem;
 
-/// A FIFO of blocks.
+/// A FIFO made of blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<T> {
-    /// Block at the front. Grows on demand up to a whole block.
+    /// Front block; grows on demand to [`Self::BLOCK`] items.
     first: VecDeque<T>,
-    /// Present once a block has been full, to keep short queues small.
+    /// Allocated once the first block fills up, to keep short queues small.
     more: Option<Box<MoreBlocks<T>>>,
     len: usize,
 }
 
-/// Further blocks of a queue.
+/// Blocks after the first.
 #[derive(Clone, Debug)]
 struct MoreBlocks<T> {
-    /// Blocks after the first; all but the last are full.
+    /// All but the last are full.
     rest: VecDeque<VecDeque<T>>,
-    /// An empty block, so that a queue of constant length does not allocate.
+    /// An empty block, so that a queue of constant length never allocates.
     spare: VecDeque<T>,
 }
 
 /// Approximate size of a block.
 const BLOCK_BYTES: usize = 2048;
 
-/// Below this many blocks, the list of blocks keeps at most twice this capacity.
+/// With fewer blocks than this, the block list's capacity is at most twice this.
 const REST_KEPT: usize = 32;
 
 impl<T> Fifo<T> {
@@ -116,7 +115,7 @@ impl<T> Fifo<T> {
         more.rest.push_back(block);
     }
 
-    /// Promotes the second block to first; the exhausted one becomes the spare.
+    /// Makes the second block the first; the drained one becomes the spare.
     #[cold]
     fn next_block(&mut self) {
         let Some(MoreBlocks { rest, spare }) = self.more.as_deref_mut() else {
@@ -146,7 +145,7 @@ impl<T> Fifo<T> {
 mod tests {
     use super::*;
 
-    /// Compares queues of up to a few blocks with the standard deque.
+    /// Compares FIFOs of up to a few blocks with `VecDeque`.
     #[test]
     fn follows_the_standard_deque() {
         let mut line = Fifo::new();

@@ -1,24 +1,24 @@
-//! A frame as a model sees it.
+//! A frame as models see it.
 
 use longwire_packet::frame::FrameMeta;
 use longwire_units::{Bytes, Nanos, Packets};
 
-/// Facts about a frame that a model may use.
+/// Frame properties available to models.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameContext<'a> {
     /// Arrival and length.
     pub frame: FrameMeta,
-    /// Time at which the frame reaches the model: arrival before the queue, departure on
-    /// the medium, start of service at the rate.
+    /// When the frame reaches the model: arrival (before the queue), departure (on the medium) or
+    /// start of service (at the rate).
     pub at: Nanos,
     /// The frame or a prefix of it; may be empty.
     pub bytes: &'a [u8],
-    /// Frames and bytes in the queue at that time.
+    /// Frames and bytes queued at `at`.
     pub waiting: (Packets, Bytes),
 }
 
 impl FrameContext<'_> {
-    /// Returns a frame of `len` bytes that arrives at `at`, without bytes, at an empty queue.
+    /// Returns a frame with no bytes that finds an empty queue.
     pub(crate) fn alone(at: Nanos, len: u32) -> FrameContext<'static> {
         FrameContext {
             frame: FrameMeta::new(at, len),
@@ -29,13 +29,13 @@ impl FrameContext<'_> {
     }
 }
 
-/// Access to the bytes of a managed link's queued frames.
+/// Access to the bytes of frames in a managed queue.
 pub trait FrameBytes {
-    /// Returns the bytes of the frame with this number; empty if unknown.
+    /// Returns the bytes of a frame; empty if the number is unknown.
     fn bytes(&self, number: u64) -> &[u8];
 }
 
-/// No bytes; sufficient for links whose models read none.
+/// Provides no bytes; sufficient if no model reads them.
 impl FrameBytes for () {
     fn bytes(&self, _number: u64) -> &[u8] {
         &[]

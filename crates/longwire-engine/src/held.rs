@@ -1,15 +1,15 @@
-//! Frames of a managed queue, by number.
+//! Frames in a managed queue, by number.
 
 use alloc::collections::VecDeque;
 
 use crate::frame_context::FrameBytes;
 use crate::lane::FrameAccess;
 
-/// Items by frame number, from 0. Frames leave nearly in order, so the items nearly form a
-/// queue. The head is inline: a link that holds at most one frame touches no other memory.
+/// Items by frame number, starting at 0. Frames leave nearly in order, so this is almost a queue.
+/// The head is stored inline: a link that holds at most one frame touches no other memory.
 #[derive(Debug)]
 pub struct HeldItems<T> {
-    /// Number of the head, or of the next item if empty.
+    /// Number of the head, or of the next item while empty.
     first: u64,
     /// `Some` unless empty.
     head: Option<T>,
@@ -36,13 +36,13 @@ impl<T> HeldItems<T> {
         }
     }
 
-    /// Adds the item of a frame that was offered in the meantime, after all held items.
+    /// Adds an item whose number lies beyond all held items.
     pub fn push_numbered(&mut self, number: u64, item: T) {
         self.skip_to(number);
         self.push(item);
     }
 
-    /// Sets the next item's number. Frames in between are not held.
+    /// Sets the next item's number; skipped numbers are not held.
     pub fn skip_to(&mut self, number: u64) {
         if self.is_empty() {
             self.first = number;
@@ -53,7 +53,7 @@ impl<T> HeldItems<T> {
         self.rest.resize_with(between, || None);
     }
 
-    /// Skips the number of a frame that is not held, while empty.
+    /// Skips one number while empty.
     #[inline]
     pub fn pass(&mut self) {
         debug_assert!(self.is_empty() && self.rest.is_empty(), "frames are held");
@@ -107,12 +107,12 @@ impl<T> HeldItems<T> {
     }
 }
 
-/// Finds a queued frame's bytes through its item.
+/// Looks up a queued frame's bytes through its item.
 #[derive(Debug)]
 pub struct HeldBytes<'a, T, A> {
-    /// The items of the frames.
+    /// Queued items.
     pub held: &'a HeldItems<T>,
-    /// Finds the bytes of an item.
+    /// Returns an item's bytes.
     pub of: &'a A,
 }
 

@@ -1,4 +1,4 @@
-//! Lanes: links with their queued frames.
+//! Lanes: links together with their queued frames.
 
 use core::mem;
 use core::ops::RangeBounds;
@@ -10,7 +10,7 @@ use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkChange, ReplacedParts, SequentialLink};
 use crate::verdict::{Delivery, DropReason, Verdict};
 
-/// Access to frames. `T` is the caller's frame handle. By default, no bytes are known.
+/// Access to frame bytes. `T` is the caller's frame handle. By default, no bytes are known.
 pub trait FrameAccess<T> {
     /// Returns the frame's bytes; empty if they are not known.
     #[inline]
@@ -18,41 +18,40 @@ pub trait FrameAccess<T> {
         &[]
     }
 
-    /// Changes a frame's bytes. If another handle shares them, this one gets its own copy
-    /// first.
+    /// Edits a frame's bytes. If other handles share them, they are copied first.
     fn edit(&mut self, _item: &mut T, _edit: &mut dyn FnMut(&mut [u8])) {}
 
-    /// Returns another handle of the same frame, for a further delivery.
+    /// Returns another handle to the same frame, for an additional delivery.
     fn copy(&mut self, item: &mut T) -> T;
 }
 
-/// Interface of a lane to its caller: access to frames, and the events of each frame.
+/// A lane's interface to its caller: frame access and per-frame events.
 pub trait LaneHost<T>: FrameAccess<T> {
-    /// Returns the time until which the link does not change, if [`LaneHost::offered`] may
-    /// be skipped for frames that find it idle. Frames that depart before then are decided
-    /// at their arrival.
+    /// Returns the time until which the link does not change, if [`LaneHost::offered`] may be
+    /// skipped for frames that find the link idle. Frames that depart before that time are decided
+    /// on arrival.
     #[inline]
     fn steady_until(&self) -> Option<Nanos> {
         None
     }
 
-    /// The link has been offered a frame; its decision has not been reported yet.
+    /// Called when a frame has been offered to the link, before its decision is reported.
     #[inline]
     fn offered(&mut self, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
-    /// The link's router answers a frame with an ICMP error and drops it next. `error` is a
-    /// frame for the ingress port of the dropped one.
+    /// Called when the link's router answers a frame with an ICMP error, before it drops the frame.
+    /// `error` is a frame to send from the ingress port of the dropped one.
     fn icmp_error(&mut self, _item: &T, _at: Nanos, _error: &[u8]) {}
 
-    /// The link delivers a frame. `is_duplicate`: a copy of an already delivered frame.
+    /// Called for each delivery. `is_duplicate`: the frame was already delivered.
     fn delivered(&mut self, item: T, delivery: &Delivery, is_duplicate: bool);
 
-    /// The link drops a frame.
+    /// Called for each drop.
     fn dropped(&mut self, item: T, reason: DropReason);
 }
 
-/// A link with its queued frames. It edits and copies frames as the link decides, and
-/// reports each decision to its [`LaneHost`].
+/// A link with its queued frames. Edits and copies frames as the link decides and reports each
+/// decision to its [`LaneHost`].
 #[derive(Debug)]
 pub struct Lane<T> {
     link: Link,
@@ -60,7 +59,7 @@ pub struct Lane<T> {
 }
 
 impl<T> Lane<T> {
-    /// Returns the lane of a link without queued frames.
+    /// Creates a lane with no queued frames.
     pub fn new(link: Link) -> Lane<T> {
         Lane {
             link,
@@ -74,13 +73,13 @@ impl<T> Lane<T> {
         &self.link
     }
 
-    /// Returns the sequential link, to drive it without the lane.
+    /// Returns the sequential view of the link, to drive it without the lane.
     #[inline]
     pub(crate) fn in_turn(&mut self) -> SequentialLink<'_> {
         self.link.in_turn()
     }
 
-    /// Returns the number of frames whose decisions have not been reported.
+    /// Returns the number of frames still awaiting a decision report.
     pub fn len(&self) -> usize {
         self.held.len()
     }
@@ -91,9 +90,9 @@ impl<T> Lane<T> {
         self.held.is_empty()
     }
 
-    /// Offers a frame to the link. The lane must have been [polled](Lane::poll) up to and
-    /// including its arrival. Returns `false` if neither the pending decisions nor the next
-    /// event changed.
+    /// Offers a frame to the link. The lane must have been [polled](Lane::poll) up to and including
+    /// the frame's arrival. Returns `false` if neither the pending decisions nor the next event
+    /// changed.
     #[inline]
     pub fn offer(&mut self, frame: FrameMeta, mut item: T, host: &mut impl LaneHost<T>) -> bool {
         if let Some(steady_until) = host.steady_until()
@@ -129,7 +128,7 @@ impl<T> Lane<T> {
         true
     }
 
-    /// Reports the deliveries of an edited or duplicated frame that was decided at arrival.
+    /// Reports the deliveries of an edited or duplicated frame that was decided on arrival.
     #[inline(never)]
     fn deliver_changed(
         &mut self,
@@ -154,16 +153,15 @@ impl<T> Lane<T> {
         host.delivered(item, &delivery, is_duplicate);
     }
 
-    /// Reports the decisions of events until a time: `..=now` before offering a frame that
-    /// arrives at `now`, `..at` to leave events at `at` for after a change. A late call
-    /// changes no decision.
+    /// Reports decisions up to a time: poll `..=now` before offering a frame that arrives at `now`,
+    /// and `..at` to leave events at `at` for after a change. Polling late changes no decision.
     #[inline]
     pub fn poll(&mut self, until: impl RangeBounds<Nanos> + Clone, host: &mut impl LaneHost<T>) {
         let mut is_duplicate = false;
         while self.report_next(until.clone(), &mut is_duplicate, host) {}
     }
 
-    /// As [`Lane::poll`], until the lane is empty.
+    /// Like [`Lane::poll`], but stops once the lane is empty.
     pub(crate) fn poll_held(
         &mut self,
         until: impl RangeBounds<Nanos> + Clone,
@@ -173,7 +171,7 @@ impl<T> Lane<T> {
         while !self.is_empty() && self.report_next(until.clone(), &mut is_duplicate, host) {}
     }
 
-    /// Reports the drops caused by the last offered frame.
+    /// Reports drops caused by the last offered frame.
     #[inline]
     pub(crate) fn report_drops(&mut self, arrival: Nanos, host: &mut impl LaneHost<T>) {
         if self.link.has_decided() {
@@ -181,8 +179,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Reports the next decision, if any; returns whether there was one. `is_duplicate`:
-    /// the frame has been delivered already. The deliveries of one frame are consecutive.
+    /// Reports the next decision and returns `false` if there is none. `is_duplicate`: the frame
+    /// was already delivered. All deliveries of one frame are consecutive.
     #[inline]
     fn report_next(
         &mut self,
@@ -194,7 +192,7 @@ impl<T> Lane<T> {
             held: &self.held,
             of: &*host,
         };
-        // By reference: a copy would stall on fields that have just been written.
+        // By reference: copying would stall on fields that were just written.
         let polled = self.link.poll(until, &frames);
         let Some((number, verdict)) = &polled else {
             return false;
@@ -228,15 +226,14 @@ impl<T> Lane<T> {
         true
     }
 
-    /// Returns when [`Lane::poll`] will next report a decision, provided that no frame
-    /// arrives first.
+    /// Returns when [`Lane::poll`] will next report a decision if no frame arrives first.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
         self.link.next_at()
     }
 
-    /// [Changes](Link::change) the link at `at`, after all earlier events, and reports the
-    /// resulting drops.
+    /// [Changes](Link::change) the link at `at`, after all earlier events, and reports the drops
+    /// that result.
     pub fn change(
         &mut self,
         at: Nanos,
@@ -253,8 +250,8 @@ impl<T> Lane<T> {
         replaced
     }
 
-    /// Appends the queued frames of a sequential link that the caller has kept, in order,
-    /// to those of the lane. Returns their number.
+    /// Appends frames queued by a sequential link, in order, to the lane's frames. Returns their
+    /// number.
     pub(crate) fn take_over(&mut self, items: impl IntoIterator<Item = T>) -> u64 {
         let (numbers, next_number) = self.link.queued_numbers();
         let mut taken = 0;

@@ -14,14 +14,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The engine is pure: it receives arrivals (a time, a length, a borrowed header) and a
-//! seed, and returns decisions and the time of its next call. It reads no clock, does no
-//! I/O, starts no thread and logs nothing, so a live run can be recomputed offline to the
-//! nanosecond.
+//! The engine is pure: it takes arrivals (time, length, borrowed header) and a seed, and returns
+//! decisions and the time of its next call. It reads no clock, does no I/O, starts no threads and
+//! logs nothing, so a live run can be recomputed offline to the nanosecond.
 //!
-//! Start reading at [`link::Link::offer`]: it shows, in order, everything that happens to a
-//! frame in a link. A [`Lane`] is a link with its queued frames; a [`Network`] joins lanes
-//! into paths.
+//! Start reading at [`link::Link::offer`], which shows every step a frame takes through a link. A
+//! [`Lane`] is a link with its queued frames; a [`Network`] joins lanes into paths.
 #![no_std]
 #![forbid(unsafe_code)]
 

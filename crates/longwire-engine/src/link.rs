@@ -31,7 +31,7 @@ use change::ChangeState;
 pub use change::ReplacedParts;
 pub use sequential::SequentialLink;
 
-/// Number of a link in its run; with the seed, determines its random streams.
+/// Link number within a run; together with the seed, it determines the link's random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
@@ -44,20 +44,19 @@ impl LinkConfig {
         }
     }
 
-    /// Returns a sufficient limit if the effective queue is too small for one TCP flow to
-    /// saturate the link ([`QueueLimit::undersized`]).
+    /// Returns a sufficient limit if the queue is too small for one TCP flow to saturate the link
+    /// ([`QueueLimit::undersized`]).
     pub fn queue_undersized(&self) -> Option<QueueLimit> {
         let limit = self.queue_limit();
         limit.undersized(self.rate.bit_rate(), self.delay.mean())
     }
 
-    /// Returns a lower bound of arrival to release for every delivery, including copies,
-    /// fragments and displaced frames; zero if the configuration guarantees none. The rate
-    /// does not contribute, because a frame may have any length. Releases beyond the range
-    /// of [`Nanos`] saturate.
+    /// Returns a lower bound on the time from arrival to release, over all deliveries, including
+    /// copies, fragments and displaced frames; zero if the configuration guarantees none. The rate
+    /// does not contribute because frames may have any length. Releases beyond the range of
+    /// [`Nanos`] saturate.
     ///
-    /// This is the lookahead of a conservative parallel simulation (Chandy and Misra,
-    /// 1979).
+    /// This is the lookahead of a conservative parallel simulation (Chandy and Misra, 1979).
     pub fn lookahead(&self) -> Nanos {
         delay_least(&*self.delay, self.reordering.as_deref())
     }
@@ -67,9 +66,9 @@ impl LinkConfig {
 #[derive(Debug)]
 pub struct Link {
     mtu: Mtu,
-    /// The link has only a rate, a queue, loss on the medium and delay.
+    /// Whether the link has no parts other than rate, queue, medium loss and delay.
     plain: bool,
-    /// The router at the link's entry.
+    /// Router at the link's ingress.
     router: Option<Box<RouterHop>>,
     rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
     entry: Losses,
@@ -77,20 +76,20 @@ pub struct Link {
     transmitter: Transmitter,
     medium: Medium,
     last_arrival: Nanos,
-    /// The link drops all arrivals.
+    /// Whether the link is off and drops all arrivals.
     is_off: bool,
-    /// Present in a changeable link.
+    /// Present if the link is changeable.
     changing: Option<Box<ChangeState>>,
 }
 
-/// The queue of a link.
+/// A link's queue.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "a link has one, and a box would cost each frame a lookup"
 )]
 enum LinkQueue {
-    /// Tail drop, decided at arrival.
+    /// Tail drop, decided on arrival.
     AtArrival(TailDrop),
     /// A managed queue, decided at dequeue.
     Managed(Server),
@@ -132,22 +131,20 @@ impl LinkQueue {
 }
 
 impl Link {
-    /// Decides the fate of one frame: all impairments, in order. `bytes` is the frame or a
-    /// prefix of it.
+    /// Decides what happens to one frame, applying all impairments in order. `bytes` is the frame
+    /// or a prefix of it.
     ///
-    /// A link with a managed queue ([`Link::is_managed`]) returns [`Verdict::Queued`] for
-    /// frames that its queue accepts, and decides later. Such frames are numbered from 0;
-    /// [`Link::poll`] returns their verdicts. Before each frame, including each of several
-    /// with the same arrival, poll the link up to that arrival until it returns `None`: at
-    /// one instant, frames are dequeued before new ones are queued.
+    /// A link with a managed queue ([`Link::is_managed`]) returns [`Verdict::Queued`] for frames
+    /// that its queue accepts and decides about them later. These frames are numbered from 0, and
+    /// [`Link::poll`] returns their verdicts. Before offering a frame, even one of several with the
+    /// same arrival, poll the link up to that arrival until it returns `None`: at any instant,
+    /// dequeues precede enqueues.
     ///
-    /// If [`Delivery::more`] is set, [`Link::next_copy`] returns a further delivery of
-    /// the same frame.
+    /// If [`Delivery::more`] is set, [`Link::next_copy`] returns a further delivery of the same
+    /// frame.
     ///
     /// An arrival earlier than the latest one counts as simultaneous with it.
-    //
-    // Always inlined: the callers are loops over frames, where the call would cost a
-    // seventh of the total.
+    // Always inlined: callers are per-frame loops, where a call would cost a seventh of the total.
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let arrival = frame.arrival.max(self.last_arrival);
@@ -160,7 +157,7 @@ impl Link {
                 return Verdict::Drop(DropReason::QueueFull);
             }
             let departure = self.transmitter.depart_exactly(arrival, frame.len);
-            // A frame that departs on arrival never waits.
+            // A frame that departs on arrival is never queued.
             if departure > arrival {
                 queue.hold(departure, frame.len);
             }
@@ -175,7 +172,7 @@ impl Link {
         self.decide_with_all(frame, bytes)
     }
 
-    /// The full order of impairments. Cold, to keep the plain link's code straight-line.
+    /// Applies all impairments in order. Cold, to keep the plain link's code straight-line.
     #[cold]
     #[inline(never)]
     fn decide_with_all(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
@@ -221,8 +218,8 @@ impl Link {
         self.medium.pass::<false>(departure, mark, frame_context)
     }
 
-    /// Returns why the frame is refused at the link's entry, if it is; a router answers it.
-    /// A router checks the time to live before the length (RFC 1812, section 5.2.1).
+    /// Returns why the frame is refused at ingress, if it is; a router answers it. Routers check
+    /// the TTL before the length (RFC 1812, section 5.2.1).
     #[inline]
     fn refuse(&mut self, frame: FrameMeta, bytes: &[u8]) -> Option<DropReason> {
         let models = self
@@ -246,23 +243,22 @@ impl Link {
         Some(reason)
     }
 
-    /// Whether a router is at the link's entry.
+    /// Whether a router is at the link's ingress.
     pub fn is_router(&self) -> bool {
         self.router.is_some()
     }
 
-    /// Returns the ICMP error of the link's router about the last offered frame, after
-    /// [`DropReason::Mtu`] and [`DropReason::Ttl`]. Send it from the frame's ingress port
-    /// at the frame's arrival; it crosses no link.
+    /// Returns the router's ICMP error about the last offered frame, after [`DropReason::Mtu`] or
+    /// [`DropReason::Ttl`]. Send it from the frame's ingress port at the frame's arrival time; it
+    /// crosses no link.
     pub fn icmp_error(&self) -> Option<&[u8]> {
         self.router.as_ref()?.error()
     }
 
-    /// Processes events until a time and returns the next decision of a managed queue: the
-    /// frame's number and verdict. A frame with several deliveries is returned once for
-    /// each. `..=now` includes events at `now`; `..at` leaves events at `at` for after a
-    /// [change](Link::change) at `at`. A late call changes no decision, but later offers
-    /// must not arrive before that time.
+    /// Processes events up to a time and returns the next decision of a managed queue: frame number
+    /// and verdict. A frame with several deliveries is returned once per delivery. `..=now`
+    /// includes events at `now`; `..at` leaves events at `at` for after a [change](Link::change) at
+    /// `at`. Polling late changes no decision, but later offers must not precede the polled time.
     #[inline]
     pub fn poll(
         &mut self,
@@ -274,8 +270,7 @@ impl Link {
         server.next_decided(limit, &mut self.transmitter, &mut self.medium, frames)
     }
 
-    /// Returns when [`Link::poll`] will next return a verdict, provided that no frame
-    /// arrives first.
+    /// Returns when [`Link::poll`] will next return a verdict if no frame arrives first.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
         let server = self.queue.server_mut()?;
@@ -286,7 +281,7 @@ impl Link {
         (at < Nanos::MAX).then_some(at)
     }
 
-    /// Whether [`Link::poll`] would return a verdict for any time.
+    /// Whether a verdict is ready regardless of time.
     #[inline]
     pub(crate) fn has_decided(&self) -> bool {
         let server = self.queue.server();
@@ -298,8 +293,8 @@ impl Link {
         self.medium.next_copy()
     }
 
-    /// Applies a delivery's edits to the frame's bytes. Call it once per delivered frame,
-    /// in verdict order, regardless of the number of copies.
+    /// Applies a delivery's edits to the frame. Call it once per delivered frame, in verdict order,
+    /// regardless of the number of copies.
     pub fn edit(&mut self, delivery: &Delivery, bytes: &mut [u8]) {
         let Edits {
             mark,
@@ -322,8 +317,8 @@ impl Link {
         }
     }
 
-    /// Returns the MTU and the treatment of longer frames. [`Fragments`] splits frames that
-    /// must be offered in fragments.
+    /// Returns the MTU and its policy. If frames must be fragmented before they are offered,
+    /// [`Fragments`] does so.
     ///
     /// [`Fragments`]: crate::Fragments
     #[inline]
@@ -331,12 +326,12 @@ impl Link {
         self.mtu
     }
 
-    /// Whether the queue decides after arrival: [`Link::poll`] returns the verdicts.
+    /// Whether the queue decides after arrival, so that [`Link::poll`] returns verdicts.
     pub fn is_managed(&self) -> bool {
         self.queue.server().is_some()
     }
 
-    /// Whether models read, change or duplicate frames, so that super-packets must be
+    /// Whether any model reads, edits or duplicates frames, which requires super-packets to be
     /// segmented first.
     pub fn changes_frames(&self) -> bool {
         let reads = self.entry.reads_bytes() || self.transmitter.reads_bytes();
@@ -352,13 +347,13 @@ impl Link {
         matches!(self.mtu, Mtu::Fragment(_))
     }
 
-    /// Returns the effective arrival of the last offered frame.
+    /// Returns the arrival time assigned to the last offered frame.
     pub fn last_arrival(&self) -> Nanos {
         self.last_arrival
     }
 
     /// Returns how late [`Link::poll`] may be called without missing a release: the
-    /// [`LinkConfig::lookahead`] of the link in its current state.
+    /// [`LinkConfig::lookahead`] in the current state.
     pub fn poll_slack(&self) -> Nanos {
         self.medium.delay_least()
     }
@@ -368,7 +363,7 @@ impl Link {
         self.queue.occupancy(self.last_arrival)
     }
 
-    /// Returns the peak occupancy of the queue in frames and bytes.
+    /// Returns the peak queue occupancy in frames and bytes.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
         match &self.queue {
             LinkQueue::AtArrival(queue) => queue.occupancy_max(),
@@ -382,8 +377,7 @@ impl Link {
     }
 }
 
-/// Returns the exclusive limit of a poll's events, and advances `last_arrival` to the
-/// poll's end.
+/// Returns the exclusive upper bound of a poll and advances `last_arrival` to the end of the poll.
 #[inline]
 fn limit_of(until: impl RangeBounds<Nanos>, last_arrival: &mut Nanos) -> Nanos {
     let (now, is_included) = match until.end_bound() {
@@ -393,7 +387,7 @@ fn limit_of(until: impl RangeBounds<Nanos>, last_arrival: &mut Nanos) -> Nanos {
     };
     *last_arrival = now.max(*last_arrival);
     if is_included {
-        // No event happens at the end of time.
+        // No event is scheduled at the last representable time.
         last_arrival.saturating_add(Nanos::from_nanos(1))
     } else {
         now

@@ -1,5 +1,4 @@
-//! Specification of a link, shared by the command line, configuration files, HTTP and
-//! library users.
+//! Link specifications, shared by the command line, configuration files, HTTP and library users.
 
 mod joint;
 mod text;
@@ -23,17 +22,17 @@ use crate::spec::{ModelSpec, SpecError};
 
 pub use text::LinkSpecError;
 
-/// Error of one option.
+/// An error in one option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{option}: {source}")]
 pub struct OptionError {
-    /// The option's name: `rate`, `framing`, `queue`, …
+    /// Option name, such as `rate`, `framing` or `queue`.
     pub option: &'static str,
-    /// The fault of its value.
+    /// Error in the option's value.
     pub source: Box<SpecError>,
 }
 
-/// Models specified for one part; empty for `none` and for a `derived` queue.
+/// Models given for one part; empty for `none` and for a `derived` queue.
 #[derive(Clone, Debug)]
 pub struct Setting<M>(Vec<ModelSpec<M>>);
 
@@ -51,7 +50,7 @@ impl<M: PartModel> Setting<M> {
         &self.0
     }
 
-    /// Returns the only or first model of a part.
+    /// Returns the first model of a part, if any.
     pub(crate) fn first(setting: &Option<Setting<M>>) -> Option<&ModelSpec<M>> {
         setting.as_ref()?.models().first()
     }
@@ -61,19 +60,19 @@ impl<M: PartModel> Setting<M> {
         self.0.iter().map(ModelSpec::to_string).collect()
     }
 
-    /// Returns doubts about the values.
+    /// Returns warnings about the values.
     pub(crate) fn doubts(&self) -> Vec<String> {
         let doubts = self.0.iter().flat_map(ModelSpec::doubts);
         doubts.cloned().collect()
     }
 
-    /// Returns the paths of files and plugins that the models were made of.
+    /// Returns the paths of the files and plugins used.
     pub(crate) fn files(&self) -> Vec<String> {
         let files = self.0.iter().flat_map(ModelSpec::files);
         files.cloned().collect()
     }
 
-    /// Sets a part to a model, or appends it to a list.
+    /// Sets a part to a model, or appends the model if the part is a list.
     pub(crate) fn push(setting: &mut Option<Setting<M>>, model: ModelSpec<M>, is_list: bool) {
         match setting {
             Some(Setting(models)) if is_list => models.push(model),
@@ -81,8 +80,8 @@ impl<M: PartModel> Setting<M> {
         }
     }
 
-    /// Parses a value and sets a part to it, or appends it to a list. `absent` is the word
-    /// for no model, which cannot be combined with models.
+    /// Parses a value and sets a part to it, or appends it if the part is a list. `absent` is the
+    /// keyword for "no model"; it cannot be combined with models.
     pub(crate) fn add(
         setting: &mut Option<Setting<M>>,
         kind: &Kind<M>,
@@ -101,7 +100,7 @@ impl<M: PartModel> Setting<M> {
         Setting::append(setting, &given, kind, (absent, is_list))
     }
 
-    /// Sets a part to other models, or appends them to a list.
+    /// Sets a part to the models of `other`, or appends them if the part is a list.
     pub(crate) fn append(
         setting: &mut Option<Setting<M>>,
         other: &Setting<M>,
@@ -111,7 +110,7 @@ impl<M: PartModel> Setting<M> {
         match setting {
             Some(Setting(models)) if is_list => {
                 if models.is_empty() || other.0.is_empty() {
-                    // Next to models, the word for none would be read as a model's name.
+                    // Among models, the keyword for "no model" would be read as a model name.
                     let unknown = kind.unknown(absent.unwrap_or_default());
                     return Err(OptionError::new(kind, unknown));
                 }
@@ -122,7 +121,7 @@ impl<M: PartModel> Setting<M> {
         Ok(())
     }
 
-    /// Builds the models as a link holds them; `None` if the part is not specified.
+    /// Builds the models in the form a link holds; `None` if the part is not specified.
     pub(crate) fn build<H: Held<M>>(
         setting: &Option<Setting<M>>,
         kind: &Kind<M>,
@@ -148,7 +147,7 @@ impl OptionError {
 }
 
 impl LinkSpec {
-    /// Returns a wire: infinitely fast, without delay or loss.
+    /// Returns an ideal wire: infinite rate, no delay, no loss.
     pub fn new() -> LinkSpec {
         LinkSpec::default()
     }
@@ -156,16 +155,16 @@ impl LinkSpec {
     /// Parses a line such as `rate=10mbit delay=20ms`; `loader` provides files and plugins.
     ///
     /// # Errors
-    /// The first word or value that is refused.
+    /// The first word or value that is rejected.
     pub fn parse(line: &str, loader: &dyn Loader) -> Result<LinkSpec, LinkSpecError> {
         text::read(line, loader)
     }
 
-    /// Parses a value and sets the named part to it; a repeatable part gains a model.
-    /// `loader` provides files and plugins.
+    /// Parses a value and sets the named part to it; repeatable parts gain a model. `loader`
+    /// provides files and plugins.
     ///
     /// # Errors
-    /// There is no such part, or its value is refused.
+    /// If the name is unknown or the value is rejected.
     pub fn set(
         &mut self,
         name: &str,
@@ -175,7 +174,7 @@ impl LinkSpec {
         Ok(text::part(name)?.add(self, text, loader)?)
     }
 
-    /// Returns every specified value with its part's name, in the order of the help.
+    /// Returns each specified value with its part's name, in help order.
     pub fn given(&self) -> Vec<(&'static str, String)> {
         let given = PARTS.iter().flat_map(|part| {
             let texts = part.texts(self).unwrap_or_default();
@@ -190,7 +189,7 @@ impl LinkSpec {
         texts.unwrap_or_default()
     }
 
-    /// Returns the paths of the models' files and plugins, as written.
+    /// Returns the paths of model files and plugins, as written.
     pub fn files(&self) -> impl Iterator<Item = String> {
         PARTS.iter().flat_map(|part| part.files(self))
     }
@@ -200,14 +199,14 @@ impl LinkSpec {
         *self == LinkSpec::default()
     }
 
-    /// Returns values that are allowed but probably not intended.
+    /// Returns warnings: values that are allowed but probably unintended.
     pub fn doubts(&self) -> Vec<Doubt> {
         let mut doubts = self.value_doubts();
         doubts.extend(self.joint_doubts());
         doubts
     }
 
-    /// Returns values that are allowed but probably not intended, each judged on its own.
+    /// Like [`LinkSpec::doubts`], but judges each value in isolation.
     pub fn value_doubts(&self) -> Vec<Doubt> {
         let doubts = PARTS.iter().flat_map(|part| part.doubts(self));
         doubts.collect()
@@ -215,7 +214,7 @@ impl LinkSpec {
 }
 
 impl LinkSpec {
-    /// Returns the rate, or the mean of a varying one; `None` if infinite or unknown.
+    /// Returns the rate, or the mean of a varying rate; `None` if infinite or unknown.
     pub fn bit_rate(&self) -> Option<BitRate> {
         Setting::first(&self.rate)?.prototype().bit_rate()
     }
@@ -225,7 +224,7 @@ impl LinkSpec {
         Setting::first(&self.delay).map_or(Nanos::ZERO, |delay| delay.prototype().mean())
     }
 
-    /// Returns the [`LinkConfig::lookahead`] of the specified link.
+    /// Returns the [`LinkConfig::lookahead`] of the link that this specifies.
     pub fn lookahead(&self) -> Nanos {
         let reordering = Setting::first(&self.reordering).map(|model| &**model.prototype());
         Setting::first(&self.delay).map_or(Nanos::ZERO, |delay| {
@@ -233,7 +232,7 @@ impl LinkSpec {
         })
     }
 
-    /// Whether any of its models is a plugin.
+    /// Whether any model is a plugin.
     pub fn has_plugins(&self) -> bool {
         let mut given = PARTS.iter().filter_map(|part| part.texts(self)).flatten();
         given.any(|text| text.split(':').next() == Some(models::plugin::NAME))
@@ -247,15 +246,15 @@ impl LinkSpec {
         }
     }
 
-    /// Returns the maximum payload after the MAC header.
+    /// Returns the maximum payload after the MAC header, if limited.
     pub fn mtu_bytes(&self) -> Option<u32> {
         Setting::first(&self.mtu)?.prototype().bytes()
     }
 }
 
 impl LinkConfig {
-    /// Returns the text of a part without a model: the effective queue limit, or the word
-    /// for none.
+    /// Returns the text for a part without a model: the effective queue limit, or the keyword for
+    /// "no model".
     pub(crate) fn effective(&self, part: &str, absent: &str) -> String {
         if part == models::QUEUE.name {
             return self.queue_limit().to_string();
@@ -284,7 +283,7 @@ impl From<Nanos> for ModelSpec<Box<dyn DelayModel>> {
 }
 
 impl From<Probability> for ModelSpec<PlacedLoss> {
-    /// Independent loss on the medium.
+    /// Returns independent loss on the medium.
     fn from(probability: Probability) -> ModelSpec<PlacedLoss> {
         models::loss::packet::independent(probability).into()
     }

@@ -1,5 +1,4 @@
-//! Access to files and plugins for models. The engine does no I/O, so the caller provides
-//! it.
+//! Access to files and plugins for models. The engine does no I/O, so the caller provides them.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -12,27 +11,26 @@ use longwire_units::{BitRate, Nanos};
 use crate::frame_context::FrameContext;
 use crate::verdict::DropReason;
 
-/// Receiver of a file's pieces; an error ends the read.
+/// Callback for each piece of a file; an error stops reading.
 pub type TakePiece<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<(), String> + 'a);
 
 /// Reads files and loads plugins for models.
 pub trait Loader {
-    /// Reads a file from start to end, in pieces of any size. An error of `take` ends the
-    /// read.
+    /// Reads a file sequentially, in pieces of any size. An error from `take` stops reading.
     ///
     /// # Errors
-    /// The system's message about the file, or the error of `take`.
+    /// The system's error for the file, or the error from `take`.
     fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String>;
 
-    /// Begins a link: hooks loaded from now on share state with each other, but not with
-    /// earlier hooks.
+    /// Starts a new link: hooks loaded from now on share state with each other but not with earlier
+    /// hooks.
     fn begin_link(&self) {}
 
-    /// Loads a plugin for one hook of one link, with the user's parameters as written. By
-    /// default, a loader has no plugins.
+    /// Loads a plugin for one hook of one link, with the user's parameters as written. By default,
+    /// a loader has no plugins.
     ///
     /// # Errors
-    /// A fault of the file, its version, or its parameters.
+    /// If the file, its version or its parameters are invalid.
     fn plugin(
         &self,
         _path: &str,
@@ -43,34 +41,34 @@ pub trait Loader {
     }
 }
 
-/// A hook of a plugin.
+/// A plugin hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// Decides which frames are lost.
+    /// Decides frame losses.
     Loss,
     /// Decides each frame's propagation delay.
     Delay,
-    /// Decides when each frame departs.
+    /// Decides each frame's departure.
     Rate,
-    /// Changes frames' bytes.
+    /// Edits frame bytes.
     Rewrite,
 }
 
-/// User code. Only the hook for which the plugin was loaded is called; by default, hooks
-/// change nothing.
+/// A loaded plugin. Only the hook for which it was loaded is called; by default, hooks have no
+/// effect.
 ///
-/// A failing plugin reports to its loader, which ends the run. Its return values then do
-/// not matter, provided that times do not decrease.
+/// A failing plugin reports to its loader, which ends the run. Its return values then no longer
+/// matter, except that times must not decrease.
 pub trait Plugin: fmt::Debug + Send + Sync {
     /// Returns the plugin's hints.
     fn hints(&self) -> PluginHints {
         PluginHints::default()
     }
 
-    /// Called once, before any other hook: schedules count from `epoch`.
+    /// Called once, before any other hook; schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Returns the reason if the frame is lost.
+    /// Returns the drop reason if the frame is lost.
     fn lose(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<DropReason> {
         None
     }
@@ -86,22 +84,22 @@ pub trait Plugin: fmt::Debug + Send + Sync {
         from
     }
 
-    /// Returns the departure of the last bit of a frame of `wire_bits` whose service
-    /// begins at `frame.at`.
+    /// Returns when the last bit of a frame of `wire_bits` departs if its service begins at
+    /// `frame.at`.
     fn depart(&mut self, frame: &FrameContext<'_>, _wire_bits: u64, _stream: &mut Stream) -> Nanos {
         frame.at
     }
 
-    /// Changes the frame's bytes, not its length.
+    /// Edits the frame's bytes; the length stays fixed.
     fn rewrite(&mut self, _at: Nanos, _bytes: &mut [u8], _stream: &mut Stream) {}
 }
 
-/// Properties that a plugin reports, for default queue limits and reports.
+/// Properties that a plugin declares, for default queue limits and reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PluginHints {
-    /// Mean of its delays.
+    /// Mean delay.
     pub delay_mean: Nanos,
-    /// Lower bound of its delays.
+    /// Lower bound on delays.
     pub delay_least: Nanos,
     /// Mean rate; `None` if unknown.
     pub rate_mean: Option<BitRate>,

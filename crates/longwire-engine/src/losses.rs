@@ -1,4 +1,4 @@
-//! The loss models at one point of a link, with their random streams.
+//! Loss models at one point in a link, with their random streams.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,18 +12,18 @@ use crate::models::loss::{LossDecision, LossEcn, LossModel, LossPlace, PlacedLos
 use crate::origin::Origin;
 use crate::verdict::DropReason;
 
-/// Combined effect of loss models on a frame.
+/// Combined decision of loss models about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossOutcome {
     /// No effect.
     Pass,
-    /// The frame is marked: congestion experienced.
+    /// Mark the frame Congestion Experienced.
     Mark,
-    /// The frame is lost.
+    /// Drop the frame.
     Drop(DropReason),
 }
 
-/// Loss models at one point of a link.
+/// Loss models at one point in a link.
 #[derive(Debug, Default)]
 pub(crate) struct Losses(Vec<Loss>);
 
@@ -33,7 +33,7 @@ struct Loss {
     name: &'static str,
     model: Box<dyn LossModel>,
     ecn: LossEcn,
-    /// Probability and reason if they are constant; saves the call.
+    /// Probability and reason, if constant; avoids the dynamic call.
     fixed: Option<(Probability, DropReason)>,
     stream: Stream,
 }
@@ -67,22 +67,22 @@ impl Losses {
         Losses(taken)
     }
 
-    /// Whether no model acts here.
+    /// Whether there are no models.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether frames' bytes are read, by a model or to check for ECN capability.
+    /// Whether frame bytes are needed, by a model or to check ECN capability.
     pub fn reads_bytes(&self) -> bool {
         let reads = |loss: &Loss| loss.ecn != LossEcn::Drop || loss.model.reads_bytes();
         self.0.iter().any(reads)
     }
 
-    /// Decides about a frame. `frame` is called only if its context is needed: building it
-    /// costs a nanosecond.
+    /// Decides about a frame. `frame` is evaluated only if needed: building the context costs a
+    /// nanosecond.
     ///
-    /// Any loss overrides a mark, and the first loss determines the reason. The remaining
-    /// models still draw, so that one model's outcome never shifts another's.
+    /// Loss overrides marking, and the first loss determines the reason. The remaining models still
+    /// draw, so that one model's outcome never shifts another's draws.
     #[inline]
     pub fn judge<'a>(&mut self, frame: impl Fn() -> FrameContext<'a>) -> LossOutcome {
         let mut outcome = LossOutcome::Pass;
@@ -105,8 +105,7 @@ impl Loss {
     }
 }
 
-/// Combines a model's decision with the outcome so far. Cold: most frames are selected by
-/// no model.
+/// Combines a model's decision with the outcome so far. Cold: most frames are affected by no model.
 #[cold]
 fn combine<'a>(
     before: LossOutcome,

@@ -1,5 +1,5 @@
-//! The medium of a link: loss, then corruption and duplication, then delay, reordering
-//! and the order policy.
+//! A link's medium: loss, then corruption and duplication, then delay, reordering and the order
+//! policy.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -27,32 +27,32 @@ use crate::verdict::{Delivery, Edits, Verdict};
 pub(crate) struct Medium {
     losses: Losses,
     delay: Box<dyn DelayModel>,
-    /// The delay if it is constant; saves the call.
+    /// The delay, if constant; avoids the dynamic call.
     delay_fixed: Option<Nanos>,
     delay_stream: Stream,
-    /// Rarely used parts, boxed so that other links pay for one check only.
+    /// Rarely used parts, boxed so that other links pay for only one check.
     extras: Option<Box<Extras>>,
     order: OrderPolicy,
-    /// Delay that the rate model adds for the next frame.
+    /// Delay that the rate model adds to the next frame.
     rate_delay: Nanos,
-    /// Every delivery is marked for header rewriting.
+    /// Whether every delivery is marked for header rewriting.
     rewrite: bool,
-    /// Latest release; in order, later releases are raised to it.
+    /// Latest release; with in-order delivery, a lower bound for later releases.
     last_release: Nanos,
 }
 
-/// Corruption, duplication and reordering on purpose.
+/// Corruption, duplication and intentional reordering.
 #[derive(Debug)]
 struct Extras {
     corruption: Option<(Box<dyn CorruptionModel>, Stream)>,
     duplication: Option<(Box<dyn DuplicationModel>, Stream)>,
     copy_delay_stream: Stream,
     reordering: Option<(Box<dyn ReorderingModel>, Stream)>,
-    /// Scratch memory for a trial corruption.
+    /// Scratch memory for trial corruption.
     scratch: Vec<u8>,
-    /// Remaining deliveries of the last frame, last first.
+    /// Pending deliveries of the last frame, in reverse order.
     copies: Vec<Delivery>,
-    /// Corruptions of delivered frames that are not yet edited, in order of delivery.
+    /// Corruption of delivered frames not yet edited, in delivery order.
     pending_corruptions: VecDeque<Corruption>,
 }
 
@@ -71,8 +71,8 @@ impl Extras {
 }
 
 impl Medium {
-    /// Moves the parts of a medium out of a link's configuration. `rewrite`: every delivery
-    /// is marked for header rewriting.
+    /// Moves the medium's parts out of a link configuration. `rewrite`: mark every delivery for
+    /// header rewriting.
     pub fn new(parts: &mut LinkChange, rewrite: bool, origin: &Origin) -> Medium {
         let mut medium = Medium {
             losses: Losses::default(),
@@ -89,8 +89,8 @@ impl Medium {
         medium
     }
 
-    /// Swaps in new models for frames that depart from now on; returns the old losses.
-    /// `rewrite`: whether deliveries are marked for header rewriting from now on.
+    /// Installs new models for frames that depart from now on and returns the old losses.
+    /// `rewrite`: mark deliveries for header rewriting from now on.
     pub fn change(
         &mut self,
         change: &mut LinkChange,
@@ -152,7 +152,7 @@ impl Medium {
         self.order == OrderPolicy::InOrder && !self.displaces()
     }
 
-    /// Returns a lower bound of departure to release.
+    /// Returns a lower bound on the time from departure to release.
     pub fn delay_least(&self) -> Nanos {
         let extras = self.extras.as_deref();
         let reordering = extras.and_then(|extras| extras.reordering.as_ref());
@@ -168,7 +168,7 @@ impl Medium {
         self.losses.reads_bytes() || self.delay.reads_bytes()
     }
 
-    /// Whether models read or corrupt bytes, or duplicate frames.
+    /// Whether any model reads or corrupts bytes, or duplicates frames.
     pub fn changes_frames(&self) -> bool {
         let changes = |extras: &Extras| extras.corruption.is_some() || extras.duplication.is_some();
         self.reads_bytes() || self.extras.as_deref().is_some_and(changes)
@@ -179,7 +179,7 @@ impl Medium {
         extras.is_some_and(|extras| extras.reordering.is_some())
     }
 
-    /// Sets the rate model's additional delay for the next frame.
+    /// Sets the delay that the rate model adds to the next frame.
     #[inline]
     pub fn set_rate_delay(&mut self, delay: Nanos) {
         self.rate_delay = delay;
@@ -195,11 +195,11 @@ impl Medium {
         self.extras.as_mut()?.pending_corruptions.pop_front()
     }
 
-    /// Passes a departing frame through the medium. `mark`: it is already marked. `frame`
-    /// is called only if a model reads it. `PLAIN`: [`Medium::is_plain`] is known to hold.
+    /// Passes a departing frame through the medium. `mark`: the frame is already marked. `frame` is
+    /// evaluated only if a model reads it. `PLAIN` asserts [`Medium::is_plain`].
     ///
-    /// Every model draws once per frame, also for frames lost here: loss does not change
-    /// the delays of other frames.
+    /// Every model draws once per frame, even if the frame is lost here, so that loss does not
+    /// change the delays of other frames.
     #[inline(always)]
     pub fn pass<'a, const PLAIN: bool>(
         &mut self,
@@ -241,8 +241,8 @@ impl Medium {
 
     #[inline]
     fn in_turn(&mut self, departure: Nanos, requested: Nanos, edits: Edits) -> Delivery {
-        // The maximum in either order, so that no frame overtakes earlier ones after a change
-        // from `reorder` to `in-order`.
+        // Taken for either policy, so that no frame overtakes earlier ones after a change from
+        // `reorder` to `in-order`.
         self.last_release = requested.max(self.last_release);
         let release = match self.order {
             OrderPolicy::InOrder => self.last_release,
@@ -304,7 +304,7 @@ impl Medium {
         verdict
     }
 
-    /// Displaces a frame: it neither waits for earlier frames nor delays later ones.
+    /// Displaces a frame: it neither waits for earlier frames nor holds back later ones.
     fn displace(
         &mut self,
         departure: Nanos,
@@ -326,8 +326,8 @@ impl Medium {
         }
     }
 
-    /// Duplicates a frame. Copies follow the frame in order. Their delays come from a
-    /// separate stream, so that duplication does not change the frames' delays.
+    /// Duplicates a frame. Copies follow the frame in order. Their delays come from a separate
+    /// stream, so that duplication does not change the delays of original frames.
     fn duplicate(
         &mut self,
         frame: &FrameContext<'_>,
@@ -349,7 +349,7 @@ impl Medium {
             copy.more = true;
             extras.copies.push(copy);
         }
-        // Popped from the end: the first copy must be last.
+        // Copies are popped from the end.
         extras.copies.reverse();
         if let Some(last) = extras.copies.first_mut() {
             last.more = false;

@@ -1,5 +1,5 @@
-//! The parts of a link: one table that defines specifications, configurations, changes and
-//! the options of all interfaces.
+//! The parts of a link: one table from which specifications, configurations, changes and the
+//! options of all interfaces are generated.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -25,32 +25,32 @@ use crate::models::rewrite::RewriteModel;
 use crate::models::router::Router;
 use crate::spec::{ModelInfo, ModelSpec};
 
-/// An option value that is allowed but probably not intended.
+/// A warning about an option value that is allowed but probably unintended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
-    /// The option's name: `rate`, `queue`, …
+    /// Option name, such as `rate` or `queue`.
     pub option: &'static str,
-    /// The doubtful value and a correction.
+    /// The doubtful value and a suggested correction.
     pub message: String,
 }
 
-/// Whether a link carries frames.
+/// Whether a link is on, off or paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LinkState {
     /// The link carries frames.
     #[default]
     On,
-    /// Arrivals and queued frames are dropped as [`DropReason::Outage`]. Frames in
-    /// transit arrive.
+    /// Arrivals and queued frames are dropped with [`DropReason::Outage`]. Frames in transit
+    /// arrive.
     ///
     /// [`DropReason::Outage`]: crate::DropReason::Outage
     Off,
-    /// Arrivals queue while space remains. Frames in transit arrive.
+    /// Arrivals are queued while there is space. Frames in transit arrive.
     Paused,
 }
 
 impl LinkState {
-    /// Returns the state's name in files, on the command line and in JSON.
+    /// Returns the state's name as used in files, on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             LinkState::On => "on",
@@ -60,12 +60,12 @@ impl LinkState {
     }
 }
 
-/// The models of a part as a link holds them: exactly one, at most one, or a list.
+/// A part's models as a link holds them: exactly one, at most one, or a list.
 pub trait Held<M>: Default {
     /// Whether the part takes several models.
     const IS_LIST: bool = false;
 
-    /// Converts models to the form of the link; no models yield the default.
+    /// Converts models to this form; an empty list yields the default.
     fn from_models(models: Vec<M>) -> Self;
 
     /// Returns the text of each model.
@@ -104,18 +104,18 @@ impl<M: Display> Held<M> for Vec<M> {
     }
 }
 
-/// A part of a link, shared by all interfaces.
+/// A part of a link, as all interfaces know it.
 #[derive(Debug)]
 pub struct Part {
-    /// Name of the part: of its model kind, its option, and in files and JSON.
+    /// Name of the model kind, of the option, and of the key in files and JSON.
     pub name: &'static str,
-    /// Placeholder of the value in help texts.
+    /// Value placeholder in help texts.
     pub value_name: &'static str,
-    /// One line of help.
+    /// One-line help.
     pub summary: &'static str,
-    /// The word for no model, if the part has one.
+    /// Keyword for "no model", if the part has one.
     pub absent: Option<&'static str>,
-    /// Whether the part is repeatable.
+    /// Whether the option may be repeated.
     pub is_repeated: bool,
     models: fn() -> Vec<(&'static str, &'static ModelInfo)>,
     add: fn(&mut LinkSpec, &str, &dyn Loader) -> Result<(), OptionError>,
@@ -132,13 +132,13 @@ impl Part {
         PARTS.iter().find(|part| part.name == name)
     }
 
-    /// Returns the part's name with the description of each of its models.
+    /// Returns the part's name with each model's description.
     pub fn models(&self) -> Vec<(&'static str, &'static ModelInfo)> {
         (self.models)()
     }
 
-    /// Parses a value and sets the part to it; a repeatable part gains a model. `loader`
-    /// provides files and plugins.
+    /// Parses a value and sets the part to it; a repeatable part gains a model. `loader` provides
+    /// files and plugins.
     ///
     /// # Errors
     /// If the value is invalid.
@@ -151,8 +151,8 @@ impl Part {
         (self.add)(spec, text, loader)
     }
 
-    /// Returns the texts of its models in a specification, or the word for none; `None` if
-    /// not specified.
+    /// Returns the models' texts in a specification, or the keyword for "no model"; `None` if the
+    /// part is not specified.
     pub fn texts(&self, spec: &LinkSpec) -> Option<Vec<String>> {
         let texts = (self.texts)(spec)?;
         Some(match (texts.as_slice(), self.absent) {
@@ -167,17 +167,17 @@ impl Part {
         absent.unwrap_or_else(|| (self.default)().concat())
     }
 
-    /// Removes the part from a specification.
+    /// Removes this part from a specification.
     pub fn clear(&self, spec: &mut LinkSpec) {
         (self.clear)(spec);
     }
 
-    /// Returns the paths of its models' files and plugins.
+    /// Returns the paths of the models' files and plugins.
     pub(crate) fn files(&self, spec: &LinkSpec) -> Vec<String> {
         (self.files)(spec)
     }
 
-    /// Returns doubts about its values.
+    /// Returns warnings about the part's values.
     pub(crate) fn doubts(&self, spec: &LinkSpec) -> impl Iterator<Item = Doubt> + use<> {
         let option = self.name;
         let doubts = (self.doubts)(spec).into_iter();
@@ -190,9 +190,9 @@ macro_rules! link_parts {
         $(#[$doc:meta])*
         $part:ident: $held:ty, of $model:ty, $kind:expr, $value_name:literal, $absent:expr, $summary:literal;
     )*) => {
-        /// A link as its user specified it: parsed once, printable as written, built into
-        /// any number of links. An unspecified part takes its default in a new link and
-        /// stays unchanged in a change.
+        /// A link as specified by the user: parsed once, printed as written, and built into any
+        /// number of links. Unspecified parts take their defaults in a new link and stay unchanged
+        /// in a change.
         ///
         /// ```
         /// use longwire_engine::{BitRate, LinkSpec, Nanos, NoLoader};
@@ -212,27 +212,25 @@ macro_rules! link_parts {
             $( $(#[$doc])* pub $part: Option<Setting<$model>>, )*
         }
 
-        /// Configuration of one link, built.
+        /// The configuration of one link, ready to run.
         #[derive(Debug, Default)]
         pub struct LinkConfig {
             $( $(#[$doc])* pub $part: $held, )*
-            /// Start of the link on the arrivals' clock: the origin of schedules and
-            /// traces.
+            /// Link start on the clock of arrivals; the origin of schedules and traces.
             pub epoch: Nanos,
-            /// Values that are allowed but probably not intended, for warnings.
+            /// Warnings about values that are allowed but probably unintended.
             pub doubts: Vec<Doubt>,
         }
 
-        /// A partial update of a link; `None` keeps a part, its state and its random
-        /// streams.
+        /// A partial update of a link; `None` keeps a part with its state and random streams.
         #[derive(Debug, Default)]
         pub struct LinkChange {
             $( $(#[$doc])* pub $part: Option<$held>, )*
-            /// Whether the link carries frames.
+            /// Whether the link is on, off or paused.
             pub state: Option<LinkState>,
         }
 
-        /// All parts, in the order of the help.
+        /// All parts, in help order.
         pub static PARTS: [Part; [$(stringify!($part)),*].len()] = [$(
             Part {
                 name: $kind.name,
@@ -264,9 +262,9 @@ macro_rules! link_parts {
                 }
             )*
 
-            /// Returns this specification overridden by `over`, as `--delay` by
-            /// `--up-delay`. Parts absent from `over` stay; its losses replace all of
-            /// these.
+            /// Returns this specification overridden by `over`, as `--up-delay` overrides
+            /// `--delay`. Parts absent from `over` are kept; its losses replace all losses in
+            /// `self`.
             #[must_use]
             pub fn overlay(&self, over: &LinkSpec) -> LinkSpec {
                 LinkSpec {
@@ -278,7 +276,7 @@ macro_rules! link_parts {
             /// accumulate, other parts are replaced.
             ///
             /// # Errors
-            /// If the word for no model would be combined with models.
+            /// If the keyword for "no model" would be combined with models.
             pub fn append(&mut self, other: &LinkSpec) -> Result<(), OptionError> {
                 $(
                     if let Some(setting) = &other.$part {
@@ -302,9 +300,9 @@ macro_rules! link_parts {
                 })
             }
 
-            /// Builds a change of a running link; unspecified parts stay. Defaults are
-            /// restored explicitly: `unlimited`, `none`, `in-order`, or `derived` for the
-            /// queue. Losses and rewriting models replace all previous ones.
+            /// Builds a change to a running link; unspecified parts are kept. Defaults must be
+            /// restored explicitly: `unlimited`, `none`, `in-order`, or `derived` for the queue.
+            /// Losses and rewriting models replace all previous ones.
             ///
             /// # Errors
             /// If a plugin cannot be loaded.
@@ -318,7 +316,7 @@ macro_rules! link_parts {
         }
 
         impl From<LinkConfig> for LinkChange {
-            /// Specifies every part.
+            /// Sets every part.
             fn from(config: LinkConfig) -> LinkChange {
                 LinkChange {
                     $( $part: Some(config.$part), )*
@@ -328,9 +326,8 @@ macro_rules! link_parts {
         }
 
         impl LinkConfig {
-            /// Returns every part and its text, which a [`LinkSpec`] parses back to the
-            /// same link. The queue is the effective one. Each loss model is a separate
-            /// entry.
+            /// Returns every part with a text that a [`LinkSpec`] parses back to the same link. The
+            /// queue is the effective one. Each loss model is a separate entry.
             pub fn describe(&self) -> Vec<(&'static str, String)> {
                 let mut parts = Vec::new();
                 $(
@@ -347,7 +344,7 @@ macro_rules! link_parts {
     };
 }
 
-/// The word for no limit or no losses.
+/// Keyword for "no limit" or "no losses".
 const NONE: Option<&str> = Some("none");
 
 link_parts! {

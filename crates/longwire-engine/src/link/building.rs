@@ -1,4 +1,4 @@
-//! Builds a link from its configuration.
+//! Building a link from its configuration.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,19 +22,19 @@ use crate::origin::Origin;
 use crate::server::{ServedQueue, Server};
 
 impl Link {
-    /// Creates a link. The same configuration, seed and arrivals yield the same verdicts.
+    /// Creates a link. Equal configurations, seeds and arrivals yield equal verdicts.
     pub fn new(config: LinkConfig, seed: u64, id: LinkId) -> Link {
         Link::build(config, seed, id, false)
     }
 
-    /// Creates a link that [`Link::change`] can change. Its queue is always managed, even
-    /// with tail drop and an infinite rate. Until the first change, its verdicts equal
-    /// those of a plain link of the same configuration, with two exceptions:
+    /// Creates a link that [`Link::change`] can change. Its queue is always managed, even with tail
+    /// drop and an infinite rate. Until the first change, its verdicts equal those of a plain link
+    /// with the same configuration, with two exceptions:
     ///
-    /// * Models that read the queue's occupancy ([`FrameContext::waiting`]: plugins) see it
-    ///   at the frame's dequeue, not at its arrival.
-    /// * A frame that the rate would never send ([`Nanos::MAX`]) has no verdict until a
-    ///   change of the rate sends it.
+    /// * Models that read the queue occupancy ([`FrameContext::waiting`]: plugins) see it at
+    ///   dequeue instead of on arrival.
+    /// * A frame that the rate would never send ([`Nanos::MAX`]) has no verdict until a rate change
+    ///   sends it.
     ///
     /// [`FrameContext::waiting`]: crate::FrameContext::waiting
     pub fn new_changeable(config: LinkConfig, seed: u64, id: LinkId) -> Link {
@@ -98,7 +98,7 @@ impl Link {
         link
     }
 
-    /// Records whether the link has only the parts that every link has.
+    /// Updates `plain`.
     pub(super) fn note_plainness(&mut self) {
         self.plain = self.mtu == Mtu::None
             && !self.is_off
@@ -109,12 +109,12 @@ impl Link {
     }
 }
 
-/// Creates the router, which starts at the origin's epoch.
+/// Creates the router, started at the origin's epoch.
 pub(super) fn start_router(router: Option<Router>, origin: &Origin) -> Option<Box<RouterHop>> {
     router.map(|router| Box::new(RouterHop::new(router, origin.epoch)))
 }
 
-/// Pairs rewriting models with their streams.
+/// Pairs each rewriting model with its random stream.
 pub(super) fn start_rewriting(
     models: Vec<Box<dyn RewriteModel>>,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! Changes a link while it runs, in event time.
+//! Changing a running link, in event time.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,8 +19,7 @@ use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
 use crate::server::{ServedQueue, Server};
 
-/// Parts replaced by a change. Drop them off the hot path: models may hold traces of many
-/// megabytes.
+/// Parts replaced by a change. Drop them off the hot path: models may hold many megabytes of trace.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
 pub struct ReplacedParts {
@@ -31,13 +30,13 @@ pub struct ReplacedParts {
     _rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
 }
 
-/// State of a changeable link.
+/// State that only changeable links have.
 #[derive(Debug)]
 pub(super) struct ChangeState {
-    /// Origin of the latest change.
+    /// Origin set by the latest change.
     origin: Origin,
     state: LinkState,
-    /// The queue's limit is derived from rate and delay.
+    /// Whether the queue limit is derived from rate and delay.
     derived: bool,
     rate: Option<BitRate>,
     delay: Nanos,
@@ -61,45 +60,43 @@ impl ChangeState {
 
 impl Link {
     /// Changes the link at `at`, between two events. The link must have been created by
-    /// [`Link::new_changeable`] and [polled](Link::poll) for events before `at` until it
-    /// returned `None`. Events at `at` itself follow the change, except those caused by
-    /// frames offered or dequeued before the call. `frames` provides the headers of queued
-    /// frames when the queue is replaced; [`Link::poll`] returns the resulting drops. A
-    /// time before the latest arrival, poll or change counts as that time.
+    /// [`Link::new_changeable`], and [polled](Link::poll) for events before `at` until it returned
+    /// `None`. Events at `at` itself follow the change, except those caused by earlier offers and
+    /// polls. If the queue is replaced, `frames` provides the headers of queued frames, and
+    /// [`Link::poll`] returns the resulting drops. A time before the latest arrival, poll or change
+    /// counts as that time.
     ///
-    /// * **In transit.** Deliveries already returned stay valid. They must have been
+    /// * **In transit.** Deliveries that were already returned stay valid. They must have been
     ///   [edited](Link::edit) before the change.
-    /// * **In service.** The frame in service departs at or after `at` and passes the
-    ///   changed medium. A new rate sends its remainder from `at` on: exactly, in
-    ///   billionths of a bit, after a fixed rate, `steps` or `trace`. Other rate models
-    ///   have no partial progress, so the frame is sent again from the start.
+    /// * **In service.** The frame in service departs at or after `at` and crosses the changed
+    ///   medium. A new rate sends the remainder of the frame from `at` on, exact to a billionth of
+    ///   a bit, if the old rate was fixed, `steps` or `trace`. Other rate models have no partial
+    ///   progress, so the frame is sent again from the start.
     /// * **Framing** applies to frames dequeued at or after `at`.
-    /// * **The queue.** The new queue receives the queued frames in order of arrival, as if
-    ///   all arrived at `at`; frames that it rejects are dropped for its own reason,
-    ///   [`DropReason::QueueFull`] for tail drop. Sojourn times count from the original
-    ///   arrivals. A derived limit is recomputed when rate or delay change; a lower one
-    ///   drops the latest frames.
-    /// * **Models** that are replaced start at `at`: schedules count from it, and random
-    ///   streams derive from seed, link, purpose and the number of the change. A discipline
-    ///   that stays keeps the rate that it received first.
-    /// * **Delay and order.** In order, releases never decrease, even across changes of the
-    ///   delay. When order changes from `reorder` to `in-order`, later frames are not
-    ///   released before frames that departed earlier, except frames displaced on purpose.
-    /// * **Off.** Arrivals are dropped before any model sees them, as
-    ///   [`DropReason::Outage`]; queued frames and the frame in service are dropped at
-    ///   `at`. When the link is on again, the transmitter is free at `at`; rate models
-    ///   other than `steps` and `trace` serve the next frame when they would have after the
-    ///   discarded one.
-    /// * **Paused.** No frame is dequeued; arrivals queue as usual. On resume, service
-    ///   starts at `at`. A rate model's opportunities during the pause are lost.
+    /// * **Queue.** The new queue receives the queued frames in arrival order, as if all arrived at
+    ///   `at`. It drops frames that it rejects for its usual reason ([`DropReason::QueueFull`] for
+    ///   tail drop). Sojourn times count from the original arrivals. A derived limit is recomputed
+    ///   when rate or delay changes; a lower limit drops the newest frames.
+    /// * **Models** that are replaced start at `at`: schedules count from `at`, and random streams
+    ///   derive from seed, link, purpose and change number. A queue discipline that is kept retains
+    ///   its initial rate.
+    /// * **Delay and order.** In order, releases never decrease, even across delay changes. When
+    ///   the order changes from `reorder` to `in-order`, later frames are not released before
+    ///   frames that departed earlier, except frames displaced on purpose.
+    /// * **Off.** Arrivals are dropped with [`DropReason::Outage`] before any model sees them;
+    ///   queued frames and the frame in service are dropped at `at`. When the link is turned on
+    ///   again, the transmitter is free at `at`; rate models other than `steps` and `trace` serve
+    ///   the next frame when they would have served it after the discarded one.
+    /// * **Paused.** No frame is dequeued; arrivals queue as usual. On resume, service starts at
+    ///   `at`. Transmission opportunities during the pause are lost.
     ///
-    /// [`Link::changes_frames`], [`Link::fragments`], [`Link::in_order`] and
-    /// [`Link::poll_slack`] may return other values afterwards.
+    /// [`Link::changes_frames`], [`Link::fragments`], [`Link::in_order`] and [`Link::poll_slack`]
+    /// may return different values afterwards.
     ///
-    /// A link that is not changeable does not change.
+    /// On a link that is not changeable, this is a no-op.
     ///
-    /// [`DropReason::Outage`]: crate::DropReason::Outage
-    /// [`DropReason::QueueFull`]: crate::DropReason::QueueFull
+    /// [`DropReason::Outage`]: crate::DropReason::Outage [`DropReason::QueueFull`]:
+    /// crate::DropReason::QueueFull
     pub fn change(
         &mut self,
         at: Nanos,
@@ -206,13 +203,13 @@ impl Link {
         }
     }
 
-    /// Whether the link carries frames.
+    /// Returns whether the link is on, off or paused.
     pub fn state(&self) -> LinkState {
         let changing = self.changing.as_ref();
         changing.map_or(LinkState::On, |changing| changing.state)
     }
 
-    /// Returns the limit of the effective queue.
+    /// Returns the queue limit in effect.
     pub fn queue_limit(&self) -> QueueLimit {
         match &self.queue {
             LinkQueue::AtArrival(queue) => queue.limit(),

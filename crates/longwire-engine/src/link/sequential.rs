@@ -1,5 +1,5 @@
-//! Links that serve frames in order of arrival: a caller that keeps the frames in that
-//! order needs no numbers.
+//! Links that serve frames in arrival order; a caller that stores frames in that order needs no
+//! frame numbers.
 
 use core::ops::RangeBounds;
 
@@ -11,9 +11,8 @@ use crate::server::Server;
 use crate::verdict::Verdict;
 
 impl Link {
-    /// Whether the link is managed and sequential: until it is changed, it dequeues frames
-    /// one by one in order of arrival, never edits or duplicates them, and never releases
-    /// out of order.
+    /// Whether the link is managed and sequential: until changed, it dequeues frames one by one in
+    /// arrival order, never edits or duplicates them, and never releases out of order.
     pub fn is_sequential(&self) -> bool {
         let served = self.queue.server();
         served.is_some_and(|server| server.is_sequential())
@@ -22,20 +21,19 @@ impl Link {
             && !self.changes_frames()
     }
 
-    /// Returns a view for a caller that keeps its frames in order. The link must be
+    /// Returns a view for callers that store frames in order. The link must be
     /// [sequential](Link::is_sequential).
     #[inline]
     pub fn in_turn(&mut self) -> SequentialLink<'_> {
         SequentialLink(self)
     }
 
-    /// Offers a frame that finds the link idle and starts its service at once, as an event
-    /// of that instant would; decides about it if it departs before `steady_until`, as
-    /// [`SequentialLink::offer`] does. Returns `None`, without effect, unless the link is
-    /// idle and has only a rate, a tail-drop queue, loss on the medium and delay. As with
-    /// [`Link::offer`], all earlier events must have been processed. Links without a rate
-    /// are excluded: their frames may leave at the instant of their arrival, after others
-    /// of that instant.
+    /// Offers a frame to an idle link and starts service at once, as an event at that instant
+    /// would. Like [`SequentialLink::offer`], decides the frame if it departs before
+    /// `steady_until`. Returns `None`, without effect, unless the link is idle and has only a rate,
+    /// a tail-drop queue, medium loss and delay. As with [`Link::offer`], all earlier events must
+    /// have been processed. Links without a rate are excluded: their frames may depart at their
+    /// arrival time, after other frames of that instant.
     #[inline]
     pub(crate) fn offer_idle(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
         let server = self.queue.server_mut()?;
@@ -59,8 +57,8 @@ impl Link {
         server.is_some_and(|server| server.holds_frames())
     }
 
-    /// Returns the earliest time of a [change](Link::change): it follows the departures of
-    /// all frames decided at their offer.
+    /// Returns the earliest allowed time for a [change](Link::change): after the departure of every
+    /// frame that was decided when offered.
     #[inline]
     pub fn changeable_from(&self) -> Nanos {
         let decided = self.queue.server().map(|server| server.decided_until());
@@ -70,8 +68,8 @@ impl Link {
         }
     }
 
-    /// Returns the numbers of a sequential link's queued and in-service frames, in order,
-    /// and the next frame's number.
+    /// Returns the numbers of a sequential link's frames, queued or in service, in order, and the
+    /// next frame's number.
     pub(crate) fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
         let server = self.queue.server();
         let numbers = server.map(|server| server.queued_numbers());
@@ -80,18 +78,18 @@ impl Link {
     }
 }
 
-/// A sequential link whose frames the caller keeps in order of their offers. Avoids frame
-/// numbers, dynamic calls and the checks for optional models.
+/// A sequential link whose frames the caller stores in offer order. Avoids frame numbers, dynamic
+/// calls and checks for optional models.
 #[derive(Debug)]
 pub struct SequentialLink<'a>(&'a mut Link);
 
 impl SequentialLink<'_> {
-    /// Offers a frame, as [`Link::offer`]. A frame that finds the link idle and departs
-    /// before `steady_until` is decided at once; [`SequentialLink::poll`] returns only the
-    /// verdicts of queued frames, in order of their offers.
+    /// Offers a frame, like [`Link::offer`]. A frame that finds the link idle and departs before
+    /// `steady_until` is decided at once; [`SequentialLink::poll`] returns verdicts only for queued
+    /// frames, in offer order.
     ///
-    /// A [change](Link::change) must not precede [`Link::changeable_from`], so
-    /// `steady_until` must not be later than the next change.
+    /// A [change](Link::change) must not precede [`Link::changeable_from`], so `steady_until` must
+    /// not exceed the time of the next change.
     #[inline]
     pub fn offer(&mut self, frame: FrameMeta, bytes: &[u8], steady_until: Nanos) -> Verdict {
         let link = &mut *self.0;
@@ -116,7 +114,7 @@ impl SequentialLink<'_> {
         rejected.map_or(Verdict::Queued, Verdict::Drop)
     }
 
-    /// As [`Link::poll`]; verdicts come in the order of the offers.
+    /// Like [`Link::poll`]; verdicts come in offer order.
     #[inline]
     pub fn poll(&mut self, until: impl RangeBounds<Nanos>) -> Option<Verdict> {
         let link = &mut *self.0;
@@ -130,7 +128,7 @@ impl SequentialLink<'_> {
         decided.map(|(_, verdict)| verdict)
     }
 
-    /// As [`Link::next_at`].
+    /// Like [`Link::next_at`].
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
         self.0.next_at()
@@ -142,7 +140,7 @@ impl SequentialLink<'_> {
         self.0.holds_frames()
     }
 
-    /// Returns the link, read-only.
+    /// Returns the underlying link.
     #[inline]
     pub fn link(&self) -> &Link {
         self.0

@@ -1,4 +1,4 @@
-//! Doubts about combinations of values, each of which is valid.
+//! Warnings about combinations of individually valid values.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,19 +17,19 @@ use crate::models::rate::slots::Caps;
 use crate::origin::Origin;
 use crate::parts::{Doubt, LinkSpec};
 
-/// Frames/s for which the effect of in-order jitter is computed.
+/// Frame rate at which the effect of in-order jitter is computed.
 const FRAMES_PER_SEC: u64 = 1_000;
 
-/// Number of delays drawn for that. The first half is a warm-up: the first frames have no
+/// Number of delays drawn at that rate. The first half is warm-up, because the first frames have no
 /// predecessors to wait for.
 const FRAMES_DRAWN: u64 = 20_000;
 
-/// Increases of the mean up to this, in percent, are not reported.
+/// Smallest increase of the mean that is reported, in percent.
 const RAISED_LEAST: u64 = 1;
 
 impl LinkSpec {
-    /// Returns doubts about combinations of values: parts without effect, in-order jitter
-    /// that raises the mean, a base delay added twice. Draws thousands of delays, which
+    /// Returns warnings about combinations of values: parts without effect, in-order jitter that
+    /// raises the mean delay, a base delay that is added twice. Draws thousands of delays, which
     /// takes some milliseconds.
     pub fn joint_doubts(&self) -> Vec<Doubt> {
         let doubts = [
@@ -84,7 +84,7 @@ impl LinkSpec {
         })
     }
 
-    /// Returns the doubt about in-order jitter that raises the mean delay.
+    /// Warns about in-order jitter that raises the mean delay.
     fn order_doubt(&self) -> Option<String> {
         let order = Setting::first(&self.order);
         if order.is_some_and(|order| *order.prototype() == OrderPolicy::Reorder) {
@@ -92,7 +92,7 @@ impl LinkSpec {
         }
         let delay = Setting::first(&self.delay)?;
         let model = delay.prototype();
-        // A plugin has no state yet.
+        // Plugins have no state yet.
         let unknown = models::DELAY.arguments("plugin", delay.text()).is_some();
         if unknown || model.fixed().is_some() {
             return None;
@@ -109,7 +109,7 @@ impl LinkSpec {
         })
     }
 
-    /// Returns the doubt about slots larger than the derived queue.
+    /// Warns about slots larger than the derived queue limit.
     fn slots_doubt(&self) -> Option<String> {
         let rate = Setting::first(&self.rate)?;
         let slots = models::RATE.arguments("slots", rate.text())?;
@@ -123,7 +123,7 @@ impl LinkSpec {
         })
     }
 
-    /// Returns the doubt about a CellReplay base delay that is added twice.
+    /// Warns about a CellReplay base delay that is added twice.
     fn base_delay_doubt(&self) -> Option<String> {
         let (rate, delay) = (Setting::first(&self.rate)?, Setting::first(&self.delay)?);
         let rate = models::RATE.arguments("cellreplay", rate.text())?;
@@ -145,7 +145,7 @@ impl LinkSpec {
     }
 }
 
-/// Returns the mean delay in nanoseconds, as drawn and as raised to keep the order.
+/// Returns the mean delay in nanoseconds, as drawn and as raised to preserve order.
 fn means_in_order(mut model: Box<dyn DelayModel>) -> (u64, u64) {
     let origin = Origin {
         seed: 0,

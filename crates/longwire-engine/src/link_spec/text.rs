@@ -1,4 +1,4 @@
-//! A specification as one line of text: `rate=10mbit delay=20ms`.
+//! Specifications as one line of text: `rate=10mbit delay=20ms`.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use super::OptionError;
 use crate::loader::{Loader, NoLoader};
 use crate::parts::{LinkSpec, PARTS, Part};
 
-/// Error of a link specification.
+/// Error in a link specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LinkSpecError {
@@ -25,7 +25,7 @@ pub enum LinkSpecError {
     Option(#[from] OptionError),
 }
 
-/// Returns the names of all options, for messages.
+/// Returns all option names, for messages.
 fn names() -> String {
     let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
     names.join(", ")
@@ -66,7 +66,7 @@ pub(super) fn read(line: &str, loader: &dyn Loader) -> Result<LinkSpec, LinkSpec
     Ok(spec)
 }
 
-/// Whether a word before `=` can be the name of an option.
+/// Whether a word before `=` could be an option name.
 fn is_name(word: &str) -> bool {
     !word.is_empty()
         && word
@@ -77,15 +77,14 @@ fn is_name(word: &str) -> bool {
 impl FromStr for LinkSpec {
     type Err = LinkSpecError;
 
-    /// Parses a line whose models need no files or plugins; otherwise use
-    /// [`LinkSpec::parse`].
+    /// Parses a line whose models use no files or plugins. For those, use [`LinkSpec::parse`].
     fn from_str(line: &str) -> Result<LinkSpec, LinkSpecError> {
         read(line, &NoLoader)
     }
 }
 
 impl fmt::Display for LinkSpec {
-    /// Writes a line that parses to the same specification.
+    /// Writes a line that parses to an equal specification.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (name, value)) in self.given().iter().enumerate() {
             let blank = if index > 0 { " " } else { "" };

@@ -1,4 +1,4 @@
-//! Corruption: frames that arrive with inverted bits.
+//! Corruption: bit errors in delivered frames.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -14,13 +14,13 @@ use crate::frame_context::FrameContext;
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// A process that inverts bits of delivered frames.
+/// A process that flips bits in delivered frames.
 pub trait CorruptionModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, first; `epoch` is the origin of schedules.
+    /// Called once, before any other method; schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Decides the corruption of this frame. Called for every frame that reaches the
-    /// medium, including frames lost there.
+    /// Decides whether and how this frame is corrupted. Called for every frame that reaches the
+    /// medium, even if it is lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption>;
 
     /// Writes the model in the user's notation.
@@ -185,8 +185,8 @@ fn build_bit_error(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>
 struct BitErrorCorruption {
     rate: f64,
     target: Target,
-    /// Distribution for the last number of bits: traffic repeats its lengths, and the
-    /// exponential is expensive.
+    /// Distribution for the most recent number of bits: frame lengths repeat, and the exponential
+    /// is expensive.
     last: Binomial,
 }
 
@@ -210,20 +210,19 @@ impl CorruptionModel for BitErrorCorruption {
 
 /// Binomial distribution: the number of successes in independent trials.
 ///
-/// Sampled by inversion (Kachitvichyanukul and Schmeiser 1988, algorithm BINV), in as many
-/// steps as successes. Trials are split into parts, to keep the probability of no success
-/// in a part well above the smallest float.
+/// Sampled by inversion (Kachitvichyanukul and Schmeiser 1988, algorithm BINV), in as many steps as
+/// successes. Trials are split into parts so that each part's probability of no success stays well
+/// above the smallest float.
 #[derive(Clone, Copy, Debug)]
 struct Binomial {
     trials: u32,
     probability: f64,
-    /// Number of trials and probability of no success, for a full part and for the last
-    /// one.
+    /// Number of trials and probability of no success in a full part; the same for the last part.
     part: (u32, f64),
     last: (u32, f64),
 }
 
-/// Maximum expected successes per part: e^-200 is well above the smallest float.
+/// Maximum expected successes per part: e^-200 is far above the smallest float.
 const EXPECTED_MAX: f64 = 200.0;
 
 impl Binomial {
@@ -270,13 +269,13 @@ impl Binomial {
     }
 }
 
-/// Corruptible part of the frame.
+/// Region of the frame that may be corrupted.
 const PART: Param = Param::with_default("part", Unit::Choice(&["frame", "payload"]), "frame").help(
     "frame: all bytes; payload: bytes after the TCP, UDP, UDP-Lite, SCTP or ICMP header, or \
          after the IP header of later fragments; frames without payload are not changed",
 );
 
-/// Treatment of checksums.
+/// Whether checksums are kept or repaired.
 const CHECKSUM: Param = Param::with_default("checksum", Unit::Choice(&["keep", "repair"]), "keep")
     .help(
         "keep: the receiver can detect corruption; repair: update IP, TCP, UDP, SCTP, ICMP and \
@@ -284,7 +283,7 @@ const CHECKSUM: Param = Param::with_default("checksum", Unit::Choice(&["keep", "
          count as corrupted",
     );
 
-/// Number of inverted bits, up to all of the longest frame.
+/// Number of bits to flip, up to all bits of the longest frame.
 const BITS: Param = Param::with_default("bits", Unit::Count, "1").within(
     "1",
     "524280",
@@ -307,7 +306,7 @@ impl Target {
         })
     }
 
-    /// Returns the range of corruptible bytes, start and end; `None` if empty.
+    /// Returns the corruptible byte range as start and end; `None` if empty.
     #[inline]
     fn range(&self, frame: &FrameContext<'_>) -> Option<(u32, u32)> {
         if !self.payload_only {
@@ -317,7 +316,7 @@ impl Target {
         Some((payload.start as u32, payload.end as u32))
     }
 
-    /// Returns a corruption of bits within a byte range.
+    /// Returns a corruption that flips bits within a byte range.
     fn corruption(&self, bits: u32, within: (u32, u32), seed: Option<u64>) -> Corruption {
         Corruption {
             bits,
@@ -328,7 +327,7 @@ impl Target {
     }
 }
 
-/// Writes the target as the last parameters of a model.
+/// Writes the target as trailing model parameters.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.payload_only {

@@ -1,4 +1,4 @@
-//! Duplication: frames that arrive several times.
+//! Duplication: frames that are delivered several times.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -14,23 +14,23 @@ use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{Chances, END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE, read_chances};
 
-/// Copies of one frame.
+/// Duplicates of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copies {
-    /// Copies in addition to the frame itself.
+    /// Number of copies in addition to the original.
     pub count: u32,
-    /// Whether each copy draws a delay from the link's delay model; otherwise all share the
-    /// frame's.
+    /// Whether each copy draws a delay from the link's delay model; otherwise copies share the
+    /// original's delay.
     pub own_delay: bool,
 }
 
 /// A process that duplicates frames on the medium.
 pub trait DuplicationModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, first; `epoch` is the origin of schedules.
+    /// Called once, before any other method; schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Decides the copies of this frame. Called for every frame that reaches the medium,
-    /// even if it is lost there.
+    /// Decides the copies of this frame. Called for every frame that reaches the medium, even if it
+    /// is lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies>;
 
     /// Writes the model in the user's notation.
@@ -144,7 +144,7 @@ fn build_nth(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, Spe
     }))
 }
 
-/// Duplication by count.
+/// Duplication of every n-th frame.
 #[derive(Clone, Debug)]
 struct NthDuplication {
     /// The model in the user's notation.
@@ -200,7 +200,7 @@ const TRACE: Entry<Box<dyn DuplicationModel>> = Entry {
     build: build_trace,
 };
 
-/// A small table with the columns of the parameters' examples.
+/// A small table with the column names used in the parameters' examples.
 const EXAMPLE: &str = "time_s,duplicate_percent,cell\n0,0.5,7\n1,1,7\n";
 
 const DUPLICATE_COLUMN: Param = Param::new("duplicate-column", Unit::Text("duplicate_percent"))
@@ -217,7 +217,7 @@ fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, S
     }))
 }
 
-/// Recorded duplication.
+/// Duplication from a trace.
 #[derive(Clone, Debug)]
 struct TraceDuplication {
     /// The model in the user's notation.

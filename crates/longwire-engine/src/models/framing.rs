@@ -1,7 +1,6 @@
 //! Framing: a frame's length on the emulated wire.
 //!
-//! A frame has the bytes that a port delivers: the 14-byte Ethernet header and the payload,
-//! without FCS.
+//! Frames are as ports deliver them: the 14-byte Ethernet header and the payload, without FCS.
 
 use core::fmt;
 
@@ -11,32 +10,31 @@ use longwire_units::{parse_count, parse_signed};
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// Preamble and start delimiter (8), FCS (4) and inter-packet gap (12), IEEE 802.3 clause
-/// 4.
+/// Preamble and start delimiter (8), FCS (4) and interpacket gap (12), IEEE 802.3 clause 4.
 const ETHERNET_OVERHEAD: i32 = 24;
 
 /// Minimum Ethernet frame: 64 bytes with FCS, plus preamble and gap.
 const ETHERNET_MINIMUM: u32 = 84;
 
-/// Bytes that the wire adds to a frame.
+/// Link-layer overhead of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
-    /// Added to each frame first; may be negative.
+    /// Bytes added to each frame first; may be negative.
     overhead: i32,
-    /// Minimum length; shorter frames count as this.
+    /// Minimum length in bytes, to which shorter frames are padded.
     minimum: u32,
     /// Payload bytes per cell; 1 without cells.
     cell: u32,
     cell_header: u32,
-    /// Maximum length up to which a frame is padded; a longer one is split into parts of
+    /// Length up to which a frame is padded to whole cells. A longer frame is split into parts of
     /// this length, and only the remainder is padded.
     filled_max: u32,
-    /// Added to each frame last.
+    /// Bytes added to each frame last.
     trailer: u32,
     profile: Profile,
 }
 
-/// Notation of a framing.
+/// A framing profile, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Profile {
     Named(&'static str),
@@ -54,7 +52,7 @@ impl Default for Framing {
 }
 
 impl Framing {
-    /// No framing: a frame counts its own length.
+    /// No framing: only the frame itself counts.
     pub const NONE: Framing = Framing {
         overhead: 0,
         minimum: 0,
@@ -65,7 +63,7 @@ impl Framing {
         profile: Profile::Named("none"),
     };
 
-    /// Ethernet: 24 bytes per frame, and at least 84.
+    /// Ethernet: 24 bytes per frame, at least 84 in total.
     pub const ETHERNET: Framing = Framing {
         overhead: ETHERNET_OVERHEAD,
         minimum: ETHERNET_MINIMUM,
@@ -73,7 +71,7 @@ impl Framing {
         ..Framing::NONE
     };
 
-    /// Returns the bits on the wire of a frame of `len` bytes.
+    /// Returns the bits on the wire for a frame of `len` bytes.
     #[inline]
     pub fn wire_bits(&self, len: u32) -> u64 {
         let bytes = u64::from(len).saturating_add_signed(i64::from(self.overhead));
@@ -89,7 +87,7 @@ impl Framing {
         (filled + u64::from(self.trailer)) * 8
     }
 
-    /// Returns a frame's length padded to cells, without cell headers, at most `most`.
+    /// Returns a length padded to whole cells, without cell headers and capped at `most`.
     fn filled(&self, bytes: u64, most: u64) -> u64 {
         let rest = if bytes > most { bytes % most } else { bytes };
         let filled = rest.next_multiple_of(u64::from(self.cell)).min(most);
@@ -165,10 +163,9 @@ const ATM_ENTRY: Entry<Framing> = Entry {
     build: build_atm,
 };
 
-/// Encapsulations, and the bytes that they add to an IP packet: 8 of AAL5 trailer; 8 of
-/// LLC/SNAP, or 2 of padding for VC-multiplexed bridging (RFC 2684; 10 and 2 with
-/// bridging); 14 of Ethernet without FCS; 6 of PPPoE (RFC 2516); 2 of PPP, and 4 of LLC
-/// with PPPoA (RFC 2364).
+/// Encapsulations and the bytes they add to an IP packet: 8 for the AAL5 trailer; 8 for LLC/SNAP,
+/// or 2 of padding for VC-multiplexed bridging (RFC 2684; 10 and 2 with bridging); 14 for Ethernet
+/// without FCS; 6 for PPPoE (RFC 2516); 2 for PPP, and 4 for LLC with PPPoA (RFC 2364).
 static ENCAPSULATIONS: [(&str, i32); 8] = [
     ("pppoe-llc", 8 + 10 + 14 + 6 + 2),
     ("pppoe-vcmux", 8 + 2 + 14 + 6 + 2),
@@ -183,7 +180,7 @@ static ENCAPSULATIONS: [(&str, i32); 8] = [
 fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let over = arguments.choice("over")?;
     Ok(Framing {
-        // The frame's own Ethernet header is not sent.
+        // The frame's Ethernet header is not sent.
         overhead: ENCAPSULATIONS[over].1 - ETHERNET_HEADER_LEN as i32,
         minimum: 1,
         cell: 48,
@@ -219,7 +216,7 @@ const WIREGUARD_ENTRY: Entry<Framing> = Entry {
         params: &[
             Param::with_default("over", Unit::Choice(&["ipv4", "ipv6"]), "ipv4")
                 .help("outer IP protocol"),
-            // From the minimum of an IPv4 link (RFC 791, section 3.2).
+            // At least the minimum MTU of an IPv4 link (RFC 791, section 3.2).
             Param::with_default("mtu", Unit::Count, "1420")
                 .within("68", "65535", "68..65535")
                 .help("MTU of the tunnel's interface, 68 to 65535 bytes: `ip link show wg0`"),
@@ -228,7 +225,7 @@ const WIREGUARD_ENTRY: Entry<Framing> = Entry {
     build: build_wireguard,
 };
 
-/// Outer protocols of a tunnel, with their header lengths.
+/// Outer protocols of tunnels, with header lengths.
 static OUTER: [(&str, u32); 2] = [("ipv4", 20), ("ipv6", 40)];
 
 fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
@@ -272,7 +269,7 @@ static BYTES_INFO: ModelInfo = ModelInfo {
     name: "bytes",
     summary: "fixed overhead per frame, then padding to whole cells",
     params: &[
-        // The longest header that may be subtracted has the limit of tc.
+        // The lower bound matches that of tc.
         Param::with_default("overhead", Unit::Signed, "0")
             .within("-64", "65535", "-64..65535; -14 counts IP packets")
             .help("bytes per frame, -64 to 65535; negative like in tc: -14 counts IP packets"),
@@ -288,8 +285,7 @@ static BYTES_INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Returns the minimum length: a frame always takes some time, even with a negative
-/// `overhead`.
+/// Returns the minimum length, so that a frame takes some time even with a negative `overhead`.
 fn least(overhead: i32) -> u32 {
     u32::from(overhead < 0)
 }

@@ -1,8 +1,7 @@
-//! The models of a link and their registry.
+//! Link models and their registry.
 //!
-//! A model is one file and one line in its kind's table, at the end of its folder's
-//! `mod.rs`. Names, help, defaults, documentation and conformance tests follow from the
-//! tables.
+//! A model is one file plus one row in its kind's table, at the end of its folder's `mod.rs`.
+//! Names, help, defaults, documentation and conformance tests derive from the tables.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -26,7 +25,7 @@ pub mod router;
 use crate::loader::{Loader, NoLoader};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
-/// A model of a part as stored in a link: a value or a box.
+/// A part's model as stored in a link: a value or a box.
 pub trait PartModel: Clone + Debug + Display + Send + Sync + 'static {
     /// Binds the model to per-link state, which only plugins have.
     ///
@@ -37,7 +36,7 @@ pub trait PartModel: Clone + Debug + Display + Send + Sync + 'static {
     }
 }
 
-/// One line of a kind's table: a model's description and its constructor.
+/// One row in a kind's table: a model's description and constructor.
 #[derive(Debug)]
 pub struct Entry<M> {
     /// Name, parameters and help.
@@ -49,25 +48,25 @@ pub struct Entry<M> {
 /// The models of one kind.
 #[derive(Debug)]
 pub struct Kind<M: 'static> {
-    /// The option's name: `rate`, `delay`, …
+    /// Option name, such as `rate` or `delay`.
     pub name: &'static str,
-    /// Example value of the default model.
+    /// Example value for the default model.
     pub example: &'static str,
-    /// The models; a value without a name goes to the first.
+    /// Models; a value without a model name goes to the first.
     pub entries: &'static [Entry<M>],
 }
 
 impl<M> Kind<M> {
-    /// Returns the kind's name with the description of each of its models.
+    /// Returns the kind's name with each model's description.
     pub fn infos(&self) -> impl Iterator<Item = (&'static str, &'static ModelInfo)> + use<M> {
         let (name, entries) = (self.name, self.entries);
         entries.iter().map(move |entry| (name, entry.info))
     }
 
-    /// Parses a model that needs no file or plugin; otherwise use [`Kind::parse_with`].
+    /// Parses a model that needs no file or plugin; otherwise, use [`Kind::parse_with`].
     ///
     /// # Errors
-    /// As [`Kind::parse_with`], and [`SpecError::File`] for a model that needs a file or a
+    /// The errors of [`Kind::parse_with`], and [`SpecError::File`] if the model needs a file or
     /// plugin.
     pub fn parse(&self, text: &str) -> Result<M, SpecError> {
         self.parse_with(text, &NoLoader)
@@ -76,15 +75,14 @@ impl<M> Kind<M> {
     /// Parses a model; `loader` provides files and plugins.
     ///
     /// # Errors
-    /// [`SpecError::Empty`] for an empty text, [`SpecError::UnknownModel`] for an unknown
-    /// name, [`SpecError::Plain`] for a bare value that does not parse; otherwise the
-    /// errors of [`Arguments::parse`] and of the model.
+    /// [`SpecError::Empty`] for empty text, [`SpecError::UnknownModel`] for an unknown name,
+    /// [`SpecError::Plain`] for a plain value that does not parse; otherwise, the errors of
+    /// [`Arguments::parse`] and of the model.
     pub fn parse_with(&self, text: &str, loader: &dyn Loader) -> Result<M, SpecError> {
         self.parse_noting(text, loader, &mut Vec::new())
     }
 
-    /// Parses a model, and appends values that are allowed but probably not intended to
-    /// `doubts`.
+    /// Parses a model and appends warnings to `doubts`.
     pub(crate) fn parse_noting(
         &self,
         text: &str,
@@ -106,16 +104,16 @@ impl<M> Kind<M> {
             return Ok(model);
         }
         let default = &self.entries[0];
-        // A word that is not a number was meant as a name.
+        // A word that is not a number must be a model name.
         let is_value = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        // A colon in a parameter's value, such as an address, does not end a name.
+        // A colon in a parameter's value, such as an address, does not end a model name.
         let is_named = text.contains(':') && !name.contains('=');
         if !is_value || is_named || default.info.params.is_empty() {
             return Err(self.unknown(name));
         }
         let arguments = Arguments::parse(default.info, text, loader)?;
         let model = (default.build)(&arguments).map_err(|error| match error {
-            // The user of a plain value need not know its parameter.
+            // A plain value needs no parameter name in its error.
             SpecError::Value { source, .. } => SpecError::Plain(source),
             other => other,
         })?;
@@ -123,8 +121,8 @@ impl<M> Kind<M> {
         Ok(model)
     }
 
-    /// Returns the arguments of `text` if it is of the model `name` and valid as far as
-    /// checkable without files.
+    /// Returns the arguments in `text` if it names the model `name` and is valid as far as can be
+    /// checked without files.
     pub(crate) fn arguments(&self, name: &str, text: &str) -> Option<Arguments<'static>> {
         let text = text.trim();
         let (written, arguments) = text.split_once(':').unwrap_or((text, ""));
@@ -147,7 +145,7 @@ impl<M> Kind<M> {
     }
 }
 
-/// Models that follow a schedule from the link's epoch on; plugins may too.
+/// Models that follow a schedule from the link's epoch on. Plugins may do so too.
 const SCHEDULED: [&str; 9] = [
     "steps",
     "trace",
@@ -160,7 +158,7 @@ const SCHEDULED: [&str; 9] = [
     "plugin",
 ];
 
-/// Whether the model with this text follows a schedule from the link's epoch on.
+/// Whether `text` specifies a model that follows a schedule from the link's epoch on.
 pub fn is_scheduled(text: &str) -> bool {
     let name = text.split(':').next().unwrap_or_default();
     SCHEDULED.contains(&name.trim())

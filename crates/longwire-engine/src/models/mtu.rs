@@ -1,4 +1,4 @@
-//! MTU: the maximum payload after the MAC header, and the treatment of longer frames.
+//! MTU: the maximum payload after the MAC header, and the policy for longer frames.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -18,13 +18,13 @@ pub enum Mtu {
     None,
     /// Drops frames with a longer payload.
     Drop(u32),
-    /// Fragments longer IPv4 packets that allow it (RFC 791, section 3.2); drops all other
-    /// longer frames.
+    /// Fragments longer IPv4 packets if they allow it (RFC 791, section 3.2); drops other longer
+    /// frames.
     Fragment(u32),
 }
 
 impl Mtu {
-    /// Returns the maximum number of bytes after the MAC header.
+    /// Returns the maximum payload after the MAC header, in bytes.
     #[inline]
     pub fn bytes(self) -> Option<u32> {
         match self {
@@ -33,10 +33,10 @@ impl Mtu {
         }
     }
 
-    /// Whether a frame of `len` bytes is too long. `header` is a prefix of it.
+    /// Whether a frame of `len` bytes exceeds the MTU. `header` is a prefix of the frame.
     #[inline]
     pub fn is_exceeded(self, len: u32, header: &[u8]) -> bool {
-        // Most frames fit even without counting their tags.
+        // Most frames fit even if their VLAN tags count as payload.
         self.bytes().is_some_and(|mtu| {
             len > mtu.saturating_add(ETHERNET_HEADER_LEN)
                 && len > mtu.saturating_add(mac_header_len(header))
@@ -56,7 +56,7 @@ impl fmt::Display for Mtu {
     }
 }
 
-/// From the minimum MTU of an IPv4 link (RFC 791, section 3.2) to the maximum IP packet.
+/// From the minimum MTU of an IPv4 link (RFC 791, section 3.2) to the maximum IP packet length.
 const BYTES: Param = Param::new("bytes", Unit::Count)
     .within(
         "68",
@@ -70,7 +70,7 @@ fn bytes(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
     Ok(bytes as u32)
 }
 
-/// The fragments of one frame; memory is reused between frames.
+/// The fragments of one frame. Memory is reused between frames.
 ///
 /// ```
 /// use longwire_engine::{Fragments, models::mtu::Mtu};
@@ -85,13 +85,13 @@ pub struct Fragments {
     bytes: Vec<u8>,
     /// End of each fragment in `bytes`.
     ends: Vec<usize>,
-    /// Scratch memory.
+    /// Scratch buffer.
     piece: Vec<u8>,
 }
 
 impl Fragments {
-    /// Fragments a frame that exceeds a fragmenting MTU. Returns `false` if the frame is to
-    /// be offered unchanged.
+    /// Fragments a frame that exceeds a fragmenting MTU. Returns `false` if the frame should be
+    /// offered unchanged.
     #[inline]
     pub fn cut(&mut self, mtu: Mtu, frame: &[u8]) -> bool {
         match mtu {

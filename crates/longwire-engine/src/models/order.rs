@@ -8,11 +8,11 @@ use crate::spec::ModelInfo;
 /// Treatment of a frame whose release would precede an earlier frame's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OrderPolicy {
-    /// Raises its release to the earlier frame's. Raised releases are counted, because with
-    /// jitter they bunch frames into bursts.
+    /// Raise its release to the earlier frame's. Raised releases are counted, because jitter then
+    /// bunches frames into bursts.
     #[default]
     InOrder,
-    /// The frame overtakes.
+    /// Let the frame overtake.
     Reorder,
 }
 

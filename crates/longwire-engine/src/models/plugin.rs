@@ -1,4 +1,4 @@
-//! Shared parts of the `plugin` models of all kinds: parameters, notation and state.
+//! Common parts of the `plugin` models of all kinds: parameters, notation and state.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -10,7 +10,7 @@ use longwire_units::Nanos;
 use crate::loader::{Hook, Loader, Plugin, PluginHints};
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
-/// Name of the model in every kind.
+/// Model name in every kind.
 pub(crate) const NAME: &str = "plugin";
 
 /// Path of the plugin.
@@ -20,15 +20,14 @@ pub(super) const FILE: Param = Param::new(
 )
 .help("shared library built with longwire_plugin.h (docs/plugins.md)");
 
-/// The plugin's own parameters.
+/// Parameters passed to the plugin.
 pub(super) const OWN: Param =
     Param::new("key", Unit::Rest).help("other key=value pairs are parameters of the plugin");
 
-/// One hook of a plugin, as specified, with its state.
+/// One plugin hook, as specified, with its state.
 ///
-/// A clone has no state: the hooks of one link share a state, which only the link's loader
-/// can provide ([`PluginHook::bind`]). Without a state, the hook neither loses, delays nor
-/// changes frames.
+/// Clones have no state: the hooks of a link share state, which only the link's loader can provide
+/// ([`PluginHook::bind`]). Without state, the hook neither drops, delays nor edits frames.
 #[derive(Debug)]
 pub(super) struct PluginHook {
     hook: Hook,
@@ -51,7 +50,7 @@ impl Clone for PluginHook {
 }
 
 impl PluginHook {
-    /// Loads the plugin that the arguments name.
+    /// Loads the plugin named in the arguments.
     pub fn load(arguments: &Arguments<'_>, hook: Hook) -> Result<PluginHook, SpecError> {
         let state = arguments.plugin(FILE.name, hook)?;
         Ok(PluginHook {

@@ -1,5 +1,5 @@
-//! Deliberate reordering: frames held back or sent ahead. The order policy decides whether
-//! jitter may reorder.
+//! Deliberate reordering: frames held back or sent ahead. The order policy decides whether jitter
+//! may also reorder.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -16,26 +16,26 @@ use crate::models::delay::DelayModel;
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// The displacement of one frame.
+/// How one frame is displaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Displacement {
-    /// Adds this to the frame's delay, and later frames overtake it.
+    /// Adds this to the frame's delay, so that later frames overtake it.
     Hold(Nanos),
-    /// Sends the frame without delay, and it overtakes earlier frames.
+    /// Sends the frame without delay, so that it overtakes earlier frames.
     Hurry,
 }
 
 /// A process that displaces frames.
 pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, first; `epoch` is the origin of schedules.
+    /// Called once, before any other method; schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Decides whether this frame is displaced. Called for every frame that reaches the
     /// medium, even if it is lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement>;
 
-    /// Whether it may send frames ahead ([`Displacement::Hurry`]), so that the delay is not
-    /// a lower bound.
+    /// Whether the model may send frames ahead ([`Displacement::Hurry`]), in which case the delay
+    /// is not a lower bound.
     fn sends_ahead(&self) -> bool {
         true
     }
@@ -51,7 +51,8 @@ dyn_clone::clone_trait_object!(ReorderingModel);
 
 impl PartModel for Box<dyn ReorderingModel> {}
 
-/// Returns a lower bound of departure to release, including copies and displaced frames.
+/// Returns a lower bound on the time from departure to release, including copies and displaced
+/// frames.
 pub(crate) fn delay_least(
     delay: &dyn DelayModel,
     reordering: Option<&dyn ReorderingModel>,
@@ -93,7 +94,7 @@ const HOLD: Entry<Box<dyn ReorderingModel>> = Entry {
     },
 };
 
-/// Independent holding.
+/// Holds back random frames.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     rate: Probability,
@@ -147,7 +148,7 @@ fn build_gap(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, Spec
     }))
 }
 
-/// Frames sent ahead.
+/// Sends frames ahead at intervals.
 #[derive(Clone, Debug)]
 struct Gap {
     /// The model in the user's notation.

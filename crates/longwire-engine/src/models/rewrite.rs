@@ -1,4 +1,4 @@
-//! Rewriting: header changes of every frame, as by a router or a policer.
+//! Rewriting: header changes in every frame, as by a router or policer.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -15,9 +15,9 @@ use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// A model that changes frames' bytes, but not their length.
+/// A model that edits frame bytes but not their length.
 pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, first; `epoch` is the origin of schedules.
+    /// Called once, before any other method; schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Binds the model to per-link state, which only plugins have.
@@ -28,14 +28,14 @@ pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Returns the decrement of the time to live. A packet whose time to live does not
-    /// exceed the sum over all models is dropped before the queue.
+    /// Returns how much the TTL is decremented. Packets whose TTL does not exceed the sum over all
+    /// models are dropped before the queue.
     fn hops(&self) -> u8 {
         0
     }
 
-    /// Changes a delivered frame. Called in the order in which frames pass the medium's
-    /// loss; `at` is the departure.
+    /// Edits a delivered frame. Called in the order in which frames survive medium loss; `at` is
+    /// the departure.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
 
     /// Writes the model in the user's notation.
@@ -89,7 +89,7 @@ const ECN_WORDS: [(&str, Option<Ecn>); 5] = [
     ("ce", Some(Ecn::Marked)),
 ];
 
-/// Rewriting of IP headers.
+/// Rewrites IP headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IpRewrite {
     ttl: u8,
@@ -131,7 +131,7 @@ impl RewriteModel for IpRewrite {
 }
 
 impl IpRewrite {
-    /// Rewriting by a router hop.
+    /// Rewriting done by a router hop.
     pub(super) const HOP: IpRewrite = IpRewrite {
         ttl: 1,
         dscp: None,
@@ -155,8 +155,8 @@ impl IpRewrite {
     }
 }
 
-/// Whether a packet's time to live expires within this many hops. Packets that routers do
-/// not forward are not decremented.
+/// Whether a packet's TTL expires within this many hops. The TTL is not decremented in packets that
+/// routers do not forward.
 pub(crate) fn expires(bytes: &[u8], hops: u32) -> bool {
     hops > 0
         && IpHeader::parse(bytes)

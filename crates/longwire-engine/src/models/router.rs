@@ -1,5 +1,5 @@
-//! Router hop: the link starts at a router, which decrements the time to live and sends
-//! ICMP errors about packets that it does not forward.
+//! Router hop: the link starts at a router, which decrements the TTL and sends ICMP errors about
+//! packets that it does not forward.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -15,24 +15,24 @@ use super::rewrite::IpRewrite;
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// A router at the entry of a link.
+/// A router at a link's ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Router {
     v4: Option<Ipv4Addr>,
     v6: Option<Ipv6Addr>,
-    /// Maximum errors/s; 0 for no errors.
+    /// Maximum errors/s; 0 disables errors.
     limit: u32,
     burst: u32,
 }
 
-/// IPv4 dummy address, for a router without an address (RFC 7600, section 4.8).
+/// IPv4 dummy address for a router without an address (RFC 7600, section 4.8).
 const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
-/// A link-local address: the sender's interface is on the router's link.
+/// A link-local address, because the sender's interface is on the router's link.
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 8);
 
 impl Router {
-    /// Sets default addresses, where none were specified.
+    /// Sets default addresses where none were specified.
     #[must_use]
     pub fn at(self, v4: Ipv4Addr, v6: Ipv6Addr) -> Router {
         Router {
@@ -69,7 +69,7 @@ impl fmt::Display for Router {
     }
 }
 
-/// A router in a link, with its pending error.
+/// A router in use by a link, with its pending error.
 #[derive(Debug)]
 pub(crate) struct RouterHop {
     router: Router,
@@ -79,13 +79,13 @@ pub(crate) struct RouterHop {
     error: Vec<u8>,
 }
 
-/// The word for a default address.
+/// Keyword for a default address.
 const AUTO: &str = "auto";
 
 const TOKEN: u64 = 1_000_000_000;
 
 impl RouterHop {
-    /// Creates a router that has sent no error.
+    /// Creates a router that has sent no errors yet.
     pub fn new(router: Router, now: Nanos) -> RouterHop {
         RouterHop {
             router,
@@ -95,7 +95,7 @@ impl RouterHop {
         }
     }
 
-    /// Decrements the time to live of a forwarded packet.
+    /// Decrements a forwarded packet's TTL.
     pub fn forward(&self, bytes: &mut [u8]) {
         IpRewrite::HOP.apply(bytes);
     }
@@ -105,8 +105,8 @@ impl RouterHop {
         self.error.clear();
     }
 
-    /// Handles a packet that is not forwarded. Errors are limited by a token bucket, from
-    /// which an error forbidden for other reasons takes nothing (RFC 4443, section 2.4 f).
+    /// Handles a packet that is not forwarded. A token bucket limits errors; errors suppressed for
+    /// other reasons take no tokens (RFC 4443, section 2.4 f).
     pub fn refuse(&mut self, now: Nanos, refusal: Refusal, bytes: &[u8]) {
         let Router { limit, burst, .. } = self.router;
         let addresses = self.router.addresses();
@@ -123,7 +123,7 @@ impl RouterHop {
         }
     }
 
-    /// Returns the error about the last refused packet, if any.
+    /// Returns the error about the last refused packet, if one was generated.
     pub fn error(&self) -> Option<&[u8]> {
         Some(&*self.error).filter(|error| !error.is_empty())
     }
@@ -163,7 +163,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Router, SpecError> {
     })
 }
 
-/// Reads an address that is valid as a source.
+/// Parses an address that is valid as a source.
 fn address<A: FromStr>(
     arguments: &Arguments<'_>,
     key: &'static str,

@@ -1,4 +1,4 @@
-//! Adds, changes and removes links and paths.
+//! Adding, changing and removing links and paths.
 
 use alloc::boxed::Box;
 
@@ -10,7 +10,7 @@ use crate::lane::Lane;
 use crate::link::{Link, LinkChange, LinkId, ReplacedParts};
 use crate::release::Sequence;
 
-/// A removed link. Drop it off the hot path: models may hold traces of many megabytes.
+/// A removed link. Drop it off the hot path: models may hold many megabytes of trace.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
 pub struct RemovedLink<T>(#[allow(dead_code, reason = "it is only dropped")] Box<Node<T>>);
@@ -105,9 +105,9 @@ impl<T> Network<T> {
         Some(self.nodes.get(id.0 as usize)?.as_ref()?.lane.link())
     }
 
-    /// Changes a link at `at`, after all earlier events have been processed
-    /// ([`Network::advance`]). Reports the frames that its queue drops for the change.
-    /// Returns the replaced parts; `None` for an unknown link.
+    /// Changes a link at `at`, once all earlier events have been processed ([`Network::advance`]).
+    /// Reports the frames that the queue drops because of the change. Returns the replaced parts;
+    /// `None` for an unknown link.
     pub fn change(
         &mut self,
         id: LinkId,

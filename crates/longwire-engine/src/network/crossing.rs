@@ -1,5 +1,4 @@
-//! Networks that share paths: each holds some of the links, and frames cross between
-//! networks.
+//! Networks that share paths: each holds some of the links, and frames cross between networks.
 
 use longwire_units::Nanos;
 
@@ -8,22 +7,22 @@ use super::{FrameHost, Network, PathFrame, PathId, Transit};
 use crate::link::LinkId;
 use crate::release::{ReleaseKey, Sequence};
 
-/// A frame that has left a link of one network for a link of another.
+/// A frame that has left a link in one network for a link in another.
 #[derive(Debug)]
 pub struct Crossing<T> {
-    /// The link on which the frame continues.
+    /// Link on which the frame continues.
     pub to: LinkId,
-    /// Arrival at that link, the link that the frame has left, and its number there.
+    /// Arrival at that link, the link that the frame left, and its number on the latter.
     place: ReleaseKey,
     frame: PathFrame<T>,
 }
 
-/// Sort key of an event among all events: its time; whether it is an arrival, which follows
-/// all events of links at that time; and the event's link, or the link that the frame has
-/// left with its sequence number there.
+/// Sort key of an event: its time; whether it is an arrival, which follows all link events at that
+/// time; and either the event's link, or the link that the frame left with its sequence number
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventPlace {
-    /// The time of the event.
+    /// Time of the event.
     pub at: Nanos,
     is_arrival: bool,
     link: LinkId,
@@ -32,7 +31,7 @@ pub struct EventPlace {
 }
 
 impl<T> Crossing<T> {
-    /// Returns the arrival at the link on which the frame continues.
+    /// Returns the frame's arrival at its next link.
     pub fn at(&self) -> Nanos {
         self.place.release
     }
@@ -59,7 +58,7 @@ impl<T> Crossing<T> {
 }
 
 impl<T> Network<T> {
-    /// Adds a path with links in other networks, under an unused number. Returns `false`,
+    /// Adds a path that includes links in other networks, under an unused number. Returns `false`,
     /// without effect, if `links` is empty.
     ///
     /// # Panics
@@ -84,9 +83,9 @@ impl<T> Network<T> {
         !self.transit.crossings.is_empty()
     }
 
-    /// Accepts a frame that continues on a link of this network. The network must not have
-    /// been advanced beyond the frame's arrival there, except for events independent of it.
-    /// Frames of one link come in order.
+    /// Accepts a frame that continues on a link in this network. The network must not have been
+    /// advanced beyond the frame's arrival, except for events independent of it. Frames from one
+    /// link must come in order.
     pub fn accept(&mut self, crossing: Crossing<T>) {
         self.transit.enter(crossing.frame.path);
         self.transit.between.push_at(crossing.place, crossing.frame);
@@ -109,7 +108,7 @@ impl<T> Network<T> {
         service.into_iter().chain(arrival).min()
     }
 
-    /// Processes the next event if it is due by `until`.
+    /// Processes the next event if due by `until`.
     pub fn process_next(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         match self.next_place().filter(|next| next.at <= until) {
             Some(next) if next.is_arrival => self.arrive(next.at, host),
@@ -120,7 +119,7 @@ impl<T> Network<T> {
 }
 
 impl<T> Transit<T> {
-    /// Sends a delivered frame to a link of another network.
+    /// Sends a delivered frame to a link in another network.
     #[cold]
     pub(super) fn cross(&mut self, place: ReleaseKey, to: LinkId, frame: PathFrame<T>) {
         self.leave(frame.path);

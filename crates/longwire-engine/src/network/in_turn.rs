@@ -1,6 +1,5 @@
-//! Links that the caller advances separately: each is the only link of the only path that
-//! crosses it. For a sequential link, the caller may also keep the undecided frames, in
-//! order.
+//! Links that the caller advances separately: each is the only link on its path, and no other path
+//! crosses it. For a sequential link, the caller may also keep the undecided frames, in order.
 
 use core::ops::RangeBounds;
 
@@ -10,7 +9,7 @@ use super::{FrameHost, Network, PathFrame, PathId};
 use crate::link::{LinkId, SequentialLink};
 
 impl<T> Network<T> {
-    /// Returns the only link of a path, if no other path crosses it.
+    /// Returns a path's only link, if no other path crosses it.
     pub fn separate_link(&self, path: PathId) -> Option<LinkId> {
         let path = self.transit.paths.get(path.0 as usize)?.as_ref()?;
         let id = path.link(0).filter(|_| path.link(1).is_none())?;
@@ -23,7 +22,7 @@ impl<T> Network<T> {
     /// the link while there are any, also before each [`Network::offer`].
     pub fn detach(&mut self, id: LinkId) {
         if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
-            // Its entry in the agenda is stale.
+            // Its agenda entry becomes stale.
             node.due = None;
             node.detached = true;
         }
@@ -48,13 +47,13 @@ impl<T> Network<T> {
         }
     }
 
-    /// Returns the time of a link's next event, if within `until`.
+    /// Returns the time of a link's next event, if it lies within `until`.
     fn next_of(&mut self, id: LinkId, until: &impl RangeBounds<Nanos>) -> Option<Nanos> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
         node.lane.next_at().filter(|at| until.contains(at))
     }
 
-    /// Whether the network holds queued frames of a link.
+    /// Whether the network holds queued frames for a link.
     #[inline]
     pub fn holds_frames(&self, id: LinkId) -> bool {
         let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
@@ -68,8 +67,8 @@ impl<T> Network<T> {
         Some(node.lane.in_turn())
     }
 
-    /// Reverses [`Network::detach`]: takes over the caller's frames in the link's queue, in
-    /// order, each with its length. Returns the earliest time of a change of the link.
+    /// Reverses [`Network::detach`]: takes over the caller's queued frames, in order, with their
+    /// lengths. Returns the earliest time at which the link may be changed.
     pub fn attach(&mut self, path: PathId, frames: impl IntoIterator<Item = (T, u32)>) -> Nanos {
         let Some(id) = self.sole_link(path) else {
             return Nanos::ZERO;

@@ -1,9 +1,9 @@
 //! Links joined into paths, in event time. Paths may share links.
 //!
-//! Events are processed in the order of emulated time, regardless of the caller's lateness:
-//! a frame that leaves a link at its release arrives at the next link at that time,
-//! interleaved with the frames of other paths. This is hop-by-hop emulation as in Modelnet
-//! (Vahdat et al., 2002), but exact: events are not batched in ticks.
+//! Events are processed in order of emulated time, however late the caller is: a frame released by
+//! one link arrives at the next link at that time, interleaved with frames on other paths. This is
+//! hop-by-hop emulation as in ModelNet (Vahdat et al., 2002), but exact: events are not batched
+//! into ticks.
 
 mod build;
 mod crossing;
@@ -28,41 +28,40 @@ pub use crossing::{Crossing, EventPlace};
 pub use path::PathId;
 use transit::Transit;
 
-/// Interface of a network to its caller: access to frames, and the events of each frame.
+/// A network's interface to its caller: frame access and per-frame events.
 pub trait FrameHost<T>: FrameAccess<T> {
-    /// Allocates a frame with these bytes, a fragment of another frame; `None` without
-    /// memory for it.
+    /// Allocates a fragment of a frame, with these bytes; `None` if out of memory.
     fn fragment(&mut self, of: &T, bytes: &[u8]) -> Option<T>;
 
-    /// The following events happen at `now`.
+    /// Announces that the following events happen at `now`.
     #[inline]
     fn at(&mut self, _now: Nanos) {}
 
-    /// A frame of `len` bytes arrives at a link.
+    /// Called when a frame of `len` bytes arrives at a link.
     fn on_arrival(&mut self, link: LinkId, len: u32);
 
-    /// A link has been offered a frame; its decision has not been reported yet. The host
-    /// may number the frame for its accounts.
+    /// Called when a frame has been offered to a link, before its decision is reported. The host
+    /// may number the frame for its accounting.
     #[inline]
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
-    /// Whether [`FrameHost::offered`] reads the link. If so, frames that find a link idle
-    /// are queued until an event dequeues them. Otherwise they enter service at once, and
-    /// `offered` is not called for them.
+    /// Whether [`FrameHost::offered`] uses the link. If so, frames that find a link idle are queued
+    /// until an event dequeues them. Otherwise, they enter service at once without a call of
+    /// `offered`.
     #[inline]
     fn watches_offers(&self) -> bool {
         false
     }
 
-    /// A link's router answers a frame with an ICMP error and drops it next. `error` is a
-    /// frame for the ingress port of the dropped one.
+    /// Called when a link's router answers a frame with an ICMP error, before it drops the frame.
+    /// `error` is a frame to send from the ingress port of the dropped one.
     fn icmp_error(&mut self, _link: LinkId, _item: &T, _at: Nanos, _error: &[u8]) {}
 
-    /// A link drops a frame.
+    /// Called for each drop.
     fn dropped(&mut self, link: LinkId, item: T, reason: DropReason);
 
-    /// A link delivers a frame of `len` bytes to the next link of its path, or to the
-    /// path's end. `is_duplicate`: a copy of an already delivered frame.
+    /// Called when a link delivers a frame of `len` bytes to the next link or to the end of its
+    /// path. `is_duplicate`: the frame was already delivered.
     fn delivered(
         &mut self,
         link: LinkId,
@@ -72,22 +71,23 @@ pub trait FrameHost<T>: FrameAccess<T> {
         is_duplicate: bool,
     );
 
-    /// A delivered frame of `len` bytes reaches the next link of its path, or leaves for
-    /// another network.
+    /// Called when a delivered frame of `len` bytes reaches the next link on its path, or leaves
+    /// for another network.
     #[inline]
     fn passed_on(&mut self, _link: LinkId, _len: u32) {}
 
-    /// A frame leaves the last link of its path.
+    /// Called when a frame leaves the last link on its path.
     fn on_exit(&mut self, item: T, last: LinkId, release: Nanos);
 
-    /// A frame is discarded because its fragments replace it; it is not a copy.
+    /// Called when a frame is discarded because its fragments replace it; the frame is never a
+    /// copy.
     fn forget(&mut self, item: T);
 }
 
-/// Stale entries allowed in the agenda, in addition to one per link.
+/// Stale agenda entries allowed in addition to one per link.
 const STALE_MIN: usize = 1_024;
 
-/// Number of links whose data fits into a core's cache.
+/// Number of links whose data fits in a core's cache.
 const IN_CACHE_MAX: usize = 512;
 
 /// A frame on its path.
@@ -95,40 +95,40 @@ const IN_CACHE_MAX: usize = 512;
 struct PathFrame<T> {
     item: T,
     path: PathId,
-    /// Index of its link in the path.
+    /// Index of its current link in the path.
     hop: u32,
     len: u32,
 }
 
-/// A lane of the network.
+/// A lane in the network.
 #[derive(Debug)]
 struct Node<T> {
     lane: Lane<PathFrame<T>>,
-    /// Time of its entry in the agenda.
+    /// Time of its agenda entry.
     due: Option<Nanos>,
-    /// The caller advances the lane: it has no entry in the agenda.
+    /// Whether the caller advances the lane, which then has no agenda entry.
     detached: bool,
     /// Number of paths that cross it.
     crossed_by: u32,
-    /// Sequence numbers of frames passed on to other links.
+    /// Sequence numbers for frames passed on to other links.
     passed_on: Sequence,
 }
 
-/// Passes the address and the length of a value to `fetch`.
+/// Calls `fetch` with a value's address and length.
 #[inline]
 fn fetch_value<T>(value: &T, fetch: impl Fn(*const u8, usize)) {
     fetch(core::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
-/// Links, paths, and the frames on them.
+/// Links, paths and the frames on them.
 #[derive(Debug)]
 pub struct Network<T> {
     nodes: Vec<Option<Box<Node<T>>>>,
     transit: Transit<T>,
-    /// Links by the time of their next event. When a link's time changes, its stale entry
-    /// remains and is skipped: rare, and cheaper than a search.
+    /// Links by time of their next event. When a link's time changes, its stale entry stays and is
+    /// skipped later, which is rare and cheaper than a search.
     agenda: ReleaseQueue<()>,
-    /// Fragments of the last fragmented frame.
+    /// Fragments of the frame fragmented last.
     fragments: Fragments,
     /// Time before which no link changes.
     steady_until: Nanos,
@@ -155,23 +155,22 @@ impl<T> Network<T> {
         }
     }
 
-    /// Announces that no link changes before `until`: frames that find their link idle and
-    /// depart before then are decided at arrival, which saves an event. By default, no
-    /// frame is.
+    /// Promises that no link changes before `until`: frames that find their link idle and depart
+    /// before then are decided on arrival, which saves an event. By default, none are.
     #[inline]
     pub fn stays_until(&mut self, until: Nanos) {
         self.steady_until = until;
     }
 
-    /// Returns the earliest time of a change: frames that depart before it may have been
-    /// decided. Never later than the times passed to [`Network::stays_until`].
+    /// Returns the earliest allowed time for a change: frames that depart earlier may have been
+    /// decided. Never later than times passed to [`Network::stays_until`].
     #[inline]
     pub fn changeable_from(&self) -> Nanos {
         self.changeable_from
     }
 
-    /// Processes all events before `until`. Call it with a frame's arrival before offering
-    /// the frame. The result is independent of the pattern of calls.
+    /// Processes all events before `until`. Call it with a frame's arrival before offering the
+    /// frame. Results do not depend on when it is called.
     pub fn advance(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         loop {
             let service = self.agenda.next_at().filter(|at| *at < until);
@@ -186,8 +185,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// Returns when [`Network::advance`] will next have an event to process, provided that
-    /// no frame is offered first.
+    /// Returns when [`Network::advance`] will next have an event to process if no frame is offered
+    /// first.
     pub fn next_at(&self) -> Option<Nanos> {
         let service = self.agenda.next_at();
         let next = service
@@ -198,11 +197,11 @@ impl<T> Network<T> {
         next.map(|at| at.saturating_add(Nanos::from_nanos(1)))
     }
 
-    /// Offers a frame to a path at its arrival, up to which [`Network::advance`] must have
-    /// been called. Frames that links can dequeue at that instant are dequeued first.
+    /// Offers a frame to a path at its arrival, up to which [`Network::advance`] must have been
+    /// called. Frames that links can dequeue at that instant are dequeued first.
     ///
     /// # Errors
-    /// The frame, if there is no such path.
+    /// The frame, if the path does not exist.
     #[inline]
     pub fn offer(
         &mut self,
@@ -224,9 +223,9 @@ impl<T> Network<T> {
         Ok(())
     }
 
-    /// Replaces `links` by the first links of `paths` and up to as many links with the next
-    /// events, and passes the addresses and lengths of their data to `fetch`, so that a
-    /// prefetch overlaps the cache misses of several links. No other effect.
+    /// Replaces `links` by the first links of `paths` and as many links with upcoming events, and
+    /// calls `fetch` with the addresses and lengths of their data, so that prefetching overlaps the
+    /// cache misses of several links. Has no other effect.
     pub fn prefetch(
         &self,
         paths: &[PathId],
@@ -251,7 +250,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// Whether all data fits into cache, so that prefetching only costs time.
+    /// Whether all data fits in cache, where prefetching would only cost time.
     pub fn is_in_cache(&self) -> bool {
         self.nodes.len() < IN_CACHE_MAX
     }
@@ -262,19 +261,19 @@ impl<T> Network<T> {
         paths.map(|path| path.frames).sum()
     }
 
-    /// Offers the next frame in transit to its next link.
+    /// Offers the next frame in transit to its link.
     fn arrive(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         let Some((from, at, path_frame)) = self.transit.between.pop_due(until) else {
             return;
         };
-        // A frame of another network has been reported there.
+        // Frames from another network were reported there.
         if let Some(Some(_)) = self.nodes.get(from.0 as usize) {
             host.passed_on(from, path_frame.len);
         }
         self.offer_to_link(path_frame, at, host);
     }
 
-    /// Offers a frame to the link that it has reached.
+    /// Offers a frame to the link that it reached.
     fn offer_to_link(
         &mut self,
         path_frame: PathFrame<T>,
@@ -309,7 +308,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// Offers a frame's fragments in its place, if the link fragments it.
+    /// Offers a frame's fragments instead of the frame, if the link fragments it.
     #[cold]
     fn cut(
         &mut self,
@@ -339,7 +338,7 @@ impl<T> Network<T> {
         cut
     }
 
-    /// Processes events of links up to `arrival`, the arrival of a frame.
+    /// Processes link events up to `arrival`, a frame's arrival.
     #[inline]
     fn serve_until(&mut self, arrival: Nanos, host: &mut impl FrameHost<T>) {
         while self.agenda.next_at().is_some_and(|at| at <= arrival) {
@@ -347,13 +346,13 @@ impl<T> Network<T> {
         }
     }
 
-    /// Processes the first event of the agenda, if due by `until`.
+    /// Processes the first agenda event if due by `until`.
     fn serve_next(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         let Some((id, at, ())) = self.agenda.pop_due(until) else {
             return;
         };
         let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
-        // Otherwise the entry is stale: the link's time has changed, or the link is gone.
+        // Otherwise, the entry is stale: the link's time changed, or the link was removed.
         if let Some(node) = node.filter(|node| node.due == Some(at)) {
             node.due = None;
             host.at(at);

@@ -1,4 +1,4 @@
-//! Paths: links that a frame crosses in sequence.
+//! Paths: sequences of links.
 
 use alloc::boxed::Box;
 
@@ -8,16 +8,16 @@ use crate::link::LinkId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
-/// A path. Most have one link, which is stored inline.
+/// A path. Most paths have one link, which is stored inline.
 #[derive(Debug)]
 pub(super) struct Path {
     first: LinkId,
     rest: Box<[Hop]>,
-    /// Number of frames on it.
+    /// Number of frames on the path.
     pub frames: u64,
 }
 
-/// A link of a path.
+/// A link in a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
     pub link: LinkId,
@@ -26,7 +26,7 @@ pub(super) struct Hop {
 }
 
 impl Path {
-    /// Creates a path of these links; `None` if empty.
+    /// Creates a path over these links; `None` if empty.
     pub fn new(links: &[LinkId], is_remote: impl Fn(LinkId) -> bool) -> Option<Path> {
         let (first, rest) = links.split_first()?;
         let hop = |link: &LinkId| Hop {

@@ -1,4 +1,4 @@
-//! Frames on paths: forwards delivered frames.
+//! Frames on paths, and forwarding of delivered frames.
 
 use alloc::vec::Vec;
 
@@ -16,17 +16,17 @@ use crate::verdict::{Delivery, DropReason};
 #[derive(Debug)]
 pub(super) struct Transit<T> {
     pub paths: Vec<Option<Path>>,
-    /// Frames in transit to the next link, which their hops name.
+    /// Frames in transit to their next link.
     pub between: ReleaseQueue<PathFrame<T>>,
     /// Frames bound for other networks.
     pub crossings: Vec<Crossing<T>>,
 }
 
-/// The host of a node's lane.
+/// Host for a node's lane.
 pub(super) struct NodeHost<'a, T, H> {
     id: LinkId,
     steady_until: Option<Nanos>,
-    /// Sequence numbers of the frames that the link passes on.
+    /// Sequence numbers for frames that the link passes on.
     passed_on: &'a mut Sequence,
     transit: &'a mut Transit<T>,
     host: &'a mut H,
@@ -88,7 +88,7 @@ impl<T, H: FrameHost<T>> LaneHost<PathFrame<T>> for NodeHost<'_, T, H> {
         self.host.icmp_error(self.id, &path_frame.item, at, error);
     }
 
-    /// Forwards a frame to the next link, or to the path's end.
+    /// Forwards a frame to the next link or the end of the path.
     #[inline]
     fn delivered(&mut self, path_frame: PathFrame<T>, delivery: &Delivery, is_duplicate: bool) {
         let (id, len) = (self.id, path_frame.len);
@@ -135,7 +135,7 @@ impl<T> Transit<T> {
         }
     }
 
-    /// Adds a frame to a path's count; returns whether the path exists.
+    /// Counts a frame on a path, and returns whether the path exists.
     #[inline]
     pub fn enter(&mut self, path: PathId) -> bool {
         let Some(Some(path)) = self.paths.get_mut(path.0 as usize) else {
@@ -155,13 +155,12 @@ impl<T> Transit<T> {
 }
 
 impl<T> Network<T> {
-    /// Drops a frame at the first link of a path without offering it: the link counts it,
-    /// but its queue and random streams do not change. As with [`Network::offer`], events
-    /// of that instant come first, and [`Network::advance`] must have been called with the
-    /// frame's arrival.
+    /// Drops a frame at the first link on a path without offering it: the link counts it, but its
+    /// queue and random streams are unaffected. As with [`Network::offer`], [`Network::advance`]
+    /// must have been called with the frame's arrival, and events at that instant come first.
     ///
     /// # Errors
-    /// The frame, if there is no such path.
+    /// The frame, if the path does not exist.
     pub fn drop_at_entry(
         &mut self,
         path: PathId,

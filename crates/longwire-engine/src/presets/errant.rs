@@ -1,8 +1,8 @@
-//! The ERRANT table: measurements of phones by operator and country, as CSV with the
-//! columns `operator`, `country`, `rat`, `signal_quality`, `download_kbps`, `upload_kbps`
-//! and `latency_ms_avg`.
+//! The ERRANT table: phone measurements by operator and country, as CSV with the columns
+//! `operator`, `country`, `rat`, `signal_quality`, `download_kbps`, `upload_kbps` and
+//! `latency_ms_avg`.
 //!
-//! Latency is the round trip; each direction gets half. `latency_ms_stdev` is unused: it is
+//! Latency is the round-trip time; each direction gets half. `latency_ms_stdev` is unused: it is
 //! the deviation between connections, not between packets.
 
 use alloc::borrow::ToOwned;
@@ -42,7 +42,7 @@ pub static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Selection of rows: parameters and their columns.
+/// Row selectors: parameters and their columns.
 const KEYS: [(&str, &str); 4] = [
     ("operator", "operator"),
     ("country", "country"),
@@ -50,13 +50,13 @@ const KEYS: [(&str, &str); 4] = [
     ("quality", "signal_quality"),
 ];
 
-/// Columns of values.
+/// Value columns.
 const VALUES: [&str; 3] = ["download_kbps", "upload_kbps", "latency_ms_avg"];
 
 const BITS_PER_KBIT: u64 = 1_000;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Reads the single row that matches the parameters.
+/// Reads the one row that matches the parameters.
 pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> {
     let arguments = Arguments::parse(&INFO, parameters, loader)?;
     let mut table = ErrantTable::default();
@@ -84,12 +84,12 @@ fn describe_request(arguments: &Arguments<'_>) -> String {
     }
 }
 
-/// State of the reader.
+/// Reader state.
 #[derive(Default)]
 struct ErrantTable {
     /// Index of each column of [`KEYS`], then of [`VALUES`].
     columns: Option<Vec<usize>>,
-    /// Key of each row, for messages.
+    /// Selectors of each row, for messages.
     rows: Vec<String>,
     fitting: Vec<Duplex>,
 }
@@ -140,7 +140,7 @@ impl ErrantTable {
 
 fn link(down: &str, up: &str, latency: &str) -> Result<Duplex, String> {
     let latency = Quantity::Delay.read(latency, Some(NANOS_PER_MILLI))?;
-    // To the microsecond, for readable options.
+    // Rounded to microseconds, for readable options.
     let delay = Nanos::from_micros((latency / 2 + 500) / 1_000);
     let one_way = |rate: &str| {
         let bits = Quantity::Rate.read(rate, Some(BITS_PER_KBIT))?;

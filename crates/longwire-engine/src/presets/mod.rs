@@ -1,8 +1,8 @@
-//! Named links: options for both directions, with their sources.
+//! Presets: named links with options for both directions and their sources.
 //!
-//! A preset is a starting point, not a promise: it describes one access link, without the
-//! network beyond, as a source measured or specified it. Values without a source are
-//! labelled as assumptions.
+//! A preset is a starting point, not a promise. It describes one access link, as measured or
+//! specified by a source, without the network beyond it. Values without a source are labelled as
+//! assumptions.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -20,33 +20,33 @@ pub use table::PRESETS;
 /// A named link.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Its name.
+    /// Preset name.
     pub name: &'static str,
-    /// One line of help.
+    /// One-line help.
     pub summary: &'static str,
-    /// Sources of its values.
+    /// Sources of the values.
     pub sources: &'static [&'static str],
-    /// Values without a source.
+    /// Values that have no source.
     pub assumptions: &'static str,
-    /// Options of both directions, of up, and of down: name and text.
+    /// Options for both directions, for up and for down.
     both: Texts,
     up: Texts,
     down: Texts,
 }
 
-/// Options: name and text.
+/// Options as name and text.
 type Texts = &'static [(&'static str, &'static str)];
 
-/// Options of both directions.
+/// Options for both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Duplex {
-    /// Upstream: from a home, a phone or a client.
+    /// Up: from a home, a phone or a client.
     pub up: LinkSpec,
     /// Downstream.
     pub down: LinkSpec,
 }
 
-/// Error of a preset.
+/// Error in a preset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PresetError {
     /// Unknown preset.
@@ -60,10 +60,10 @@ pub enum PresetError {
     /// The preset takes no parameters.
     #[error("{name} takes no parameters; other options override its values")]
     NoParameters {
-        /// Its name.
+        /// Preset name.
         name: &'static str,
     },
-    /// Error of its parameters or its file.
+    /// Error in its parameters or file.
     #[error(transparent)]
     Spec(#[from] SpecError),
 }
@@ -86,11 +86,11 @@ impl Preset {
     }
 }
 
-/// The preset that reads its values from a file.
+/// The preset that takes its values from a file.
 pub static FROM_FILE: &ModelInfo = &errant::INFO;
 
-/// Parses a preset in the user's notation: a name, or
-/// `errant:file=profiles.csv,operator=…`, whose file comes from `loader`.
+/// Parses a preset as the user writes it: a name, or `errant:file=profiles.csv,operator=…`, whose
+/// file is read through `loader`.
 ///
 /// # Errors
 /// If the name or a parameter is unknown or invalid; the message lists the known ones.

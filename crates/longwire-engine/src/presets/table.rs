@@ -6,11 +6,11 @@ use super::Preset;
 const WEBPAGETEST: &str =
     "WebPageTest, connectivity profiles (www/settings/connectivity.ini.sample)";
 
-/// A campaign from fixed nodes in Norway and Sweden: rates and round-trip
-/// times by operator, technology and signal.
+/// A measurement campaign with fixed nodes in Norway and Sweden: rates and round-trip times by
+/// operator, technology and signal.
 const ERRANT: &str = "ERRANT (Trevisan et al., Computer Networks 176, 2020), profiles.csv";
 
-/// Every preset, from the slowest technology to the fastest.
+/// All presets, from the slowest technology to the fastest.
 pub static PRESETS: [Preset; 13] = [
     Preset {
         name: "dialup",

@@ -1,4 +1,4 @@
-//! The release queue: frames of many links, waiting for release.
+//! The release queue: frames from many links, waiting for release.
 
 mod sorted;
 mod wheel;
@@ -39,9 +39,8 @@ pub(crate) struct ReleaseKey {
     pub sequence: Sequence,
 }
 
-/// A sequence number that wraps around. It orders only items with the same link and
-/// release, and fewer than 2^31 items are pushed while one of them waits. This keeps the
-/// key at 16 bytes.
+/// A sequence number that wraps around, to keep the key at 16 bytes. It only orders items with the
+/// same link and release, and fewer than 2^31 items are pushed while one of them waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sequence(u32);
 
@@ -69,7 +68,7 @@ impl Ord for Sequence {
     }
 }
 
-/// An item and its key.
+/// An item with its key.
 #[derive(Debug)]
 struct WaitingItem<T> {
     place: ReleaseKey,
@@ -95,7 +94,7 @@ impl<T> ReleaseQueue<T> {
         }
     }
 
-    /// Adds an item of `link` with this release time.
+    /// Adds an item for `link` with this release time.
     #[inline]
     pub fn push(&mut self, link: LinkId, release: Nanos, item: T) {
         let place = ReleaseKey {
@@ -128,7 +127,7 @@ impl<T> ReleaseQueue<T> {
         }
     }
 
-    /// Removes the next item due by `now`; returns its link, release time and value.
+    /// Removes the next item if due by `now` and returns its link, release time and value.
     #[inline]
     pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, T)> {
         let waiting = if self.is_run_next() {
@@ -173,7 +172,7 @@ impl<T> ReleaseQueue<T> {
         Some((next.place.release, &next.item))
     }
 
-    /// Returns the release time and the link of the next item.
+    /// Returns the next item's release time and link.
     #[inline]
     pub fn next_place(&mut self) -> Option<(Nanos, LinkId)> {
         let next = self.next_key()?;
@@ -210,8 +209,7 @@ impl<T> ReleaseQueue<T> {
         self.len() == 0
     }
 
-    /// Retains the items for whose link and release time `keep` returns `true`. Visits all
-    /// items.
+    /// Keeps only items for whose link and release time `keep` returns `true`. Visits all items.
     pub fn retain(&mut self, keep: impl Fn(LinkId, Nanos) -> bool) {
         let keep = |waiting: &WaitingItem<T>| keep(waiting.place.link, waiting.place.release);
         self.run.retain(keep);
@@ -263,7 +261,7 @@ mod tests {
         for (item, release) in [300, 100, 200, 100, 90_000].into_iter().enumerate() {
             queue.push(LinkId(0), at(release), item);
             if item == 2 {
-                // The slot begins: further items of it are late.
+                // The slot begins; further items pushed to it are late.
                 assert_eq!(queue.peek(), Some((at(100), &1)));
             }
         }

@@ -1,4 +1,4 @@
-//! A timing wheel for later releases; unordered within a slot.
+//! A timer wheel for later releases; slots are unordered.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -10,17 +10,17 @@ use super::WaitingItem;
 /// Slot width: 2^16 nanoseconds.
 const SLOT_BITS: u32 = 16;
 
-/// One turn of the wheel is 1.07 s. Items of later turns share the slots and are skipped
-/// once per turn.
+/// One turn of the wheel takes 1.07 s. Items for later turns share the slots and are skipped once
+/// per turn.
 const SLOTS: usize = 1 << 14;
 
-/// Slot memory for up to this many items is reused; larger memory is freed.
+/// Slot memory for up to this many items is reused; larger allocations are freed.
 const KEPT_ITEMS_MAX: usize = 1_024;
 
 /// Maximum number of spare slots.
 const SPARES_MAX: usize = 64;
 
-/// Returns the slot number of a release, counted over all turns.
+/// Returns a release's slot number, counted over all turns.
 #[inline]
 pub(super) fn slot_of(release: Nanos) -> u64 {
     release.as_nanos() >> SLOT_BITS
@@ -45,7 +45,7 @@ pub(super) struct Wheel<T> {
 #[derive(Debug)]
 struct Slot<T> {
     items: Vec<WaitingItem<T>>,
-    /// Earliest release of the slot's items.
+    /// Earliest release among the slot's items.
     first: Nanos,
 }
 
@@ -88,7 +88,7 @@ impl<T> Wheel<T> {
         self.len += 1;
     }
 
-    /// Moves the items of the next item's slot into the empty `out`. Items of later turns
+    /// Moves the items in the next item's slot to `out`, which must be empty. Items for later turns
     /// stay.
     pub fn take(&mut self, number: u64, out: &mut Vec<WaitingItem<T>>) {
         let index = index_of(number);
@@ -112,8 +112,8 @@ impl<T> Wheel<T> {
         self.len
     }
 
-    /// Retains items for which `keep` returns `true`. Slot `number` is the first that has
-    /// not been taken.
+    /// Keeps only items for which `keep` returns `true`. Slot `number` is the first that has not
+    /// been taken.
     pub fn retain(&mut self, keep: impl Fn(&WaitingItem<T>) -> bool, number: u64) {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
@@ -164,7 +164,7 @@ impl<T> Wheel<T> {
             passed_over = passed_over.min(first);
             distance += 1;
         }
-        // The last word may have been read twice, which is harmless.
+        // The last word may be visited twice, which is harmless.
         passed_over
     }
 

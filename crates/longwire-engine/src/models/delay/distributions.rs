@@ -1,4 +1,4 @@
-//! Delays of distributions with closed-form quantiles: one row each.
+//! Delay distributions with closed-form quantiles, one row each.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -47,8 +47,8 @@ fn build_normal(arguments: &Arguments<'_>) -> Built {
     Ok(model)
 }
 
-/// Builds a distribution of this mean and standard deviation in nanoseconds; without
-/// deviation, all delays are equal.
+/// Builds a distribution from mean and standard deviation in nanoseconds; without deviation, the
+/// delay is constant.
 fn build_by_spread(
     arguments: &Arguments<'_>,
     formula: impl Fn(f64, f64) -> Result<Formula, SpecError>,
@@ -114,14 +114,14 @@ pub(super) const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
     build: build_gamma,
 };
 
-/// Minimum shape whose lower tail is wider than the spacing of floats.
+/// Smallest shape whose lower tail is resolved by floats.
 const GAMMA_SHAPE_MIN: f64 = 0.01;
 
 fn build_gamma(arguments: &Arguments<'_>) -> Built {
     build_by_spread(arguments, |mean, stddev| {
         let ratio = mean / stddev;
         let (shape, scale) = (ratio * ratio, stddev / ratio);
-        // Tolerance for values exactly at the limits.
+        // Tolerates rounding at the limits.
         let shapes = GAMMA_SHAPE_MIN * (1.0 - 1e-9)..=GAMMA_SHAPE_MAX * (1.0 + 1e-9);
         if !shapes.contains(&shape) {
             let refusal =
@@ -218,7 +218,7 @@ pub(super) const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
     build: |arguments| build_scaled(arguments, |scale, shape| Formula::Weibull { scale, shape }),
 };
 
-/// Builds a distribution with a scale and a shape.
+/// Builds a distribution from scale and shape.
 fn build_scaled(arguments: &Arguments<'_>, formula: impl Fn(f64, f64) -> Formula) -> Built {
     let scale: Nanos = arguments.required("scale")?;
     let shape = arguments.read("shape", parse_real)?;
@@ -290,7 +290,7 @@ pub(super) enum Formula {
         mean: f64,
         stddev: f64,
     },
-    /// Parameters of the logarithm.
+    /// Mean and standard deviation of the logarithm.
     Lognormal {
         mean: f64,
         stddev: f64,
@@ -299,9 +299,9 @@ pub(super) enum Formula {
         shape: f64,
         scale: f64,
     },
-    /// A sum of quantiles: at rank u, N(u)/4 + 3/4·4/3·(P(u) - 3/2), where N is the
-    /// standard normal quantile and P that of the Pareto distribution of shape 3 and scale
-    /// 1, whose mean is 3/2.
+    /// Sum of quantiles. At rank u: N(u)/4 + 3/4·4/3·(P(u) - 3/2), where N is the standard normal
+    /// quantile and P the quantile of the Pareto distribution with shape 3 and scale 1, whose mean
+    /// is 3/2.
     ParetoNormal {
         mean: f64,
         stddev: f64,
@@ -324,8 +324,8 @@ pub(super) enum Formula {
     },
 }
 
-/// Standard deviation of the sum in [`Formula::ParetoNormal`]: the variance is 1/16 + 3/4 +
-/// Cov(N, P)/2, with the covariance 0.587470748478335… from numerical integration.
+/// Standard deviation of the sum in [`Formula::ParetoNormal`]. The variance is 1/16 + 3/4 + Cov(N,
+/// P)/2; numerical integration gives a covariance of 0.587470748478335….
 const PARETO_NORMAL_DEVIATION: f64 = 1.051_777_245_541_644;
 
 /// Returns the quantile of [`Formula::ParetoNormal`] for mean 0 and standard deviation 1.
@@ -350,8 +350,8 @@ fn exponential_tails(time: f64) -> Tails {
     }
 }
 
-/// Inverts the quantile function by bisection over the logit, for lack of a formula. The
-/// bounds lie beyond every float next to one or zero.
+/// Inverts the quantile function by bisection over the logit, because there is no closed form. The
+/// bounds lie beyond the floats adjacent to 0 and 1.
 fn pareto_normal_tails(target: f64) -> Tails {
     let (mut low, mut high) = (-700.0, 700.0);
     let tails = |logit: f64| Tails {

@@ -1,5 +1,5 @@
-//! Delays from a file: the distribution of samples, of a table of `tc` or of points, or a
-//! list with one delay per frame.
+//! Delays from a file: a distribution (samples, a `tc` table or points), or a list with one delay
+//! per frame.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -18,28 +18,28 @@ use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{END, End, FILE, Quantity};
 
-/// Unit of bare numbers in a file.
+/// Unit of plain numbers in a file.
 const UNIT: Param = Param::with_default("unit", Unit::Choice(&["ms", "us", "ns", "s"]), "ms")
     .help("unit of delays without one");
 
-/// Maximum number of values of a distribution: 128 MiB.
+/// Maximum number of values in a distribution: 128 MiB.
 const VALUES_MAX: usize = 1 << 24;
 
-/// Returns the scale of bare numbers.
+/// Returns the scale of plain numbers.
 fn scale(arguments: &Arguments<'_>) -> Result<Option<u64>, SpecError> {
     arguments.choice(UNIT.name)?;
     let unit = arguments.word(UNIT.name).unwrap_or_default();
     Ok(Quantity::Delay.scale(unit))
 }
 
-/// Returns the words of a line up to a `#`.
+/// Returns a line's words, up to a `#`.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let text = line.split('#').next().unwrap_or_default();
     let words = text.split(|c: char| c.is_whitespace() || c == ',' || c == ';');
     words.filter(|word| !word.is_empty())
 }
 
-/// Reads a file of delays, of which `take` receives each.
+/// Reads a file of delays and passes each to `take`.
 fn read_delays(
     arguments: &Arguments<'_>,
     take: &mut dyn FnMut(u64) -> Result<(), String>,
@@ -144,7 +144,7 @@ fn read_point(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> R
             return Err(format!("{count} fields; write a delay and a probability"));
         }
     };
-    // Probabilities are read as ratios, in the steps of losses.
+    // Probabilities are parsed as ratios, with the resolution of loss probabilities.
     let ratio = Some(Quantity::LOSS_STEPS);
     let steps = Quantity::Loss
         .read(steps, ratio)
@@ -190,7 +190,7 @@ pub(super) const TABLE: Entry<Box<dyn DelayModel>> = Entry {
     build: build_table,
 };
 
-/// One standard deviation in a table (NETEM_DIST_SCALE).
+/// One standard deviation in a `tc` table (NETEM_DIST_SCALE).
 const SCALE: f64 = 8192.0;
 
 fn build_table(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
@@ -242,7 +242,7 @@ pub(super) const PER_PACKET: Entry<Box<dyn DelayModel>> = Entry {
     build: build_per_packet,
 };
 
-/// Maximum number of delays: 256 MiB, or twice that if any is above 4.29 s.
+/// Maximum number of delays: 256 MiB, or 512 MiB if any exceeds 4.29 s.
 const DELAYS_MAX: usize = 1 << 26;
 
 fn build_per_packet(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
@@ -266,7 +266,7 @@ fn build_per_packet(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, Sp
     }))
 }
 
-/// Delays in nanoseconds; most lists fit into 32 bits.
+/// Delays in nanoseconds; most lists fit in 32 bits.
 #[derive(Clone, Debug)]
 enum Delays {
     Narrow(Vec<u32>),
@@ -307,7 +307,7 @@ impl Delays {
     }
 }
 
-/// Delays in list order.
+/// Delays in list order, one per frame.
 #[derive(Clone, Debug)]
 struct PerPacket {
     /// The model in the user's notation.
@@ -337,7 +337,7 @@ impl DelayModel for PerPacket {
         self.last
     }
 
-    /// Returns the frame's own delay: the list has one per frame.
+    /// Returns the original frame's delay, because the list has one per frame.
     fn draw_copy(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         self.last
     }
@@ -349,7 +349,7 @@ impl DelayModel for PerPacket {
         }
     }
 
-    /// Returns the mean of the list, or its last delay if that holds forever.
+    /// Returns the list's mean, or its last delay if that is held forever.
     fn mean(&self) -> Nanos {
         let count = self.delays.len();
         if self.end == End::Hold {

@@ -22,7 +22,7 @@ mod sinusoid;
 
 /// A distribution of propagation delays.
 pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, first; `epoch` is the origin of schedules.
+    /// Called once, before any other method; schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Binds the model to per-link state, which only plugins have.
@@ -36,8 +36,8 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
     /// Draws the delay of the next frame, which enters the medium at `frame.at`.
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos;
 
-    /// Draws the separate delay of a duplicate, without effect on the delays of later
-    /// frames. The default suits models without memory.
+    /// Draws a separate delay for a duplicate, without affecting the delays of later frames. The
+    /// default suits memoryless models.
     fn draw_copy(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         self.draw(frame, stream)
     }
@@ -47,13 +47,13 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns a lower bound of the delays: how late a decision may be. Zero is always
-    /// valid.
+    /// Returns a lower bound on the delays, which determines how late a decision may be. Zero is
+    /// always valid.
     fn least(&self) -> Nanos {
         self.fixed().unwrap_or(Nanos::ZERO)
     }
 
-    /// Whether it reads frames' bytes, so that super-packets must be segmented first.
+    /// Whether the model reads frame bytes, so that super-packets must be segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
@@ -147,8 +147,7 @@ impl DelayModel for PluginDelay {
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         let least = self.least();
         let state = self.0.state();
-        // A failed plugin returns no delay. The lower bound holds until the run ends,
-        // because callers rely on it.
+        // A failed plugin returns no delay. Callers rely on the lower bound until the run ends.
         state.map_or(least, |state| state.delay(frame, stream).max(least))
     }
 

@@ -1,4 +1,4 @@
-//! Delays as a function of time: steps, or a recorded trace.
+//! Delays as a function of time: steps or a recorded trace.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -16,7 +16,7 @@ use crate::trace::{
     Cursor, END, End, FILE, Series, SeriesBuilder, TIME_COLUMN, TIME_UNIT, WHERE, read_delays,
 };
 
-/// Transition between delays.
+/// Whether delays step or change linearly.
 const CHANGE: Param = Param::with_default("change", Unit::Choice(&["step", "linear"]), "step")
     .help("step: each delay holds until the next time; linear: delays are interpolated");
 
@@ -24,7 +24,8 @@ const CHANGE: Param = Param::with_default("change", Unit::Choice(&["step", "line
 #[derive(Clone, Debug)]
 struct DelaySchedule {
     series: Series,
-    /// Interpolates linearly; the last entry wraps to the first of the next lap, or holds.
+    /// Whether to interpolate linearly; the last entry wraps to the first of the next lap, or
+    /// holds.
     is_linear: bool,
     end: End,
     epoch: Nanos,
@@ -42,8 +43,8 @@ impl DelaySchedule {
         }
     }
 
-    /// Returns the delay of a frame that enters the medium at `at`. Before the epoch, the
-    /// first delay; after the end of a schedule that stops, zero.
+    /// Returns the delay of a frame that enters the medium at `at`: the first delay before the
+    /// epoch, zero after the end of a schedule that stops.
     #[inline]
     fn at(&mut self, at: Nanos) -> Nanos {
         let since = at.saturating_sub(self.epoch);
@@ -69,7 +70,7 @@ impl DelaySchedule {
         }
     }
 
-    /// Returns the long-term mean; for a schedule that stops, the mean until then.
+    /// Returns the long-term mean; for a schedule that stops, the mean up to its end.
     fn mean(&self) -> Nanos {
         if !self.is_linear || self.end == End::Hold {
             return Nanos::from_nanos(self.series.mean(self.end));
@@ -83,7 +84,7 @@ impl DelaySchedule {
             _ => values[values.len() - 1],
         };
         let next = values[1..].iter().chain([&last]);
-        // Twice the area of each stretch.
+        // Twice the area under each segment.
         let areas = self
             .series
             .stretches()
@@ -127,7 +128,7 @@ impl DelayModel for ScheduledDelay {
     }
 }
 
-/// Interpolates to the nearest integer, at `gone` of `whole`.
+/// Interpolates at `gone` of `whole`, rounded to the nearest integer.
 fn between(from: u64, to: u64, gone: u64, whole: u64) -> u64 {
     let way = u128::from(from.abs_diff(to)) * u128::from(gone);
     let way = (way + u128::from(whole / 2)) / u128::from(whole);

@@ -74,19 +74,18 @@ impl DelayModel for Sinusoid {
     }
 
     fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        // Whole periods are removed as integers, so that errors do not grow.
+        // Whole periods are removed with integers, so that errors do not accumulate.
         let since = frame.at.saturating_sub(self.epoch).as_nanos();
         let part = (since % self.period.as_nanos()) as f64 / self.period.as_nanos() as f64;
         let angle = 2.0 * PI * (part + self.phase / 360.0);
         let delay =
             self.mean.as_nanos() as f64 + self.amplitude.as_nanos() as f64 * libm::sin(angle);
-        // The conversion rounds down, and saturates at zero where rounding made the value
-        // negative.
+        // The cast rounds down and turns values that rounding made negative into zero.
         Nanos::from_nanos((delay + 0.5) as u64)
     }
 
     fn least(&self) -> Nanos {
-        // In floats, like `draw`: a mean above 2^53 ns is exact in neither.
+        // In floats, like `draw`: neither is exact for means above 2^53 ns.
         let least = self.mean.as_nanos() as f64 - self.amplitude.as_nanos() as f64;
         Nanos::from_nanos(least as u64)
     }

@@ -1,4 +1,4 @@
-//! Losses in runs: Markov chains and bursts.
+//! Bursty loss: Markov chains and bursts.
 
 use alloc::format;
 
@@ -66,14 +66,14 @@ fn build_two_states(
     placed(arguments, model)
 }
 
-/// Two-state loss. Starts in the good state; each frame first moves the state and is then
-/// decided by it.
+/// Two-state loss. Starts in the good state; each frame first advances the state, which then
+/// decides.
 #[derive(Clone, Copy, Debug)]
 struct TwoStateLoss {
     p: Probability,
     r: Probability,
-    /// Loss probabilities in the good and the bad state; `None` if the good state loses no
-    /// frame and the bad state all, which takes no draw.
+    /// Loss probabilities in the good and bad states; `None` if they are 0 and 1, which needs no
+    /// draw.
     losses: Option<[Probability; 2]>,
     bad: bool,
 }
@@ -138,7 +138,7 @@ fn build_state(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, model)
 }
 
-/// The paper's states 1 to 4.
+/// States 1 to 4 of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LossState {
     ReceivedInGap,
@@ -147,8 +147,7 @@ enum LossState {
     LostInGap,
 }
 
-/// Four-state loss. Starts in a gap; each frame first moves the state and is then decided
-/// by it.
+/// Four-state loss. Starts in a gap; each frame first advances the state, which then decides.
 #[derive(Clone, Copy, Debug)]
 struct StateLoss {
     p32: Probability,
@@ -160,7 +159,7 @@ struct StateLoss {
 }
 
 impl StateLoss {
-    /// Returns the next state; one draw decides between all transitions of a state.
+    /// Returns the next state; one draw decides among all transitions.
     fn next(&self, draw: u64) -> LossState {
         match self.state {
             LossState::ReceivedInGap if self.p14.accepts(draw) => LossState::LostInGap,
@@ -239,7 +238,7 @@ pub(super) const BURST: Entry<PlacedLoss> = Entry {
     build: build_burst,
 };
 
-/// Distribution of burst lengths.
+/// Burst length distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BurstLengths {
     Fixed,
@@ -267,7 +266,7 @@ struct BurstLoss {
     start: Probability,
     length: u64,
     lengths: BurstLengths,
-    /// Remaining frames of the burst.
+    /// Frames left in the burst.
     left: u64,
 }
 
@@ -277,7 +276,7 @@ impl BurstLoss {
             BurstLengths::Fixed => self.length,
             BurstLengths::Uniform => 1 + stream.up_to(2 * self.length - 2),
             BurstLengths::Geometric => {
-                // By inversion; a mean of 1 divides by minus infinity.
+                // Inversion; a mean of 1 divides by minus infinity.
                 let log_goes_on = libm::log1p(-1.0 / self.length as f64);
                 1 + (libm::log(stream.unit()) / log_goes_on) as u64
             }

@@ -48,7 +48,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, content)
 }
 
-/// Loss by content.
+/// Loss of frames with matching contents.
 #[derive(Clone, Debug)]
 struct ContentLoss {
     filter: Box<Filter>,

@@ -27,16 +27,15 @@ mod trace;
 /// A loss model's decision about one frame.
 pub type LossDecision = Option<DropReason>;
 
-/// A process that loses frames.
+/// A process that drops frames.
 pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
-    /// Returns the probability and the reason if they are constant. One draw then decides
-    /// without a call of [`LossModel::judge`], which must decide the same from the same
-    /// draw.
+    /// Returns the probability and reason, if constant. One draw then decides without calling
+    /// [`LossModel::judge`], which must decide identically from the same draw.
     fn fixed(&self) -> Option<(Probability, DropReason)> {
         None
     }
 
-    /// Called once, first; `epoch` is the origin of schedules.
+    /// Called once, before any other method; schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Binds the model to per-link state, which only plugins have.
@@ -47,47 +46,47 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Whether it reads frames' bytes, so that super-packets must be segmented first.
+    /// Whether the model reads frame bytes, so that super-packets must be segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
 
-    /// Decides whether this frame is lost, and why. Called for every frame that reaches the
-    /// model, regardless of other models' decisions.
+    /// Decides whether and why this frame is lost. Called for every frame that reaches the model,
+    /// regardless of other models' decisions.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision;
 }
 
 dyn_clone::clone_trait_object!(LossModel);
 
-/// Point of a link at which a loss model acts.
+/// Where on a link a loss model acts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPlace {
-    /// On the medium: the frame has used its transmission time.
+    /// On the medium, after the frame has used transmission time.
     #[default]
     Medium,
-    /// Before the queue: the frame takes neither space nor time.
+    /// Before the queue: the frame uses neither space nor time.
     Entry,
 }
 
-/// Treatment of ECN-capable frames (RFC 3168) that a loss model selects. Other selected
-/// frames are lost, or with [`LossEcn::MarkOnly`] pass unchanged.
+/// Treatment of ECN-capable frames (RFC 3168) selected by a loss model. Other selected frames are
+/// lost, or pass unchanged with [`LossEcn::MarkOnly`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossEcn {
-    /// Lost too.
+    /// Drop them too.
     #[default]
     Drop,
-    /// Marked: congestion experienced.
+    /// Mark them Congestion Experienced.
     Mark,
-    /// Marked, and no other frame is lost.
+    /// Mark them, and drop no other frames.
     MarkOnly,
 }
 
 /// A loss model and its place.
 #[derive(Clone, Debug)]
 pub struct PlacedLoss {
-    /// Name of the model, which determines its random stream.
+    /// Model name, which determines the random stream.
     pub name: &'static str,
-    /// The model in the user's notation, with place and treatment of ECN.
+    /// The model in the user's notation, including place and ECN treatment.
     pub text: String,
     /// Its place.
     pub place: LossPlace,
@@ -109,12 +108,12 @@ impl fmt::Display for PlacedLoss {
     }
 }
 
-/// Point at which the model acts; every loss model has this parameter.
+/// Where the model acts; common to all loss models.
 pub(super) const PLACE: Param =
     Param::with_default("at", Unit::Choice(&["medium", "entry"]), "medium")
         .help("medium: after serialisation; entry: before the queue");
 
-/// Marks instead of losses; every loss model has this parameter.
+/// ECN treatment; common to all loss models.
 pub(super) const ECN: Param =
     Param::with_default("ecn", Unit::Choice(&["drop", "mark", "mark-only"]), "drop").help(
         "mark: mark ECN-capable IP packets (CE) instead of dropping them, like netem's ecn; \

@@ -41,11 +41,11 @@ fn build_nth(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, nth)
 }
 
-/// Loss by count.
+/// Loss of every n-th frame.
 #[derive(Clone, Copy, Debug)]
 struct NthLoss {
     every: u64,
-    /// Frames until the next lost one, inclusive.
+    /// Frames up to and including the next lost one.
     left: u64,
 }
 
@@ -75,7 +75,7 @@ pub(super) const LIST: Entry<PlacedLoss> = Entry {
     build: build_list,
 };
 
-/// Continuation after the end of a list of losses.
+/// Behaviour after the end of a loss list.
 pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
     .help("after the last number: stop, no losses; loop, repeat");
 
@@ -92,7 +92,7 @@ fn build_list(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, list)
 }
 
-/// Parses ranges as first and last number, sorted and not adjacent.
+/// Parses ranges into sorted, non-adjacent pairs of first and last number.
 fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
     let mut ranges = Vec::new();
     for item in text.split(';').map(str::trim) {
@@ -121,7 +121,7 @@ fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
     Ok(merged)
 }
 
-/// Loss by number.
+/// Loss of listed frame numbers.
 #[derive(Clone, Debug)]
 struct ListLoss {
     ranges: Vec<(u64, u64)>,
@@ -182,7 +182,7 @@ fn build_per_packet(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> 
     placed(arguments, list)
 }
 
-/// Loss by list.
+/// Loss from a file with one entry per frame.
 #[derive(Clone, Debug)]
 struct PerPacketLoss {
     loops: bool,

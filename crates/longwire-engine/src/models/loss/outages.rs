@@ -141,7 +141,7 @@ struct OutagesLoss {
     outages: Vec<(u64, u64)>,
     repeat: Nanos,
     epoch: Nanos,
-    /// Index of the last frame's outage, usually that of the next frame too.
+    /// Index of the last frame's outage; usually the next frame's too.
     last: usize,
 }
 
@@ -155,7 +155,7 @@ impl LossModel for OutagesLoss {
         if self.repeat != Nanos::ZERO {
             since %= self.repeat.as_nanos();
         }
-        // The first outage that has not ended.
+        // First outage that has not ended.
         let ended = |index: usize| {
             self.outages
                 .get(index)

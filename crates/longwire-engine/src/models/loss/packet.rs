@@ -1,4 +1,4 @@
-//! Independent losses: of frames, optionally with a maximum run length, or of bits.
+//! Independent frame loss, optionally with a maximum run length, and bit-error loss.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -51,7 +51,7 @@ pub(crate) fn independent(probability: Probability) -> PlacedLoss {
     }
 }
 
-/// No limit of consecutive losses.
+/// No limit on consecutive losses.
 const UNLIMITED: u64 = u64::MAX;
 
 /// Independent loss.
@@ -60,7 +60,7 @@ struct PacketLoss {
     rate: Probability,
     /// Maximum number of consecutive losses.
     run_max: u64,
-    /// Losses since the last frame that passed.
+    /// Losses since a frame last passed.
     run: u64,
 }
 
@@ -73,7 +73,7 @@ impl PacketLoss {
         }
     }
 
-    /// Records a doubt if the limit lowers the loss ratio by more than a tenth.
+    /// Warns if the limit lowers the loss ratio by more than a tenth.
     fn doubt_limit(&self, arguments: &Arguments<'_>) {
         let (rate, run_max) = (self.rate.as_f64(), self.run_max as f64);
         let lost = if rate < 1.0 {
@@ -98,7 +98,7 @@ impl LossModel for PacketLoss {
         (self.run_max == UNLIMITED).then_some((self.rate, DropReason::Loss))
     }
 
-    /// Draws for every frame: the limit changes no draw.
+    /// Draws for every frame, so that the limit does not shift the draws.
     fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         let lost = stream.chance(self.rate) && self.run < self.run_max;
         self.run = if lost { self.run + 1 } else { 0 };
@@ -128,13 +128,13 @@ fn build_ber(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
 #[derive(Clone, Copy, Debug)]
 pub struct BitErrorLoss {
     rate: f64,
-    /// The last frame length and its probability: traffic repeats its lengths, and the
-    /// exponential is expensive.
+    /// Most recent frame length and its loss probability: lengths repeat, and the exponential is
+    /// expensive.
     last: (u32, Probability),
 }
 
 impl BitErrorLoss {
-    /// Creates a model with a bit error rate in 0..=1.
+    /// Creates a model for a bit error rate in 0..=1.
     pub fn new(rate: f64) -> BitErrorLoss {
         BitErrorLoss {
             rate,

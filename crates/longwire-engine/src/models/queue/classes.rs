@@ -1,5 +1,4 @@
-//! Traffic classes by the code point of the IP header or of the VLAN tag, with their
-//! notation.
+//! Traffic classes by IP or VLAN code point, and their notation.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -14,20 +13,20 @@ use crate::spec::{Arguments, SpecError};
 
 /// Traffic classes and their code points.
 ///
-/// Written `ef+va*4@100p/rest/le`: classes in order, separated by slashes; each has its
-/// code points, then `*` and a weight, then `@` and a limit. Code points are numbers from 0
-/// to 63, ranges `32-39`, or names: `df`, `cs0` to `cs7` (RFC 2474), `af11` to `af43` (RFC
-/// 2597), `ef` (RFC 3246), `va` (RFC 5865), `le` (RFC 8622), and `rest` for all remaining
-/// code points, which otherwise go to the last class.
+/// Written `ef+va*4@100p/rest/le`: classes in order, separated by slashes. Each lists its code
+/// points, then an optional `*` and weight, then an optional `@` and limit. Code points are numbers
+/// from 0 to 63, ranges such as `32-39`, or names: `df`, `cs0` to `cs7` (RFC 2474), `af11` to
+/// `af43` (RFC 2597), `ef` (RFC 3246), `va` (RFC 5865), `le` (RFC 8622), and `rest` for all
+/// remaining code points, which otherwise go to the last class.
 ///
-/// Alternatively, classes of priority code points (PCP): `pcp0` to `pcp7`, ranges `pcp4-5`,
-/// or the traffic types of IEEE 802.1Q, annex I: `be` (0), `bk` (1), `ee`, `ca`, `vi`,
-/// `vo`, `ic`, `nc` (7); there, background (1) ranks below best effort (0). Frames without
-/// a VLAN tag are `be`. All classes use the same field.
+/// Alternatively, classes list priority code points (PCP): `pcp0` to `pcp7`, ranges such as
+/// `pcp4-5`, or the traffic types in IEEE 802.1Q, annex I: `be` (0), `bk` (1), `ee`, `ca`, `vi`,
+/// `vo`, `ic`, `nc` (7); background (1) ranks below best effort (0). Frames without a VLAN tag are
+/// `be`. All classes must use the same field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
     field: ClassField,
-    /// Class of each code point.
+    /// Class index of each code point.
     of_point: [u8; DSCPS],
     classes: Vec<Class>,
     text: String,
@@ -36,18 +35,18 @@ pub struct Classes {
 /// One class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Weight, relative to the other classes.
+    /// Weight relative to other classes.
     pub weight: u32,
-    /// Limit of this class, within the total limit.
+    /// Limit on this class, within the total limit.
     pub limit: QueueLimit,
 }
 
-/// The field that holds the code point.
+/// Header field that holds the code point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClassField {
-    /// The differentiated services code point of the IP header.
+    /// Differentiated services code point in the IP header.
     Dscp,
-    /// The priority code point of the outermost VLAN tag.
+    /// Priority code point in the outermost VLAN tag.
     Pcp,
 }
 
@@ -61,7 +60,7 @@ const PCP_NAMES: [&str; 8] = ["be", "bk", "ee", "ca", "vi", "vo", "ic", "nc"];
 const WEIGHT_MAX: u32 = 1_000_000;
 
 impl Classes {
-    /// Reads the parameter `classes`; plain `pcp` stands for `pcp_classes`.
+    /// Parses the parameter `classes`; plain `pcp` stands for `pcp_classes`.
     pub(super) fn read(arguments: &Arguments, pcp_classes: &str) -> Result<Classes, SpecError> {
         let text = arguments.read("classes", |text| Ok(text.to_owned()))?;
         let written = if text == "pcp" { pcp_classes } else { &text };
@@ -73,7 +72,7 @@ impl Classes {
     /// Parses classes.
     ///
     /// # Errors
-    /// A message that names the faulty part.
+    /// A message that names the invalid part.
     pub fn parse(text: &str) -> Result<Classes, String> {
         let mut of_point = [None; DSCPS];
         let mut field = None;
@@ -122,7 +121,7 @@ impl Classes {
         usize::from(self.of_point[usize::from(point) % DSCPS])
     }
 
-    /// Returns the header fields that determine a frame's class.
+    /// Returns the header fields used for classification.
     pub fn reads(&self) -> HeaderFields {
         match self.field {
             ClassField::Dscp => HeaderFields::Class,
@@ -135,7 +134,7 @@ impl Classes {
         &self.classes
     }
 
-    /// Returns the limit of all classes together, from `total` and the classes' limits.
+    /// Returns the combined limit, from `total` and the class limits.
     pub(super) fn limit(&self, total: &QueueLimit) -> QueueLimit {
         let packets = self.classes.iter().map(|class| class.limit.packets);
         let packets: Option<u64> = packets.map(|limit| limit.map(|most| most.0)).sum();
@@ -169,7 +168,7 @@ fn give(place: &mut Option<u8>, class: usize, point: &str) -> Result<(), String>
     }
 }
 
-/// Returns the error for a code point of `field` after one of the other field.
+/// Returns the error for mixing code points of both fields.
 fn mixed(text: &str, field: ClassField) -> String {
     match field {
         ClassField::Dscp => format!(
@@ -182,7 +181,7 @@ fn mixed(text: &str, field: ClassField) -> String {
     }
 }
 
-/// Parses a code point or a range: its field, first and last.
+/// Parses a code point or range into field, first and last.
 fn read_points(text: &str) -> Result<(ClassField, usize, usize), String> {
     let (field, numbers, count) = match text.strip_prefix("pcp") {
         Some(numbers) => (ClassField::Pcp, numbers, PCP_NAMES.len()),

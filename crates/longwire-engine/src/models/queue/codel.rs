@@ -34,7 +34,7 @@ static INFO: ModelInfo = ModelInfo {
 pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms")
     .help("tolerated standing delay, 5 to 10 % of interval (RFC 8289, section 4.3)");
 
-/// Time for which a delay must stand.
+/// Time for which a delay must persist.
 pub(super) const INTERVAL: Param = Param::with_default("interval", Unit::Time, "100ms").help(
     "time that the delay must exceed target: about the longest round trip (RFC 8289, section 4.2)",
 );
@@ -49,12 +49,12 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     Ok(Queue::Managed(Box::new(Codel::new(limit, law))))
 }
 
-/// The parameters of CoDel's control law.
+/// Parameters of CoDel's control law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelLaw {
     /// Tolerated standing delay.
     pub target: Nanos,
-    /// Time for which a delay must stand; not zero.
+    /// Time for which a delay must persist; not zero.
     pub interval: Nanos,
     /// Backlog after a dequeue up to which no frame is dropped.
     pub mtu: Bytes,
@@ -80,8 +80,8 @@ impl CodelLaw {
         })
     }
 
-    /// Returns when the next drop is due: `t + interval / sqrt(count)`, rounded down to
-    /// whole nanoseconds.
+    /// Returns the time of the next drop: `t + interval / sqrt(count)`, rounded down to whole
+    /// nanoseconds.
     fn next_drop(&self, t: Nanos, count: u32) -> Nanos {
         let step = self.interval.as_nanos() as f64 / libm::sqrt(f64::from(count));
         t.saturating_add(Nanos::from_nanos(step as u64))
@@ -105,7 +105,7 @@ pub(super) trait CodelLine {
     /// Removes and returns the head.
     fn pop(&mut self) -> Option<QueuedFrame>;
 
-    /// Returns the remaining bytes.
+    /// Returns the backlog in bytes.
     fn bytes(&self) -> u64;
 }
 
@@ -121,22 +121,21 @@ impl CodelLine for FrameLine {
     }
 }
 
-/// State of CoDel's control law for one queue (RFC 8289, section 5.2).
+/// Per-queue state of CoDel's control law (RFC 8289, section 5.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodelState {
-    /// Time at which the delay will have been above the target for an interval; `MAX` while
-    /// it is not above.
+    /// When the delay will have been above target for a full interval; `MAX` while it is below.
     above_until: Nanos,
     /// Time of the next drop, while dropping.
     drop_next: Nanos,
-    /// Drops since dropping began.
+    /// Drops since entering the dropping state.
     count: u32,
-    /// `count` when dropping began.
+    /// `count` on entering the dropping state.
     count_before: u32,
     dropping: bool,
 }
 
-/// The head, and whether its delay has been above the target for an interval.
+/// A dequeued frame, and whether its delay has been above target for an interval.
 struct DequeuedFrame {
     frame: QueuedFrame,
     may_drop: bool,
@@ -175,13 +174,13 @@ impl CodelState {
         }
     }
 
-    /// Records an empty dequeue.
+    /// Records that a dequeue found the queue empty.
     pub fn found_empty(&mut self) {
         self.above_until = Nanos::MAX;
         self.dropping = false;
     }
 
-    /// Removes a frame and checks for a standing delay (section 5.6).
+    /// Dequeues a frame and checks for a standing delay (section 5.6).
     #[inline]
     fn take(
         &mut self,
@@ -248,7 +247,7 @@ impl CodelState {
             self.take(law, now, line).map(|taken| taken.frame)
         };
         self.dropping = true;
-        // Soon after the last dropping state, its drop rate is a good start.
+        // Soon after leaving the dropping state, its drop rate is a good start.
         let recent = law.interval.saturating_mul(16);
         let delta = self.count.wrapping_sub(self.count_before);
         self.count = if delta > 1 && now < self.drop_next.saturating_add(recent) {
@@ -264,18 +263,18 @@ impl CodelState {
 
 /// CoDel over one queue (RFC 8289, section 5).
 ///
-/// A frame's sojourn time is measured from arrival to dequeue; the bytes left after it are
-/// the backlog. The control law's drops are [`DropReason::Aqm`]; those at the limit are
-/// [`DropReason::QueueFull`], which the law does not count.
+/// A frame's sojourn time is measured from arrival to dequeue; the bytes left behind are the
+/// backlog. Drops by the control law are [`DropReason::Aqm`]. Drops at the limit are
+/// [`DropReason::QueueFull`], which the control law does not count.
 ///
 /// Differences from the RFC's pseudocode:
-/// * `maxpacket` is the parameter `mtu`, by default 1514 bytes, the interface's as section
-///   5.3 requires, instead of 512.
-/// * With `ecn`, an ECN-capable frame is marked instead of dropped (allowed by section 1,
-///   without pseudocode), and sent: a dequeue marks at most one frame, and the next mark or
-///   drop is scheduled as after a drop.
-/// * The difference of `now` and `drop_next` is signed: a future `drop_next` counts as
-///   recent.
+///
+/// * `maxpacket` is the parameter `mtu` instead of 512. Its default of 1514 bytes is that of the
+///   interface, as section 5.3 requires.
+/// * With `ecn`, an ECN-capable frame is marked and sent instead of dropped, which section 1 allows
+///   without giving pseudocode. A dequeue marks at most one frame, and the next mark or drop is
+///   scheduled as after a drop.
+/// * The difference of `now` and `drop_next` is signed: a future `drop_next` counts as recent.
 #[derive(Clone, Debug)]
 pub struct Codel {
     limit: QueueLimit,

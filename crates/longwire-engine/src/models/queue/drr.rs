@@ -1,4 +1,4 @@
-//! Deficit round robin between traffic classes.
+//! Deficit round robin among traffic classes.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -50,30 +50,27 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     Ok(Queue::Managed(Box::new(queue)))
 }
 
-/// Deficit round robin (Shreedhar and Varghese, IEEE/ACM Transactions on Networking,
-/// June 1996).
+/// Deficit round robin (Shreedhar and Varghese, IEEE/ACM Transactions on Networking, June 1996).
 ///
-/// Backlogged classes take turns. A turn adds the class's quantum times its weight to its
-/// deficit; frames are sent while the deficit covers them. The remainder is kept for the
-/// next turn, unless the class is empty. A quantum below the frame length only takes more
-/// turns. A frame's class is that of its code point; frames without IP, or without a VLAN
-/// tag, have code point 0.
+/// Backlogged classes take turns. A turn adds the quantum times the class's weight to the class's
+/// deficit; the class sends frames while the deficit covers them. The remainder carries over to the
+/// next turn unless the class is empty. A quantum below the frame length only takes more turns.
+/// Code points determine the class; frames without IP, or without a VLAN tag, have code point 0.
 ///
-/// The limit applies to all classes together. While an arrival makes the queue exceed it,
-/// the latest frame of the class with the most bytes per weight is dropped (McKenney,
-/// "Stochastic Fairness Queueing", 1990, pushes out of the longest queue). Ties go to the
-/// arriving frame's own class, which drops that frame, then to the first class. Drops are
-/// [`DropReason::QueueFull`].
+/// The limit applies to all classes together. While an arrival makes the queue exceed it, the
+/// newest frame in the class with the most bytes per weight is dropped (longest queue drop, as in
+/// McKenney, "Stochastic Fairness Queueing", 1990). Ties go to the arriving frame's class, which
+/// drops that frame, then to the first class. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct DeficitRoundRobin {
     classes: Classes,
     quantum: Bytes,
-    /// Limit of all classes together.
+    /// Combined limit of all classes.
     limit: QueueLimit,
     lines: Vec<ClassLine>,
-    /// Backlogged classes, in turn.
+    /// Backlogged classes in round-robin order.
     active: VecDeque<usize>,
-    /// Whether the first of them has received this turn's quantum.
+    /// Whether the first class has received this turn's quantum.
     in_turn: bool,
 }
 
@@ -86,7 +83,7 @@ struct ClassLine {
 }
 
 impl ClassLine {
-    /// Returns the additional deficit that the head needs.
+    /// Returns the deficit still needed to send the head.
     #[inline]
     fn lacks(&self) -> u64 {
         let len = self.frames.head().map_or(0, |head| u64::from(head.len));
@@ -99,8 +96,7 @@ impl ClassLine {
 }
 
 impl DeficitRoundRobin {
-    /// Creates an empty queue. `quantum` must not be zero; `limit` applies to all classes
-    /// together.
+    /// Creates an empty queue. `quantum` must not be zero; `limit` applies to all classes together.
     pub fn new(classes: Classes, quantum: Bytes, limit: QueueLimit) -> DeficitRoundRobin {
         let lines = classes.list().iter().map(|class| ClassLine {
             frames: FrameLine::default(),
@@ -118,8 +114,8 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// Skips rounds in which no class could send: adds the quanta of all required rounds
-    /// but the last to every class.
+    /// Skips rounds in which no class could send: adds the quanta of all but the last such round to
+    /// every class.
     #[cold]
     fn pass_rounds(&mut self) {
         let needed = self.active.iter().map(|class| &self.lines[*class]);
@@ -130,8 +126,8 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// Drops frames until the queue is within its limit with an arriving frame of `len`
-    /// bytes of class `own`; returns `false` if that frame must be dropped itself.
+    /// Drops frames until the queue is within its limit, including an arriving frame of `len` bytes
+    /// in class `own`. Returns `false` if the arriving frame itself must be dropped.
     #[cold]
     fn push_out(&mut self, own: usize, len: u32, context: &mut QueueContext) -> bool {
         while context.exceeds(&self.limit) {
@@ -152,8 +148,8 @@ impl DeficitRoundRobin {
         true
     }
 
-    /// Returns the class with the most bytes per weight, including a frame of `len` bytes
-    /// in class `own`.
+    /// Returns the class with the most bytes per weight, counting a further frame of `len` bytes in
+    /// class `own`.
     fn longest(&self, own: usize, len: u32) -> usize {
         let share = |class: usize| {
             let line = &self.lines[class];

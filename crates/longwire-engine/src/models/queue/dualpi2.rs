@@ -1,4 +1,4 @@
-//! DualPI2: coupled control of an L4S queue and a classic queue.
+//! DualPI2: coupled AQM for an L4S queue and a classic queue.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -67,41 +67,40 @@ const COUPLING: Param = Param::with_default("coupling", Unit::Real, "2")
 const TSHIFT: Param = Param::with_default("tshift", Unit::Time, "50ms")
     .help("ts-fifo: time added to the sojourn time of L4S frames");
 
-/// Scheduler between the two queues (RFC 9332, section 4.2.2).
+/// Scheduler for the two queues (RFC 9332, section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DualScheduler {
-    /// Weighted round robin: bytes of L4S per byte of classic traffic while both are
-    /// backlogged; not zero.
+    /// Weighted round robin: L4S bytes per classic byte while both queues are backlogged; not zero.
     WeightedRoundRobin(u32),
-    /// The head with the longest waiting time first; this time is added to the L4S head's.
+    /// Serves the head with the longest waiting time, after adding this time to the L4S head's.
     TimeShiftedFifo(Nanos),
 }
 
-/// The parameters of DualPI2 (RFC 9332, figure 2).
+/// Parameters of DualPI2 (RFC 9332, figure 2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Law {
     /// Target delay of the classic queue.
     pub target: Nanos,
-    /// Maximum expected round trip (`RTT_max`); not zero.
+    /// Maximum expected round-trip time (`RTT_max`); not zero.
     pub rtt_max: Nanos,
-    /// Interval between updates of the probabilities; not zero.
+    /// Update interval of the probabilities; not zero.
     pub tupdate: Nanos,
     /// Coupling factor `k`.
     pub coupling: f64,
     /// Delay above which L4S frames may be marked (`minTh`).
     pub l4s_min: Nanos,
-    /// Range of delays over which the probability rises to 1 (`range`).
+    /// Range of delays over which the marking probability rises to 1 (`range`).
     pub l4s_range: Nanos,
-    /// Up to this many L4S frames, none is marked for its delay (`Th_len`).
+    /// Number of queued L4S frames up to which none is marked for its delay (`Th_len`).
     pub l4s_packets: Packets,
-    /// Scheduler between the two queues.
+    /// Scheduler for the two queues.
     pub scheduler: DualScheduler,
-    /// Maximum frame length, for a limit in bytes.
+    /// Maximum frame length, used by a limit in bytes.
     pub mtu: Bytes,
 }
 
-/// Maximum ticks for a probability of 1 to decay on an idle link: bounds the computation
-/// after the longest pause to tens of milliseconds.
+/// Maximum ticks for a probability of 1 to decay on an idle link. Bounds the computation after the
+/// longest pause to tens of milliseconds.
 const DRAIN_TICKS_MAX: f64 = 1e7;
 
 impl DualPi2Law {
@@ -150,8 +149,8 @@ impl DualPi2Law {
         0.3 / self.seconds().1
     }
 
-    /// Returns the probability from which ECN-capable classic frames are dropped too
-    /// (`p_Cmax`): `min(1 / k^2, 1)`.
+    /// Returns the probability above which ECN-capable classic frames are dropped too (`p_Cmax`):
+    /// `min(1 / k^2, 1)`.
     pub fn classic_max(&self) -> f64 {
         f64::min(1.0 / (self.coupling * self.coupling), 1.0)
     }
@@ -164,8 +163,8 @@ impl DualPi2Law {
 
 /// DualPI2 (RFC 9332, appendix A with its second pass, figures 2, 3, 5, 7 and 8).
 ///
-/// ECT(1) and CE go to the L queue, all other frames to the C queue. Every `tupdate`,
-/// counted from the link's epoch, with delays in seconds:
+/// ECT(1) and CE frames go to the L queue, all others to the C queue. Every `tupdate`, counted from
+/// the link's epoch, with delays in seconds:
 ///
 /// ```text
 /// delay := the longer waiting time of the heads of both queues; 0 if none waits
@@ -175,26 +174,26 @@ impl DualPi2Law {
 /// alpha := 0.1 tupdate / rtt_max^2,  beta := 0.3 / rtt_max
 /// ```
 ///
-/// A frame at the head of C is dropped, or marked if it is ECT(0), with likelihood `p_C`;
-/// from `p_C = min(1/k^2, 1)` on, any frame is dropped. A frame at the head of L is marked
-/// with likelihood `max(p_CL, native)`, where `native` rises from 0 to 1 as its waiting
-/// time rises from `l4s_min` to `l4s_min + l4s_range`; once `p_CL` reaches 1, it is dropped
-/// with likelihood `p_C` and otherwise marked. Likelihoods accumulate, and the event occurs
-/// each time the sum exceeds 1; no random number is drawn.
+/// The frame at the head of C is dropped, or marked if it is ECT(0), with likelihood `p_C`; from
+/// `p_C = min(1/k^2, 1)` on, it is dropped regardless of ECN. The frame at the head of L is marked
+/// with likelihood `max(p_CL, native)`, where `native` rises from 0 to 1 as the waiting time rises
+/// from `l4s_min` to `l4s_min + l4s_range`. Once `p_CL` reaches 1, the frame is dropped with
+/// likelihood `p_C` and otherwise marked. Likelihoods accumulate, and the event occurs each time
+/// the sum exceeds 1; no random numbers are drawn.
 ///
-/// The control law's drops are [`DropReason::Aqm`], those at the limits
-/// [`DropReason::QueueFull`]. Marking is essential to the discipline and cannot be
-/// disabled.
+/// Drops by the control law are [`DropReason::Aqm`], drops at the limits [`DropReason::QueueFull`].
+/// Marking is essential to the discipline and cannot be disabled.
 ///
 /// Interpretation where the RFC is ambiguous:
-/// * `lq.time()` in `laqm` is the waiting time of the frame just dequeued (note a of A.1),
-///   and `lq.len()` counts that frame: a queue of one frame is not marked for its delay.
-/// * The weighted round robin counts bytes: L sends `weight` bytes per byte of C while both
-///   are backlogged. The account does not change while only one is, a dropped frame is
-///   free, and the account is cleared in favour of L when the link becomes idle (A.1).
+///
+/// * `lq.time()` in `laqm` is the waiting time of the frame just dequeued (note a in A.1), and
+///   `lq.len()` counts that frame: a queue of one frame is not marked for its delay.
+/// * The weighted round robin counts bytes: L sends `weight` bytes per byte of C while both are
+///   backlogged. The account does not change while only one is, dropped frames are free, and the
+///   account is reset in favour of L when the link becomes idle (A.1).
 /// * `p_CL` is capped at 1: a higher likelihood would accumulate without bound.
-/// * The limit in bytes is that of figure 3, with one `mtu` kept free; a limit in frames is
-///   added.
+/// * A limit in bytes works as in figure 3, with one `mtu` kept free; a limit in frames is an
+///   addition.
 #[derive(Clone, Debug)]
 pub struct DualPi2 {
     limit: QueueLimit,
@@ -209,11 +208,11 @@ pub struct DualPi2 {
     p_classic: f64,
     p_coupled: f64,
     delay_before: Nanos,
-    /// Debt of the round robin to C, in bytes times the weights.
+    /// Weighted bytes that the round robin owes to C.
     owed: i64,
 }
 
-/// A queue and its accumulated likelihood.
+/// A queue with its accumulated likelihood.
 #[derive(Clone, Debug, Default)]
 struct CountedLine {
     line: FrameLine,
@@ -221,7 +220,7 @@ struct CountedLine {
 }
 
 impl CountedLine {
-    /// `recur()` of figure 4.
+    /// `recur()` in figure 4.
     #[inline]
     fn happens(&mut self, likelihood: f64) -> bool {
         self.count += likelihood;
@@ -280,8 +279,8 @@ impl DualPi2 {
             self.delay_before = delay;
             let calm = delay == Nanos::ZERO && delay_before == Nanos::ZERO && self.p == before;
             let saturated = self.p == 1.0 && delay >= self.law.target;
-            // Until the next event, delays only grow or stay 0. A settled state stays
-            // settled, so an idle link costs only the ticks until then.
+            // Until the next event, delays only grow or stay 0. A settled state stays settled, so
+            // an idle link costs only the ticks until it settles.
             if (calm || saturated)
                 && let Some(last) = self.ticks.skip(now)
             {
@@ -309,7 +308,7 @@ impl DualPi2 {
             && self.limit.bytes.is_none_or(|most| bytes + room <= most.0)
     }
 
-    /// Whether the L queue is next.
+    /// Whether the L queue is served next.
     #[inline]
     fn schedule(&self, now: Nanos) -> bool {
         if self.classic.line.is_empty() || self.low_latency.line.is_empty() {
@@ -324,7 +323,7 @@ impl DualPi2 {
         }
     }
 
-    /// Dequeues the head of L, and marks or drops it.
+    /// Dequeues the head of L, marking or dropping frames as needed.
     #[inline]
     fn take_low_latency(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame> {
         let waiting = self.low_latency.line.occupancy().0;
@@ -351,7 +350,7 @@ impl DualPi2 {
         Some(frame)
     }
 
-    /// `laqm()` of figure 5.
+    /// `laqm()` in figure 5.
     #[inline]
     fn native(&self, delay: Nanos) -> f64 {
         let (min, range) = (self.law.l4s_min, self.law.l4s_range);
@@ -364,7 +363,7 @@ impl DualPi2 {
         }
     }
 
-    /// Dequeues the head of C, and marks or drops it.
+    /// Dequeues the head of C, marking or dropping frames as needed.
     #[inline]
     fn take_classic(&mut self, context: &mut QueueContext) -> Option<QueuedFrame> {
         let mut frame = self.classic.line.pop()?;

@@ -1,5 +1,5 @@
-//! Managed FIFOs. That with tail drop is for rates that aggregate frames, which cannot be
-//! decided at arrival, and for changeable links.
+//! Managed FIFOs. The tail-drop FIFO serves rates that aggregate frames, which cannot be decided on
+//! arrival, and changeable links.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::models::Entry;
 use crate::spec::ModelInfo;
 use crate::verdict::DropReason;
 
-/// A first-in, first-out queue.
+/// A tail-drop FIFO.
 #[derive(Clone, Debug)]
 pub struct ManagedFifo {
     limit: QueueLimit,
@@ -29,8 +29,7 @@ impl ManagedFifo {
         }
     }
 
-    /// Whether a frame of `len` bytes fits, with `more` frames and bytes held in addition
-    /// and `less` not held.
+    /// Whether a frame of `len` bytes fits if `more` frames and bytes are added and `less` removed.
     #[inline]
     pub(crate) fn fits(&self, len: u32, more: (u64, u64), less: (u64, u64)) -> bool {
         let (Packets(packets), Bytes(bytes)) = self.line.occupancy();
@@ -40,7 +39,7 @@ impl ManagedFifo {
             && self.limit.bytes.is_none_or(|most| bytes <= most.0)
     }
 
-    /// Whether the queue exceeds its limit with `more` frames and bytes added.
+    /// Whether the queue would exceed its limit with `more` frames and bytes.
     pub(crate) fn exceeds(&self, more: (u64, u64)) -> bool {
         let (Packets(packets), Bytes(bytes)) = self.line.occupancy();
         self.limit.is_exceeded_by(packets + more.0, bytes + more.1)
@@ -63,12 +62,12 @@ impl ManagedFifo {
         self.line.pop()
     }
 
-    /// Returns the lengths of the frames held, head first.
+    /// Returns the frame lengths, head first.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
         self.line.frames().map(|frame| frame.len)
     }
 
-    /// Returns the numbers of the frames held, head first.
+    /// Returns the frame numbers, head first.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.line.frames().map(|frame| frame.number)
     }
@@ -113,8 +112,8 @@ pub(super) const HEAD_DROP: Entry<Queue> = Entry {
     },
 };
 
-/// FIFO with head drop. A frame that would not fit into the empty queue is dropped itself,
-/// and no other. Drops are [`DropReason::QueueFull`].
+/// FIFO with head drop. A frame too large even for an empty queue is itself dropped, and no other.
+/// Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct HeadDrop {
     limit: QueueLimit,
@@ -164,9 +163,8 @@ impl Discipline for HeadDrop {
     }
 }
 
-/// A queue of frames that counts its bytes: the building block of disciplines. Memory
-/// follows its length, and the head is inline, so a queue of at most one frame allocates
-/// nothing.
+/// A frame queue that counts its bytes, the building block for disciplines. Memory follows its
+/// length, and the head is stored inline, so a queue of at most one frame allocates nothing.
 #[derive(Clone, Debug)]
 pub struct FrameLine {
     head: Option<QueuedFrame>,
@@ -187,7 +185,7 @@ impl Default for FrameLine {
 }
 
 impl FrameLine {
-    /// Whether a frame of `len` bytes fits in addition to those held.
+    /// Whether one more frame of `len` bytes fits.
     #[inline]
     pub fn fits(&self, limit: &QueueLimit, len: u32) -> bool {
         let bytes = self.bytes + u64::from(len);
@@ -237,18 +235,18 @@ impl FrameLine {
         self.head.as_ref()
     }
 
-    /// Returns the frames held, head first.
+    /// Returns the frames, head first.
     fn frames(&self) -> impl Iterator<Item = &QueuedFrame> {
         self.head.iter().chain(self.rest.iter())
     }
 
-    /// Whether no frame is held.
+    /// Whether the queue is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
 
-    /// Returns the frames and bytes held.
+    /// Returns the occupancy in frames and bytes.
     #[inline]
     pub fn occupancy(&self) -> (Packets, Bytes) {
         (Packets(self.packets), Bytes(self.bytes))

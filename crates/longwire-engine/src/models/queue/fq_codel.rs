@@ -1,4 +1,4 @@
-//! FQ-CoDel: flows take turns, each with a separate CoDel.
+//! FQ-CoDel: round robin among flows, each with its own CoDel.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -30,7 +30,7 @@ static INFO: ModelInfo = ModelInfo {
         codel::TARGET,
         codel::INTERVAL,
         codel::MTU,
-        // 65536 queues have 4.5 MiB.
+        // 65536 queues take 4.5 MiB.
         Param::with_default("flows", Unit::Count, "1024")
             .within("1", "65536", "1 to 65536")
             .help("number of flow queues, 1 to 65536"),
@@ -43,7 +43,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Minimum quantum; a smaller one would only take more turns.
+/// Minimum quantum; a smaller one only takes more turns.
 const QUANTUM_MIN: Bytes = Bytes(64);
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
@@ -62,25 +62,25 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     Ok(Queue::Managed(Box::new(FqCodel::new(limit, law))))
 }
 
-/// The parameters of FQ-CoDel.
+/// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqCodelLaw {
     /// CoDel parameters of each queue.
     pub codel: CodelLaw,
     /// Number of queues, 1 to 65536.
     pub flows: u32,
-    /// Bytes that a queue may send per turn; not zero.
+    /// Quantum: bytes that a queue may send per turn; not zero.
     pub quantum: Bytes,
     /// Sojourn time above which ECN-capable frames are marked.
     pub ce_threshold: Option<Nanos>,
 }
 
 impl FqCodelLaw {
-    /// Returns the queue number for a flow's hash.
+    /// Returns the queue index for a flow hash.
     #[inline]
     fn flow_of(&self, hash: u64) -> u32 {
         let flows = u64::from(self.flows);
-        // A division would take a quarter of an arrival's time.
+        // A division would take a quarter of the time per arrival.
         let is_power = flows.is_power_of_two();
         (if is_power {
             hash & (flows - 1)
@@ -90,38 +90,38 @@ impl FqCodelLaw {
     }
 }
 
-/// Maximum number of frames dropped at once at a limit (RFC 8290, section 4.1).
+/// Maximum number of frames dropped together at a limit (RFC 8290, section 4.1).
 const BATCH: u32 = 64;
 
-/// No queue.
+/// Null index of a queue.
 const NONE: u32 = u32::MAX;
 
 /// FQ-CoDel (RFC 8290, section 4).
 ///
-/// A frame's queue is its flow's hash modulo the number of queues. The hash is
+/// A frame's queue is its flow hash modulo the number of queues. The hash is
 /// [`flow_hash`](longwire_packet::flow_hash::flow_hash) mixed with the first number of the
-/// discipline's stream, the only one drawn. Memory is 72 bytes per queue and 40 per frame,
+/// discipline's random stream, the only one drawn. Memory is 72 bytes per queue and 40 per frame,
 /// and never shrinks.
 ///
-/// CoDel's drops are [`DropReason::Aqm`], those at the limits [`DropReason::QueueFull`].
-/// CoDel is that of [`super::codel::Codel`], with its differences from the RFC; each queue
-/// has its own backlog.
+/// Drops by CoDel are [`DropReason::Aqm`], drops at the limits [`DropReason::QueueFull`]. CoDel
+/// works as in [`super::codel::Codel`], with the same differences from the RFC; each queue has its
+/// own backlog.
 ///
 /// Interpretation where the RFC is ambiguous:
-/// * A queue's turn ends when its credits are zero or less (section 3); section 4.2 says
-///   negative.
-/// * Over a limit, half of the frames of the queue with the most bytes are dropped, rounded
-///   down, but at least one and at most 64 (section 4.1); ties go to the first queue. The
-///   limit in bytes, absent from the RFC, works the same, repeatedly if necessary.
-/// * A link that becomes idle has found every active queue empty, so that none is active at
-///   the next arrival (section 4.2).
+///
+/// * A queue's turn ends when its credits are zero or less (section 3); section 4.2 says negative.
+/// * Over a limit, half of the frames in the queue with the most bytes are dropped, rounded down,
+///   but at least one and at most 64 (section 4.1); ties go to the first queue. The limit in bytes,
+///   absent from the RFC, works the same way, repeatedly if necessary.
+/// * A link that becomes idle has found every active queue empty, so that none is active at the
+///   next arrival (section 4.2).
 #[derive(Clone, Debug)]
 pub struct FqCodel {
     limit: QueueLimit,
     law: FqCodelLaw,
     pool: Pool,
     flows: Vec<Flow>,
-    /// Backlog of each queue in bytes; contiguous, for the search for the largest.
+    /// Backlog of each queue in bytes; contiguous, for a fast search for the largest.
     backlogs: Vec<u64>,
     new: FlowList,
     old: FlowList,
@@ -133,15 +133,15 @@ struct Flow {
     line: PoolLine,
     codel: CodelState,
     credits: i64,
-    /// Next queue in its list.
+    /// Next queue in the same list.
     next: u32,
     active: bool,
 }
 
-// The low footprint of section 5.4.
+// Section 5.4 asks for a small memory footprint.
 const _: () = assert!(size_of::<Flow>() <= 64);
 
-/// A list of queues in turn.
+/// A list of queues in round-robin order.
 #[derive(Clone, Copy, Debug)]
 struct FlowList {
     head: u32,
@@ -170,7 +170,7 @@ impl FlowList {
     }
 }
 
-/// One queue of the pool, as CoDel's source of frames.
+/// One queue in the pool, as CoDel's frame source.
 struct FlowLine<'a> {
     pool: &'a mut Pool,
     line: &'a mut PoolLine,
@@ -297,8 +297,8 @@ impl Discipline for FqCodel {
                 self.flows[index as usize].credits += self.law.quantum.0 as i64;
                 self.old.push(&mut self.flows, index);
             } else if is_new {
-                // Empty, but every old queue gets a turn first; otherwise the queue could
-                // return at once as a new one (RFC 8290, section 4.2).
+                // The queue is empty, but every old queue gets a turn first; otherwise it could
+                // return at once as a new queue (RFC 8290, section 4.2).
                 self.old.push(&mut self.flows, index);
             } else {
                 self.flows[index as usize].active = false;

@@ -1,4 +1,4 @@
-//! Queue limits in packets, bytes or both; and tail drop, which has no other parameter.
+//! Queue limits in packets, bytes or both, and tail drop, which has no other parameter.
 
 use alloc::format;
 use core::fmt;
@@ -41,21 +41,21 @@ pub(crate) const FULL_FRAME: Bytes = Bytes(1514);
 /// Minimum Ethernet frame, without FCS.
 const SHORTEST_FRAME: Bytes = Bytes(60);
 
-/// Minimum default queue in full frames, for bursts on slow links.
+/// Minimum default queue, in full frames; absorbs bursts on slow links.
 const DEFAULT_FRAMES_MIN: u64 = 16;
 
-/// Minimum default queue in time at the link's rate.
+/// Minimum default queue, as time at the link rate.
 const DEFAULT_TIME_MIN: Nanos = Nanos::from_millis(100);
 
-/// Minimum space for one flow in full frames: one in service while the next arrives.
+/// Minimum for one flow, in full frames: one in service while the next arrives.
 const NEEDED_FRAMES_MIN: u64 = 2;
 
-/// Maximum backlog; `None` is no limit.
+/// Maximum backlog; `None` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimit {
     /// In frames.
     pub packets: Option<Packets>,
-    /// In bytes of frames, framing excluded.
+    /// In frame bytes, excluding framing.
     pub bytes: Option<Bytes>,
 }
 
@@ -66,18 +66,18 @@ impl QueueLimit {
         bytes: None,
     };
 
-    /// Whether this many frames and bytes exceed the limit.
+    /// Whether this backlog exceeds the limit.
     #[inline]
     pub(crate) fn is_exceeded_by(&self, packets: u64, bytes: u64) -> bool {
         self.packets.is_some_and(|most| packets > most.0)
             || self.bytes.is_some_and(|most| bytes > most.0)
     }
 
-    /// Reads the parameters `packets` and `bytes`, at least one of which is required.
+    /// Reads the parameters `packets` and `bytes`, of which at least one is required.
     ///
     /// # Errors
-    /// [`SpecError::Value`] if a value does not parse; [`SpecError::Unfit`] if neither is
-    /// given, one is 0, or no frame fits into the bytes.
+    /// [`SpecError::Value`] if a value does not parse; [`SpecError::Unfit`] if neither is given,
+    /// one is 0, or `bytes` is too small for any frame.
     pub fn read(arguments: &Arguments) -> Result<QueueLimit, SpecError> {
         let limit = QueueLimit {
             packets: arguments.optional("packets")?,
@@ -107,9 +107,9 @@ impl QueueLimit {
         }
     }
 
-    /// Returns the default: what the link sends in two one-way delays or in 100 ms,
-    /// whichever is longer, from 16 full frames of 1514 bytes to 1 TiB. `delay` is the mean
-    /// of the delay model. At an infinite rate frames never wait, and there is no limit.
+    /// Returns the default limit: what the link sends in two one-way delays or in 100 ms, whichever
+    /// is longer, but from 16 full frames of 1514 bytes to 1 TiB. `delay` is the delay model's
+    /// mean. At an infinite rate, frames are never queued and there is no limit.
     pub fn derived(rate: Option<BitRate>, delay: Nanos) -> QueueLimit {
         let Some(rate) = rate else {
             return QueueLimit::UNLIMITED;
@@ -122,11 +122,11 @@ impl QueueLimit {
         }
     }
 
-    /// Returns the minimum limit at which one loss-based TCP flow saturates the link: the
-    /// bandwidth-delay product (Villamizar and Song 1994), taking the round trip as twice
-    /// the one-way delay; from two full frames of 1514 bytes to 1 TiB. The limit in packets
-    /// assumes full frames; smaller frames need more. `None` at an infinite rate, where
-    /// frames never wait.
+    /// Returns the smallest limit at which one loss-based TCP flow saturates the link: the
+    /// bandwidth-delay product (Villamizar and Song 1994), with twice the one-way delay as
+    /// round-trip time; from two full frames of 1514 bytes to 1 TiB. The limit in packets assumes
+    /// full frames; smaller frames need more. `None` at an infinite rate, where frames are never
+    /// queued.
     pub fn needed(rate: Option<BitRate>, delay: Nanos) -> Option<(Packets, Bytes)> {
         let floor = Bytes(FULL_FRAME.0 * NEEDED_FRAMES_MIN);
         let bytes = rate?.bytes_in(delay.saturating_mul(2));
@@ -134,8 +134,8 @@ impl QueueLimit {
         Some((Packets(bytes.0.div_ceil(FULL_FRAME.0)), bytes))
     }
 
-    /// Returns the minimum sufficient limit in the user's units, if this one is below
-    /// [`QueueLimit::needed`]. A unit that is already sufficient stays unchanged.
+    /// Returns the smallest sufficient limit, in the user's units, if this one is below
+    /// [`QueueLimit::needed`]. A unit that is already sufficient is left unchanged.
     pub fn undersized(&self, rate: Option<BitRate>, delay: Nanos) -> Option<QueueLimit> {
         let (packets, bytes) = QueueLimit::needed(rate, delay)?;
         let enough = QueueLimit {

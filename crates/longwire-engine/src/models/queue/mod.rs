@@ -1,4 +1,4 @@
-//! Queue disciplines: the order of service, and which frames are dropped or marked.
+//! Queue disciplines: service order, and which frames to drop or mark.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -38,9 +38,9 @@ pub use tail_drop::TailDrop;
 /// A link's queue.
 #[derive(Clone, Debug)]
 pub enum Queue {
-    /// FIFO with tail drop, decided at arrival from the departures of earlier frames.
+    /// Tail-drop FIFO, decided on arrival from the departures of earlier frames.
     TailDrop(QueueLimit),
-    /// Decided at dequeue.
+    /// Decides at dequeue.
     Managed(Box<dyn Discipline>),
 }
 
@@ -65,25 +65,24 @@ impl fmt::Display for Queue {
     }
 }
 
-/// A frame in a managed queue: all facts that a discipline may use.
-//
-// 32 bytes, copied at every step. Without niches in its fields, `Option` keeps a separate
-// tag, and copies are of whole words.
+/// A frame in a managed queue, with everything a discipline may use.
+// Copied at every step, 32 bytes. Without niches in its fields, `Option` uses a separate tag and
+// copies move whole words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedFrame {
-    /// Number on its link.
+    /// Sequence number on the link.
     pub number: u64,
     /// Time of arrival.
     pub arrival: Nanos,
-    /// Hash of addresses, protocol and ports; 0 if the discipline does not read it.
+    /// Hash of addresses, protocol and ports; 0 if the discipline does not use it.
     pub flow: u64,
     /// Length without framing.
     pub len: u32,
-    /// DSCP and ECN, in the layout of the IP header.
+    /// DSCP and ECN, laid out as in the IP header.
     traffic_class: u8,
-    /// 1 if the frame will carry a congestion mark.
+    /// 1 if the frame is to be marked Congestion Experienced.
     mark: u8,
-    /// PCP of the outermost VLAN tag.
+    /// PCP in the outermost VLAN tag.
     pcp: u8,
 }
 
@@ -102,14 +101,13 @@ impl QueuedFrame {
         }
     }
 
-    /// Sets the fields of the IP header.
+    /// Sets DSCP and ECN.
     #[inline]
     pub fn set_class(&mut self, dscp: u8, ecn: Ecn) {
         self.traffic_class = dscp << 2 | ecn as u8;
     }
 
-    /// Marks the frame before it enters the queue: disciplines see the mark as part of its
-    /// header.
+    /// Marks the frame before it enters the queue; disciplines see the mark as part of the header.
     #[inline]
     pub(crate) fn arrive_marked(&mut self) {
         self.set_class(self.dscp(), Ecn::Marked);
@@ -122,13 +120,13 @@ impl QueuedFrame {
         self.traffic_class >> 2
     }
 
-    /// Sets the PCP of the outermost VLAN tag.
+    /// Sets the PCP.
     #[inline]
     pub fn set_pcp(&mut self, pcp: u8) {
         self.pcp = pcp;
     }
 
-    /// Returns the PCP of the outermost VLAN tag; 0 without a tag.
+    /// Returns the PCP in the outermost VLAN tag; 0 without a tag.
     #[inline]
     pub fn pcp(&self) -> u8 {
         self.pcp
@@ -140,15 +138,15 @@ impl QueuedFrame {
         Ecn::of_bits(self.traffic_class)
     }
 
-    /// Marks the frame if it is ECN-capable, and returns whether it is. A frame already
-    /// marked counts as marked.
+    /// Marks the frame if it is ECN-capable, and returns whether it is. Frames already marked count
+    /// as marked again.
     #[inline]
     pub fn try_mark(&mut self) -> bool {
         self.mark |= u8::from(self.ecn().capable());
         self.is_marked()
     }
 
-    /// Whether the frame will carry a congestion mark.
+    /// Whether the frame is to be marked Congestion Experienced.
     #[inline]
     pub fn is_marked(&self) -> bool {
         self.mark != 0
@@ -161,58 +159,57 @@ impl QueuedFrame {
     }
 }
 
-/// Facts about the link that a discipline serves.
+/// Properties of the link that a discipline serves.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkFacts {
-    /// Start of the link, the origin of schedules.
+    /// Link start, the origin of schedules.
     pub epoch: Nanos,
-    /// The link's rate or its mean; `None` if infinite or unknown.
+    /// Rate, or mean of a varying rate; `None` if infinite or unknown.
     pub rate: Option<BitRate>,
 }
 
-/// Header fields that a discipline reads; parsing them costs time.
+/// Header fields that a discipline uses; parsing them takes time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeaderFields {
-    /// No field: DSCP, ECN and flow are not filled in.
+    /// None: DSCP, ECN and flow are not set.
     Nothing,
     /// [`QueuedFrame::pcp`].
     Tag,
     /// [`QueuedFrame::dscp`] and [`QueuedFrame::ecn`].
     Class,
-    /// [`QueuedFrame::flow`] in addition.
+    /// [`QueuedFrame::flow`], [`QueuedFrame::dscp`] and [`QueuedFrame::ecn`].
     Flow,
 }
 
-/// A queue discipline in event time: called for every event in order, with the event's time
-/// on the emulated link, regardless of the caller's lateness.
+/// A queue discipline in event time: called for every event in order, with its emulated time,
+/// however late the caller is.
 pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before any other function.
+    /// Called once, before any other method.
     fn start(&mut self, _facts: &LinkFacts) {}
 
-    /// Returns the header fields that it reads; called once, after [`Discipline::start`].
+    /// Returns the header fields used; called once, after [`Discipline::start`].
     fn reads(&self) -> HeaderFields {
         HeaderFields::Nothing
     }
 
-    /// Enqueues an arriving frame. This or other frames may be dropped
-    /// ([`QueueContext::dropped`]).
+    /// Enqueues an arriving frame. May drop this or other frames ([`QueueContext::dropped`]).
     fn enqueue(&mut self, now: Nanos, frame: QueuedFrame, context: &mut QueueContext);
 
-    /// Returns the next frame to send, `None` if empty; drops on the way are reported to
-    /// the context. A discipline that holds frames must return or drop at least one.
+    /// Returns the next frame to send, or `None` if empty; drops on the way are reported to
+    /// `context`. A discipline that holds frames must return or drop at least one.
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame>;
 
-    /// Moves all frames to `frames`, in any order, without decisions: another discipline
-    /// takes over, or the link is off. All other state stays; the discipline may receive
+    /// Moves all frames to `frames`, in any order and without deciding them, because another
+    /// discipline takes over or the link is off. Other state is kept; the discipline may receive
     /// frames again.
     fn give_up(&mut self, frames: &mut Vec<QueuedFrame>);
 
-    /// Called before an arrival if the link had become free with an empty queue. It stands
-    /// for the empty dequeue of that time, for which [`Discipline::dequeue`] is not called.
-    /// At most once before the next frame.
+    /// Called before an arrival if the link went idle since the last frame. Replaces the call of
+    /// [`Discipline::dequeue`] that would have found the queue empty. At most once before the next
+    /// frame.
     fn idle(&mut self) {}
 
-    /// Returns the limit, for reports and memory.
+    /// Returns the limit, for reports and memory sizing.
     fn limit(&self) -> QueueLimit;
 
     /// Writes the discipline in the user's notation.
@@ -224,19 +221,19 @@ pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(Discipline);
 
-/// A discipline's random stream and receiver of drops.
+/// A discipline's random stream and drop reports.
 #[derive(Clone, Debug)]
 pub struct QueueContext {
     /// The discipline's random stream.
     pub stream: Stream,
-    /// Unreported decisions, in order.
+    /// Decisions not yet reported, in order.
     pub(crate) decided: VecDeque<(u64, Verdict)>,
-    /// Frames and bytes that the discipline holds.
+    /// Frames and bytes held by the discipline.
     held: (u64, u64),
 }
 
 impl QueueContext {
-    /// Creates a context that draws from this stream.
+    /// Creates a context with this random stream.
     pub fn new(stream: Stream) -> QueueContext {
         QueueContext {
             stream,
@@ -245,7 +242,7 @@ impl QueueContext {
         }
     }
 
-    /// Reports that the discipline drops a frame.
+    /// Reports that the discipline dropped a frame.
     #[inline]
     pub fn dropped(&mut self, frame: &QueuedFrame, reason: DropReason) {
         self.left(frame);
@@ -253,20 +250,20 @@ impl QueueContext {
             .push_back((frame.number, Verdict::Drop(reason)));
     }
 
-    /// Returns true with probability `p`: `u <= p` for the stream's next `u`, uniform in
-    /// (0, 1] in steps of 2^-53. Draws once for every `p`.
+    /// Returns `true` with probability `p`: if `u <= p` for the stream's next `u`, uniform in (0,
+    /// 1] in steps of 2^-53. Always draws exactly once.
     #[inline]
     pub fn happens(&mut self, p: f64) -> bool {
         self.stream.unit() <= p
     }
 
-    /// Returns the frames and bytes that the discipline holds.
+    /// Returns the frames and bytes held by the discipline.
     #[inline]
     pub fn occupancy(&self) -> (Packets, Bytes) {
         (Packets(self.held.0), Bytes(self.held.1))
     }
 
-    /// Whether the discipline exceeds `limit`, including a frame just added.
+    /// Whether the discipline exceeds `limit`, counting a frame just added.
     #[inline]
     pub(crate) fn exceeds(&self, limit: &QueueLimit) -> bool {
         limit.is_exceeded_by(self.held.0, self.held.1)
@@ -287,7 +284,7 @@ impl QueueContext {
     }
 }
 
-/// Returns `a - b` in seconds: exact in nanoseconds, then rounded once.
+/// Returns `a - b` in seconds; computed in nanoseconds and rounded once.
 fn difference(a: Nanos, b: Nanos) -> f64 {
     let (a, b) = (a.as_nanos(), b.as_nanos());
     let nanos = if a >= b {

@@ -1,4 +1,4 @@
-//! Parameters shared by several disciplines.
+//! Parameters shared by queue disciplines.
 
 use alloc::format;
 use core::fmt;
@@ -8,7 +8,7 @@ use longwire_units::{Bytes, Nanos, Packets};
 use super::{HeaderFields, QueueLimit};
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
-/// A Boolean; the first word is true.
+/// A Boolean; the first keyword means true.
 pub(super) const BOOLEAN: Unit = Unit::Choice(&["true", "false"]);
 
 /// Maximum number of frames.
@@ -21,12 +21,12 @@ pub(super) const fn limit(default: &'static str) -> Param {
 pub(super) const LIMIT_BYTES: Param = Param::new("limit-bytes", Unit::Size)
     .help("maximum bytes in the queue, in addition to the limit in frames; default: unlimited");
 
-/// Maximum number of frames in all classes together.
+/// Maximum number of frames over all classes.
 pub(super) const fn limit_of_all(default: &'static str) -> Param {
     limit(default).help("maximum frames in all classes, without the frame in service")
 }
 
-/// Maximum number of bytes in all classes together, in addition to the limit in frames.
+/// Maximum number of bytes over all classes, in addition to the limit in frames.
 pub(super) const LIMIT_BYTES_OF_ALL: Param = LIMIT_BYTES
     .help("maximum bytes in all classes, in addition to the limit in frames; default: unlimited");
 
@@ -36,7 +36,7 @@ pub(super) const fn ecn(default: &'static str) -> Param {
         .help("mark ECN-capable frames instead of dropping them")
 }
 
-/// Returns the header fields read by a discipline that marks if `ecn` is set.
+/// Returns the header fields used by a discipline that marks if `ecn` is set.
 pub(super) const fn read_for_marks(ecn: bool) -> HeaderFields {
     if ecn {
         HeaderFields::Class
@@ -58,7 +58,7 @@ pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError>
     Ok(limit)
 }
 
-/// Writes `limit` and `limit-bytes`, as the first parameters after a name.
+/// Writes `limit` and `limit-bytes` as the first parameters.
 pub(super) fn write_limit(f: &mut fmt::Formatter<'_>, limit: &QueueLimit) -> fmt::Result {
     if let Some(packets) = limit.packets {
         write!(f, ":limit={packets}")?;
@@ -74,7 +74,7 @@ pub(super) fn read_bool(arguments: &Arguments, key: &'static str) -> Result<bool
     Ok(arguments.choice(key)? == 0)
 }
 
-/// Reads a time of at least `least`.
+/// Reads a time no smaller than `least`.
 pub(super) fn read_time(
     arguments: &Arguments,
     key: &'static str,

@@ -1,4 +1,4 @@
-//! PIE: proportional integral controller enhanced.
+//! PIE: Proportional Integral controller Enhanced.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("target", Unit::Time, "15ms").help("target delay"),
         Param::with_default("tupdate", Unit::Time, "15ms")
             .help("update interval of the probability; at least 10us"),
-        // Up to far above any use, so that products are finite.
+        // Far above any practical value, so that products stay finite.
         Param::with_default("alpha", Unit::Real, "0.125")
             .within("0", "1000000", "0 to 1000000 Hz")
             .help("change of the probability per second of deviation from target, in Hz"),
@@ -64,33 +64,33 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     Ok(Queue::Managed(Box::new(Pie::new(limit, law))))
 }
 
-/// The parameters of PIE's control law.
+/// Parameters of PIE's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieLaw {
     /// Target delay (`QDELAY_REF`).
     pub target: Nanos,
-    /// Interval between updates of the probability (`T_UPDATE`); not zero.
+    /// Update interval of the probability (`T_UPDATE`); not zero.
     pub tupdate: Nanos,
     /// Integral gain in Hz; not negative.
     pub alpha: f64,
     /// Proportional gain in Hz; not negative.
     pub beta: f64,
-    /// Maximum burst that passes without drops (`MAX_BURST`).
+    /// Burst allowance: maximum burst that passes without drops (`MAX_BURST`).
     pub max_burst: Nanos,
-    /// Mean packet size; up to two in the queue, no frame is dropped (`MEAN_PKTSIZE`).
+    /// Mean packet size; no frame is dropped while at most two are queued (`MEAN_PKTSIZE`).
     pub mean_packet: Bytes,
     /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,
-    /// Probability from which ECN-capable frames are dropped too (`mark_ecnth`).
+    /// Probability above which ECN-capable frames are dropped too (`mark_ecnth`).
     pub ecn_threshold: Probability,
 }
 
-/// Accumulated probability since the last drop: below the first value no frame is dropped,
-/// from the second on every frame (RFC 8033, section 5.4).
+/// Bounds on the accumulated probability since the last drop: below the first, no frame is dropped;
+/// from the second on, every frame is (RFC 8033, section 5.4).
 const SPREAD: (f64, f64) = (0.85, 8.5);
 
-/// PIE over one queue (RFC 8033, appendix A, with the ECN, derandomization and capped
-/// adjustment of sections 5.1, 5.4 and 5.5).
+/// PIE over one queue (RFC 8033, appendix A, with ECN, derandomization and capped adjustment from
+/// sections 5.1, 5.4 and 5.5).
 ///
 /// Delay is measured by timestamps, as the sojourn time of the last dequeued frame. Every
 /// `tupdate`, counted from the link's epoch, with delays in seconds:
@@ -103,16 +103,17 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 /// probability := probability + p, times 0.98 if both delays are 0, within 0..=1
 /// ```
 ///
-/// One number is drawn for each frame whose accumulated probability lies between the two
-/// bounds of section 5.4; the sum restarts after a drop, a mark or a full queue. Drops are
-/// [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
+/// One number is drawn per frame whose accumulated probability lies between the bounds in section
+/// 5.4; the sum restarts after a drop, a mark or a full queue. Drops are [`DropReason::Aqm`], at
+/// the limit [`DropReason::QueueFull`].
 ///
 /// Differences from the RFC's pseudocode:
-/// * A departure that empties the queue is a delay of 0: with timestamps alone, the last
+///
+/// * A departure that empties the queue counts as a delay of 0: with timestamps alone, the last
 ///   sample would persist while the link is idle.
-/// * PIE is always on: section 5.3, which switches it by queue length, is omitted.
-/// * Bursts pass before the sums of section 5.4 change, as in appendix A; in appendix B, a
-///   burst adds to them.
+/// * PIE is always on; switching by queue length (section 5.3) is omitted.
+/// * Frames within the burst allowance do not change the sums of section 5.4, as in appendix A; in
+///   appendix B, they do.
 /// * `MEAN_PKTSIZE`, which the RFC leaves open, is a parameter.
 #[derive(Clone, Debug)]
 pub struct Pie {
@@ -121,14 +122,14 @@ pub struct Pie {
     ecn_threshold: f64,
     line: FrameLine,
     ticks: Ticks,
-    /// Sample of the last departure.
+    /// Delay sample from the last departure.
     delay: Nanos,
     state: PieState,
     /// Accumulated probability since the last drop.
     accumulated: f64,
 }
 
-/// The state that a tick reads and writes.
+/// State that a tick reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PieState {
     probability: f64,
@@ -169,16 +170,15 @@ impl Pie {
         while self.ticks.take(now).is_some() {
             let after = self.after_tick();
             if after == self.state {
-                // The delay is constant until the next departure, so the remaining ticks
-                // have no effect either: an idle link costs only the ticks until the
-                // probability is 0.
+                // The delay is constant until the next departure, so the remaining ticks have no
+                // effect. An idle link costs only the ticks until the probability is 0.
                 self.ticks.skip(now);
             }
             self.state = after;
         }
     }
 
-    /// `calculate_drop_prob()` of appendix A.
+    /// `calculate_drop_prob()` in appendix A.
     fn after_tick(&self) -> PieState {
         let PieState {
             mut probability,
@@ -210,12 +210,12 @@ impl Pie {
         }
     }
 
-    /// Whether a delay is less than half of the target.
+    /// Whether a delay is below half the target.
     fn is_short(&self, delay: Nanos) -> bool {
         delay.saturating_mul(2) < self.law.target
     }
 
-    /// Whether the arriving frame is dropped or marked (`drop_early()`).
+    /// Whether to drop or mark the arriving frame (`drop_early()`).
     fn drops_early(&mut self, context: &mut QueueContext) -> bool {
         let probability = self.state.probability;
         let few = self.line.occupancy().1.0 <= 2 * self.law.mean_packet.0;

@@ -1,21 +1,21 @@
-//! Many short queues of frames in shared memory.
+//! Many short frame queues in shared memory.
 
 use alloc::vec::Vec;
 
 use super::QueuedFrame;
 
-/// No slot.
+/// Null index of a slot.
 const NONE: u32 = u32::MAX;
 
-/// Slots in a block: 10 KiB.
+/// Slots per block: 10 KiB.
 const BLOCK: usize = 256;
 
-/// Shared memory of many queues: queued frames, each with the next slot of its queue. Grows
-/// by blocks and never shrinks.
+/// Memory shared by many queues: queued frames, each linked to the next slot in its queue. Grows in
+/// blocks and never shrinks.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     blocks: Vec<Vec<PoolSlot>>,
-    /// The first free slot.
+    /// Head of the free list.
     free: u32,
 }
 
@@ -25,7 +25,7 @@ struct PoolSlot {
     next: u32,
 }
 
-/// A queue of frames in a pool.
+/// A frame queue in a pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolLine {
     head: u32,
@@ -127,7 +127,7 @@ mod tests {
         QueuedFrame::new(number, meta)
     }
 
-    /// Compares ten queues that grow and shrink with standard deques.
+    /// Compares ten queues that grow and shrink with `VecDeque`.
     #[test]
     fn lines_follow_the_standard_deque() {
         let mut pool = Pool::new();

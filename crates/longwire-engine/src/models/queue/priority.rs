@@ -1,4 +1,4 @@
-//! Strict priority between traffic classes.
+//! Strict priority among traffic classes.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -47,16 +47,16 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     Ok(Queue::Managed(Box::new(Priority::new(classes, limit))))
 }
 
-/// Strict priority. A frame's class is that of its code point; frames without IP, or
-/// without a VLAN tag, have code point 0.
+/// Strict priority. Code points determine the class; frames without IP, or without a VLAN tag, have
+/// code point 0.
 ///
-/// The limit applies to all classes together. A frame that does not fit pushes out the
-/// latest frames of the lowest backlogged classes below its own; if that frees too little
-/// space, only the frame itself is dropped. Drops are [`DropReason::QueueFull`].
+/// The limit applies to all classes together. A frame that does not fit pushes out the newest
+/// frames of the lowest backlogged classes below its own; if that would free too little space, only
+/// the frame itself is dropped. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct Priority {
     classes: Classes,
-    /// Limit of all classes together.
+    /// Combined limit of all classes.
     limit: QueueLimit,
     lines: Vec<FrameLine>,
     /// Bitmap of backlogged classes; bit 0 is the first class.
@@ -75,9 +75,8 @@ impl Priority {
         }
     }
 
-    /// Pushes out frames of classes below `class` until the queue is within its limit with
-    /// an arriving frame of `len` bytes of `class`; returns `false`, without effect, if
-    /// that is impossible.
+    /// Drops frames from classes below `class` until the queue is within its limit, including an
+    /// arriving frame of `len` bytes. Returns `false`, without effect, if that is impossible.
     #[cold]
     fn push_out(&mut self, class: usize, len: u32, context: &mut QueueContext) -> bool {
         let mut kept = (1, u64::from(len));

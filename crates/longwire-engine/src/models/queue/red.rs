@@ -64,26 +64,26 @@ const MAXP: Param = Param::with_default("maxp", Unit::Probability, "10%")
 const PACKET: Param = Param::with_default("packet", Unit::Size, "1000b")
     .help("mean packet length, for idle times, weights and unit=bytes");
 
-/// The parameters of RED's control law.
+/// Parameters of RED's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedLaw {
-    /// Average below which no frame is dropped.
+    /// Average queue below which no frame is dropped.
     pub min: Packets,
-    /// Average at which the probability is `maxp`; at least `min`, and not zero.
+    /// Average queue at which the probability is `maxp`; at least `min`, and not zero.
     pub max: Packets,
-    /// Probability at `max`; initial value with `adaptive`.
+    /// Probability at `max`; the initial value if `adaptive`.
     pub maxp: Probability,
-    /// Weight of an arrival in the average, 0 to 1.
+    /// Weight of a new sample in the average, 0 to 1.
     pub weight: Option<f64>,
     /// Whether the probability continues to rise above `max`.
     pub gentle: bool,
     /// Whether `maxp` adapts.
     pub adaptive: bool,
-    /// Whether the queue is measured in bytes.
+    /// Whether the queue and the drop probability are counted in bytes.
     pub in_bytes: bool,
     /// Mean packet size; not zero.
     pub packet: Bytes,
-    /// Rate for counting idle time in packets.
+    /// Rate used to convert idle time to packets.
     pub bandwidth: Option<BitRate>,
     /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,
@@ -120,20 +120,19 @@ impl RedLaw {
     }
 }
 
-/// Weight recommended by the paper of 1993 (section 6).
+/// Weight recommended in the 1993 paper (section 6).
 const WEIGHT: f64 = 0.002;
 
-/// Default if neither the parameter nor the link's rate is known: 10 Mbit/s.
+/// Default if neither the parameter nor the link rate is known: 10 Mbit/s.
 const BANDWIDTH: u64 = 10_000_000;
 
-/// Interval of the adaptation of `maxp` (Floyd, Gummadi and Shenker 2001, section 4).
+/// Adaptation interval of `maxp` (Floyd, Gummadi and Shenker 2001, section 4).
 const INTERVAL: Nanos = Nanos::from_millis(500);
 
 /// RED over one queue.
 ///
-/// At each arrival, with `q` frames (or bytes) in the queue and `m` the number of mean
-/// packets that could have been sent since the queue became empty (Floyd and Jacobson
-/// 1993, figure 2):
+/// On each arrival, with `q` frames (or bytes) queued and `m` the number of mean packets that could
+/// have been sent since the queue became empty (Floyd and Jacobson 1993, figure 2):
 ///
 /// ```text
 /// average := average + weight (q - average)             if frames wait
@@ -144,21 +143,21 @@ const INTERVAL: Nanos = Nanos::from_millis(500);
 /// pa := pb / (1 - count pb)
 /// ```
 ///
-/// `count` is the number of arrivals since the last drop while the average is at least
-/// `min`. The frame is dropped with probability `pa`, and always above `max`, or above `2
-/// max` if gentle. With `ecn`, ECN-capable frames are marked where others are dropped at
-/// random; above that range they are dropped too (RFC 3168, section 7). A frame that does
-/// not fit is always dropped, and counts as a drop.
+/// `count` is the number of arrivals since the last drop while the average is at least `min`. The
+/// frame is dropped with probability `pa`, and always above `max`, or above `2 max` if gentle. With
+/// `ecn`, random drops of ECN-capable frames become marks; above that range, these frames are
+/// dropped too (RFC 3168, section 7). A frame that does not fit is always dropped, and counts as a
+/// drop.
 ///
-/// Adaptive (Floyd, Gummadi and Shenker 2001, section 4): every 500 ms from the link's
-/// epoch on, an average above `min + 0.6 (max - min)` raises a `maxp` of at most 0.5 by the
-/// lesser of 0.01 and a quarter of it; one below `min + 0.4 (max - min)` multiplies a
-/// `maxp` of at least 0.01 by 0.9. While the queue is empty, the average is that of an
-/// arrival at the tick. The paper's automatic thresholds are not implemented; its automatic
-/// weight, `1 - exp(-1 / C)` for `C` mean packets per second, is the default.
+/// Adaptive RED (Floyd, Gummadi and Shenker 2001, section 4) adjusts `maxp` every 500 ms from the
+/// link's epoch on. An average above `min + 0.6 (max - min)` raises a `maxp` of at most 0.5 by a
+/// quarter, but at most 0.01. An average below `min + 0.4 (max - min)` multiplies a `maxp` of at
+/// least 0.01 by 0.9. While the queue is empty, the average is computed as for an arrival at the
+/// tick. The paper's automatic thresholds are not implemented; its automatic weight, `1 - exp(-1 /
+/// C)` for `C` mean packets per second, is the default.
 ///
-/// One number is drawn per frame that may be dropped at random. Drops are
-/// [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
+/// One number is drawn per frame that may be dropped at random. Drops are [`DropReason::Aqm`], at
+/// the limit [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct Red {
     limit: QueueLimit,
@@ -167,14 +166,14 @@ pub struct Red {
     min: f64,
     max: f64,
     weight: f64,
-    /// ln(1 - weight) per nanosecond of an empty queue.
+    /// ln(1 - weight) per nanosecond that the queue is empty.
     decay: f64,
     maxp: f64,
     /// As of the last arrival.
     average: f64,
     /// Arrivals since the last drop, or -1.
     count: i64,
-    /// Start of the idle time that the average does not include yet.
+    /// Start of the idle time not yet included in the average.
     idle_since: Nanos,
     ticks: Ticks,
 }
@@ -212,14 +211,14 @@ impl Red {
         }
     }
 
-    /// Returns the average for an arrival at `now`, before counting it.
+    /// Returns the average as seen by an arrival at `now`, before counting it.
     fn average_at(&self, now: Nanos) -> f64 {
         if !self.line.is_empty() || self.average == 0.0 {
             return self.average;
         }
         let idle = now.saturating_sub(self.idle_since);
         if idle == Nanos::ZERO {
-            // Also with a weight of 1, whose decay is infinite.
+            // Also if the weight is 1, whose decay is infinite.
             return self.average;
         }
         self.average * libm::exp(idle.as_nanos() as f64 * self.decay)
@@ -240,7 +239,7 @@ impl Red {
         }
     }
 
-    /// Returns the probability before spreading, if the frame may be dropped at random.
+    /// Returns `pb` if the frame may be dropped at random.
     fn base_probability(&self, len: u32) -> Option<f64> {
         let base = if self.average < self.max {
             self.maxp * (self.average - self.min) / (self.max - self.min)
@@ -302,14 +301,14 @@ impl Red {
             self.ticks.skip_some(if average < low {
                 due
             } else {
-                // No effect until the average has fallen below.
+                // No effect until the average has fallen below `low`.
                 self.ticks_until_below(low, due)
             });
         }
     }
 
-    /// Returns how many of the next `due` ticks have an average of at least `low`. Without
-    /// arrivals, the average only falls.
+    /// Returns how many of the next `due` ticks see an average of at least `low`. Without arrivals,
+    /// the average only falls.
     fn ticks_until_below(&self, low: f64, due: u64) -> u64 {
         let (mut found, mut end) = (0, due);
         while found < end {

@@ -1,4 +1,4 @@
-//! Tail drop, computed from departures alone.
+//! Tail drop, computed only from departures.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,24 +8,23 @@ use longwire_units::{Bytes, Nanos, Packets};
 
 use super::QueueLimit;
 
-/// A tail-drop queue, computed from its departures alone (as in TLEM): a frame occupies the
-/// queue until its departure, so the queue at an arrival consists of the frames with later
-/// departures.
+/// A tail-drop queue, computed only from departures (as in TLEM): a frame occupies the queue until
+/// it departs, so an arrival finds the frames with later departures queued.
 ///
-/// Memory follows the frames held, not the limit, in blocks. A deque would copy all frames
-/// when it grows, a stall of milliseconds at a million frames.
+/// Memory is allocated in blocks and follows the number of frames held, not the limit. A `VecDeque`
+/// would copy all frames when it grows, stalling for milliseconds at a million frames.
 #[derive(Clone, Debug)]
 pub struct TailDrop {
     packets_limit: u64,
     bytes_limit: u64,
-    /// Block of the next departures, and how many of its frames have departed.
+    /// Block with the next departures, and the number of its frames that have departed.
     first: Vec<PendingFrame>,
     gone: usize,
     /// Full blocks between the first and the last.
     middle: VecDeque<Vec<PendingFrame>>,
-    /// The block to which frames are appended.
+    /// Block to which frames are appended.
     last: Vec<PendingFrame>,
-    /// An empty block, so that a queue of constant length does not allocate.
+    /// An empty block, so that a queue of constant length never allocates.
     spare: Vec<PendingFrame>,
     /// Departure of the head; [`Nanos::MAX`] if empty.
     next_departure: Nanos,
@@ -34,24 +33,24 @@ pub struct TailDrop {
     packets: u64,
     bytes_entered: u64,
     bytes_left: u64,
-    /// Peaks as of the last departure processed: between departures the queue only grows.
+    /// Peaks as of the last processed departure: between departures, the queue only grows.
     packets_max: u64,
     bytes_max: u64,
 }
 
-/// A frame not known to have departed.
+/// A frame that has not been seen to depart.
 #[derive(Clone, Copy, Debug)]
 struct PendingFrame {
     departure: Nanos,
-    /// Total bytes entered including this frame, to account for simultaneous departures at
-    /// once.
+    /// Total bytes entered up to and including this frame, so that several departures are accounted
+    /// at once.
     bytes_entered: u64,
 }
 
 /// Frames per block: 2 KiB.
 const BLOCK: usize = 128;
 
-/// Below this many blocks, the list of blocks keeps at most twice this capacity.
+/// With fewer blocks than this, the block list's capacity is at most twice this.
 const MIDDLE_KEPT: usize = 32;
 
 impl TailDrop {
@@ -75,8 +74,7 @@ impl TailDrop {
         }
     }
 
-    /// Removes frames that have departed by `now`; returns whether a frame of `len` bytes
-    /// fits.
+    /// Removes frames that departed by `now`, and returns whether a frame of `len` bytes fits.
     #[inline]
     pub fn admits(&mut self, now: Nanos, len: u32) -> bool {
         if self.next_departure <= now {
@@ -135,7 +133,7 @@ impl TailDrop {
             self.bytes_max.max(self.bytes()),
         );
         self.next_departure = Nanos::MAX;
-        // Fast path: if the last frame has departed, no search is needed.
+        // Fast path: once the last frame has departed, no search is needed.
         if self.last_departure <= now {
             return self.clear();
         }
@@ -173,7 +171,7 @@ impl TailDrop {
         }
     }
 
-    /// Promotes the next block to first. A queue of less than a block swaps its two blocks.
+    /// Makes the next block the first. A queue shorter than a block swaps its two blocks.
     fn next_block(&mut self) {
         self.gone = 0;
         self.first.clear();

@@ -1,12 +1,12 @@
-//! A control law's periodic timer, evaluated lazily: ticks are processed when the queue is
-//! next used.
+//! A control law's periodic timer, evaluated lazily: ticks are processed when the queue is next
+//! used.
 
 use longwire_units::Nanos;
 
-/// Periodic instants; the first is one period after the link's epoch.
+/// Periodic ticks; the first is one period after the link's epoch.
 ///
-/// A tick precedes the arrivals and departures of its instant. It sees the queue as the
-/// previous event left it, so late processing changes nothing.
+/// A tick precedes arrivals and departures at the same instant. It sees the queue as the previous
+/// event left it, so late processing changes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticks {
     next: Nanos,
@@ -14,7 +14,7 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// Creates ticks with this period, which must not be zero, from time zero.
+    /// Creates ticks with this non-zero period, starting at time zero.
     pub fn new(period: Nanos) -> Ticks {
         let mut ticks = Ticks {
             next: Nanos::ZERO,
@@ -35,10 +35,10 @@ impl Ticks {
         self.next <= now
     }
 
-    /// Removes the next tick due at `now`; returns its time.
+    /// Removes the next tick if it is due at `now` and returns its time.
     #[inline]
     pub fn take(&mut self, now: Nanos) -> Option<Nanos> {
-        // The end of the clock never comes; ticks there would not end.
+        // The last representable time is never reached; ticks at that time would never end.
         let tick = Some(self.next).filter(|tick| *tick <= now && *tick < Nanos::MAX);
         if tick.is_some() {
             self.next = self.next.saturating_add(self.period);
@@ -46,21 +46,21 @@ impl Ticks {
         tick
     }
 
-    /// Skips all ticks due at `now`, which have no effect; returns the time of the last
+    /// Skips all ticks due at `now`, which must have no effect, and returns the time of the last
     /// one.
     pub fn skip(&mut self, now: Nanos) -> Option<Nanos> {
         let overdue = now.as_nanos().checked_sub(self.next.as_nanos())?;
         self.skip_some(overdue / self.period.as_nanos() + 1)
     }
 
-    /// Skips `count` ticks; returns the time of the last one.
+    /// Skips `count` ticks and returns the time of the last one.
     pub fn skip_some(&mut self, count: u64) -> Option<Nanos> {
         let last = self.nth(count.checked_sub(1)?);
         self.next = last.saturating_add(self.period);
         Some(last)
     }
 
-    /// Returns the time of the `nth` next tick, from 0.
+    /// Returns the time of the `nth` upcoming tick, from 0.
     pub fn nth(&self, nth: u64) -> Nanos {
         self.next.saturating_add(self.period.saturating_mul(nth))
     }

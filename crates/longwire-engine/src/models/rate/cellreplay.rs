@@ -1,4 +1,4 @@
-//! Short and long bursts on a cellular link, after CellReplay.
+//! Short and long bursts on a cellular link, as in CellReplay.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -74,18 +74,18 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     })))
 }
 
-/// Packets pass two queues: the light one, which assigns each a place in a train, and,
-/// after the base delay, the heavy one, which a packet with a place skips while that queue
-/// is empty. CellReplay applies the base delay between the two; here it is subtracted from
-/// departures, so that delayed frames take no space in the queue, and added again where it
-/// is part of the model.
+/// Packets pass through two queues. The light queue assigns packets to opportunities in a train.
+/// After the base delay comes the heavy queue, which packets with an opportunity skip while it is
+/// empty. CellReplay applies the base delay between the queues; this model subtracts it from
+/// departures, so that delayed frames take no queue space, and adds it again if it is part of the
+/// model.
 #[derive(Clone, Debug)]
 struct CellReplay {
     light: Light,
     heavy: Opportunities,
     overhead: i64,
     epoch: Nanos,
-    /// When the last packet left the light queue and its base delay.
+    /// When the last packet left the light queue and completed the base delay.
     released: Nanos,
     /// When the last packet leaves the heavy queue.
     heavy_until: Option<Nanos>,
@@ -134,7 +134,7 @@ impl RateModel for CellReplay {
         }
     }
 
-    /// Returns the mean rate of the loaded link.
+    /// Returns the mean rate under load.
     fn mean(&self) -> Option<BitRate> {
         self.heavy.mean()
     }
@@ -144,23 +144,22 @@ impl RateModel for CellReplay {
     }
 }
 
-/// The queue of packet trains. Times are relative to the epoch.
+/// The queue served by packet trains. Times are relative to the epoch.
 #[derive(Clone, Debug)]
 struct Light {
     trains: Trains,
     pause: u64,
     /// Bytes per opportunity.
     size: u64,
-    /// Start of the current lap of the trains.
+    /// Start of the current lap through the trains.
     lap: u64,
-    /// The current train: its index, the arrival of its first packet, the next opportunity
-    /// and its remaining bytes.
+    /// Current train: index, arrival of its first packet, next opportunity and its remaining bytes.
     index: usize,
     begun: Option<u64>,
     place: usize,
     left: u64,
     base_delay: Nanos,
-    /// Last departure, without base delay.
+    /// Last departure, excluding the base delay.
     last: u64,
 }
 
@@ -180,10 +179,10 @@ impl Light {
         }
     }
 
-    /// Returns the waiting time of a packet that arrives at `at`, and whether it has a
-    /// place in its train.
+    /// Returns the waiting time of a packet that arrives at `at`, and whether its train has an
+    /// opportunity for it.
     fn place(&mut self, at: Nanos, bytes: u64) -> (Nanos, bool) {
-        // A queue that serves flows in turn may pass packets on out of arrival order.
+        // A flow-queueing discipline may pass on packets out of arrival order.
         let at = at.as_nanos().max(self.begun.unwrap_or(0));
         let begun = match self.begun {
             Some(begun) if at <= self.last.saturating_add(self.pause) => begun,
@@ -207,8 +206,8 @@ impl Light {
         let (wait, in_train) = if self.place < opportunities.len() {
             (instant(self.place) - passed, true)
         } else {
-            // After the train: not before its last packet would have arrived after its
-            // first, including the base delay.
+            // A new train starts no earlier than the last packet of this train would have arrived
+            // after its first, including the base delay.
             let length = instant(opportunities.len() - 1);
             (length.saturating_sub(self.base_delay.as_nanos()), false)
         };
@@ -216,7 +215,7 @@ impl Light {
         (Nanos::from_nanos(wait), in_train)
     }
 
-    /// Starts the train of time `at` with a packet.
+    /// Starts the train for time `at` with a packet.
     fn begin(&mut self, at: u64, bytes: u64) {
         let length = self.trains.length().as_nanos();
         let laps = (at - self.lap) / length;

@@ -1,4 +1,4 @@
-//! Packet delivery opportunities, with the rules of mahimahi.
+//! Packet delivery opportunities, following mahimahi.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -44,12 +44,11 @@ pub(super) const OVERHEAD: Param = Param::with_default("overhead", Unit::Signed,
      of the TUN header",
 );
 
-/// mahimahi's bytes per opportunity and overhead per frame: the defaults of the two
-/// parameters.
+/// mahimahi's opportunity size and per-frame overhead, the defaults of the two parameters.
 const SIZE_USUAL: u64 = 1504;
 const OVERHEAD_USUAL: i64 = -10;
 
-/// Maximum bytes per opportunity: 1 GiB, beyond all use.
+/// Maximum bytes per opportunity: 1 GiB, beyond any practical use.
 const OPPORTUNITY_MAX: u64 = 1 << 30;
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
@@ -82,13 +81,13 @@ pub(super) fn sizes(arguments: &Arguments<'_>) -> Result<(u64, i64), SpecError> 
     Ok((size, overhead))
 }
 
-/// Returns the counted bytes of a frame of `bits` on the wire; at least one.
+/// Returns the bytes charged for a frame of `bits` on the wire; at least one.
 #[inline]
 pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
     (bits / 8).saturating_add_signed(overhead).max(1)
 }
 
-/// A link that delivers frames at opportunities.
+/// A link that delivers frames at given opportunities.
 #[derive(Clone, Debug)]
 pub(crate) struct Mahimahi {
     opportunities: Opportunities,
@@ -134,13 +133,12 @@ impl RateModel for Mahimahi {
     }
 }
 
-/// Delivers frames in FIFO order, by the rules of mahimahi's `LinkQueue`:
+/// Delivers frames in FIFO order, following mahimahi's `LinkQueue`:
 ///
-/// * An opportunity delivers its bytes at its instant. Bytes without a waiting frame are
-///   lost.
-/// * A frame that needs more bytes continues with the next opportunity, and departs at the
-///   one that delivers its last byte. The remainder of that opportunity goes to the next
-///   frame, if that was already waiting.
+/// * An opportunity delivers its bytes at one instant. Bytes for which no frame waits are lost.
+/// * A frame that needs more bytes continues at the next opportunity, and departs at the
+///   opportunity that delivers its last byte. The rest of that opportunity goes to the next frame,
+///   if it was already queued.
 /// * A frame that arrives at the instant of an opportunity misses it.
 #[derive(Clone, Debug)]
 pub(super) struct Opportunities {
@@ -150,13 +148,13 @@ pub(super) struct Opportunities {
     size: u64,
     epoch: u64,
     next: OpportunityCursor,
-    /// Time and remaining bytes of the last used opportunity.
+    /// Time and remaining bytes of the opportunity used last.
     current: u64,
     left: u64,
 }
 
 impl Opportunities {
-    /// Creates a possibly repeating schedule of opportunities of `size` bytes.
+    /// Creates a schedule of opportunities of `size` bytes.
     pub fn new(schedule: OpportunitySchedule, size: u64, repeats: bool) -> Opportunities {
         Opportunities {
             schedule,
@@ -174,7 +172,7 @@ impl Opportunities {
         self.epoch = epoch.as_nanos();
     }
 
-    /// Returns the next opportunity at or after `from` with bytes left.
+    /// Returns the next opportunity, at or after `from`, that has bytes left.
     #[inline]
     pub fn ready(&mut self, from: Nanos) -> Nanos {
         let since = self.since_epoch(from);
@@ -186,8 +184,8 @@ impl Opportunities {
         self.instant(self.schedule.time(&self.next)).max(from)
     }
 
-    /// Returns when the last of `bytes` is delivered, for a frame that arrived at `arrival`
-    /// and is the head at `at`; [`Nanos::MAX`] means never.
+    /// Returns when the last of `bytes` is delivered, for a frame that arrived at `arrival` and
+    /// reached the head at `at`; [`Nanos::MAX`] means never.
     #[inline]
     pub fn deliver(&mut self, arrival: Nanos, at: Nanos, bytes: u64) -> Nanos {
         let arrival = self.since_epoch(arrival);
@@ -204,7 +202,7 @@ impl Opportunities {
         self.left = 0;
         let least = at.max(arrival.saturating_add(1));
         self.schedule.skip(&mut self.next, least, self.repeats);
-        // Usually one; avoids an expensive division.
+        // Usually 1; avoids an expensive division.
         let count = if need <= self.size {
             1
         } else {
@@ -218,7 +216,7 @@ impl Opportunities {
         self.instant(last)
     }
 
-    /// Returns the mean rate over a lap, exact to less than 1 bit/s.
+    /// Returns the mean rate over a lap, with an error below 1 bit/s.
     pub fn mean(&self) -> Option<BitRate> {
         let bits = u128::from(self.schedule.count()) * u128::from(self.size) * 8;
         let rate = bits * 1_000_000_000 / u128::from(self.schedule.length().as_nanos());

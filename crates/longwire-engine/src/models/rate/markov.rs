@@ -36,7 +36,7 @@ pub(super) const MARKOV: Entry<Rate> = Entry {
 /// Maximum number of states.
 const STATES_MAX: usize = 64;
 
-/// Minimum mean holding time: shorter states cost a draw each and are better replaced by
+/// Minimum mean holding time. Each state costs a draw, so shorter states are better replaced by
 /// their mean rate.
 const TIME_MIN: Nanos = Nanos::from_micros(1);
 
@@ -102,7 +102,7 @@ fn matrix(text: &str, states: usize) -> Result<Vec<Vec<f64>>, String> {
     Ok(rows)
 }
 
-/// Returns equal weights for all other states.
+/// Returns equal weights for transitions to all other states.
 fn uniform(states: usize) -> Vec<Vec<f64>> {
     let mut rows = vec![vec![1.0; states]; states];
     for (index, row) in rows.iter_mut().enumerate() {
@@ -129,11 +129,11 @@ fn text_of(rates: &[u64], times: &[Nanos], matrix: Option<&[Vec<f64>]>) -> Strin
     text
 }
 
-/// Creates a chain over these states with these transition weights.
+/// Creates a chain with these states and transition weights.
 ///
 /// # Errors
-/// If a holding time is too short, a state has no transition or cannot be reached again, or
-/// every rate is 0.
+/// If a holding time is too short, a state has no transition or cannot be reached again, or every
+/// rate is 0.
 fn markov(
     arguments: &Arguments<'_>,
     states: Vec<ChainState>,
@@ -191,27 +191,26 @@ fn build_two_state(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 /// A state of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ChainState {
-    /// Rate in bit/s; at 0 the link stands still.
+    /// Rate in bit/s; 0 stops the link.
     rate: u64,
-    /// Mean time in the state.
+    /// Mean holding time.
     time: Nanos,
 }
 
-/// After this many states without a frame, the chain has forgotten its state: it continues
-/// from a state drawn from the stationary distribution instead of stepping through the
+/// After this many states without a frame, the chain is taken to have forgotten its state: it
+/// continues from a state drawn from the stationary distribution instead of stepping through the
 /// states in between.
 const FORGOTTEN: u32 = 10_000;
 
-/// The chain in continuous time. It starts in a state drawn from the stationary
-/// distribution, and exponential holding times are memoryless, so it is stationary. Its
-/// states depend on the seed, not on the traffic, except for those that [`FORGOTTEN`]
-/// skips.
+/// A continuous-time Markov chain. It starts in a state drawn from the stationary distribution, and
+/// exponential holding times are memoryless, so the process is stationary. Its states depend only
+/// on the seed and not on the traffic, except for states skipped because of [`FORGOTTEN`].
 #[derive(Clone, Debug)]
 struct Chain {
     states: Vec<ChainState>,
-    /// Transitions of each state.
+    /// Transitions from each state.
     next: Vec<Choice>,
-    /// Each state, weighted by its share of time.
+    /// Stationary distribution: each state weighted by its share of time.
     share: Choice,
     shares: Vec<f64>,
     current: usize,
@@ -225,9 +224,9 @@ struct Chain {
 struct Choice {
     /// Cumulative weights, in units of 2^-64.
     sums: Vec<u64>,
-    /// The last index with a positive weight.
+    /// Last index with a positive weight.
     last: usize,
-    /// The only index with a positive weight, if unique: no draw is needed.
+    /// Whether only one index has a positive weight, so that no draw is needed.
     only: bool,
 }
 
@@ -260,11 +259,10 @@ impl Choice {
 }
 
 impl Chain {
-    /// Creates a chain with weight `weights[i][j]` for the transition from state `i` to
-    /// `j`.
+    /// Creates a chain; `weights[i][j]` is the weight of the transition from state `i` to `j`.
     ///
     /// # Errors
-    /// If a state has no transition, or does not reach every other one.
+    /// If a state has no transition, or cannot reach every other state.
     fn new(states: Vec<ChainState>, weights: Vec<Vec<f64>>) -> Result<Chain, String> {
         for (index, row) in weights.iter().enumerate() {
             let others = row.iter().enumerate().filter(|(to, _)| *to != index);
@@ -304,7 +302,7 @@ impl Chain {
         (mean + 0.5) as u64
     }
 
-    /// Continues at `since` from a state of the stationary distribution.
+    /// Continues at `since` from a state drawn from the stationary distribution.
     fn begin(&mut self, since: u64, stream: &mut Stream) {
         self.current = self.share.draw(stream);
         self.hold(since, stream);
@@ -343,7 +341,7 @@ impl RateSource for Chain {
     }
 }
 
-/// Returns two states such that the first never reaches the second.
+/// Returns a pair of states of which the first cannot reach the second.
 fn unreachable(weights: &[Vec<f64>]) -> Option<(usize, usize)> {
     (0..weights.len()).find_map(|from| {
         let mut reached = vec![false; weights.len()];
@@ -362,8 +360,8 @@ fn unreachable(weights: &[Vec<f64>]) -> Option<(usize, usize)> {
     })
 }
 
-/// Returns the relative frequency of entering each state, by the elimination of Grassmann,
-/// Taksar and Heyman (1985), which never subtracts and so does not cancel.
+/// Returns the relative frequency of entering each state, by the GTH elimination of Grassmann,
+/// Taksar and Heyman (1985), which never subtracts and so avoids cancellation.
 fn stationary(weights: &[Vec<f64>]) -> Vec<f64> {
     let mut matrix: Vec<Vec<f64>> = weights
         .iter()

@@ -1,4 +1,4 @@
-//! Rate: the speed of the link and the serialisation of frames.
+//! Rate: link speed and frame serialisation.
 
 use alloc::boxed::Box;
 use core::{fmt, mem};
@@ -30,26 +30,25 @@ mod wifi;
 pub use serializer::Serializer;
 use varying::NANOBITS;
 
-/// The rate of a link.
+/// A link's rate.
 #[derive(Clone, Debug, Default)]
 pub enum Rate {
-    /// Infinitely fast.
+    /// Infinite rate.
     #[default]
     Unlimited,
-    /// At a fixed rate.
+    /// Fixed rate.
     Fixed(BitRate),
-    /// By a model.
+    /// Rate model.
     Model(Box<dyn RateModel>),
 }
 
-/// A rate that varies, or is not always available.
+/// A rate that varies or is intermittent.
 ///
-/// The head of the queue is served in two steps: the link asks when service may begin, and
-/// then serves the frame from that instant on. Times never decrease. Departures are rounded
-/// down to whole nanoseconds and the remainder is carried, so that errors do not
-/// accumulate.
+/// The head of the queue is served in two steps: the link asks when service may begin, then serves
+/// the frame from that instant on. Times never decrease. Departures are rounded down to nanoseconds
+/// and the remainder is carried, so that errors do not accumulate.
 pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, first; `epoch` is the origin of schedules.
+    /// Called once, before any other method; schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Binds the model to per-link state, which only plugins have.
@@ -60,48 +59,47 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Returns the earliest time, at or after `from`, at which the link dequeues the next
-    /// frame: a slot begins, or the medium is won. Called once per frame or aggregate.
-    /// [`Nanos::MAX`] means never.
+    /// Returns the earliest time, at or after `from`, at which the link may dequeue the next frame,
+    /// such as the start of a slot. Called once per frame or aggregate. [`Nanos::MAX`] means never.
     fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
         from
     }
 
-    /// Returns when the last bit of `wire_bits` (framing included) leaves, if service
-    /// begins at `frame.at`, which is not before the time returned by [`RateModel::ready`].
+    /// Returns when the last bit of `wire_bits` (including framing) departs if service begins at
+    /// `frame.at`, which is no earlier than the time returned by [`RateModel::ready`].
     /// [`Nanos::MAX`] means never.
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
 
-    /// Returns the work of the last served frame remaining at `at`, before its departure,
-    /// in billionths of a bit; `None` if the model sends frames only as a whole, or if
-    /// unknown: when the rate changes, the frame is then sent again.
+    /// Returns the unsent part at `at`, before departure, of the last served frame, in billionths
+    /// of a bit. `None` if unknown or if the model sends only whole frames: after a rate change,
+    /// the frame is then sent again.
     fn unsent(&self, _at: Nanos) -> Option<u128> {
         None
     }
 
-    /// Discards the transmission of the last served frame after `at`. By default it has no
-    /// effect, and the next frame is served as if the transmission had completed.
+    /// Discards the transmission of the last served frame after `at`. The default does nothing: the
+    /// next frame is served as if the transmission had completed.
     fn rewind(&mut self, _at: Nanos) {}
 
-    /// As [`RateModel::serve`], for the remainder in billionths of a bit of a frame that
-    /// began at another rate.
+    /// Like [`RateModel::serve`], for the rest of a frame that began at another rate, in billionths
+    /// of a bit.
     fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
         self.serve(frame, whole_bits(work), stream)
     }
 
-    /// Returns the end of a delay after the departure that is part of the model, for the
-    /// last served frame; the link's own delay starts then. The queue does not hold the
-    /// frame during it. A time before the departure means no delay.
+    /// Returns when the last served frame ends a delay that is part of the rate model; the link's
+    /// own delay starts then. The frame does not occupy the queue during this delay. A time before
+    /// departure means no delay.
     fn passed_delay(&self) -> Nanos {
         Nanos::ZERO
     }
 
-    /// Returns the limits of aggregation: frames in an aggregate leave together.
+    /// Returns the aggregation limits: frames in an aggregate depart together.
     fn aggregate(&self) -> Aggregate {
         Aggregate::ONE
     }
 
-    /// Whether it reads frames' bytes, so that super-packets must be segmented first.
+    /// Whether the model reads frame bytes, so that super-packets must be segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
@@ -118,17 +116,17 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(RateModel);
 
-/// Converts work in billionths of a bit to bits, rounded up.
+/// Converts billionths of a bit to bits, rounding up.
 fn whole_bits(work: u128) -> u64 {
     u64::try_from(work.div_ceil(u128::from(NANOBITS))).unwrap_or(u64::MAX)
 }
 
-/// Limits of one aggregate.
+/// Limits on one aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aggregate {
     /// Maximum number of frames.
     pub frames: u32,
-    /// Maximum bytes of frames, without framing. The first frame is always sent.
+    /// Maximum frame bytes, excluding framing. The first frame is always sent.
     pub bytes: u64,
 }
 
@@ -150,12 +148,12 @@ impl Rate {
         }
     }
 
-    /// Whether frames never wait.
+    /// Whether frames are never queued.
     pub fn is_unlimited(&self) -> bool {
         matches!(self, Rate::Unlimited)
     }
 
-    /// Returns the maximum aggregate.
+    /// Returns the aggregation limits.
     pub fn aggregate(&self) -> Aggregate {
         match self {
             Rate::Unlimited | Rate::Fixed(_) => Aggregate::ONE,
@@ -194,18 +192,18 @@ impl fmt::Display for Rate {
 pub(crate) struct Transmitter {
     /// Infinite or fixed rate.
     exact: Serializer,
-    /// A model, which replaces the serializer.
+    /// Rate model, which replaces the serialiser.
     modelled: Option<Box<ModelState>>,
 }
 
-/// A rate model that serves a link.
+/// A rate model in use by a link.
 #[derive(Clone, Debug)]
 struct ModelState {
     model: Box<dyn RateModel>,
     framing: Framing,
     stream: Stream,
     free_at: Nanos,
-    /// Delay of the last served frame: [`RateModel::passed_delay`] after its departure.
+    /// Model delay of the last served frame: from departure to [`RateModel::passed_delay`].
     delay: Nanos,
     /// Bits of the last served frame.
     bits: u64,
@@ -224,8 +222,7 @@ impl Transmitter {
         }
     }
 
-    /// Whether the rate is fixed and low enough for a frame of `len` bytes to take at least
-    /// 2 ns.
+    /// Whether the rate is fixed and low enough that a frame of `len` bytes takes at least 2 ns.
     #[inline]
     pub(crate) fn takes_time(&self, len: u32) -> bool {
         let least = u64::from(len) * 8 * 1_000_000_000 / 2;
@@ -233,20 +230,20 @@ impl Transmitter {
         rate.is_some_and(|rate| rate.bits_per_sec() <= least)
     }
 
-    /// Returns the rate model's delay after the departure of the last served frame.
+    /// Returns the model delay that follows the departure of the last served frame.
     #[inline]
     pub(crate) fn delay(&self) -> Nanos {
         let modelled = self.modelled.as_ref();
         modelled.map_or(Nanos::ZERO, |modelled| modelled.delay)
     }
 
-    /// Returns when the last bit of all served frames has left, if not modelled.
+    /// Returns when the last bit of all served frames has departed, for rates without a model.
     #[inline]
     pub(crate) fn free_at(&self) -> Nanos {
         self.exact.free_at()
     }
 
-    /// Whether the rate is that of a model.
+    /// Whether the rate comes from a model.
     #[inline]
     pub(crate) fn is_modelled(&self) -> bool {
         self.modelled.is_some()
@@ -264,7 +261,7 @@ impl Transmitter {
         }
     }
 
-    /// Serves a frame dequeued at `frame.at`; returns when its last bit has left.
+    /// Serves a frame dequeued at `frame.at` and returns its departure.
     pub(crate) fn serve(&mut self, frame: &FrameContext<'_>, len: u32) -> Nanos {
         match &mut self.modelled {
             None => self.exact.depart(frame.at, len),
@@ -275,7 +272,7 @@ impl Transmitter {
         }
     }
 
-    /// Changes the framing of later frames.
+    /// Sets the framing for later frames.
     pub(crate) fn set_framing(&mut self, framing: Framing) {
         self.exact.set_framing(framing);
         if let Some(modelled) = &mut self.modelled {
@@ -283,7 +280,7 @@ impl Transmitter {
         }
     }
 
-    /// Replaces the rate at `epoch`, while nothing is in service. Returns the old model.
+    /// Replaces the rate at `epoch`, while nothing is in service, and returns the old model.
     pub(crate) fn set_rate(
         &mut self,
         rate: Rate,
@@ -295,8 +292,8 @@ impl Transmitter {
         old.modelled.map(|old| old.model)
     }
 
-    /// Returns the work remaining at `at` of a frame or aggregate of `len` bytes in
-    /// service, in billionths of a bit.
+    /// Returns the unsent part at `at` of a frame or aggregate of `len` bytes in service, in
+    /// billionths of a bit.
     pub(crate) fn unsent(&self, at: Nanos, len: u32) -> u128 {
         let (known, bits) = match &self.modelled {
             None => (self.exact.unsent(at), self.exact.framing().wire_bits(len)),
@@ -305,8 +302,8 @@ impl Transmitter {
         known.unwrap_or(u128::from(bits) * u128::from(NANOBITS))
     }
 
-    /// Returns the work remaining at `at` of a departed frame, in billionths of a bit:
-    /// departures are rounded down to the nanosecond.
+    /// Returns the unsent part at `at` of a frame that has departed, in billionths of a bit:
+    /// departures are rounded down to nanoseconds.
     pub(crate) fn unsent_of_departed(&self, at: Nanos) -> u128 {
         let (free_at, unsent) = match &self.modelled {
             None => (self.exact.free_at(), self.exact.unsent(at)),
@@ -315,8 +312,8 @@ impl Transmitter {
         unsent.filter(|_| free_at >= at).unwrap_or(0)
     }
 
-    /// Occupies the transmitter from `at` on with work, in billionths of a bit, that
-    /// belongs to no queued frame. Models that send frames only as a whole ignore it.
+    /// Occupies the transmitter from `at` on with work that belongs to no queued frame, in
+    /// billionths of a bit. Models that send only whole frames ignore it.
     pub(crate) fn occupy(&mut self, at: Nanos, work: u128) {
         match &mut self.modelled {
             None => drop(self.exact.resume(at, work)),
@@ -327,8 +324,7 @@ impl Transmitter {
         }
     }
 
-    /// Serves the remainder of a frame from `frame.at` on; returns when its last bit has
-    /// left.
+    /// Serves the rest of a frame from `frame.at` on and returns its departure.
     pub(crate) fn resume(&mut self, frame: &FrameContext<'_>, work: u128) -> Nanos {
         match &mut self.modelled {
             None => self.exact.resume(frame.at, work),
@@ -345,8 +341,8 @@ impl Transmitter {
         }
     }
 
-    /// Returns how many of the frames and bytes whose service may begin at `now` would have
-    /// left within the nanosecond. Models are not asked, because they may draw.
+    /// Returns how many of the frames and bytes whose service may begin at `now` would depart
+    /// within the nanosecond. Models are not queried, because they may draw.
     pub(crate) fn gone_at_once(&self, now: Nanos, frames: impl Iterator<Item = u32>) -> (u64, u64) {
         let mut gone = (0, 0);
         if self.modelled.is_some() || self.exact.free_at() > now {
@@ -370,13 +366,13 @@ impl Transmitter {
         }
     }
 
-    /// Whether the model reads frames' bytes.
+    /// Whether the model reads frame bytes.
     pub(crate) fn reads_bytes(&self) -> bool {
         let modelled = self.modelled.as_ref();
         modelled.is_some_and(|modelled| modelled.model.reads_bytes())
     }
 
-    /// Returns the bits of a frame on the wire.
+    /// Returns a frame's bits on the wire.
     pub(crate) fn wire_bits(&self, len: u32) -> u64 {
         match &self.modelled {
             None => u64::from(len) * 8,
@@ -384,13 +380,13 @@ impl Transmitter {
         }
     }
 
-    /// Serves a frame of an unmodelled FIFO; returns when its last bit has left.
+    /// Serves a frame in a FIFO without a rate model and returns its departure.
     #[inline(always)]
     pub(crate) fn depart_exactly(&mut self, arrival: Nanos, len: u32) -> Nanos {
         self.exact.depart(arrival, len)
     }
 
-    /// As [`Transmitter::depart_exactly`], with a model if present.
+    /// Like [`Transmitter::depart_exactly`], using the model if there is one.
     #[inline]
     pub(crate) fn depart(&mut self, frame: &FrameContext<'_>) -> Nanos {
         match &mut self.modelled {

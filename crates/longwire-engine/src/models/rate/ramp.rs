@@ -1,4 +1,4 @@
-//! Serialisation at a piecewise linear rate, by its integral.
+//! Serialisation at a piecewise linear rate, computed from its integral.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,20 +8,20 @@ use longwire_units::Nanos;
 
 use super::varying::NANOBITS;
 
-/// From `time` nanoseconds after the epoch on, the rate is `rate` bit/s; 0 stops the link.
+/// The rate is `rate` bit/s from `time` nanoseconds after the epoch on; 0 stops the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub time: u64,
     pub rate: u64,
 }
 
-/// Sent data is counted in halves of a billionth of a bit: a linear change between integer
-/// rates over whole nanoseconds sends a whole number of them.
+/// Sent data is counted in half billionths of a bit: a linear change between integer rates over
+/// whole nanoseconds sends a whole number of halves.
 const HALVES: u64 = 2 * NANOBITS;
 
 /// A linear change from one rate to another.
 ///
-/// Sent data is counted in parts, `span` to a half: in its first `t` nanoseconds it sends 2
+/// Sent data is counted in parts of 1/`span` half. In its first `t` nanoseconds, the ramp sends 2
 /// `from` t + (`to` - `from`) t² / `span` halves, a whole number of parts.
 #[derive(Clone, Copy, Debug)]
 struct LinearRamp {
@@ -30,7 +30,7 @@ struct LinearRamp {
     span: u64,
     from: u64,
     to: u64,
-    /// Total, in parts.
+    /// Total data in parts.
     total: u128,
 }
 
@@ -44,7 +44,7 @@ impl LinearRamp {
             span,
             from: from.rate,
             to: to.rate,
-            // The largest number in any computation.
+            // Largest number in any computation.
             total: halves.checked_mul(u128::from(span))?,
         })
     }
@@ -57,13 +57,13 @@ impl LinearRamp {
         u128::from(time) * (rest + u128::from(self.to) * u128::from(time))
     }
 
-    /// Returns the last whole nanosecond, at or after `after`, by which at most `sent`
-    /// parts are sent; `sent` is less than the total and exceeds the parts sent at or
-    /// shortly before `after` by `work` halves.
+    /// Returns the last whole nanosecond, at or after `after`, by which at most `sent` parts have
+    /// been sent. `sent` is below the total and exceeds the parts sent at or shortly before `after`
+    /// by `work` halves.
     #[inline]
     fn time(&self, sent: u128, after: u64, work: u64) -> u64 {
         let fits = |time: u64| self.sent(time) <= sent;
-        // Off by a nanosecond, except where the rate is close to zero.
+        // Off by at most a nanosecond, except for rates close to zero.
         let guess = after.saturating_add(self.guess(after, work)).min(self.span);
         let (mut low, mut high, mut reach) = (after, self.span, 1u64);
         if fits(guess) {
@@ -92,8 +92,8 @@ impl LinearRamp {
         low
     }
 
-    /// Returns the time from `after` on to send `work` halves: the root of the quadratic in
-    /// the form that does not cancel.
+    /// Returns the time from `after` on to send `work` halves: the root of the quadratic, in the
+    /// form that avoids cancellation.
     #[inline]
     fn guess(&self, after: u64, work: u64) -> u64 {
         let slope = (self.to as f64 - self.from as f64) / self.span as f64;
@@ -104,35 +104,35 @@ impl LinearRamp {
     }
 }
 
-/// A serialiser at a piecewise linear rate.
+/// A serialiser with a piecewise linear rate.
 ///
-/// Departures are rounded down to whole nanoseconds, and the remainder is carried. There is
-/// no rounding within a ramp; at its end, the remaining work of a frame is rounded by less
-/// than half a billionth of a bit.
+/// Departures are rounded down to nanoseconds, and the remainder is carried. Within a ramp, nothing
+/// is rounded; at the end of a ramp, the remaining work of a frame is rounded by less than half a
+/// billionth of a bit.
 #[derive(Clone, Debug)]
 pub struct Ramps {
     ramps: Vec<LinearRamp>,
     /// Rate after the last ramp, unless the ramps repeat.
     last: u64,
     period: Option<u64>,
-    /// Halves sent in a period.
+    /// Halves sent per period.
     lap_halves: u128,
     epoch: u64,
-    /// Index of the current ramp and start of its lap; the number of ramps stands for the
-    /// rate after the last.
+    /// Index of the current ramp and start of its lap. An index equal to the number of ramps means
+    /// the rate after the last.
     index: usize,
     lap: u64,
     /// Last departure, rounded down.
     at: u64,
-    /// Data sent by the exact departure: parts since the ramp's start or, after the last
-    /// ramp, halves since `at`.
+    /// Data sent up to the exact departure: in parts since the ramp's start or, after the last
+    /// ramp, in halves since `at`.
     sent: u128,
-    /// Halves of a frame that never departs.
+    /// Unsent halves of a frame that never departs.
     left: u128,
 }
 
 impl Ramps {
-    /// Creates ramps between steps, and back to the first step at the end of a period.
+    /// Creates ramps between steps and, with a period, back to the first step at its end.
     ///
     /// # Errors
     /// If a ramp sends more than can be counted exactly.
@@ -194,7 +194,7 @@ impl Ramps {
         Nanos::from_nanos(self.epoch.saturating_add(ready)).max(from)
     }
 
-    /// Returns when the last of `bits`, served from `from` on, has left.
+    /// Returns when the last of `bits` departs if served from `from` on.
     #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64) -> Nanos {
         self.idle_until(from.as_nanos().saturating_sub(self.epoch));
@@ -211,7 +211,7 @@ impl Ramps {
         self.cross(u128::from(bits) * u128::from(HALVES))
     }
 
-    /// As [`Ramps::serve`], for work in billionths of a bit.
+    /// Like [`Ramps::serve`], for work in billionths of a bit.
     pub fn resume(&mut self, from: Nanos, work: u128) -> Nanos {
         self.idle_until(from.as_nanos().saturating_sub(self.epoch));
         self.cross(work * 2)
@@ -224,8 +224,8 @@ impl Ramps {
         self.seek(self.at);
     }
 
-    /// Returns the work between `at` and the last departure, plus work that never
-    /// completes, in billionths of a bit, rounded up.
+    /// Returns the work sent between `at` and the last departure, plus work that never completes,
+    /// in billionths of a bit, rounded up.
     pub fn unsent(&self, at: Nanos) -> u128 {
         let since = at.as_nanos().saturating_sub(self.epoch);
         let until = match self.ramps.get(self.index) {
@@ -238,7 +238,7 @@ impl Ramps {
         (done + self.left).div_ceil(2)
     }
 
-    /// Returns the halves that a busy link sends from the epoch to `since`.
+    /// Returns the halves that a saturated link sends from the epoch to `since`.
     fn halves_before(&self, since: u64) -> u128 {
         let (mut halves, mut inside) = (0, since);
         if let Some(period) = self.period {
@@ -256,7 +256,7 @@ impl Ramps {
         halves + 2 * u128::from(self.last) * u128::from(after)
     }
 
-    /// Sends work that extends beyond the current ramp, or follows the last one.
+    /// Sends work that extends beyond the current ramp or starts after the last one.
     fn cross(&mut self, mut work: u128) -> Nanos {
         // A whole period sends the same amount from any starting point.
         if let Some(period) = self.period
@@ -273,7 +273,7 @@ impl Ramps {
             if let Some(parts) = parts.filter(|_| left > 0) {
                 self.sent += parts;
                 let time = if parts < left {
-                    // Searched from the ramp's start, which has just been reached.
+                    // Search from the ramp's start, which has just been reached.
                     ramp.time(self.sent, 0, u64::try_from(work).unwrap_or(u64::MAX))
                 } else {
                     ramp.span
@@ -299,7 +299,8 @@ impl Ramps {
         Nanos::from_nanos(self.epoch.saturating_add(self.at))
     }
 
-    /// Moves to the next ramp; returns its start, or `u64::MAX` at the end of the clock.
+    /// Advances to the next ramp and returns its start, or `u64::MAX` at the end of representable
+    /// time.
     fn next_ramp(&mut self) -> u64 {
         if self.lap == u64::MAX {
             return u64::MAX;
@@ -318,7 +319,7 @@ impl Ramps {
         self.at
     }
 
-    /// Idles until `since`, if that is after the last departure.
+    /// Idles until `since`, if later than the last departure.
     #[inline]
     fn idle_until(&mut self, since: u64) {
         if since <= self.at {
@@ -335,7 +336,7 @@ impl Ramps {
         self.seek(since);
     }
 
-    /// Finds the ramp at an idle instant.
+    /// Finds the ramp at `since`, while idle.
     fn seek(&mut self, since: u64) {
         if let Some(period) = self.period.filter(|period| since - self.lap >= *period) {
             self.lap = since - since % period;

@@ -1,4 +1,4 @@
-//! Rates as a function of time: steps, stepwise or linear, or a recorded trace.
+//! Rates as a function of time: steps (stepwise or linear) or a recorded trace.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -37,7 +37,7 @@ pub(super) const STEPS: Entry<Rate> = Entry {
     build: build_steps,
 };
 
-/// Maximum number of steps, which come from a command line.
+/// Maximum number of steps; they come from the command line.
 const STEPS_MAX: usize = 100_000;
 
 /// Parses a rate; 0 stops the link.
@@ -50,7 +50,7 @@ pub(super) fn rate_or_zero(text: &str) -> Result<u64, UnitError> {
     }
 }
 
-/// Formats a rate or 0.
+/// Formats a rate, including 0.
 pub(super) struct RateOrZero(pub u64);
 
 impl fmt::Display for RateOrZero {
@@ -126,8 +126,8 @@ fn read_steps(text: &str) -> Result<Vec<Step>, String> {
     }
 }
 
-/// Returns the mean of one period, rounded to the nearest bit/s; without a period, the last
-/// rate or, if that is 0, the mean before it.
+/// Returns the mean over one period, rounded to bit/s; without a period, the last rate or, if it is
+/// 0, the mean before it.
 fn mean_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> u64 {
     let last = steps[steps.len() - 1];
     let end = match (period, last.rate) {
@@ -240,7 +240,7 @@ fn build_trace(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let text = arguments.text(TRACE.info.params);
     match trace::read_rates(arguments)? {
         Recording::Series(series) => {
-            // The mean over the trace, or over its infinite continuation.
+            // Mean over the trace, or over its infinite continuation.
             let mean = series.mean(end);
             if mean == 0 && end == End::Loop {
                 let message = "all rates are 0; no frame would pass";

@@ -1,23 +1,23 @@
-//! Exact serialisation at a constant rate.
+//! Exact serialisation at a fixed rate.
 
 use longwire_units::{BitRate, Nanos};
 
 use super::varying::divide;
 use crate::models::framing::Framing;
 
-/// The serialiser of one link.
+/// One link's serialiser.
 ///
-/// Exact: the link becomes idle at `free_at + remainder / rate` nanoseconds, with
-/// `remainder < rate`. Departures are that instant rounded down, without accumulated error.
-/// A departure after the end of the clock is [`Nanos::MAX`], never.
+/// Exact: the link becomes idle at `free_at + remainder / rate` nanoseconds, with `remainder <
+/// rate`. Departures are that instant rounded down, so errors do not accumulate. A departure beyond
+/// representable time is [`Nanos::MAX`], which means never.
 #[derive(Clone, Debug)]
 pub struct Serializer {
     rate: Option<BitRate>,
     framing: Framing,
     free_at: Nanos,
     remainder: u64,
-    /// Quotient and remainder for the last length: traffic repeats its lengths, and the
-    /// division is the most expensive step of `depart`.
+    /// Quotient and remainder for the last length: frame lengths repeat, and the division is the
+    /// most expensive step in `depart`.
     last: Time,
 }
 
@@ -30,7 +30,7 @@ struct Time {
 }
 
 impl Serializer {
-    /// Creates a serialiser at this rate; `None` is infinitely fast.
+    /// Creates a serialiser; without a rate, it is infinitely fast.
     pub fn new(rate: Option<BitRate>, framing: Framing) -> Serializer {
         let mut serializer = Serializer {
             rate,
@@ -49,7 +49,7 @@ impl Serializer {
         serializer
     }
 
-    /// Serialises one frame; returns when its last bit has left.
+    /// Serialises one frame and returns its departure.
     ///
     /// Arrivals must not decrease.
     #[inline]
@@ -60,7 +60,7 @@ impl Serializer {
         if len != self.last.len {
             self.last = self.time(len, rate);
         }
-        // The link is idle at `arrival` only after the exact instant; at equality the
+        // The link is idle at `arrival` only after the exact instant; if they are equal, the
         // carried remainder is still being sent.
         if arrival > self.free_at {
             self.free_at = arrival;
@@ -77,7 +77,7 @@ impl Serializer {
         self.free_at
     }
 
-    /// Changes the framing of later frames.
+    /// Sets the framing for later frames.
     pub(crate) fn set_framing(&mut self, framing: Framing) {
         self.framing = framing;
         if let Some(rate) = self.rate {
@@ -85,8 +85,7 @@ impl Serializer {
         }
     }
 
-    /// Returns the exact work remaining at `at`, in billionths of a bit; `None` if it never
-    /// completes.
+    /// Returns the exact unsent work at `at`, in billionths of a bit; `None` if it never completes.
     pub(crate) fn unsent(&self, at: Nanos) -> Option<u128> {
         let Some(rate) = self.rate else {
             return Some(0);
@@ -96,8 +95,7 @@ impl Serializer {
         (self.free_at < Nanos::MAX).then_some(work)
     }
 
-    /// Sets the backlog from `at` on to this work, in billionths of a bit; returns when it
-    /// completes.
+    /// Sets the backlog at `at`, in billionths of a bit, and returns when it is sent.
     pub(crate) fn resume(&mut self, at: Nanos, work: u128) -> Nanos {
         (self.free_at, self.remainder) = (at, 0);
         if let Some(rate) = self.rate.map(|rate| u128::from(rate.bits_per_sec())) {
@@ -108,7 +106,7 @@ impl Serializer {
         self.free_at
     }
 
-    /// Returns the rate; `None` is infinitely fast.
+    /// Returns the rate; `None` means infinite.
     pub(crate) fn rate(&self) -> Option<BitRate> {
         self.rate
     }
@@ -118,7 +116,7 @@ impl Serializer {
         self.framing
     }
 
-    /// Returns when the last bit of all served frames has left.
+    /// Returns when the last bit of all served frames has departed.
     #[inline]
     pub fn free_at(&self) -> Nanos {
         self.free_at

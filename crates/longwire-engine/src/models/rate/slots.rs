@@ -1,4 +1,4 @@
-//! Transmission slots, as netem's `slot`.
+//! Transmission slots, as with netem's `slot`.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -58,7 +58,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     })))
 }
 
-/// Reads the distribution of waiting times.
+/// Reads the distribution of slot intervals.
 fn read_wait(arguments: &Arguments<'_>, text: &str) -> Result<Box<dyn DelayModel>, SpecError> {
     let range = text.split_once("..").filter(|_| !text.contains(':'));
     let model = match range {
@@ -80,7 +80,7 @@ fn read_wait(arguments: &Arguments<'_>, text: &str) -> Result<Box<dyn DelayModel
     Ok(wait)
 }
 
-/// Limits of one slot.
+/// Limits on one slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caps {
     packets: Option<Packets>,
@@ -104,7 +104,7 @@ impl Caps {
         }
     }
 
-    /// Returns the bytes of a slot of full frames; `None` if unlimited.
+    /// Returns the bytes in a slot of full frames; `None` if unlimited.
     pub fn full_bytes(&self) -> Option<u64> {
         let by_bytes = self.bytes.map(|bytes| bytes.0.div_ceil(FULL_FRAME.0));
         let frames = self.packets.map(|packets| packets.0);
@@ -120,28 +120,28 @@ struct Left {
     bytes: u64,
 }
 
-/// Slots by the rules of `get_slot_next` in Linux' net/sched/sch_netem.c.
+/// Slots, following `get_slot_next` in Linux's net/sched/sch_netem.c.
 ///
-/// A slot opens when its wait ends, for the frames queued by then. It closes when its
-/// packets or bytes are used up, and the next wait begins; or when the queue is empty, and
-/// the next wait begins with the next arrival. netem sends a slot's frames at one instant;
-/// with a rate, frames that arrive while the slot sends belong to it.
+/// A slot opens when its wait ends, for the frames queued by then. It closes when its packets or
+/// bytes are used up, and the next wait begins at once; or when the queue is empty, and the next
+/// wait begins with the next arrival. netem sends a slot's frames at one instant; with a rate,
+/// frames that arrive while the slot is sending belong to it.
 #[derive(Clone, Debug)]
 struct Slots {
     wait: Box<dyn DelayModel>,
     /// The model in the user's notation.
     text: String,
     caps: Caps,
-    /// The transmitter within a slot.
+    /// Transmitter within a slot.
     line: Serializer,
-    /// When the slot opens or has sent its last frame; later arrivals find the slot closed.
-    /// `None` before the first slot.
+    /// When the slot opens, or when it sent its last frame; frames that arrive later find it
+    /// closed. `None` before the first slot.
     until: Option<Nanos>,
     left: Left,
 }
 
 impl Slots {
-    /// Starts the wait for the next slot at `after`; returns when the slot opens.
+    /// Starts the wait for the next slot at `after` and returns when the slot opens.
     fn next_slot(&mut self, after: Nanos, stream: &mut Stream) -> Nanos {
         let wait = self.wait.draw(&FrameContext::alone(after, 0), stream);
         let opens = after.saturating_add(wait);
@@ -167,7 +167,7 @@ impl RateModel for Slots {
     #[inline]
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         let work = u128::from(wire_bits) * u128::from(NANOBITS);
-        // The previous frame may have left a fraction of a nanosecond.
+        // The previous frame may have departed a fraction of a nanosecond later.
         let busy = frame.at <= self.line.free_at();
         let rest = self.line.unsent(frame.at).filter(|_| busy).unwrap_or(0);
         let departure = self.line.resume(frame.at, rest + work);
@@ -185,7 +185,7 @@ impl RateModel for Slots {
     }
 
     fn rewind(&mut self, at: Nanos) {
-        // Otherwise the frame was the last of its slot, and the next wait has begun.
+        // Otherwise, the frame was the last in its slot, and the next wait has begun.
         if self.until == Some(self.line.free_at()) {
             self.until = Some(at);
         }

@@ -1,4 +1,4 @@
-//! Time-division multiplexing: the link sends in its slot of each period.
+//! Time-division multiplexing: the link sends only in its slot of each period.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -26,7 +26,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::new("slot", Unit::Time).help("duration of a slot"),
         Param::with_default("offset", Unit::Time, "0")
             .help("start of the first slot, from the start of the link"),
-        // No example in the unit of time fits every slot.
+        // No example time fits every slot.
         Param::with_default("guard", Unit::Text("1ms"), "0")
             .help("guard time at the end of each slot, without sending"),
         Param::with_default("partial", Unit::Choice(&["fragment", "whole"]), "fragment").help(
@@ -74,14 +74,14 @@ struct Tdm {
     whole: bool,
     /// Start of the first slot.
     epoch: u64,
-    /// Start of the slot in or before which `at` lies; times are relative to the first slot.
+    /// Start of the slot that contains or follows `at`; times are relative to the first slot.
     begin: u64,
     at: u64,
     carry: u64,
 }
 
 impl Tdm {
-    /// Returns the usable duration of a slot.
+    /// Returns the usable part of a slot.
     fn open(&self) -> u64 {
         self.slot - self.guard
     }
@@ -91,7 +91,7 @@ impl Tdm {
         self.begin.saturating_add(self.open())
     }
 
-    /// Moves to the earliest time at or after `since` within a slot.
+    /// Advances to the earliest time within a slot, at or after `since`.
     #[inline]
     fn seek(&mut self, since: u64) -> u64 {
         let inside = since.wrapping_sub(self.begin);
@@ -121,7 +121,7 @@ impl Tdm {
         Nanos::from_nanos(self.epoch.saturating_add(since))
     }
 
-    /// Sends work, in billionths of a bit, that exceeds the rest of the slot.
+    /// Sends work that exceeds the rest of the slot, in billionths of a bit.
     #[cold]
     fn cross(&mut self, work: u128) -> u64 {
         let rate = u128::from(self.rate.bits_per_sec());
@@ -133,8 +133,8 @@ impl Tdm {
             self.at += (total / rate) as u64;
             return self.at;
         }
-        // A frame that must not be fragmented leaves the rest of this slot unused; any
-        // other fills it, then whole slots, then part of the last.
+        // A frame that must not be split leaves the rest of this slot unused; any other frame fills
+        // it, then whole slots, then part of a last one.
         let remaining = if self.whole && work <= slot {
             work
         } else {
@@ -170,7 +170,7 @@ impl RateModel for Tdm {
         if from == u64::MAX {
             return Nanos::MAX;
         }
-        // At the last departure itself, the carried remainder is still to be sent.
+        // At the exact departure time, the carried remainder is still to be sent.
         if from > self.at {
             self.at = from;
             self.carry = 0;

@@ -1,4 +1,4 @@
-//! A token bucket: tokens saved while idle are spent at once.
+//! Token bucket: tokens saved while idle allow a burst.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -56,8 +56,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     Ok(Rate::Model(Box::new(bucket)))
 }
 
-/// An exact instant or duration: `nanos + part / rate` on a clock with this rate, with
-/// `part < rate`.
+/// An exact instant or duration on a clock for `rate`: `nanos + part / rate`, with `part < rate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
     nanos: u64,
@@ -77,11 +76,11 @@ impl Moment {
     }
 }
 
-/// A clock that counts nanoseconds and parts of a rate.
+/// A clock that counts nanoseconds and fractions of them in units of 1 / rate.
 #[derive(Clone, Debug)]
 struct RateClock {
     rate: BitRate,
-    /// The last length in bits with its time: traffic repeats its lengths.
+    /// Most recent frame length in bits and its time: lengths repeat.
     last: (u64, Moment),
 }
 
@@ -114,7 +113,7 @@ impl RateClock {
         }
     }
 
-    /// Returns the difference, or zero.
+    /// Returns the difference, saturating at zero.
     #[inline]
     fn subtract(&self, instant: Moment, time: Moment) -> Moment {
         if instant <= time {
@@ -128,15 +127,15 @@ impl RateClock {
     }
 }
 
-/// The line after the bucket, on a clock with parts of both rates: a frame may start at an
-/// instant of the bucket or of the line.
+/// Output line after the bucket, on a clock whose fractions suit both rates: a frame may start when
+/// the bucket or the line allows.
 #[derive(Clone, Debug)]
 struct OutputLine {
     clock: RateClock,
     /// The bucket's rate.
     tokens: u128,
-    /// When the line is free: nanoseconds, and parts of one in units of 1 / (bucket's rate
-    /// × line's rate).
+    /// When the line becomes free: nanoseconds, and a fraction in units of 1 / (bucket rate × line
+    /// rate).
     free: (u64, u128),
 }
 
@@ -149,12 +148,12 @@ impl OutputLine {
         }
     }
 
-    /// Sends a frame that has its tokens at `start`; returns when its last bit has left,
-    /// rounded down.
+    /// Sends a frame whose tokens are available at `start`, and returns its departure, rounded
+    /// down.
     #[inline]
     fn depart(&mut self, start: Moment, bits: u64) -> u64 {
         let peak = u128::from(self.clock.rate.bits_per_sec());
-        // Rates are below 2^44, so products fit into 128 bits.
+        // Rates are below 2^44, so products fit in 128 bits.
         let begin = (start.nanos, u128::from(start.part) * peak).max(self.free);
         let time = self.clock.time(bits);
         let part = begin.1 + u128::from(time.part) * self.tokens;
@@ -169,14 +168,14 @@ impl OutputLine {
     }
 }
 
-/// The state is the time at which the bucket would be full if nothing else were sent (the
-/// generic cell rate algorithm, ITU-T I.371): exact, and without a timer.
+/// The state is the time at which the bucket would be full if nothing else were sent (generic cell
+/// rate algorithm, ITU-T I.371): exact, and without a timer.
 #[derive(Clone, Debug)]
 struct TokenBucket {
     /// The model in the user's notation.
     text: String,
     tokens: RateClock,
-    /// The line after the bucket, unless infinitely fast.
+    /// Output line after the bucket, unless infinitely fast.
     line: Option<OutputLine>,
     /// Time to fill an empty bucket.
     full: Moment,
@@ -197,7 +196,7 @@ impl TokenBucket {
         }
     }
 
-    /// Takes a frame's tokens as soon as available; returns when.
+    /// Takes a frame's tokens as soon as they are available and returns that time.
     #[inline]
     fn take(&mut self, from: u64, bits: u64) -> Moment {
         let time = self.tokens.time(bits);
@@ -205,7 +204,7 @@ impl TokenBucket {
         let enough = self.tokens.add(self.full_at, time.min(self.full));
         let enough = self.tokens.subtract(enough, self.full);
         let start = self.tick_from(enough).max(Moment::whole(from));
-        // No token has been added since the last tick.
+        // No tokens have been added since the last tick.
         let counted = match self.tick {
             0 => start,
             tick => Moment::whole(start.nanos - start.nanos % tick),

@@ -11,18 +11,18 @@ use super::{Rate, RateModel};
 use crate::frame_context::FrameContext;
 use crate::trace::{Cursor, End, Series};
 
-/// Billionths in a bit: 1 bit/s sends one billionth per nanosecond.
+/// Billionths per bit: 1 bit/s sends one billionth per nanosecond.
 pub(super) const NANOBITS: u64 = 1_000_000_000;
 
-/// After this many random stretches within one frame, the mean rate is used.
+/// Number of random stretches within one frame after which the mean rate is used instead.
 const STRETCHES_MAX: u32 = 10_000;
 
-/// A period of constant rate. Times are nanoseconds since the link's epoch.
+/// A stretch of constant rate. Times are nanoseconds since the link's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RateStretch {
     /// End; `u64::MAX` means never.
     pub end: u64,
-    /// Rate in bit/s; 0 while the link stands still.
+    /// Rate in bit/s; 0 stops the link.
     pub rate: u64,
 }
 
@@ -31,19 +31,19 @@ pub(super) trait RateSource: Clone + fmt::Debug + Send + Sync + 'static {
     /// Returns the stretch at `since` nanoseconds after the epoch. Times never decrease.
     fn stretch(&mut self, since: u64, stream: &mut Stream) -> RateStretch;
 
-    /// Returns the length of a lap in nanoseconds and the billionths of a bit sent in it,
-    /// if the rate repeats forever.
+    /// Returns the length of a lap in nanoseconds, and the billionths of a bit sent per lap, if the
+    /// rate repeats forever.
     fn lap(&self) -> Option<(u64, u128)> {
         None
     }
 
-    /// Returns the mean in bit/s of a random rate, never 0. The rest of a frame is served
-    /// at it after [`STRETCHES_MAX`] stretches.
+    /// Returns a random rate's mean in bit/s, never 0. After [`STRETCHES_MAX`] stretches, the rest
+    /// of a frame is served at this rate.
     fn mean(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the stretch at any time, if rates are a function of time.
+    /// Returns the stretch at an arbitrary time, if rates are a function of time.
     fn stretch_at(&self, _since: u64) -> Option<RateStretch> {
         None
     }
@@ -59,7 +59,7 @@ pub(super) struct SeriesSource {
 }
 
 impl SeriesSource {
-    /// Creates a source with this continuation after the end of the series.
+    /// Creates a source; `end` is the behaviour after the series ends.
     pub fn new(series: Series, end: End) -> SeriesSource {
         let length = series.length();
         let repeats = end == End::Loop && length < Nanos::MAX;
@@ -96,21 +96,21 @@ impl RateSource for SeriesSource {
     }
 }
 
-/// A serialiser at the rate of a source.
+/// A serialiser at a source's rate.
 ///
-/// Exact: bits are counted in billionths, and each nanosecond sends a whole number of them.
-/// The last departure is at `at + carry / rate`; reported departures are rounded down,
-/// without accumulated error.
+/// Exact: bits are counted in billionths, and each nanosecond sends a whole number of them. The
+/// last departure is at `at + carry / rate`; reported departures are rounded down, so errors do not
+/// accumulate.
 #[derive(Clone, Debug)]
 pub(super) struct Varying<S> {
     source: S,
     epoch: u64,
-    /// The current stretch, and when it was found: earlier time is past, or at rate 0.
+    /// Current stretch, and when it was found: any earlier time was used, or had rate 0.
     stretch: RateStretch,
     found: u64,
     at: u64,
     carry: u64,
-    /// Work of a frame that never departs, beyond the end of the clock.
+    /// Unsent work of a frame that does not depart within representable time.
     left: u128,
 }
 
@@ -145,12 +145,12 @@ impl<S: RateSource> Varying<S> {
         Nanos::from_nanos(self.epoch.saturating_add(since)).max(from)
     }
 
-    /// Returns when the last of `bits`, served from `from` on, has left.
+    /// Returns when the last of `bits` departs if served from `from` on.
     #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64, stream: &mut Stream) -> Nanos {
         let from = from.as_nanos().saturating_sub(self.epoch);
         let from = from.max(self.found);
-        // At the last departure itself, the carried remainder is still to be sent.
+        // At the exact departure time, the carried remainder is still to be sent.
         if from > self.at {
             self.at = from;
             self.carry = 0;
@@ -171,15 +171,15 @@ impl<S: RateSource> Varying<S> {
         self.cross(u128::from(bits) * u128::from(NANOBITS), stream)
     }
 
-    /// As [`Varying::serve`], for work in billionths of a bit.
+    /// Like [`Varying::serve`], for work in billionths of a bit.
     pub fn resume(&mut self, from: Nanos, work: u128, stream: &mut Stream) -> Nanos {
         self.at = from.as_nanos().saturating_sub(self.epoch).max(self.found);
         self.carry = 0;
         self.cross(work, stream)
     }
 
-    /// Skips as many whole laps as leave some work: a lap sends the same amount from any
-    /// starting point. Returns the remaining work.
+    /// Skips whole laps while some work is left after them, and returns the remaining work. A lap
+    /// sends the same amount from any starting point.
     fn pass_laps(&mut self, work: u128) -> u128 {
         let Some((length, sent)) = self.source.lap().filter(|(_, sent)| *sent < work) else {
             return work;
@@ -200,7 +200,7 @@ impl<S: RateSource> Varying<S> {
         self.found = since;
     }
 
-    /// Serves bits that extend beyond the stretch.
+    /// Serves work that extends beyond the stretch.
     #[cold]
     fn cross(&mut self, work: u128, stream: &mut Stream) -> Nanos {
         let mut work = self.pass_laps(work + u128::from(self.carry));
@@ -234,8 +234,8 @@ impl<S: RateSource> Varying<S> {
         }
     }
 
-    /// Returns the work between `at` and the last departure, plus work that never
-    /// completes, in billionths of a bit; `None` unless rates are a function of time.
+    /// Returns the work sent between `at` and the last departure, plus work that never completes,
+    /// in billionths of a bit; `None` unless rates are a function of time.
     pub fn unsent(&self, at: Nanos) -> Option<u128> {
         let mut since = at.as_nanos().saturating_sub(self.epoch);
         let mut work = u128::from(self.carry) + self.left;
@@ -264,7 +264,7 @@ impl<S: RateSource> Varying<S> {
     }
 }
 
-/// A rate model that serves at the rate of a source.
+/// A rate model that follows a source.
 #[derive(Clone, Debug)]
 struct VaryingRate<S> {
     line: Varying<S>,
@@ -273,7 +273,7 @@ struct VaryingRate<S> {
     text: String,
 }
 
-/// Creates the rate model of a source with this long-term mean in bit/s and notation.
+/// Creates a rate model from a source, its long-term mean in bit/s and its notation.
 pub(super) fn varying(source: impl RateSource, mean: u64, text: String) -> Rate {
     Rate::Model(Box::new(VaryingRate {
         line: Varying::new(source),
@@ -318,13 +318,13 @@ impl<S: RateSource> RateModel for VaryingRate<S> {
     }
 }
 
-/// Returns the time to send a number of bits and a carry in billionths of a bit: whole
-/// nanoseconds, which saturate, and the remainder.
+/// Returns the time to send bits plus a carry in billionths of a bit: whole nanoseconds
+/// (saturating) and the remainder.
 #[inline]
 pub(super) fn divide(bits: u64, carry: u64, rate: BitRate) -> (u64, u64) {
     let rate = rate.bits_per_sec();
-    // Every frame of a real wire takes the short division; only up to 2^32 cells of 2^17
-    // bytes need more than 64 bits.
+    // Frames on a real wire take the short division; only up to 2^32 cells of 2^17 bytes need more
+    // than 64 bits.
     let work = bits.checked_mul(NANOBITS);
     if let Some(work) = work.and_then(|work| work.checked_add(carry)) {
         return (work / rate, work % rate);

@@ -1,4 +1,4 @@
-//! A Wi-Fi station: waits for the medium, then sends queued frames as one aggregate.
+//! A Wi-Fi station: waits for the medium, then sends queued frames as an aggregate.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -28,7 +28,7 @@ static INFO: ModelInfo = ModelInfo {
               and 10.23.2)",
     params: &[
         Param::new("rate", Unit::Rate).help("rate of the physical layer"),
-        // 802.11be's block ack covers 1024 frames.
+        // The 802.11be block ack covers 1024 frames.
         Param::with_default("frames", Unit::Count, "64")
             .within("1", "1024", "1 to 1024")
             .help(
@@ -67,7 +67,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Length of a full frame in bytes, for which an aggregate reserves space.
+/// Length of a full frame in bytes, reserved before closing an aggregate.
 const FRAME: u64 = 1514;
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
@@ -97,8 +97,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     })))
 }
 
-/// Exact: an aggregate ends at `end + carry / rate`, and the next one starts at least `gap`
-/// later.
+/// Exact: an aggregate ends at `end + carry / rate`; the next starts at least `gap` later.
 #[derive(Clone, Debug)]
 struct Wifi {
     /// The model in the user's notation.
@@ -116,14 +115,14 @@ struct Wifi {
     epoch: u64,
     end: u64,
     carry: u64,
-    /// Acknowledgement, inter-frame space, backoff and other stations' turns, drawn when
-    /// the previous aggregate ends: a station counts down its backoff even without frames
-    /// (post-backoff), so one that has been idle for longer sends at once.
+    /// Acknowledgement, interframe space, backoff and other stations' transmissions, drawn when the
+    /// previous aggregate ends. A station counts down its backoff even without frames
+    /// (post-backoff), so a station idle for longer sends at once.
     gap: u64,
 }
 
 impl Wifi {
-    /// Returns the maximum bytes of an aggregate.
+    /// Returns the maximum aggregate size in bytes.
     fn bytes_max(&self) -> u64 {
         let bits = u128::from(self.rate.bits_per_sec()) * u128::from(self.duration.as_nanos());
         let of_duration = u64::try_from(bits / u128::from(8 * NANOBITS)).unwrap_or(u64::MAX);
@@ -175,8 +174,8 @@ impl RateModel for Wifi {
         Nanos::from_nanos(self.epoch.saturating_add(self.end))
     }
 
-    /// Dequeued frames cannot be put back: an aggregate is closed when a full frame might
-    /// not fit.
+    /// Dequeued frames cannot be put back, so an aggregate is closed once a full frame might not
+    /// fit.
     fn aggregate(&self) -> Aggregate {
         match self.frames {
             1 => Aggregate::ONE,
@@ -187,8 +186,8 @@ impl RateModel for Wifi {
         }
     }
 
-    /// Returns the mean rate of a station that always has full aggregates of 1514-byte
-    /// frames, without framing overhead.
+    /// Returns the mean rate of a saturated station with full aggregates of 1514-byte frames,
+    /// excluding framing overhead.
     fn mean(&self) -> Option<BitRate> {
         let frames = (self.bytes_max() / FRAME).clamp(1, u64::from(self.frames));
         let bits = (frames * FRAME * 8) as f64;

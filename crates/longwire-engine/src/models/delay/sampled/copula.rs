@@ -1,5 +1,5 @@
-//! Correlated delays with an unchanged marginal distribution: a first-order autoregressive
-//! Gaussian process, whose ranks are looked up in the distribution (a Gaussian copula).
+//! Correlated delays with an unchanged marginal distribution: the quantiles of the distribution at
+//! the ranks of a first-order autoregressive Gaussian process (a Gaussian copula).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,25 +9,25 @@ use longwire_units::random::Stream;
 use super::inverse::{Inverse, Moments, Octaves, Tails};
 use longwire_units::special::{normal_above, normal_density};
 
-/// The process z' = r z + sqrt(1 - r²) e with standard normal e: z is standard normal too,
+/// The process z' = r z + sqrt(1 - r²) e, with e standard normal. Then z is standard normal too,
 /// with lag-1 autocorrelation r.
 #[derive(Clone, Debug)]
 pub(super) struct Copula {
     coefficient: f64,
     innovation: f64,
-    /// State of the process; `None` before the first frame.
+    /// Process state; `None` before the first frame.
     place: Option<f64>,
     normal: Inverse,
     ranks: Ranks,
 }
 
 impl Copula {
-    /// Creates a process for which delays looked up in `inverse` have this lag-1
-    /// autocorrelation, in -1..1.
+    /// Creates a process such that delays looked up in `inverse` have this lag-1 autocorrelation,
+    /// in -1..1.
     ///
     /// # Errors
-    /// The minimum autocorrelation of the distribution, if the requested one is below it:
-    /// in a skewed distribution, opposite ranks are not opposite values.
+    /// The distribution's minimum autocorrelation, if the requested one is below it: in a skewed
+    /// distribution, opposite ranks are not opposite values.
     pub fn new(inverse: &Inverse, autocorrelation: f64) -> Result<Copula, f64> {
         let coefficient = Transfer::of(inverse).invert(autocorrelation)?;
         Ok(Copula {
@@ -52,10 +52,10 @@ impl Copula {
     }
 }
 
-/// A normal variable exceeds this once in 10^16 draws.
+/// Bound that a normal variable exceeds once in 10^16 draws.
 const PLACE_MAX: f64 = 8.25;
 
-/// Number of steps of the tables over normal variables.
+/// Number of steps in the tables over the normal variable.
 const STEPS: usize = 2_112;
 const STEP: f64 = PLACE_MAX / STEPS as f64;
 
@@ -66,7 +66,7 @@ pub(super) struct Ranks(Box<[f64]>);
 
 impl Ranks {
     pub fn new() -> Ranks {
-        // One knot more than steps, plus one that saves a check at the end.
+        // One more knot than steps, plus one to avoid a bounds check at the end.
         let tail = |knot| normal_above(knot as f64 * STEP);
         Ranks((0..STEPS + 2).map(tail).collect())
     }
@@ -80,21 +80,21 @@ impl Ranks {
     }
 }
 
-/// Autocorrelation of values as a function of that of normal variables with the same ranks:
-/// a power series whose coefficients are the squared coefficients of the values' Hermite
-/// expansion (Nataf's transformation, 1962, by Mehler's formula; Liu and Der Kiureghian
+/// Autocorrelation of the values as a function of the autocorrelation of the normal variables at
+/// the same ranks. A power series whose coefficients are the squared coefficients of the values'
+/// Hermite expansion (Nataf's transformation, 1962, by Mehler's formula; Liu and Der Kiureghian
 /// 1986).
 pub(super) struct Transfer {
-    /// Coefficients from the first power up; their sum is at most 1.
+    /// Coefficients from the first power on; they sum to at most 1.
     squares: Vec<f64>,
-    /// Remainder to 1, for the higher powers.
+    /// Remainder to 1: the weight of the higher powers.
     rest: f64,
 }
 
 /// Maximum number of coefficients.
 const POWERS_MAX: usize = 400;
 
-/// The series ends once the remainder falls below this.
+/// Remainder below which the series is truncated.
 const REST_ENOUGH: f64 = 1e-9;
 
 impl Transfer {
@@ -117,7 +117,7 @@ impl Transfer {
             squares: Vec::new(),
             rest: 1.0,
         };
-        // Two orders of normalised Hermite polynomials at every point.
+        // Two successive normalised Hermite polynomials at every point.
         let mut before = alloc::vec![0.0; values.len()];
         let mut here = alloc::vec![1.0; values.len()];
         while transfer.squares.len() < POWERS_MAX && transfer.rest > REST_ENOUGH {
@@ -137,15 +137,15 @@ impl Transfer {
         transfer
     }
 
-    /// Returns the values' autocorrelation for the normal variables' `r`; increases with
-    /// `r`, because values increase with ranks.
+    /// Returns the values' autocorrelation for the normal variables' autocorrelation `r`. Increases
+    /// with `r`, because values increase with ranks.
     pub fn at(&self, r: f64) -> f64 {
         let higher = |sum: f64, square: &f64| (sum + square) * r;
         self.squares.iter().rev().fold(self.rest * r, higher)
     }
 
-    /// Returns the normal variables' autocorrelation for the requested one of the values,
-    /// or the minimum as an error.
+    /// Returns the normal variables' autocorrelation that yields the requested one for the values;
+    /// the attainable minimum as an error.
     pub fn invert(&self, wanted: f64) -> Result<f64, f64> {
         let (mut low, mut high) = (-1.0, 1.0);
         if wanted < self.at(low) {

@@ -5,24 +5,24 @@ use alloc::vec::Vec;
 
 use longwire_units::special::normal_quantile;
 
-/// A position in a distribution, as lower and upper tail probability. Both are kept, since
-/// the smaller one is more precise.
+/// A position in a distribution, as lower and upper tail probability. Both are stored because the
+/// smaller one is more precise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tails {
-    /// Probability of smaller values.
+    /// Probability of a smaller value.
     pub below: f64,
-    /// Probability of larger values.
+    /// Probability of a larger value.
     pub above: f64,
 }
 
 impl Tails {
-    /// Below all values.
+    /// Position below all values.
     pub const LOWEST: Tails = Tails {
         below: 0.0,
         above: 1.0,
     };
 
-    /// Returns the standard normal quantile, at full precision of the smaller tail.
+    /// Returns the standard normal quantile, as precise as the smaller tail.
     pub fn normal(self) -> f64 {
         if self.below < self.above {
             -normal_quantile(self.below)
@@ -31,7 +31,7 @@ impl Tails {
         }
     }
 
-    /// Returns the quantile of the exponential distribution of mean 1.
+    /// Returns the quantile of the exponential distribution with mean 1.
     pub fn exponential(self) -> f64 {
         if self.below < self.above {
             -libm::log1p(-self.below)
@@ -44,9 +44,9 @@ impl Tails {
 /// A quantile function.
 #[derive(Clone, Debug)]
 pub(super) enum Inverse {
-    /// From a formula.
+    /// Computed from a formula.
     Octaves(Octaves),
-    /// From a file.
+    /// Read from a file.
     Points(Points),
 }
 
@@ -58,8 +58,7 @@ pub(super) struct Moments {
 }
 
 impl Inverse {
-    /// Returns the value with this tail probability (at most one half), below it, or above
-    /// it if `upper`.
+    /// Returns the value at this tail probability (at most 1/2), in the upper tail if `upper`.
     #[inline]
     pub fn at(&self, upper: bool, tail: f64) -> f64 {
         match self {
@@ -68,11 +67,11 @@ impl Inverse {
         }
     }
 
-    /// Returns the value for 64 random bits: one selects the half, 63 the position in it.
+    /// Returns the value for 64 random bits: one selects the tail, 63 the position in it.
     #[inline]
     pub fn draw(&self, random: u64) -> f64 {
         const STEP: f64 = 1.0 / 18_446_744_073_709_551_616.0;
-        // At most 2^63 steps: one half.
+        // At most 2^63 steps, so at most 1/2.
         let tail = ((random >> 1) as f64 + 0.5) * STEP;
         self.at(random & 1 == 1, tail)
     }
@@ -82,7 +81,7 @@ impl Inverse {
         self.at(false, 0.0)
     }
 
-    /// Returns the exact moments of the looked-up values.
+    /// Returns the exact moments of the tabulated function.
     pub fn moments(&self) -> Moments {
         match self {
             Inverse::Octaves(octaves) => octaves.moments(),
@@ -91,36 +90,35 @@ impl Inverse {
     }
 }
 
-/// Each octave of tail probability, from one half down, has 2^6 parts.
+/// Each octave of tail probability, from 1/2 down, has 2^6 parts.
 const PARTS_BITS: u32 = 6;
 const PARTS: usize = 1 << PARTS_BITS;
 
-/// Number of octaves. Tail probabilities are clamped to at least 2^-48: at 100,000
-/// frames/s, one frame in 45 years.
+/// Number of octaves. Tail probabilities are clamped to at least 2^-48, which at 100,000 frames/s
+/// affects one frame in 45 years.
 const OCTAVES: usize = 47;
 const TAIL_LEAST: f64 = 1.0 / (1u64 << 48) as f64;
 
-/// Knots of one tail: the last step ends at one half, and one more knot saves a check at
-/// the end.
+/// Knots per tail: the last step ends at 1/2, and one more knot avoids a bounds check.
 const KNOTS: usize = OCTAVES * PARTS + 2;
 
-/// Bits of a float below octave and part.
+/// Float bits below octave and part.
 const REST_BITS: u32 = 52 - PARTS_BITS;
 
-/// A quantile function with linear interpolation between knots whose density grows towards
-/// the tails. The exponent and first mantissa bits of a tail probability are the index, so
-/// a draw is one lookup.
+/// A quantile function, linearly interpolated between knots that are denser towards the tails. The
+/// exponent and leading mantissa bits of a tail probability form the index, so a draw is one
+/// lookup.
 ///
-/// Within a part the density is constant instead of changing by a few percent, far below
-/// what samples can show: the tests hold the distribution function within 2·10^-5 of the
-/// formula (5·10^-4 for the Weibull distribution of shape 0.1, the most skewed) and tails
-/// within a relative error of 10^-4, where the Kolmogorov-Smirnov test detects 2·10^-3 in a
-/// million samples.
+/// Within a part, the density is constant instead of varying by a few percent, far below what
+/// samples can reveal. Tests hold the distribution function within 2·10^-5 of the formula (5·10^-4
+/// for the Weibull distribution with shape 0.1, the most skewed) and the tails within a relative
+/// error of 10^-4. For comparison, the Kolmogorov-Smirnov test detects 2·10^-3 in a million
+/// samples.
 #[derive(Clone, Debug)]
 pub(super) struct Octaves(Box<[f64]>);
 
 impl Octaves {
-    /// Builds the table from a quantile function.
+    /// Tabulates a quantile function.
     pub fn new(quantile: impl Fn(Tails) -> f64) -> Octaves {
         let mut knots = Vec::with_capacity(2 * KNOTS);
         for upper in [false, true] {
@@ -137,7 +135,7 @@ impl Octaves {
         Octaves(knots.into_boxed_slice())
     }
 
-    /// Returns the tail probability of a knot.
+    /// Returns a knot's tail probability.
     fn tail(knot: usize) -> f64 {
         f64::from_bits(TAIL_LEAST.to_bits() + ((knot as u64) << REST_BITS))
     }
@@ -147,7 +145,7 @@ impl Octaves {
         const REST: u64 = (1 << REST_BITS) - 1;
         let bits = tail.clamp(TAIL_LEAST, 0.5).to_bits();
         let knot = ((bits - TAIL_LEAST.to_bits()) >> REST_BITS) as usize;
-        // Branchless: a branch would be mispredicted half the time.
+        // Branchless: a branch would mispredict half the time.
         let knot = knot + KNOTS * usize::from(upper);
         let rest = (bits & REST) as f64 * (1.0 / (1u64 << REST_BITS) as f64);
         let (here, next) = (self.0[knot], self.0[knot + 1]);
@@ -155,7 +153,7 @@ impl Octaves {
     }
 
     fn moments(&self) -> Moments {
-        // About the median, to avoid cancellation.
+        // Relative to the median, to avoid cancellation.
         let centre = self.0[KNOTS - 1];
         let (mut first, mut second) = (0.0, 0.0);
         for tail in self.0.chunks(KNOTS) {
@@ -176,30 +174,30 @@ impl Octaves {
     }
 }
 
-/// Points of a distribution function, linearly interpolated.
+/// An empirical distribution function, linearly interpolated between points.
 #[derive(Clone, Debug)]
 pub struct Points {
     /// Non-decreasing.
     values: Box<[f64]>,
     /// Lower tail probability of each value; `None` if evenly spaced from 0 to 1.
     below: Option<Box<[f64]>>,
-    /// Range kept by truncation: its lowest probability, and its total.
+    /// Range kept by truncation: its lowest probability and its total probability.
     from: f64,
     span: f64,
-    /// Values at the ends, to which results are clamped against rounding.
+    /// Extreme values, to which results are clamped against rounding.
     least: f64,
     greatest: f64,
 }
 
 impl Points {
-    /// Creates a function with a single constant value.
+    /// Creates a constant function.
     pub fn one(value: f64) -> Points {
         Points::evenly(alloc::vec![value])
     }
 
-    /// Creates a function from evenly spaced values: the first at probability 0, the last
-    /// at 1 (quantile definition 7 of Hyndman and Fan, 1996). `values` must be non-empty
-    /// and non-decreasing.
+    /// Creates a function from evenly spaced values: the first at probability 0, the last at 1
+    /// (quantile definition 7 in Hyndman and Fan, 1996). `values` must be non-empty and
+    /// non-decreasing.
     pub fn evenly(values: Vec<f64>) -> Points {
         Points {
             least: values[0],
@@ -211,8 +209,8 @@ impl Points {
         }
     }
 
-    /// Creates a function from values at given probabilities, the last of which must be 1.
-    /// Neither may decrease.
+    /// Creates a function from values at given probabilities. Both must be non-decreasing, and the
+    /// last probability must be 1.
     pub fn at_probabilities(points: &[(f64, f64)]) -> Points {
         let values = points.iter().map(|(value, _)| *value).collect();
         let below: Vec<f64> = points.iter().map(|(_, below)| *below).collect();
@@ -227,8 +225,8 @@ impl Points {
         self.least == self.greatest
     }
 
-    /// Truncates to `min`..=`max`; returns the probability kept. If that is 0, no value may
-    /// be looked up.
+    /// Truncates to `min`..=`max` and returns the probability kept. If it is 0, no value may be
+    /// looked up.
     pub fn truncate(&mut self, min: f64, max: f64) -> f64 {
         let from = self.probability(min, false);
         let to = self.probability(max, true);
@@ -237,8 +235,8 @@ impl Points {
         self.span
     }
 
-    /// Returns the probability of less than `value`, or of at most `value` if `through`:
-    /// they differ at an atom.
+    /// Returns the probability of values below `value`, or up to and including it if `through`;
+    /// these differ at an atom.
     fn probability(&self, value: f64, through: bool) -> f64 {
         let lower = |other: &f64| *other < value || through && *other == value;
         let next = self.values.partition_point(lower);
@@ -256,7 +254,7 @@ impl Points {
     fn knot(&self, index: usize) -> f64 {
         match &self.below {
             Some(below) => below[index],
-            // A single value is at both ends.
+            // A single value is both ends.
             None if self.values.len() == 1 => 1.0,
             None => index as f64 / (self.values.len() - 1) as f64,
         }
@@ -300,7 +298,7 @@ impl Points {
         let inside = knots.filter(|(below, _)| (self.from..=to).contains(below));
         let inside = inside.map(|(below, value)| (below, value.clamp(low, high) - centre));
         for next in inside.chain([(to, high - centre)]) {
-            // Zero width at an atom.
+            // Zero width: an atom.
             let mass = (next.0 - before.0) / self.span;
             let (a, b) = (before.1, next.1);
             first += mass * (a + b) / 2.0;

@@ -1,5 +1,5 @@
-//! Delays drawn from a distribution, with truncation, offset and correlation. A
-//! distribution only adds its formula.
+//! Delays drawn from a distribution, with truncation, offset and correlation. A distribution adds
+//! only its formula.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -46,7 +46,7 @@ pub(super) const CORRELATION: Param = Param::with_default("correlation", Unit::C
 /// Default maximum delay.
 const MAX_DEFAULT: Nanos = Nanos::from_secs(24 * 60 * 60);
 
-/// Minimum probability within the bounds; less is an error.
+/// Minimum probability within the bounds; a lower one is an error.
 const INSIDE_LEAST: f64 = 1e-6;
 
 /// Common parameters: [`MIN`], [`MAX`], [`LOCATION`] and [`CORRELATION`].
@@ -59,7 +59,7 @@ struct Common {
 }
 
 impl Common {
-    /// Reads the common parameters that the model has.
+    /// Reads the common parameters that the model declares.
     fn read(arguments: &Arguments<'_>) -> Result<Common, SpecError> {
         let common = Common {
             min: arguments.optional(MIN.name)?.unwrap_or(Nanos::ZERO),
@@ -74,14 +74,14 @@ impl Common {
         Ok(common)
     }
 
-    /// Returns the bounds of the drawn part, without the offset.
+    /// Returns the bounds on the drawn delay, excluding the offset.
     fn bounds(&self) -> (f64, f64) {
         let location = self.location.as_nanos() as f64;
         let bound = |bound: Nanos| bound.as_nanos() as f64 - location;
         (bound(self.min), bound(self.max))
     }
 
-    /// Returns the parameters with default values, which the notation omits.
+    /// Returns the parameters at their defaults, which the notation omits.
     fn defaults(&self) -> impl Iterator<Item = Param> {
         let defaults = [
             (LOCATION, self.location == Nanos::ZERO),
@@ -94,10 +94,10 @@ impl Common {
     }
 }
 
-/// A delay model with a distribution and its parameters.
+/// A delay model: a distribution and its parameters.
 ///
-/// The distribution is truncated to the bounds, as if values outside were redrawn. This is
-/// precomputed, so every frame costs one draw.
+/// The distribution is truncated to the bounds, as if values outside were redrawn. Truncation is
+/// precomputed, so each frame costs one draw.
 #[derive(Clone, Debug)]
 struct SampledDelay {
     text: Arc<str>,
@@ -109,7 +109,7 @@ struct SampledDelay {
     least: Nanos,
 }
 
-/// The parameters of a delay model of a distribution.
+/// Parameters of a sampled delay model.
 pub(super) struct Sampler<'a> {
     arguments: &'a Arguments<'a>,
     common: Common,
@@ -118,8 +118,8 @@ pub(super) struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// Reads the common parameters that the model has. The notation has those in `own` even
-    /// with default values.
+    /// Reads the common parameters that the model declares. The notation includes parameters in
+    /// `own` even at their defaults.
     pub fn new(arguments: &'a Arguments<'a>, own: &[&str]) -> Result<Sampler<'a>, SpecError> {
         let common = Common::read(arguments)?;
         let omitted = common.defaults().filter(|param| !own.contains(&param.name));
@@ -131,11 +131,11 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// Creates the model of a distribution with a formula.
+    /// Creates a model from a formula.
     pub fn formula(self, formula: Formula) -> Result<Box<dyn DelayModel>, SpecError> {
         let (min, max) = self.common.bounds();
         let (at_min, at_max) = (formula.tails(min), formula.tails(max));
-        // Near one, the difference of the upper tails is exact.
+        // Near 1, the difference of the upper tails is exact.
         let inside = if at_min.below > 0.5 {
             at_min.above - at_max.above
         } else {
@@ -151,25 +151,25 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// Creates the model of a file's values, evenly spaced over the distribution.
+    /// Creates a model from a file's values, spaced evenly over the distribution.
     pub fn values(self, mut values: Vec<f64>) -> Result<Box<dyn DelayModel>, SpecError> {
         values.sort_by(f64::total_cmp);
         self.points(Points::evenly(values))
     }
 
-    /// Creates the model of a distribution without spread.
+    /// Creates a model of a distribution without spread.
     pub fn constant(self, value: f64) -> Result<Box<dyn DelayModel>, SpecError> {
         self.points(Points::one(value))
     }
 
-    /// Creates the model of points of the distribution function.
+    /// Creates a model from points of a distribution function.
     pub fn points(self, mut points: Points) -> Result<Box<dyn DelayModel>, SpecError> {
         let (min, max) = self.common.bounds();
         let inside = points.truncate(min, max);
         self.truncated(inside, || Inverse::Points(points))
     }
 
-    /// Creates the model of a distribution of which `inside` is between the bounds.
+    /// Creates a model; `inside` is the probability between the bounds.
     fn truncated(
         self,
         inside: f64,
@@ -238,7 +238,7 @@ impl DelayModel for SampledDelay {
         nanos(drawn + self.location)
     }
 
-    /// Draws independently of the frame's own delay.
+    /// Draws independently of the original frame's delay.
     fn draw_copy(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         nanos(self.inverse.draw(stream.next_u64()) + self.location)
     }
@@ -251,7 +251,7 @@ impl DelayModel for SampledDelay {
         self.least
     }
 
-    /// Returns the exact mean of the draws, rounded to the nanosecond.
+    /// Returns the exact mean of the draws, rounded to nanoseconds.
     fn mean(&self) -> Nanos {
         self.mean
     }
