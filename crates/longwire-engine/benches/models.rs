@@ -1,5 +1,5 @@
-//! Cost per 64-byte frame of a link with one model, for every registered model of the kinds
-//! in [`KINDS`]: the table of SPECIFICATION.md. New models are included automatically.
+//! Cost per 64-byte frame on a link with one model, for every registered model of the kinds in
+//! [`KINDS`]: the table in SPECIFICATION.md. New models are included automatically.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod table;
@@ -13,8 +13,7 @@ use longwire_engine::{
 };
 use table::Table;
 
-/// Option names of the measured kinds, which decide at arrival; benches/queues.rs covers
-/// the others.
+/// Kinds that decide on arrival; benches/queues.rs covers the others.
 const KINDS: [&str; 8] = [
     "delay",
     "loss",
@@ -29,14 +28,13 @@ const KINDS: [&str; 8] = [
 /// Minimum Ethernet frame, without FCS.
 const LEN: usize = 64;
 
-/// Frames per measured round, which amortise the timer.
+/// Frames per measured round; amortises the timer.
 const FRAMES: u64 = 1_024;
 
 /// Interval between frames: 10 million frames/s.
 const GAP: u64 = 100;
 
-/// Values that represent usual configurations better than the unit's example, which would
-/// lose every frame or none.
+/// Values more typical than the unit's example, with which every frame or none would be lost.
 const VALUES: [(&str, &str, &str); 14] = [
     ("normal", "stddev", "3ms"),
     ("pareto-normal", "stddev", "3ms"),
@@ -61,8 +59,8 @@ fn value(info: &ModelInfo, param: &Param) -> &'static str {
     better.map_or(param.unit.example(), |(_, _, value)| value)
 }
 
-/// Returns the cases of a model as name in the table and model text: with the required
-/// parameters, and again with correlation if it has that parameter.
+/// Returns a model's cases, as name in the table and model text: with required parameters only, and
+/// again with correlation if supported.
 fn texts(info: &ModelInfo) -> Vec<(String, String)> {
     let pair = |param: &Param| format!("{}={}", param.name, value(info, param));
     let required = info.params.iter().filter(|param| param.default.is_none());
@@ -84,7 +82,7 @@ fn texts(info: &ModelInfo) -> Vec<(String, String)> {
     texts
 }
 
-/// The example contents of a model's file parameters.
+/// Serves the example contents of a model's file parameters.
 struct Examples(&'static ModelInfo);
 
 impl Loader for Examples {
@@ -110,7 +108,7 @@ fn frame() -> [u8; LEN] {
     bytes
 }
 
-/// Endless offers, with the edits of the deliveries.
+/// Endless offers; applies the edits of deliveries.
 struct Traffic {
     link: Link,
     bytes: [u8; LEN],

@@ -1,4 +1,4 @@
-//! Cost per frame of `Link::offer`: the engine's figure in SPECIFICATION.md.
+//! Cost per frame of `Link::offer`: the engine figure in SPECIFICATION.md.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -9,7 +9,7 @@ use longwire_engine::{
     BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
 };
 
-/// Frames per measured round, which amortise the timer.
+/// Frames per measured round; amortises the timer.
 const FRAMES: u64 = 1_024;
 
 /// 100 Gbit/s, slightly more than the load of the frames below.
@@ -32,8 +32,8 @@ fn full_link(loss: &[&str], delay: &str) -> Link {
     Link::new(config, 1, LinkId(0))
 }
 
-/// Offers frames of `len` bytes at just under the link's rate, in bursts of 32 with one
-/// timestamp, as ports deliver them.
+/// Offers frames of `len` bytes just below the link rate, in bursts of 32 with one timestamp, as
+/// ports deliver them.
 fn offer_round(link: &mut Link, clock: &mut u64, len: u32) -> u64 {
     let burst_nanos = u64::from(len) * 8 * 32 * 1_000_000_000 / RATE + 1;
     let mut released = 0u64;

@@ -1,5 +1,5 @@
-//! Cost per 64-byte frame of each registered queue, offer and poll: the table of
-//! SPECIFICATION.md. Times are per frame.
+//! Cost per 64-byte frame for each registered queue, offer plus poll: the table in
+//! SPECIFICATION.md.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -15,10 +15,10 @@ const RATE: u64 = 10_000_000_000;
 /// Minimum Ethernet frame, without FCS: 64 bytes.
 const LEN: u64 = 64;
 
-/// Frames with one timestamp, as ports deliver them.
+/// Frames with the same timestamp, as ports deliver them.
 const BURST: u64 = 32;
 
-/// Number of flows, which take turns.
+/// Number of interleaved flows.
 const FLOWS: u8 = 16;
 
 /// Offered load relative to the rate.
@@ -46,7 +46,7 @@ fn link(queue: &str) -> Link {
     Link::new(config, 1, LinkId(0))
 }
 
-/// A UDP datagram over IPv4 of one flow, alternately ECT(0) and not ECN-capable.
+/// A UDP datagram over IPv4; flows alternate between ECT(0) and not ECN-capable.
 fn frame(flow: u8) -> [u8; LEN as usize] {
     let mut bytes = [0; LEN as usize];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -76,8 +76,8 @@ impl Traffic {
         }
     }
 
-    /// Offers one burst and polls earlier decisions. Returns the sum of releases, which
-    /// defeats dead-code elimination.
+    /// Offers one burst and polls earlier decisions. Returns the sum of releases, to prevent
+    /// dead-code elimination.
     fn burst(&mut self) -> u64 {
         self.bursts += 1;
         let now = Nanos::from_nanos((self.bursts as f64 * self.burst_nanos) as u64);

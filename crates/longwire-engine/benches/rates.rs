@@ -1,5 +1,5 @@
-//! Cost per 64-byte frame of a link with one rate model, at 10 million frames/s and rates
-//! that carry them: the table of SPECIFICATION.md. Every registered model has a case.
+//! Cost per 64-byte frame on a link with one rate model, at 10 million frames/s and a sufficient
+//! rate: the table in SPECIFICATION.md. Every registered model has a case.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod table;
@@ -16,13 +16,13 @@ use table::Table;
 /// Minimum Ethernet frame, without FCS.
 const LEN: u32 = 64;
 
-/// Frames per measured round, which amortise the timer.
+/// Frames per measured round; amortises the timer.
 const FRAMES: u64 = 1_024;
 
 /// Interval between frames: 10 million frames/s, 5.12 Gbit/s.
 const GAP: u64 = 100;
 
-/// Name in the table, and model.
+/// Name in the table and model text.
 const CASES: [(&str, &str); 17] = [
     ("fixed", "fixed:rate=10gbit"),
     ("unlimited", "unlimited"),
@@ -71,17 +71,17 @@ const CASES: [(&str, &str); 17] = [
     ),
 ];
 
-/// The files of the cases.
+/// Files used by the cases.
 struct Files;
 
 impl Loader for Files {
     fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         let text: String = match path {
-            // A minute at millisecond resolution, from 6 to 14 Gbit/s.
+            // One minute at millisecond resolution, from 6 to 14 Gbit/s.
             "table" => (0..60_000u64)
                 .map(|milli| format!("{milli},{}\n", 6_000 + milli * 7_919 % 8_000))
                 .fold("time_ms,rate_mbps\n".to_owned(), |text, row| text + &row),
-            // 600 per millisecond are 7.2 Gbit/s.
+            // 600 per millisecond equal 7.2 Gbit/s.
             "opportunities" => (0..600_000)
                 .map(|nth| format!("{}\n", 1 + nth / 600))
                 .collect(),

@@ -1,5 +1,4 @@
-//! Cost per frame of the release queue, one push and one pop, with 1 to 10,000 backlogged
-//! links.
+//! Cost per frame in the release queue, one push and one pop, with 1 to 10,000 backlogged links.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -8,7 +7,7 @@ use longwire_engine::{LinkId, Nanos, ReleaseQueue};
 /// Pushes and pops per measured round.
 const FRAMES: u64 = 1_024;
 
-/// Size of a stage's frame record: about three words.
+/// As large as a stage's frame record: about three words.
 type Item = [u64; 3];
 
 /// Returns a queue with `links` links and a total of `backlog` items, one per nanosecond.

@@ -1,61 +1,61 @@
-//! The replay schedule: due times of a trace's frames.
+//! The replay schedule: due times for a trace's frames.
 //!
-//! A [`ReplaySchedule`] receives each frame's timestamp and length, in trace order, and
-//! returns its due time relative to the start of the replay. Each time is computed from the
-//! start, not from the previous frame, so rounding does not accumulate.
+//! A [`ReplaySchedule`] receives each frame's timestamp and length, in trace order, and returns its
+//! due time relative to the start of the replay. Due times are computed from the start, not from
+//! the previous frame, so rounding errors do not accumulate.
 
 use longwire_units::{BitRate, Nanos, PacketRate, Speed};
 
 use crate::models::framing::Framing;
 use crate::models::rate::Serializer;
 
-/// The pace of a replay.
+/// Replay pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// The trace's timestamps, scaled by a speed.
+    /// The trace's timestamps, scaled by a speed factor.
     Trace(Speed),
-    /// A saturated wire: each frame is sent when its predecessor's last bit has left.
+    /// A saturated wire: each frame is due when its predecessor's last bit has departed.
     Bits {
-        /// The wire's rate.
+        /// Wire rate.
         rate: BitRate,
-        /// Framing added to a frame's bytes.
+        /// Framing added to each frame.
         framing: Framing,
     },
-    /// A fixed rate in frames/s, evenly spaced.
+    /// A fixed frame rate, evenly spaced.
     Packets(PacketRate),
     /// As fast as the port accepts frames.
     TopSpeed,
 }
 
 impl Default for Pace {
-    /// The original pace.
+    /// Original pace.
     fn default() -> Pace {
         Pace::Trace(Speed::UNCHANGED)
     }
 }
 
-/// Gap between rounds of a trace whose duration is zero.
+/// Gap between rounds of a zero-duration trace.
 const ROUND_GAP: Nanos = Nanos::from_millis(1);
 
 /// Computes each frame's due time, relative to the start of the replay.
 ///
-/// Times never decrease: a frame with an earlier timestamp than its predecessor's is due
-/// together with it, and counted.
+/// Due times never decrease: a frame timestamped earlier than its predecessor is due together with
+/// it, and counted.
 #[derive(Clone, Debug)]
 pub struct ReplaySchedule {
     clock: PaceClock,
     /// Maximum gap in the trace; longer ones are clamped.
     gap_cap: Nanos,
     round: Round,
-    /// Start of this round, relative to the start of the replay.
+    /// Start of the current round, relative to the start of the replay.
     base: Nanos,
-    /// Time of the last frame.
+    /// Due time of the last frame.
     last: Nanos,
     frames: u64,
     set_back: u64,
 }
 
-/// Source of due times.
+/// How due times are computed.
 #[derive(Clone, Debug)]
 enum PaceClock {
     Trace(Speed),
@@ -67,18 +67,17 @@ enum PaceClock {
 /// One round of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// The timestamp that is the round's origin.
+    /// Timestamp that is the round's origin.
     origin: Option<Nanos>,
-    /// The latest timestamp so far.
+    /// Latest timestamp.
     latest: Nanos,
-    /// Time cut from gaps.
+    /// Total time removed by clamping gaps.
     cut: Nanos,
     frames: u64,
 }
 
 impl ReplaySchedule {
-    /// Creates a schedule at this pace. Gaps above `gap_cap`, in trace time, are clamped to
-    /// it.
+    /// Creates a schedule. Gaps above `gap_cap`, in trace time, are clamped to it.
     pub fn new(pace: Pace, gap_cap: Option<Nanos>) -> ReplaySchedule {
         ReplaySchedule {
             clock: match pace {
@@ -108,7 +107,7 @@ impl ReplaySchedule {
                 self.base.saturating_add(speed.pass(position))
             }
             PaceClock::Wire(wire) => {
-                // Due when the wire is free, which the frame then occupies.
+                // Due when the wire becomes free; the frame then occupies it.
                 let due = self.last;
                 self.last = wire.depart(Nanos::ZERO, wire_len);
                 self.frames += 1;
@@ -122,7 +121,7 @@ impl ReplaySchedule {
         due
     }
 
-    /// Returns the position of a timestamp in this round, gaps clamped.
+    /// Returns a timestamp's position in the round, with gaps clamped.
     #[inline]
     fn position(&mut self, stamp: Nanos) -> Nanos {
         let round = &mut self.round;
@@ -147,10 +146,10 @@ impl ReplaySchedule {
         elapsed.saturating_sub(round.cut)
     }
 
-    /// Starts the next round, of the same trace or another: its first frame is due `gap`
-    /// after the last one, by default the trace's mean gap.
+    /// Starts the next round, with the same trace or another. Its first frame is due `gap` after
+    /// the last one; the default is the trace's mean gap.
     pub fn next_round(&mut self, gap: Option<Nanos>) {
-        // Only timestamps restart with a round; a rate continues.
+        // A new round restarts only timestamps; rates continue.
         if let PaceClock::Trace(speed) = self.clock {
             let gap = gap.unwrap_or_else(|| speed.pass(self.mean_gap()));
             self.base = self.last.saturating_add(gap);
@@ -174,7 +173,7 @@ impl ReplaySchedule {
         }
     }
 
-    /// Returns the number of frames with an earlier timestamp than their predecessor's.
+    /// Returns the number of frames timestamped earlier than their predecessor.
     pub fn set_back(&self) -> u64 {
         self.set_back
     }

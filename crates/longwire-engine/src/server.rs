@@ -1,4 +1,4 @@
-//! The service of a managed queue: dequeues frames when the link is ready, in event time.
+//! Service of a managed queue: dequeues frames when the link is ready, in event time.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,45 +19,44 @@ use crate::verdict::{Delivery, DropReason, Verdict};
 
 mod change;
 
-/// A managed queue and the state of its service.
+/// A managed queue and its service state.
 #[derive(Debug)]
 pub(crate) struct Server {
     queue: ServedQueue,
     reads: HeaderFields,
     context: QueueContext,
-    /// Limits of an aggregate.
+    /// Aggregation limits.
     aggregate: Aggregate,
-    /// Mixed into flow hashes: another seed yields other collisions.
+    /// Mixed into flow hashes, so that each seed yields different collisions.
     perturbation: u64,
     next_number: u64,
-    /// Time since which the queue has been non-empty.
+    /// When the queue last became non-empty.
     waiting_since: Nanos,
     /// Time of the next dequeue, once known.
     ready: Option<Nanos>,
-    /// Next time at which the free link asks for a frame; after an empty dequeue, the next
-    /// arrival.
+    /// When the idle link next requests a frame; after an empty dequeue, at the next arrival.
     asks_at: Option<Nanos>,
-    /// The link is paused or off: no frame is dequeued.
+    /// Whether the link is paused or off, so that no frame is dequeued.
     stopped: bool,
-    /// Last frame to enter service, in a changeable link: its tail-drop queue counts the
-    /// frame until departure.
+    /// Last frame to enter service on a changeable link: its tail-drop queue counts the frame until
+    /// departure.
     sending: Option<FrameInService>,
-    /// The link is changeable: frames pass the medium at departure, because a change may
-    /// come first, rather than at dequeue.
+    /// Whether the link is changeable. Frames then cross the medium at departure instead of at
+    /// dequeue, because a change may come first.
     changeable: bool,
-    /// The frame or aggregate in service, until it departs.
+    /// Frame or aggregate in service, until it departs.
     departing: Option<Departing>,
-    /// Further frames of the aggregate in service; reused memory.
+    /// Further frames in the aggregate in service; the memory is reused.
     rest: Vec<QueuedFrame>,
-    /// Departure of the last frame that passed the medium before departing.
+    /// Departure of the last frame that crossed the medium before departing.
     decided_until: Nanos,
     occupancy_max: (Packets, Bytes),
 }
 
-/// The queue of a managed link.
+/// A managed link's queue.
 #[derive(Debug)]
 pub(crate) enum ServedQueue {
-    /// FIFO with tail drop.
+    /// Tail-drop FIFO.
     Fifo(ManagedFifo),
     /// Any other discipline.
     Discipline(Box<dyn Discipline>),
@@ -80,7 +79,7 @@ struct FrameInService {
     len: u32,
 }
 
-/// The frame in service, or the first of the aggregate.
+/// The frame in service, or the first frame in the aggregate.
 #[derive(Clone, Copy, Debug)]
 struct Departing {
     number: u64,
@@ -88,9 +87,9 @@ struct Departing {
     len: u32,
     is_marked: bool,
     departure: Nanos,
-    /// Delay after the departure, part of the rate model.
+    /// Delay after departure that is part of the rate model.
     delay: Nanos,
-    /// Occupancy of the queue after the dequeue.
+    /// Queue occupancy after the dequeue.
     waiting: (Packets, Bytes),
 }
 
@@ -136,9 +135,9 @@ impl Server {
         }
     }
 
-    /// Enqueues an arriving frame; `mark`: a loss model has marked it. All events up to and
-    /// including `frame.arrival` must have been processed: frames that the link can dequeue
-    /// at that instant are no longer in the queue.
+    /// Enqueues an arriving frame; `mark`: a loss model marked it. All events up to and including
+    /// `frame.arrival` must have been processed: frames that the link can dequeue at that instant
+    /// have left the queue.
     #[inline]
     pub fn enqueue(
         &mut self,
@@ -169,7 +168,7 @@ impl Server {
         }
         self.admit(frame.arrival, queued, transmitter);
         if self.context.occupancy().0.0 == 0 {
-            // The head may just have been dropped.
+            // The discipline may just have dropped the head.
             self.ready = None;
         }
         let (packets, bytes) = self.occupancy(frame.arrival);
@@ -177,7 +176,7 @@ impl Server {
         self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
     }
 
-    /// Notifies the discipline of an empty dequeue.
+    /// Tells the discipline about an empty dequeue.
     #[inline]
     fn ask_without_result(&mut self) {
         self.queue.discipline().idle();
@@ -197,7 +196,7 @@ impl Server {
             if self.stopped || !self.changeable {
                 (0, 0)
             } else {
-                // As with tail drop at arrival, these are no longer in the queue.
+                // As with tail drop on arrival, these have left the queue.
                 transmitter.gone_at_once(now, fifo.lengths())
             }
         };
@@ -208,7 +207,7 @@ impl Server {
         }
     }
 
-    /// Returns the frames and bytes that a tail-drop queue counts beyond those it holds.
+    /// Returns the frames and bytes that a tail-drop queue counts in addition to those it holds.
     #[inline]
     fn counted_sending(&self, now: Nanos) -> (u64, u64) {
         match &self.sending {
@@ -240,7 +239,7 @@ impl Server {
         }
     }
 
-    /// Returns the next decision of events before `limit`.
+    /// Returns the next decision from events before `limit`.
     #[inline]
     pub fn next_decided(
         &mut self,
@@ -250,8 +249,8 @@ impl Server {
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
         loop {
-            // One service at a time bounds the list of unreported decisions, regardless of
-            // the caller's lateness.
+            // Processing one service at a time bounds the list of unreported decisions, however
+            // late the caller is.
             if let Some(decided) = self.context.decided.pop_front() {
                 return Some(decided);
             }
@@ -269,8 +268,8 @@ impl Server {
         }
     }
 
-    /// Returns the departure of the frame in service or, if the link is free, the next
-    /// dequeue; [`Nanos::MAX`] means never.
+    /// Returns the departure of the frame in service or, if the link is idle, the next dequeue;
+    /// [`Nanos::MAX`] means never.
     #[inline]
     pub fn next_event(&mut self, transmitter: &mut Transmitter) -> Option<Nanos> {
         if let Some(departing) = &self.departing {
@@ -288,7 +287,7 @@ impl Server {
         self.ready
     }
 
-    /// Whether several frames are sent as one.
+    /// Whether frames are aggregated.
     #[inline]
     fn aggregates(&self) -> bool {
         self.aggregate != Aggregate::ONE
@@ -298,20 +297,20 @@ impl Server {
         !self.context.decided.is_empty()
     }
 
-    /// Whether frames are dequeued one by one in order of arrival and no decision is
-    /// unreported.
+    /// Whether frames are dequeued one by one in arrival order and every decision has been
+    /// reported.
     pub fn is_sequential(&self) -> bool {
         self.is_one_by_one() && !self.stopped && !self.has_decided()
     }
 
-    /// Whether frames are dequeued one by one in order of arrival.
+    /// Whether frames are dequeued one by one in arrival order.
     #[inline]
     pub fn is_one_by_one(&self) -> bool {
         !self.aggregates() && matches!(self.queue, ServedQueue::Fifo(_))
     }
 
-    /// Returns why the queue dropped the last offered frame, if it did. Call it after each
-    /// offer to a sequential server.
+    /// Returns why the queue dropped the last offered frame, if it did. Call this after each offer
+    /// to a sequential server.
     #[inline]
     pub fn take_rejected(&mut self) -> Option<DropReason> {
         match self.context.decided.pop_front()? {
@@ -326,10 +325,9 @@ impl Server {
         self.departing.is_some() || self.context.occupancy().0.0 > 0
     }
 
-    /// Starts the service of an arriving frame at once if the link is idle, under the
-    /// conditions of [`Server::next_in_turn`]; equivalent to enqueuing and serving it. If
-    /// the frame departs before `steady_until`, the time of the next change, it also passes
-    /// the medium.
+    /// Starts serving an arriving frame at once if the link is idle, under the conditions of
+    /// [`Server::next_in_turn`]; equivalent to enqueuing and then serving it. If the frame departs
+    /// before `steady_until`, the time of the next change, it also crosses the medium.
     #[inline]
     pub fn pass_idle(
         &mut self,
@@ -370,13 +368,13 @@ impl Server {
         Some(pass_plain(&departing, medium))
     }
 
-    /// Returns the departure of the last frame that passed the medium before departing.
+    /// Returns the departure of the last frame that crossed the medium before departing.
     #[inline]
     pub fn decided_until(&self) -> Nanos {
         self.decided_until
     }
 
-    /// Records the start of a service.
+    /// Records the start of service.
     #[inline]
     fn begin_service(&mut self, departing: &Departing) {
         let Departing { departure, len, .. } = *departing;
@@ -386,8 +384,8 @@ impl Server {
         self.asks_at = Some(departure);
     }
 
-    /// Returns the numbers of a sequential server's undecided frames, frame in service and
-    /// head first, and the next frame's number.
+    /// Returns the numbers of a sequential server's undecided frames, starting with the frame in
+    /// service, and the next frame's number.
     pub fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
         let fifo = match &self.queue {
             ServedQueue::Fifo(fifo) => Some(fifo),
@@ -398,7 +396,7 @@ impl Server {
         (departing.chain(numbers), self.next_number)
     }
 
-    /// Returns the frames and bytes held at `now`, the time of an arrival.
+    /// Returns the frames and bytes held at `now`, an arrival time.
     pub fn occupancy(&self, now: Nanos) -> (Packets, Bytes) {
         let (packets, bytes) = self.context.occupancy();
         let sending = self.counted_sending(now);
@@ -409,8 +407,8 @@ impl Server {
         self.occupancy_max
     }
 
-    /// [`Server::next_decided`] for a sequential server with an unmodelled transmitter and
-    /// a plain medium: `serve` without the impossible cases.
+    /// [`Server::next_decided`] for a sequential server with a plain medium and no rate model:
+    /// `serve` without the impossible cases.
     #[inline]
     pub fn next_in_turn(
         &mut self,
@@ -443,12 +441,10 @@ impl Server {
         }
     }
 
-    /// Dequeues the next frame or aggregate. If the link is not changeable, it also passes
-    /// the medium; returns the verdict if that is the only decision, which avoids a detour
-    /// over the list.
-    //
-    // Reads single fields of the dequeued frame: a copy of the whole would stall on stores
-    // that the discipline has just made.
+    /// Dequeues the next frame or aggregate. If the link is not changeable, it also crosses the
+    /// medium. Returns the verdict directly if it is the only decision, bypassing the list.
+    // Reads individual fields of the dequeued frame: copying all of it would stall on stores that
+    // the discipline just made.
     fn serve(
         &mut self,
         at: Nanos,
@@ -488,8 +484,8 @@ impl Server {
         self.depart(departing, medium, frames)
     }
 
-    /// Passes the departing frames through the medium. Returns the verdict if that is the
-    /// only decision.
+    /// Passes departing frames through the medium. Returns the verdict directly if it is the only
+    /// decision.
     #[inline]
     fn depart(
         &mut self,
@@ -523,15 +519,15 @@ impl Server {
     #[cold]
     fn note_nothing_dequeued(&mut self) {
         if self.context.decided.is_empty() {
-            // Contract violation by the discipline: stall rather than spin.
+            // The discipline broke its contract: stall rather than spin.
             debug_assert!(false, "{:?} holds frames but returns none", self.queue);
             self.ready = Some(Nanos::MAX);
         }
         self.asks_at = None;
     }
 
-    /// Dequeues the frames that fit into an aggregate after a first one of `len` bytes.
-    /// Returns the aggregate's bits on the wire.
+    /// Dequeues frames that fit in an aggregate after a first one of `len` bytes. Returns the
+    /// aggregate's bits on the wire.
     fn gather(&mut self, at: Nanos, len: u32, transmitter: &Transmitter) -> u64 {
         let aggregate = self.aggregate;
         let mut bytes = u64::from(len);

@@ -5,40 +5,39 @@ use longwire_units::Nanos;
 /// The decision about one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Hand the frame to the output port at `release`.
+    /// The frame must be handed to the egress port at `release`.
     Deliver(Delivery),
     /// The emulated link drops the frame.
     Drop(DropReason),
-    /// The queue decides when the frame reaches its head:
-    /// [`Link::poll`](crate::Link::poll) returns the verdict, and needs the frame's
-    /// bytes until then.
+    /// The queue decides when the frame reaches its head. [`Link::poll`](crate::Link::poll) returns
+    /// the verdict and needs the frame's bytes until then.
     Queued,
 }
 
-/// The times of a delivered frame, and the edits of its bytes. Small: it is returned
-/// for every frame.
+/// Times of a delivered frame, and edits of its bytes. Small, because it is returned for every
+/// frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When its last bit left the emulated queue.
+    /// When its last bit departs from the emulated queue.
     pub departure: Nanos,
-    /// When it must be handed to the output port.
+    /// When it must be handed to the egress port.
     pub release: Nanos,
-    /// The in-order policy raised `release` to that of the previous frame.
+    /// Whether the in-order policy raised `release` to the previous frame's.
     pub raised: bool,
     /// Edits that [`Link::edit`](crate::Link::edit) applies to its bytes.
     pub edits: Edits,
-    /// Another delivery of the same frame follows: a duplicate.
+    /// Whether another delivery of the same frame follows: a duplicate.
     pub more: bool,
 }
 
 /// Changes to a frame's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
-    /// The queue or a loss model marks the frame: congestion experienced.
+    /// The queue or a loss model marks the frame Congestion Experienced.
     pub mark: bool,
-    /// The medium corrupts some of its bits; the link knows which.
+    /// The medium corrupts some bits; the link knows which.
     pub corrupt: bool,
-    /// The link rewrites headers of every frame.
+    /// The link rewrites headers in every frame.
     pub rewrite: bool,
 }
 
@@ -61,32 +60,32 @@ impl Edits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum DropReason {
-    /// Longer than the link's MTU.
+    /// Exceeded the link's MTU.
     Mtu,
     /// Lost before the queue (`loss … at=entry`).
     EntryLoss,
     /// The queue was full.
     QueueFull,
-    /// Lost on the medium as a packet.
+    /// Lost on the medium.
     Loss,
     /// Lost on the medium because of a bit error.
     BitError,
-    /// Dropped by the queue discipline's control law: RED, CoDel, PIE and similar.
+    /// Dropped by an AQM control law: RED, CoDel, PIE and similar.
     Aqm,
-    /// Its time to live had expired.
+    /// Its TTL expired.
     Ttl,
     /// The medium had an outage, or the link was off.
     Outage,
-    /// Selected by a loss model for its contents.
+    /// Matched by a content loss model.
     Content,
     /// Its traffic was being moved to another path.
     Handover,
-    /// Its output port was gone.
+    /// Its egress port was gone.
     PortLost,
 }
 
 impl DropReason {
-    /// Every reason, in the order of their indices.
+    /// All reasons, in index order.
     pub const ALL: [DropReason; 11] = [
         DropReason::Mtu,
         DropReason::EntryLoss,

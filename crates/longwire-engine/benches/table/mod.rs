@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use criterion::Criterion;
 
-/// Best time per frame of each case, in nanoseconds.
+/// Best time per frame for each case, in nanoseconds.
 #[derive(Default)]
 pub struct Table(RefCell<Vec<(String, f64)>>);
 
@@ -38,7 +38,7 @@ impl Table {
         }
     }
 
-    /// Prints the rows; without `--bench`, nothing was measured.
+    /// Prints the rows. Without `--bench`, nothing was measured.
     pub fn print(&self, print: impl FnOnce(&[(String, f64)])) {
         if std::env::args().any(|argument| argument == "--bench") {
             print(&self.0.borrow());
@@ -46,7 +46,7 @@ impl Table {
     }
 }
 
-/// Short measurements, for many links.
+/// Shorter measurements, for cases with many links.
 pub fn short() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

@@ -1,4 +1,4 @@
-//! Changes of a managed queue.
+//! Changes to a managed queue.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -13,8 +13,8 @@ use crate::models::rate::{Aggregate, Transmitter};
 use crate::verdict::{DropReason, Verdict};
 
 impl Server {
-    /// Makes the link changeable: frames pass the medium at departure, and tail drop counts
-    /// the frame in service, as with decisions at arrival.
+    /// Makes the link changeable: frames cross the medium at departure, and tail drop counts the
+    /// frame in service, as when deciding on arrival.
     pub fn make_changeable(&mut self) {
         self.changeable = true;
     }
@@ -34,13 +34,13 @@ impl Server {
         self.waiting_since = self.waiting_since.max(at);
         self.asks_at = self.asks_at.map(|asks| asks.max(at));
         if self.ready.is_some_and(|ready| ready < at) {
-            // The service opportunity has passed unused.
+            // The service opportunity passed unused.
             self.ready = None;
         }
     }
 
-    /// Drops the frame in service, then all queued frames in order of arrival: the link
-    /// is turned off at `at`.
+    /// Drops the frame in service, then all queued frames in arrival order, because the link is
+    /// turned off at `at`.
     pub fn lose_all(&mut self, at: Nanos, transmitter: &mut Transmitter) {
         let departing = self.departing.take().map(|departing| departing.number);
         if departing.is_some() {
@@ -58,8 +58,8 @@ impl Server {
         self.ready = None;
     }
 
-    /// Returns the work remaining at `at` of the frame in service, or of the last one, in
-    /// billionths of a bit.
+    /// Returns the unsent part at `at` of the frame in service, or of the last one, in billionths
+    /// of a bit.
     pub fn unsent(&self, at: Nanos, transmitter: &Transmitter) -> u128 {
         match &self.departing {
             Some(departing) => transmitter.unsent(at, departing.len),
@@ -67,8 +67,8 @@ impl Server {
         }
     }
 
-    /// Adapts to a new rate at `at`: the remainder of the frame in service continues, and
-    /// the head is served when the rate allows.
+    /// Adapts to a new rate at `at`: the rest of the frame in service continues, and the head is
+    /// served when the rate allows.
     pub fn rate_changed(
         &mut self,
         at: Nanos,
@@ -91,8 +91,7 @@ impl Server {
         self.begin_service(&departing);
     }
 
-    /// Replaces the queue; the new one takes over the queued frames. Returns the emptied
-    /// old one.
+    /// Replaces the queue; the new queue takes over the queued frames. Returns the emptied old one.
     pub fn replace_queue(
         &mut self,
         queue: ServedQueue,
@@ -118,7 +117,7 @@ impl Server {
         old
     }
 
-    /// Sets the limit of tail drop and drops excess frames, the latest first.
+    /// Sets the tail-drop limit and drops excess frames, newest first.
     pub fn set_fifo_limit(&mut self, at: Nanos, limit: QueueLimit, transmitter: &Transmitter) {
         let ServedQueue::Fifo(fifo) = &mut self.queue else {
             return;
@@ -127,7 +126,7 @@ impl Server {
         self.drop_excess(at, transmitter);
     }
 
-    /// Drops the frames that a tail-drop queue holds beyond its limit.
+    /// Drops frames beyond the limit of a tail-drop queue.
     pub fn drop_excess(&mut self, at: Nanos, transmitter: &Transmitter) {
         let sending = self.counted_sending(at);
         if matches!(&self.queue, ServedQueue::Fifo(fifo) if fifo.exceeds(sending)) {
@@ -138,7 +137,7 @@ impl Server {
         }
     }
 
-    /// Returns the limit of the effective queue.
+    /// Returns the queue limit in effect.
     pub fn limit(&self) -> QueueLimit {
         match &self.queue {
             ServedQueue::Fifo(fifo) => fifo.limit(),
@@ -152,7 +151,7 @@ impl Server {
         }
     }
 
-    /// Removes all queued frames, in order of arrival.
+    /// Removes all queued frames, in arrival order.
     fn take_all(&mut self) -> Vec<QueuedFrame> {
         let mut waiting = Vec::new();
         self.queue.discipline().give_up(&mut waiting);

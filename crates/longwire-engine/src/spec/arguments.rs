@@ -1,4 +1,4 @@
-//! Arguments of one model.
+//! Model arguments.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -14,28 +14,27 @@ use super::{ModelInfo, Param, SpecError, Unit};
 use crate::loader::{Hook, Loader, Plugin, TakePiece};
 use longwire_units::lines::LineSplitter;
 
-/// Arguments of one model, checked against its parameters.
+/// A model's arguments, checked against its parameters.
 pub struct Arguments<'a> {
     model: &'static ModelInfo,
     values: Vec<Option<String>>,
-    /// Parameters whose values have no key.
+    /// Indices of parameters whose values were given without a key.
     bare: Vec<usize>,
     /// Pairs collected by [`Unit::Rest`].
     rest: Vec<(String, String)>,
     loader: &'a dyn Loader,
-    /// Doubts about allowed values, for warnings.
+    /// Warnings about allowed values.
     doubts: RefCell<Vec<String>>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Parses the text after a model's name: `key=value,key=value`. A value without a key
-    /// goes to the first remaining parameter whose unit accepts it.
+    /// Parses the text after a model's name: `key=value,key=value`. A value without a key goes to
+    /// the first remaining parameter whose unit accepts it.
     ///
     /// # Errors
-    /// [`SpecError::EmptyItem`] between two commas, [`SpecError::UnknownParam`] for an
-    /// unknown key, [`SpecError::NoValue`] for a key without a value,
-    /// [`SpecError::Repeated`] for a repeated key, [`SpecError::Misfit`] for a bare value
-    /// that no remaining parameter accepts.
+    /// [`SpecError::EmptyItem`] for nothing between two commas, [`SpecError::UnknownParam`] for an
+    /// unknown key, [`SpecError::NoValue`] for a key without a value, [`SpecError::Repeated`] for a
+    /// repeated key, [`SpecError::Misfit`] for a plain value that no remaining parameter accepts.
     pub fn parse(
         model: &'static ModelInfo,
         text: &str,
@@ -57,7 +56,7 @@ impl<'a> Arguments<'a> {
                 text: text.trim().to_owned(),
             });
         }
-        // Keys first, in any position: they determine which parameters remain.
+        // Keys come first, wherever they are: they determine which parameters remain.
         for (key, value) in items.clone().filter_map(|item| item.split_once('=')) {
             arguments.give_named(key.trim(), value.trim())?;
         }
@@ -111,11 +110,11 @@ impl<'a> Arguments<'a> {
         self.model.name
     }
 
-    /// Returns the value of `key`, or its default.
+    /// Returns the value of `key` or its default.
     ///
     /// # Errors
-    /// [`SpecError::Missing`] without value and default; [`SpecError::Value`] if the value
-    /// does not parse.
+    /// [`SpecError::Missing`] if there is neither; [`SpecError::Value`] if the value does not
+    /// parse.
     pub fn required<T>(&self, key: &'static str) -> Result<T, SpecError>
     where
         T: FromStr<Err = UnitError>,
@@ -123,7 +122,7 @@ impl<'a> Arguments<'a> {
         self.read(key, T::from_str)
     }
 
-    /// Returns the value of `key`, or its default, or `None`.
+    /// Returns the value of `key` or its default, if any.
     ///
     /// # Errors
     /// [`SpecError::Value`] if the value does not parse.
@@ -137,11 +136,10 @@ impl<'a> Arguments<'a> {
         self.required(key).map(Some)
     }
 
-    /// Like [`Arguments::required`], parsed by a function.
+    /// Like [`Arguments::required`], with a custom parser.
     ///
     /// # Errors
-    /// [`SpecError::Missing`] without value and default; [`SpecError::Value`] if `parse`
-    /// fails.
+    /// [`SpecError::Missing`] without value or default; [`SpecError::Value`] if `parse` fails.
     pub fn read<T>(
         &self,
         key: &'static str,
@@ -160,8 +158,8 @@ impl<'a> Arguments<'a> {
             })
     }
 
-    /// Returns the error for a missing required value. A bare number that went to a
-    /// parameter without a unit was probably meant for `key`.
+    /// Returns the error for a missing required value. A plain number that went to a parameter
+    /// without a unit was probably meant for `key`.
     fn missing(&self, key: &'static str) -> SpecError {
         let model = self.model.name;
         let unit = self.param(key).map(|param| param.unit);
@@ -179,10 +177,10 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns the index of a choice parameter's word.
+    /// Returns the index of the chosen keyword.
     ///
     /// # Errors
-    /// [`SpecError::Choice`] if the value is missing or not one of the words.
+    /// [`SpecError::Choice`] if the value is missing or not one of the keywords.
     pub fn choice(&self, key: &'static str) -> Result<usize, SpecError> {
         let words = match self.param(key).map(|param| param.unit) {
             Some(Unit::Choice(words)) => words,
@@ -198,7 +196,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Returns the text of `key`, or its default, or `None`.
+    /// Returns the text of `key` or of its default, if any.
     pub fn word(&self, key: &str) -> Option<&str> {
         let index = self.model.params.iter().position(|p| p.name == key)?;
         self.values[index]
@@ -206,8 +204,8 @@ impl<'a> Arguments<'a> {
             .or(self.model.params[index].default)
     }
 
-    /// Returns the model's name with those of `params` that have a value or a default, as
-    /// written: the notation of a model that reads a file.
+    /// Returns the model's name with those of `params` that have a value or default, as written.
+    /// This is the notation of models that read files.
     pub(crate) fn text(&self, params: &[Param]) -> String {
         let words = params
             .iter()
@@ -215,8 +213,8 @@ impl<'a> Arguments<'a> {
         self.with_name(words.map(|(key, word)| format!("{key}={word}")))
     }
 
-    /// Returns the model's name with all parameters but `omitted` that have a value or a
-    /// default, each value as its unit prints it.
+    /// Returns the model's name with all parameters except `omitted` that have a value or default,
+    /// each value as its unit prints it.
     pub(crate) fn notation(&self, omitted: &[Param]) -> String {
         let is_omitted = |param: &&Param| omitted.iter().any(|other| other.name == param.name);
         let params = self.model.params.iter().filter(|param| !is_omitted(param));
@@ -242,13 +240,13 @@ impl<'a> Arguments<'a> {
         &self.rest
     }
 
-    /// Reads the file that `key` names line by line, buffering at most one line of up to 64
-    /// KiB. `take` receives each line's number, from 1, and its text without the line
-    /// ending; its errors are reported with that number.
+    /// Reads the file named by `key` line by line, buffering at most one line of up to 64 KiB.
+    /// `take` receives each line's number, from 1, and its text without the line ending; its errors
+    /// are reported with that number.
     ///
     /// # Errors
-    /// As [`Arguments::pieces`]; [`SpecError::Content`] also for a line above 64 KiB or
-    /// invalid UTF-8.
+    /// As [`Arguments::pieces`]; [`SpecError::Content`] also for a line above 64 KiB or invalid
+    /// UTF-8.
     pub fn lines(
         &self,
         key: &'static str,
@@ -261,7 +259,7 @@ impl<'a> Arguments<'a> {
             .map_err(|message| self.file_error(key, message))
     }
 
-    /// Returns an error about the contents of the file that `key` names.
+    /// Returns an error about the contents of the file named by `key`.
     pub fn file_error(&self, key: &'static str, message: impl Into<String>) -> SpecError {
         SpecError::Content {
             model: self.model.name,
@@ -281,22 +279,22 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Loads the plugin that `key` names, with all of [`Arguments::rest`].
+    /// Loads the plugin named by `key`, with all of [`Arguments::rest`].
     ///
     /// # Errors
-    /// [`SpecError::Missing`] if no plugin is named; [`SpecError::File`] if the plugin
-    /// cannot be loaded or rejects its parameters.
+    /// [`SpecError::Missing`] if no plugin is named; [`SpecError::File`] if the plugin cannot be
+    /// loaded or rejects its parameters.
     pub fn plugin(&self, key: &'static str, hook: Hook) -> Result<Box<dyn Plugin>, SpecError> {
         let path = self.read(key, |text| Ok(text.to_owned()))?;
         let loaded = self.loader.plugin(&path, hook, &self.rest);
         loaded.map_err(|message| self.unreadable(key, message))
     }
 
-    /// Reads the file that `key` names in pieces of any size.
+    /// Reads the file named by `key` in pieces of any size.
     ///
     /// # Errors
-    /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader cannot
-    /// read it; [`SpecError::Content`] if `take` fails.
+    /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader cannot read
+    /// it; [`SpecError::Content`] if `take` fails.
     pub fn pieces(&self, key: &'static str, take: TakePiece<'_>) -> Result<(), SpecError> {
         let path = self.read(key, |text| Ok(text.to_owned()))?;
         let mut refused = false;
@@ -314,7 +312,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Returns an error about the combination of arguments.
+    /// Returns an error about a combination of arguments.
     pub fn invalid(&self, message: impl Into<String>) -> SpecError {
         SpecError::Unfit {
             model: self.model.name,
@@ -322,12 +320,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Records a value that is allowed but probably not intended, for a warning.
+    /// Records a warning about a value that is allowed but probably unintended.
     pub fn doubt(&self, message: impl Into<String>) {
         self.doubts.borrow_mut().push(message.into());
     }
 
-    /// Returns the recorded doubts.
+    /// Returns the recorded warnings.
     pub(crate) fn into_doubts(self) -> Vec<String> {
         self.doubts.into_inner()
     }
@@ -356,8 +354,8 @@ fn find_param(model: &'static ModelInfo, key: &str) -> Result<usize, SpecError> 
     })
 }
 
-/// Returns the parameter for a value without a key: the first remaining one whose unit
-/// accepts it; failing that, the one that yields the most helpful error.
+/// Returns the parameter for a value without a key: the first remaining one whose unit accepts it,
+/// or else the one with the most helpful error.
 fn bare_param(
     model: &'static ModelInfo,
     values: &[Option<String>],
@@ -400,7 +398,7 @@ fn bare_param(
                 examples: examples.join(" or "),
             })
         }
-        // If none remains, the first one is repeated.
+        // If none remains, the first is reported as repeated.
         _ if !values.is_empty() => Ok(free.first().copied().unwrap_or(0)),
         _ => Err(SpecError::UnknownParam {
             model: model.name,
@@ -415,7 +413,7 @@ pub fn reads(unit: Unit, value: &str) -> bool {
     check(unit, value).is_ok()
 }
 
-/// Whether `value` is written in this unit, even if out of range.
+/// Whether `value` has this unit's syntax, even if out of range.
 fn understands(unit: Unit, value: &str) -> bool {
     use UnitError::{Negative, TooFine, TooLarge, ZeroRate};
     let meant = |error| {
@@ -430,7 +428,8 @@ fn understands(unit: Unit, value: &str) -> bool {
     }
 }
 
-/// Parses `value` in this unit; a word that is not among the choices has no specific error.
+/// Parses `value` in this unit. There is no specific error for a word that is not among the
+/// choices.
 fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
     printed(unit, value).map(drop)
 }
@@ -457,7 +456,7 @@ fn printed(unit: Unit, value: &str) -> Result<String, Option<UnitError>> {
         Unit::Real => parse_real(value).map(|number| number.to_string()),
         Unit::File(_) | Unit::Text(_) if !value.is_empty() => Ok(value.to_owned()),
         Unit::Choice(words) if words.contains(&value) => Ok(value.to_owned()),
-        // The rest is given by key only.
+        // These are given by key only.
         Unit::File(_) | Unit::Text(_) | Unit::Choice(_) | Unit::Rest => return Err(None),
     };
     printed.map_err(Some)

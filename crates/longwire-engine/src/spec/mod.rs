@@ -1,5 +1,5 @@
-//! The grammar of models, shared by all sources: `name`, `name:key=value,key=value`, or a
-//! first value without a key where unambiguous.
+//! The syntax of models, shared by all sources: `name`, `name:key=value,key=value`, or a leading
+//! value without a key where unambiguous.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -13,38 +13,38 @@ mod model;
 pub use arguments::{Arguments, reads};
 pub use model::ModelSpec;
 
-/// Unit of a model's parameter.
+/// Unit of a model parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A time, `20ms`.
+    /// A time, such as `20ms`.
     Time,
-    /// A rate, `10mbit`.
+    /// A rate, such as `10mbit`.
     Rate,
-    /// A size in bytes, `64kb`.
+    /// A size in bytes, such as `64kb`.
     Size,
-    /// A number of packets, `100p`.
+    /// A number of packets, such as `100p`.
     Packets,
-    /// A probability, `1%`.
+    /// A probability, such as `1%`.
     Probability,
-    /// A correlation, `25%` or `-10%`.
+    /// A correlation, such as `25%` or `-10%`.
     Correlation,
-    /// A bare ratio, `1e-6`.
+    /// A ratio without a unit, such as `1e-6`.
     Ratio,
-    /// A plain number, `100`.
+    /// A natural number, such as `100`.
     Count,
-    /// A whole number that may be negative, `-4`.
+    /// An integer, such as `-4`.
     Signed,
-    /// A number, `1.5`.
+    /// A real number, such as `1.5`.
     Real,
-    /// A file name; the text is an example of the contents, for help, documentation and
+    /// A file name; the string is an example of the file's contents, for help, documentation and
     /// tests.
     File(&'static str),
-    /// Any text without commas; the text is an example.
+    /// Any text without commas; the string is an example.
     Text(&'static str),
-    /// Every `key=value` that no other parameter takes, for plugins. At most one parameter
-    /// has this unit: the last.
+    /// Every `key=value` that no other parameter takes, for plugins. Only the last parameter may
+    /// have this unit.
     Rest,
-    /// One of some words.
+    /// One of these keywords.
     Choice(&'static [&'static str]),
 }
 
@@ -70,16 +70,16 @@ impl Unit {
     }
 }
 
-/// One parameter of a model.
+/// A model parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
-    /// Its key.
+    /// Key.
     pub name: &'static str,
-    /// Its unit.
+    /// Unit.
     pub unit: Unit,
-    /// Its default; `None` if it is required.
+    /// Default value; `None` if the parameter is required.
     pub default: Option<&'static str>,
-    /// One line of help.
+    /// One-line help.
     pub help: &'static str,
     /// Range of values, if narrower than the unit's.
     pub range: Option<ParamRange>,
@@ -108,14 +108,14 @@ impl Param {
         self
     }
 
-    /// Sets the line of help.
+    /// Sets the one-line help.
     pub const fn help(mut self, help: &'static str) -> Param {
         self.help = help;
         self
     }
 
-    /// Sets an inclusive range, described by `words`; values outside are rejected when
-    /// read. Only units that are plain numbers have ranges.
+    /// Sets an inclusive range, described by `words`; values outside it are rejected when parsed.
+    /// Only units that are plain numbers may have ranges.
     pub const fn within(
         mut self,
         min: &'static str,
@@ -150,30 +150,29 @@ impl Param {
     }
 }
 
-/// Inclusive range of a parameter that is a plain number, in the user's notation.
+/// Inclusive range of a plain-number parameter, as the user writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamRange {
     /// Minimum.
     pub min: &'static str,
     /// Maximum.
     pub max: &'static str,
-    /// The range in words, for messages.
+    /// Description of the range, for messages.
     pub words: &'static str,
 }
 
-/// Description of a registered model: the source of its help, its documentation and its
-/// checks.
+/// Description of a registered model, from which its help, documentation and checks derive.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelInfo {
-    /// The name users write.
+    /// Name that users write.
     pub name: &'static str,
-    /// One line of help, with the formula's source where there is one.
+    /// One-line help, citing the source of the formula if there is one.
     pub summary: &'static str,
-    /// Its parameters. A value without a key goes to the first one whose unit accepts it.
+    /// Parameters. A value without a key goes to the first whose unit accepts it.
     pub params: &'static [Param],
 }
 
-/// Error of a model's text.
+/// Error in a model's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SpecError {
@@ -253,8 +252,8 @@ pub enum SpecError {
 }
 
 impl SpecError {
-    /// Returns the message without excerpts of files that the model read, for clients that
-    /// may name a file but not read it.
+    /// Returns the message without excerpts from files that the model read, for clients that may
+    /// name a file but not read it.
     pub fn without_content(&self) -> String {
         let SpecError::Content {
             model,

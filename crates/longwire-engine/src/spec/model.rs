@@ -1,4 +1,4 @@
-//! One model of a part: parsed once, built any number of times.
+//! A model of one part: parsed once, built any number of times.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -11,19 +11,19 @@ use crate::loader::{Hook, Loader, Plugin, TakePiece};
 use crate::models::{Kind, PartModel};
 use crate::spec::SpecError;
 
-/// A parsed and checked model, ready to be built. Clones share it and the contents of its
-/// files. Equality is that of the texts.
+/// A parsed and checked model, ready to be built. Clones share the model and its file contents.
+/// Equality compares the texts.
 #[derive(Clone, Debug)]
 pub struct ModelSpec<M>(Arc<Parsed<M>>);
 
 #[derive(Debug)]
 struct Parsed<M> {
     text: String,
-    /// The model before its start, without a plugin's state.
+    /// The model before it is started; a plugin has no state yet.
     prototype: M,
-    /// Values that are allowed but probably not intended.
+    /// Warnings about values that are allowed but probably unintended.
     doubts: Vec<String>,
-    /// Paths of its files and plugins.
+    /// Paths of the files and plugins used.
     files: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl<M: PartModel> ModelSpec<M> {
         let model = kind.parse_noting(text, &loader, &mut doubts)?;
         Ok(ModelSpec(Arc::new(Parsed {
             text: text.trim().to_string(),
-            // A clone, to leave out a plugin's state.
+            // Cloning leaves out a plugin's state.
             prototype: model.clone(),
             doubts,
             files: loader.paths.into_inner(),
@@ -54,17 +54,17 @@ impl<M: PartModel> ModelSpec<M> {
         &self.0.text
     }
 
-    /// Returns values that are allowed but probably not intended.
+    /// Returns warnings about values that are allowed but probably unintended.
     pub fn doubts(&self) -> &[String] {
         &self.0.doubts
     }
 
-    /// Returns the paths of its files and plugins, as written.
+    /// Returns the paths of the files and plugins used, as written.
     pub fn files(&self) -> &[String] {
         &self.0.files
     }
 
-    /// Returns the model before its start, for queries; a plugin has no state.
+    /// Returns the model before it is started, for queries; a plugin has no state.
     pub fn prototype(&self) -> &M {
         &self.0.prototype
     }
@@ -81,7 +81,7 @@ impl<M: PartModel> ModelSpec<M> {
 }
 
 impl<M: PartModel> From<M> for ModelSpec<M> {
-    /// Wraps a model built in Rust; its text is its own description.
+    /// Wraps a model built in Rust; its description becomes the text.
     fn from(prototype: M) -> ModelSpec<M> {
         ModelSpec(Arc::new(Parsed {
             text: prototype.to_string(),

@@ -1,4 +1,4 @@
-//! Loss or duplication probabilities over time.
+//! Loss or duplication probabilities as a function of time.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use longwire_units::{Nanos, Probability};
 use super::{Contents, Cursor, End, FILE, Quantity, Series};
 use crate::spec::{Arguments, SpecError};
 
-/// Selects frames with the current probability.
+/// Selects frames with a time-dependent probability.
 #[derive(Clone, Debug)]
 pub struct Chances {
     values: Values,
@@ -19,27 +19,26 @@ pub struct Chances {
 
 #[derive(Clone, Debug)]
 enum Values {
-    /// Independent selection of each frame.
+    /// Selects each frame independently.
     Independent {
         series: Series,
-        /// The last value and its probability; saves a division.
+        /// Most recent value and its probability; saves a division.
         last: (u64, Probability),
     },
-    /// Probabilities by the number of immediately preceding selected frames.
+    /// Probabilities indexed by the current run of selected frames.
     Patterns {
         series: Series,
         sets: Vec<Vec<Probability>>,
-        /// Number of immediately preceding selected frames.
+        /// Number of selected frames immediately before.
         run: usize,
     },
 }
 
-/// Reads the probabilities named by a model's parameters: those of this folder, and the
-/// column and the unit of the quantity, such as `loss-column` and `loss-unit`.
+/// Reads probabilities according to the model's parameters: those in [`crate::trace`], and the
+/// quantity's column and unit parameters, such as `loss-column` and `loss-unit`.
 ///
 /// # Errors
-/// If a line is invalid (the message has its number), or the trace does not support the
-/// [`End`].
+/// If a line is invalid (the message has its number), or the trace does not support the [`End`].
 pub fn read_chances(arguments: &Arguments<'_>, quantity: Quantity) -> Result<Chances, SpecError> {
     let values = match super::read(arguments, quantity, false)? {
         Contents::Series(series, _) => Values::Independent {
@@ -71,12 +70,12 @@ fn probability(steps: u64) -> Probability {
 }
 
 impl Chances {
-    /// Called once, before any other function; `epoch` is the origin of times.
+    /// Called once, before any other method; times count from `epoch`.
     pub fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch;
     }
 
-    /// Whether the next frame, at `at`, is selected.
+    /// Whether the next frame is selected; it arrives at `at`.
     pub fn toss(&mut self, at: Nanos, stream: &mut Stream) -> bool {
         let since = at.saturating_sub(self.epoch);
         match &mut self.values {

@@ -15,10 +15,10 @@ use super::table::{Mapping, TableReader};
 use super::trains::{Trains, TrainsReader};
 use longwire_units::lines::LineSplitter;
 
-/// A format of traces.
+/// Trace format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// CSV and similar: [`super::table`].
+    /// CSV and similar tables: [`super::table`].
     Table,
     /// Packet delivery opportunities: [`super::schedule`].
     Mahimahi,
@@ -28,7 +28,7 @@ pub enum Format {
     CellReplay,
     /// A model in JSON or TOML: [`super::netem_trace`].
     NetemTrace,
-    /// A JSON list: of rows with named values, or in the form of netem-trace.
+    /// A JSON list: rows of named values, or netem-trace's row format.
     Json,
 }
 
@@ -73,12 +73,12 @@ impl Format {
     }
 }
 
-/// Contents of a trace.
+/// Contents of a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// A time series. The flag: the trace itself repeats forever.
+    /// A time series. The flag: the trace repeats forever.
     Series(Series, bool),
-    /// Patterns of probabilities over time; the flag is that of `Series`.
+    /// Patterns of probabilities over time, with the same flag as `Series`.
     Patterns(Patterns, bool),
     /// Packet delivery opportunities.
     Schedule(OpportunitySchedule),
@@ -86,28 +86,28 @@ pub enum Contents {
     Trains(Trains),
 }
 
-/// Probabilities that depend on previous frames.
+/// Probabilities that depend on preceding frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patterns {
     /// Index into `sets` over time.
     pub series: Series,
-    /// Probability of a frame after none, one, two … consecutive selected frames, in steps
-    /// of [`Quantity::LOSS_STEPS`]; the last entry applies to all longer runs. Never empty.
+    /// Selection probability after a run of 0, 1, 2 … selected frames, in steps of
+    /// [`Quantity::LOSS_STEPS`]; the last entry applies to all longer runs. Never empty.
     pub sets: Vec<Vec<u64>>,
 }
 
-/// Maximum length of a line.
+/// Maximum line length.
 const HEAD_MAX: usize = 64 * 1024;
 
-/// Maximum length of a document, which is buffered as a whole.
+/// Maximum length of a document, which is buffered whole.
 const DOCUMENT_MAX: usize = 16 << 20;
 
-/// Reads a trace in pieces, once its format is known.
+/// Reads a trace in pieces; buffers until the format is known.
 #[derive(Debug)]
 pub struct TraceReader {
     format: Option<Format>,
     mapping: Mapping,
-    /// The values are interpolated linearly.
+    /// Whether values will be interpolated linearly.
     for_ramps: bool,
     /// Text buffered until the format is known.
     head: Vec<u8>,
@@ -140,8 +140,8 @@ impl Lines {
 }
 
 impl TraceReader {
-    /// Creates a reader for the quantity of `mapping`; without a format, it is detected
-    /// from the first line.
+    /// Creates a reader for the quantity in `mapping`. Without a format, detects it from the first
+    /// line.
     pub fn new(format: Option<Format>, mapping: Mapping) -> TraceReader {
         TraceReader {
             format,
@@ -164,7 +164,7 @@ impl TraceReader {
     /// Reads the next piece.
     ///
     /// # Errors
-    /// A fault, with its line number.
+    /// A message with the line number.
     pub fn feed(&mut self, piece: &[u8]) -> Result<(), String> {
         if let Some(reader) = &mut self.reader {
             return take(reader, piece);
@@ -180,7 +180,7 @@ impl TraceReader {
         });
         match known {
             Some(format) => self.choose(format),
-            // A document may be one long line; no other format may.
+            // Only a document may be one long line.
             None if self.head.len() > HEAD_MAX => self.choose(match self.head.trim_ascii_start() {
                 [b'{', ..] => Format::NetemTrace,
                 [b'[', ..] => Format::Json,
@@ -238,8 +238,7 @@ impl TraceReader {
         }
     }
 
-    /// Detects the format from the first significant line. Only tables and lists have
-    /// columns.
+    /// Detects the format from the first significant line. Only tables and JSON lists have columns.
     fn guess(&self, line: &str) -> Format {
         match Format::of(line) {
             Format::Json => Format::Json,
@@ -248,7 +247,7 @@ impl TraceReader {
         }
     }
 
-    /// Creates the reader of a format and passes it the buffered text.
+    /// Creates the reader for a format and passes it the buffered text.
     fn choose(&mut self, mut format: Format) -> Result<(), String> {
         if self.for_ramps {
             check_ramps(format)?;
@@ -273,7 +272,7 @@ impl TraceReader {
     }
 }
 
-/// Checks that the format supports the quantity, and columns if requested.
+/// Checks that the format supports the quantity, and columns if any were requested.
 fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
     let (name, quantity) = (format.name(), mapping.quantity);
     let holds = match format {
@@ -300,8 +299,8 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
     Ok(())
 }
 
-/// Rejects formats whose values cannot be interpolated linearly. A table of numbers may
-/// look like a Pensieve trace.
+/// Rejects formats whose values cannot be interpolated linearly. A table of numbers may look like a
+/// Pensieve trace.
 fn check_ramps(format: Format) -> Result<(), String> {
     match format {
         Format::Table | Format::Pensieve => Ok(()),

@@ -1,7 +1,7 @@
 //! Recorded traces: third-party files, parsed into compact schedules.
 //!
-//! The engine reads no files itself: all text comes through [`Arguments`], in pieces. An
-//! invalid line is rejected with its number.
+//! The engine reads no files itself: all text comes through [`Arguments`], in pieces. An invalid
+//! line is rejected with its number.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -29,8 +29,8 @@ pub use quantity::Quantity;
 pub use series::{Cursor, END, End, Series, SeriesBuilder, Stretch};
 pub use table::{Mapping, RowTimes, TableReader};
 
-/// Path of the trace. The example has the columns of the examples of [`TIME_COLUMN`] and
-/// [`WHERE`], and one per quantity.
+/// Path of the trace. The example has the columns named in [`TIME_COLUMN`] and [`WHERE`], and one
+/// per quantity.
 pub const FILE: Param = Param::new("file", Unit::File(EXAMPLE)).help("trace file");
 
 /// A small table.
@@ -68,12 +68,11 @@ pub enum Recording {
     Schedule(schedule::OpportunitySchedule),
 }
 
-/// Reads a trace of rates by the parameters of its model: those of this module,
-/// `rate-column` and `rate-unit`.
+/// Reads a trace of rates according to the model's parameters: those in this module, `rate-column`
+/// and `rate-unit`.
 ///
 /// # Errors
-/// If a line is invalid (the message has its number), or the trace does not support the
-/// [`End`].
+/// If a line is invalid (the message has its number), or the trace does not support the [`End`].
 pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
     match read(arguments, Quantity::Rate, false)? {
         Contents::Series(series, _) => Ok(Recording::Series(series)),
@@ -84,13 +83,11 @@ pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
     }
 }
 
-/// Reads delays over time by the parameters of its model: those of this module,
-/// `delay-column` and `delay-unit`. `for_ramps`: the delays are interpolated linearly,
-/// which only tables support.
+/// Reads delays over time according to the model's parameters: those in this module, `delay-column`
+/// and `delay-unit`. `for_ramps`: delays will be interpolated linearly, which only tables support.
 ///
 /// # Errors
-/// If a line is invalid (the message has its number), or the trace does not support the
-/// [`End`].
+/// If a line is invalid (the message has its number), or the trace does not support the [`End`].
 pub fn read_delays(arguments: &Arguments<'_>, for_ramps: bool) -> Result<Series, SpecError> {
     let series = match read(arguments, Quantity::Delay, for_ramps)? {
         Contents::Series(series, _) => Ok(series),
@@ -137,7 +134,7 @@ fn format(arguments: &Arguments<'_>) -> Result<Option<Format>, SpecError> {
     })
 }
 
-/// Returns the mapping given by the parameters.
+/// Returns the mapping specified by the parameters.
 fn mapping(arguments: &Arguments<'_>, quantity: Quantity) -> Result<Mapping, SpecError> {
     let times = match arguments.word(TIME_COLUMN.name) {
         None => RowTimes::Usual,
@@ -165,7 +162,7 @@ fn mapping(arguments: &Arguments<'_>, quantity: Quantity) -> Result<Mapping, Spe
     })
 }
 
-/// Rejects an end that the series does not support.
+/// Rejects an [`End`] that the series does not support.
 fn check_end(arguments: &Arguments<'_>, series: &Series, repeats: bool) -> Result<(), SpecError> {
     let end = End::read(arguments)?;
     let message = match end {

@@ -1,9 +1,9 @@
-//! Models of the crate netem-trace, also used by Rattan: JSON or TOML in which an object's
-//! only key names its model, such as `{"StaticBwConfig": {"bw": "12Mbps", "duration":
-//! "1s"}}`; a list of models; or just the rows of `TraceBwConfig`.
+//! Models from the netem-trace crate, also used by Rattan: JSON or TOML in which an object's only
+//! key names its model, such as `{"StaticBwConfig": {"bw": "12Mbps", "duration": "1s"}}`; a list of
+//! models; or only the rows of `TraceBwConfig`.
 //!
-//! Absent fields take netem-trace's defaults. Random models are drawn once, from their own
-//! seed; the draws differ from netem-trace's, whose generator differs.
+//! Absent fields take netem-trace's defaults. Random models are drawn once, from their own seed;
+//! the draws differ from netem-trace's because the generators differ.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -20,47 +20,46 @@ use super::human;
 use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
 
-/// The model in a document.
+/// A model read from a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// Values of one repetition; for probabilities, indices into `patterns`.
+    /// Values in one repetition; for probabilities, indices into `patterns`.
     pub series: Series,
-    /// Patterns of probabilities, in steps of [`Quantity::LOSS_STEPS`]: the probability
-    /// after none, one, two … consecutive selected frames. The last entry applies to all
-    /// longer runs.
+    /// Probability patterns, in steps of [`Quantity::LOSS_STEPS`]: the selection probability after
+    /// a run of 0, 1, 2 … selected frames. The last entry applies to all longer runs.
     pub patterns: Vec<Vec<u64>>,
     /// Whether the values repeat forever.
     pub repeats: bool,
 }
 
-/// Whether the text begins with a JSON list rather than a TOML table header.
+/// Whether the text starts with a JSON list and not with a TOML table header.
 pub fn begins_list(text: &str) -> bool {
     let inner = text.trim_start_matches(|c: char| c == '[' || c.is_whitespace());
     let is_value = |c: char| c.is_ascii_digit() || matches!(c, '{' | '"' | ']');
     text.starts_with('[') && (inner.is_empty() || inner.starts_with(is_value))
 }
 
-/// Maximum number of values of a model.
+/// Maximum number of values in a model.
 const ROWS_MAX: usize = 10_000_000;
 
 const MBIT: u64 = 1_000_000;
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// netem-trace's default seed of random models.
+/// netem-trace's default seed for random models.
 const SEED: u64 = 42;
 
-/// netem-trace's default pattern of losses and duplicates.
+/// netem-trace's default loss and duplication pattern.
 const PATTERN: [u64; 2] = [Quantity::LOSS_STEPS / 10, Quantity::LOSS_STEPS / 5];
 
 /// Parses a document.
 ///
 /// # Errors
-/// A fault and its position.
+/// A message with its position.
 pub fn document(text: &str) -> Result<Value, String> {
     let text = text.trim_start_matches('\u{feff}');
     let start = text.trim_start();
-    // Objects begin with a brace in JSON, but never in TOML.
+    // Objects start with a brace in JSON, but never in TOML.
     if start.starts_with('{') || begins_list(start) {
         return serde_json::from_str(text).map_err(|error| error.to_string());
     }
@@ -72,7 +71,7 @@ pub fn document(text: &str) -> Result<Value, String> {
     })
 }
 
-/// Returns the rows of a list of objects, unless they are models.
+/// Returns the rows in a list of objects, unless they are models.
 pub fn objects(document: &Value) -> Option<&[Value]> {
     let rows = document.as_array()?;
     let first = rows.first()?.as_object()?;
@@ -85,7 +84,7 @@ pub fn objects(document: &Value) -> Option<&[Value]> {
 /// Reads a model of rates, delays, losses or duplicates.
 ///
 /// # Errors
-/// A fault and its position.
+/// A message with its position.
 pub fn read(document: &Value, quantity: Quantity) -> Result<Model, String> {
     let mut rows = Rows {
         quantity,
@@ -128,7 +127,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Adds all values of a model; returns whether it repeats them forever.
+    /// Adds all values of a model, and returns whether it repeats them forever.
     fn model(&mut self, value: &Value, outermost: bool) -> Result<bool, String> {
         let only = value.as_object().filter(|object| object.len() == 1);
         let Some((name, inner)) = only.and_then(|object| object.iter().next()) else {
@@ -307,8 +306,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Reads the probabilities of a frame after none, one, two … consecutive selected
-    /// frames.
+    /// Reads selection probabilities after runs of 0, 1, 2 … selected frames.
     fn pattern(&mut self, fields: &Map<String, Value>, key: &str) -> Result<(), String> {
         known(fields, &[key, "duration"])?;
         let pattern = match fields.get(key) {
@@ -344,10 +342,10 @@ impl Rows {
     }
 }
 
-/// Message about the structure of a recorded trace.
+/// Message about an invalid recorded trace.
 const RECORDED: &str = "not a list such as [[\"25ms\", [\"10Mbps\", \"20Mbps\"]], …]";
 
-/// Returns the rows of a recorded trace: the field `pattern`, or the rows themselves.
+/// Returns the rows of a recorded trace: the `pattern` field, or the rows themselves.
 fn recorded_pattern(value: &Value) -> Result<&[Value], String> {
     let rows = match value {
         Value::Object(fields) => {
@@ -362,7 +360,7 @@ fn recorded_pattern(value: &Value) -> Result<&[Value], String> {
     rows.ok_or_else(|| RECORDED.to_string())
 }
 
-/// Reads a list of numbers from 0 to 1, in steps; an empty list means never.
+/// Reads a list of numbers from 0 to 1, converted to steps; an empty list means never.
 fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
     let values = value.as_array();
     let values = values.ok_or("not a list of probabilities such as [0.1, 0.2]")?;
@@ -377,7 +375,7 @@ fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
     }
 }
 
-/// Rejects keys that would have no effect.
+/// Rejects unknown keys, which would have no effect.
 fn known(fields: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
     let unknown = fields.keys().find(|key| !keys.contains(&key.as_str()));
     match unknown {

@@ -1,8 +1,8 @@
-//! Traces of Pensieve (Mao et al., SIGCOMM 2017): per line, a time in seconds and a rate in
+//! Pensieve traces (Mao et al., SIGCOMM 2017): each line has a time in seconds and a rate in
 //! Mbit/s.
 //!
-//! As in Pensieve's simulator, a line's rate applies from the previous line's time to its
-//! own; the first line only sets the start.
+//! As in Pensieve's simulator, a line's rate applies from the previous line's time to its own; the
+//! first line only sets the start.
 
 use alloc::string::{String, ToString};
 
@@ -16,7 +16,7 @@ const BITS_PER_MBIT: u64 = 1_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct PensieveReader {
     rows: SeriesBuilder,
-    /// Times of the first and the last line.
+    /// Times of the first and last lines.
     times: Option<(u64, u64)>,
 }
 

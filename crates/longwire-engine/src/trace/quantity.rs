@@ -1,4 +1,4 @@
-//! Quantities of traces, with their units and column names.
+//! Trace quantities, with their units and column names.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -7,30 +7,29 @@ use longwire_units::{BitRate, Date};
 
 use longwire_units::decimal::scaled;
 
-/// Maximum delay: a day.
+/// Maximum delay: one day.
 const DELAY_MAX: u64 = 86_400_000_000_000;
 
-/// The quantity of a trace's column.
+/// Quantity in a trace column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Start of a row, in nanoseconds.
     Time,
-    /// A rate in bit/s; at 0 the link stands still.
+    /// Rate in bit/s; 0 stops the link.
     Rate,
-    /// A one-way delay, in nanoseconds.
+    /// One-way delay, in nanoseconds.
     Delay,
-    /// A loss probability, in steps of 10^-14 ([`Quantity::LOSS_STEPS`] means certain
-    /// loss).
+    /// Loss probability, in steps of 10^-14 ([`Quantity::LOSS_STEPS`] is certain loss).
     Loss,
-    /// A duplication probability, in the steps of a loss.
+    /// Duplication probability, in the same steps.
     Duplication,
 }
 
 impl Quantity {
-    /// Number of steps of certain loss.
+    /// Number of steps in a probability of 1.
     pub const LOSS_STEPS: u64 = 100_000_000_000_000;
 
-    /// Returns the quantity's name, also the first of its column names.
+    /// Returns the quantity's name, which is also its first default column name.
     pub fn name(self) -> &'static str {
         self.names()[0]
     }
@@ -53,7 +52,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the default unit of bare numbers, where one is customary.
+    /// Returns the default unit for plain numbers, where one is customary.
     pub fn usual_unit(self) -> Option<&'static str> {
         match self {
             Quantity::Time => Some("s"),
@@ -72,7 +71,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the number of smallest steps in `unit`, if it is a unit of this quantity.
+    /// Returns the number of steps per `unit`; `None` if the quantity does not have this unit.
     pub fn scale(self, unit: &str) -> Option<u64> {
         match self {
             Quantity::Time | Quantity::Delay => time_scale(unit),
@@ -81,8 +80,8 @@ impl Quantity {
         }
     }
 
-    /// Parses a value: a number in steps of `scale`, or with a unit; a time may be a date
-    /// with a time of day.
+    /// Parses a value: a number in steps of `scale`, or a number with a unit; a time may also be a
+    /// date with a time of day.
     ///
     /// # Errors
     /// If the value is none of these, negative, or above the quantity's maximum.
@@ -148,8 +147,8 @@ fn time_scale(unit: &str) -> Option<u64> {
     })
 }
 
-/// Returns the scale of a rate in the notation of measurements where, unlike in `tc`,
-/// `Mbps` is megabits: a capital B, or the word, is bytes.
+/// Returns the scale of a rate unit as measurement tools write it. Unlike in `tc`, `Mbps` means
+/// megabits; a capital B, or the word, means bytes.
 fn rate_scale(unit: &str) -> Option<u64> {
     let lower = unit.to_lowercase();
     let bare = ["/second", "/sec", "/s", "_per_s", " per second"];

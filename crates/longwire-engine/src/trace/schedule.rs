@@ -9,23 +9,23 @@ use longwire_units::Nanos;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Instants at which a link could deliver a packet: eight bytes per millisecond with
-/// opportunities, regardless of their number. Clones share them.
+/// Times at which a link could deliver a packet. Takes eight bytes per millisecond with
+/// opportunities, however many. Clones share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpportunitySchedule {
     groups: Arc<[Group]>,
     count: u64,
 }
 
-/// The opportunities of one millisecond.
+/// The opportunities within one millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Group {
     milli: u32,
     count: u32,
 }
 
-/// Parses a schedule line by line: each line is an opportunity, in whole milliseconds since
-/// the start, not decreasing.
+/// Parses a schedule line by line: each line is an opportunity, in whole milliseconds since the
+/// start, non-decreasing.
 #[derive(Clone, Debug, Default)]
 pub struct ScheduleReader {
     groups: Vec<Group>,
@@ -88,13 +88,16 @@ impl ScheduleReader {
     }
 }
 
-/// Position of the next unused opportunity.
+/// Returns the schedule of all lines.
+///
+/// # Errors
+/// If there are no opportunities, or the last one, which determines the length, is at 0 ms.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpportunityCursor {
     /// Start of the current lap in nanoseconds; `u64::MAX` after the end.
     lap: u64,
     group: usize,
-    /// Used opportunities of the group.
+    /// Number of used opportunities in the group.
     used: u32,
 }
 
@@ -114,7 +117,7 @@ impl OpportunitySchedule {
     #[inline]
     pub fn time(&self, place: &OpportunityCursor) -> Option<u64> {
         let inside = u64::from(self.groups[place.group].milli) * NANOS_PER_MILLI;
-        // A lap at the end of the clock has no room for its opportunities.
+        // A lap that overflows representable time has no opportunities.
         place.lap.checked_add(inside)
     }
 
@@ -138,7 +141,7 @@ impl OpportunitySchedule {
         };
         let milli = inside.div_ceil(NANOS_PER_MILLI);
         let early = |group: &Group| u64::from(group.milli) < milli;
-        // Usually one of the next.
+        // Usually one of the next groups.
         let near = (place.group + 1).min(self.groups.len());
         let from = if self.groups[..near].last().is_some_and(early) {
             near
@@ -159,8 +162,8 @@ impl OpportunitySchedule {
         }
     }
 
-    /// Uses `count` opportunities in sequence and returns the time of the last one; `None`
-    /// if the schedule ends before.
+    /// Uses `count` successive opportunities and returns the time of the last one; `None` if the
+    /// schedule ends earlier.
     pub fn take(
         &self,
         place: &mut OpportunityCursor,
@@ -194,7 +197,7 @@ impl OpportunitySchedule {
         }
     }
 
-    /// Moves to the start of a later lap, or to the end.
+    /// Advances to the start of a later lap, or to the end.
     fn lap(&self, place: &mut OpportunityCursor, laps: u64, repeats: bool) {
         let later = laps.saturating_mul(self.length().as_nanos());
         *place = OpportunityCursor {
@@ -203,7 +206,7 @@ impl OpportunitySchedule {
             } else {
                 u64::MAX
             },
-            // At the end of the clock, the last group is never reached.
+            // The last group is never reached within representable time.
             group: 0,
             used: 0,
         };

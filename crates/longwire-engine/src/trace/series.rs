@@ -1,4 +1,4 @@
-//! A quantity over time, as recorded by traces: each value holds until the next one.
+//! A quantity over time, as recorded in traces: each value holds until the next.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -9,15 +9,15 @@ use longwire_units::Nanos;
 
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
-/// Continuation after the end of a trace.
+/// Behaviour after the end of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
-    /// Repeats.
+    /// The trace repeats.
     #[default]
     Loop,
-    /// Holds the last value forever.
+    /// The last value holds forever.
     Hold,
-    /// No value.
+    /// There is no value.
     Stop,
 }
 
@@ -25,7 +25,7 @@ impl End {
     /// Reads the parameter [`END`].
     ///
     /// # Errors
-    /// If the value is not one of the words.
+    /// If the value is not one of the keywords.
     pub fn read(arguments: &Arguments<'_>) -> Result<End, SpecError> {
         Ok(match arguments.choice(END.name)? {
             0 => End::Loop,
@@ -45,24 +45,24 @@ impl fmt::Display for End {
     }
 }
 
-/// Continuation after the end; every model that follows a trace has this parameter.
+/// Behaviour after the end; common to all models that follow a trace.
 pub const END: Param = Param::with_default("end", Unit::Choice(&["loop", "hold", "stop"]), "loop")
     .help("after the end: repeat, hold the last value, or stop");
 
-/// A quantity over time. Times are nanoseconds from its start; the reader knows the unit of
-/// values.
+/// A quantity over time. Times are nanoseconds from its start; the unit of values is up to the
+/// caller.
 ///
-/// Equal neighbours are merged, at 16 bytes per entry; clones share the entries.
+/// Equal neighbours are merged. Entries take 16 bytes and are shared by clones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     /// Start of each value, strictly increasing from 0.
     starts: Arc<[u64]>,
     values: Arc<[u64]>,
-    /// End of the last value; `u64::MAX` if the trace does not define it.
+    /// End of the last value; `u64::MAX` if the trace leaves it open.
     length: u64,
 }
 
-/// Position in a series. A lookup tries the next value first and searches otherwise.
+/// Position in a series. Lookups try the next value before searching.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     index: usize,
@@ -70,19 +70,19 @@ pub struct Cursor {
     lap: u64,
 }
 
-/// A value and the period for which it holds.
+/// A value and its validity period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// Start.
     pub start: Nanos,
     /// End; [`Nanos::MAX`] means never.
     pub end: Nanos,
-    /// The value; `None` after the end of a series that stops.
+    /// Value; `None` after the end of a series that stops.
     pub value: Option<u64>,
 }
 
 impl Series {
-    /// Returns the end of the last value; [`Nanos::MAX`] if the trace does not define it.
+    /// Returns the end of the last value; [`Nanos::MAX`] if the trace leaves it open.
     pub fn length(&self) -> Nanos {
         Nanos::from_nanos(self.length)
     }
@@ -97,7 +97,7 @@ impl Series {
         &self.values
     }
 
-    /// Returns every value of one lap with its duration.
+    /// Returns each value of one lap with its duration.
     pub fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
         let ends = self.starts[1..]
             .iter()
@@ -106,7 +106,7 @@ impl Series {
         stretches.map(|((start, end), value)| (*value, end - start))
     }
 
-    /// Returns the sum over one lap of value times duration in nanoseconds.
+    /// Returns the sum over one lap of value times duration (in nanoseconds).
     pub fn integral(&self) -> u128 {
         let terms = self.stretches();
         terms
@@ -114,7 +114,7 @@ impl Series {
             .sum()
     }
 
-    /// Returns the long-term mean with this continuation, rounded to nearest.
+    /// Returns the long-term mean under `end`, rounded to nearest.
     pub fn mean(&self, end: End) -> u64 {
         let last = self.values[self.values.len() - 1];
         match end {
@@ -126,7 +126,7 @@ impl Series {
         ((sum + u128::from(self.length / 2)) / u128::from(self.length)) as u64
     }
 
-    /// Returns the value at `since` the start, with its period.
+    /// Returns the value at `since`, counted from the start, and its validity period.
     #[inline]
     pub fn at(&self, cursor: &mut Cursor, since: Nanos, end: End) -> Stretch {
         let since = since.as_nanos();
@@ -140,8 +140,7 @@ impl Series {
         self.seek(cursor, since, end)
     }
 
-    /// Returns the value after the cursor's, with this continuation; `None` after the last
-    /// one.
+    /// Returns the value after the cursor's under `end`; `None` after the last one.
     pub fn next_value(&self, cursor: &Cursor, end: End) -> Option<u64> {
         let next = self.values.get(cursor.index + 1).copied();
         next.or_else(|| (end == End::Loop).then(|| self.values[0]))
@@ -160,7 +159,7 @@ impl Series {
         }
         let inside = since % self.length;
         cursor.lap = since - inside;
-        // Usually the next one.
+        // Usually the next value.
         let near = cursor.index + 1;
         let from = match self.starts.get(near) {
             Some(start) if *start <= inside => near,
@@ -178,7 +177,7 @@ impl Series {
         let end = self.starts.get(cursor.index + 1).unwrap_or(&self.length);
         Stretch {
             start: Nanos::from_nanos(cursor.lap + self.starts[cursor.index]),
-            // A lap that would end after the end of the clock never ends.
+            // A lap that overflows representable time never ends.
             end: Nanos::from_nanos(cursor.lap.saturating_add(*end)),
             value: Some(self.values[cursor.index]),
         }
@@ -190,17 +189,18 @@ impl Series {
 pub struct SeriesBuilder {
     starts: Vec<u64>,
     values: Vec<u64>,
-    /// Time of the first row, the origin of all times.
+    /// Time of the first row, from which all times count.
     origin: u64,
-    /// Time of the last row, and duration of the one before.
+    /// Time of the last row, and the duration of the one before it.
     last: u64,
     gap: u64,
-    /// Keeps the last of equal rows in addition to the first.
+    /// Whether to keep the last of equal rows in addition to the first.
     for_ramps: bool,
 }
 
 impl SeriesBuilder {
-    /// Creates a builder; linear interpolation needs the last of equal rows.
+    /// Creates a builder. `for_ramps` keeps the last of equal rows, which linear interpolation
+    /// needs.
     pub fn new(for_ramps: bool) -> SeriesBuilder {
         SeriesBuilder {
             for_ramps,
@@ -208,8 +208,8 @@ impl SeriesBuilder {
         }
     }
 
-    /// Adds a row: from `time` on, on any clock, the quantity is `value`. The last of
-    /// several rows with the same time counts.
+    /// Adds a row: from `time`, on any clock, the quantity is `value`. Among rows with the same
+    /// time, the last one counts.
     ///
     /// # Errors
     /// If time decreases.
@@ -246,11 +246,11 @@ impl SeriesBuilder {
         self.starts.is_empty()
     }
 
-    /// Returns the series of rows that hold until the next; the last one holds as long as
-    /// the one before. A single row holds forever.
+    /// Returns a series in which each row holds until the next; the last holds as long as the one
+    /// before it. A single row holds forever.
     ///
     /// # Errors
-    /// If there are no rows, or the series ends after the end of the clock.
+    /// If there are no rows, or the series overflows representable time.
     pub fn finish(self) -> Result<Series, String> {
         let length = match self.gap {
             0 => u64::MAX,
@@ -259,11 +259,10 @@ impl SeriesBuilder {
         self.finish_at(length)
     }
 
-    /// Returns the series of rows of which the last one ends at `length`, relative to the
-    /// first.
+    /// Returns a series in which the last row ends at `length`, relative to the first.
     ///
     /// # Errors
-    /// If there are no rows, or the last one starts at or after its end.
+    /// If there are no rows, or the last one starts at or after `length`.
     pub fn finish_at(mut self, length: u64) -> Result<Series, String> {
         if self.starts.is_empty() {
             return Err("no rows".to_string());

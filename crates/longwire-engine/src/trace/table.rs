@@ -1,9 +1,9 @@
 //! Text tables: CSV and similar.
 //!
-//! One row per line. The first row determines the separator: commas, semicolons, tabs or
-//! spaces; fields may be double-quoted. The first row is a header unless it begins with a
-//! number. Empty lines and lines that begin with `#` are ignored. A row with a missing
-//! value (empty, `-`, `NA`) is skipped. Durations may replace times.
+//! The first row determines the separator: commas, semicolons, tabs or spaces. Fields may be
+//! double-quoted. The first row is a header unless it starts with a number. Empty lines and lines
+//! that start with `#` are ignored. A row with a missing value (empty, `-`, `NA`) is skipped.
+//! Durations may replace times.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
@@ -16,18 +16,18 @@ use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
 use longwire_units::fields::Separator;
 
-/// Selection of a table's rows and columns.
+/// Which rows and columns of a table to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// The quantity of the values.
+    /// Quantity of the values.
     pub quantity: Quantity,
-    /// Column of values, by name or by number from 1.
+    /// Value column, by name or by number from 1.
     pub column: Option<String>,
-    /// Unit of bare values; overrides the header.
+    /// Unit of plain values; overrides the header.
     pub unit: Option<String>,
     /// Source of row times.
     pub times: RowTimes,
-    /// Unit of bare times; overrides the header.
+    /// Unit of plain times; overrides the header.
     pub time_unit: Option<String>,
     /// Row filter: column and required text.
     pub filter: Option<(String, String)>,
@@ -40,12 +40,12 @@ pub enum RowTimes {
     Usual,
     /// This column.
     Column(String),
-    /// Rows at a fixed interval in nanoseconds.
+    /// No column: rows at a fixed interval in nanoseconds.
     Every(u64),
 }
 
 impl Mapping {
-    /// Returns the default mapping of this quantity.
+    /// Returns the default mapping for a quantity.
     pub fn usual(quantity: Quantity) -> Mapping {
         Mapping {
             quantity,
@@ -64,11 +64,11 @@ pub struct TableReader {
     mapping: Mapping,
     columns: Option<Columns>,
     rows: SeriesBuilder,
-    /// End of the previous row, for rows with durations.
+    /// End of the previous row, in tables with durations.
     elapsed: u64,
 }
 
-/// Positions of the columns in a row.
+/// Positions of columns in a row.
 #[derive(Debug)]
 struct Columns {
     separator: Separator,
@@ -79,7 +79,7 @@ struct Columns {
     filter: Option<(usize, String)>,
 }
 
-/// Position of a quantity, and the scale of bare numbers.
+/// A column's position, and the scale of its plain numbers.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     index: usize,
@@ -87,7 +87,7 @@ struct Column {
 }
 
 impl TableReader {
-    /// Creates a reader for `mapping`; `for_ramps`: for a linearly interpolated series.
+    /// Creates a reader. `for_ramps`: the series will be interpolated linearly.
     pub fn new(mapping: Mapping, for_ramps: bool) -> TableReader {
         TableReader {
             mapping,
@@ -123,16 +123,16 @@ impl TableReader {
         }
     }
 
-    /// Reads a list of objects, whose keys are the column names.
+    /// Reads a list of objects, whose keys are column names.
     ///
     /// # Errors
-    /// A fault, with its row number.
+    /// A message with the row number.
     pub fn objects(&mut self, rows: &[Value]) -> Result<(), String> {
         let no_object = "not an object such as {\"duration_ms\": 1000, \"rate_kbps\": 500}";
         let keys = rows.first().and_then(Value::as_object);
         let keys = keys.ok_or_else(|| format!("row 1: {no_object}"))?.keys();
         let header: Vec<String> = keys.cloned().collect();
-        // Values are not separated, so the separator does not matter.
+        // There is no separator; any will do.
         let columns = Columns::find(&self.mapping, Separator::Blanks, &header, header.len())?;
         self.columns = Some(columns);
         for (index, object) in rows.iter().enumerate() {
@@ -193,7 +193,7 @@ impl TableReader {
         };
         if matches!(value.as_ref(), "" | "-" | "NA") {
             if self.rows.is_empty() {
-                // The series begins with the first value.
+                // The series starts at the first value.
                 self.elapsed = 0;
             }
             return Ok(());
@@ -220,7 +220,7 @@ impl TableReader {
     }
 }
 
-/// Adds a row's duration; returns its start.
+/// Adds a row's duration and returns its start.
 fn pass(elapsed: &mut u64, duration: u64) -> Result<u64, String> {
     let start = *elapsed;
     *elapsed = start.checked_add(duration).ok_or("it is too long")?;
@@ -239,7 +239,7 @@ fn json_field(value: Option<&Value>) -> Result<Cow<'_, str>, String> {
 }
 
 impl Columns {
-    /// Finds the columns of a table of this width, by the names in the optional header.
+    /// Finds the columns in a table of this width, by the names in the header if there is one.
     fn find(
         mapping: &Mapping,
         separator: Separator,
@@ -269,7 +269,7 @@ impl Columns {
                 })
             }
         };
-        // Without names, times come first, then values.
+        // Without names, the order is time, then value.
         let place = usize::from(time.is_some());
         let column = mapping.column.as_ref();
         let value = find(column, mapping.quantity, place, &mapping.unit)?;
@@ -345,8 +345,7 @@ fn usual(
     }
 }
 
-/// Returns the scale of a column: from the requested unit, the unit in its name, or the
-/// default.
+/// Returns a column's scale: from the requested unit, the unit in its name, or the default unit.
 fn scale(
     quantity: Quantity,
     requested: Option<&str>,
@@ -362,8 +361,8 @@ fn scale(
     Ok(unit.and_then(|unit| quantity.scale(&unit)))
 }
 
-/// Splits a column name into name and unit: `rate_mbps`, `Delay (ms)`, `loss [%]`. The name
-/// is lower-cased, with underscores for spaces.
+/// Splits a column header into name and unit: `rate_mbps`, `Delay (ms)`, `loss [%]`. The name is
+/// converted to lower case, with spaces replaced by underscores.
 fn split_unit(quantity: Quantity, cell: &str) -> (String, Option<String>) {
     let base = |text: &str| text.trim().to_lowercase().replace([' ', '-'], "_");
     let cell = cell.trim();
@@ -377,7 +376,7 @@ fn split_unit(quantity: Quantity, cell: &str) -> (String, Option<String>) {
             return (base(name.trim_end_matches('_')), known);
         }
     }
-    // The unit itself may contain underscores: bytes_per_s.
+    // The unit itself may contain underscores, as in bytes_per_s.
     for (at, mark) in cell.char_indices() {
         if matches!(mark, '_' | ' ' | '-') && quantity.scale(&cell[at + 1..]).is_some() {
             return (base(&cell[..at]), Some(cell[at + 1..].to_owned()));

@@ -1,6 +1,6 @@
-//! Packet trains of CellReplay (Sentosa et al., NSDI 2025): per line a time, the base delay
-//! of a lone packet at that time, and the arrivals of a short burst's packets relative to
-//! its first: `time_ms base_delay_ms pdo_ms …`.
+//! CellReplay packet trains (Sentosa et al., NSDI 2025): each line has a time, the base delay of a
+//! lone packet at that time, and the arrivals of a short burst's packets relative to the first:
+//! `time_ms base_delay_ms pdo_ms …`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,7 +13,7 @@ use super::series::{Series, SeriesBuilder};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Maximum base delay: a day, as for all delays.
+/// Maximum base delay: one day, as for all delays.
 const DELAY_MILLIS_MAX: u64 = 86_400_000;
 
 /// CellReplay's minimum number of trains.
@@ -23,14 +23,14 @@ const TRAINS_MIN: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trains {
     trains: Arc<[Train]>,
-    /// Opportunities of all trains, in milliseconds after their first packet.
+    /// Opportunities of all trains, in milliseconds after each train's first packet.
     opportunities: Arc<[u32]>,
 }
 
-/// One train; times are in milliseconds.
+/// A packet train; times are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Train {
-    /// Time of sending.
+    /// Sending time.
     pub time: u32,
     /// Delay of the first packet.
     pub base_delay: u32,
@@ -113,19 +113,19 @@ fn milliseconds(word: &str) -> Result<u32, String> {
 }
 
 impl Trains {
-    /// Returns the time of the last train, after which the first one repeats.
+    /// Returns the time of the last train, after which the first repeats.
     pub fn length(&self) -> Nanos {
         let last = self.trains[self.trains.len() - 1];
         Nanos::from_nanos(u64::from(last.time) * NANOS_PER_MILLI)
     }
 
-    /// Returns the train with this number and the next, if both exist.
+    /// Returns the train at `index` and the next one, if both exist.
     pub fn pair(&self, index: usize) -> Option<(Train, Train)> {
         Some((*self.trains.get(index)?, *self.trains.get(index + 1)?))
     }
 
-    /// Returns the last train at or before `milli`, from `index` on; the first if all are
-    /// later, but never the last train.
+    /// Returns the index of the last train at or before `milli`, starting from `index`; the first
+    /// train if all are later, and never the last train.
     pub fn find(&self, index: usize, milli: u32) -> usize {
         let count = self.trains[index..].partition_point(|train| train.time <= milli);
         (index + count).saturating_sub(1).min(self.trains.len() - 2)
@@ -139,7 +139,7 @@ impl Trains {
         &self.opportunities[first..end.unwrap_or(self.opportunities.len())]
     }
 
-    /// Returns the base delay per millisecond: interpolated linearly between trains and
+    /// Returns the base delay for each millisecond: interpolated linearly between trains and
     /// truncated, as in CellReplay.
     ///
     /// # Errors
@@ -170,12 +170,12 @@ pub fn interpolated(from: Train, to: Train, milli: u32) -> u32 {
     (i64::from(from.base_delay) * span + rise * past).div_euclid(span) as u32
 }
 
-/// Returns the next millisecond, up to the end, at which the delay changes.
+/// Returns the next millisecond, up to the end, at which the truncated delay changes.
 fn next_change(from: Train, to: Train, milli: u32, delay: u32) -> u32 {
     let (rise, span) = slope(from, to);
     let risen = i64::from(delay) - i64::from(from.base_delay);
-    // rise * past / span, rounded down, first leaves `risen` upwards where rise * past
-    // >= (risen + 1) * span, and downwards where rise * past < risen * span.
+    // rise * past / span, rounded down, first differs from `risen` when rise * past >= (risen + 1)
+    // * span while rising, and when rise * past < risen * span while falling.
     let past = match rise.signum() {
         0 => span,
         1 => ((risen + 1) * span + rise - 1) / rise,

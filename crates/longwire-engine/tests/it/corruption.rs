@@ -1,4 +1,4 @@
-//! Corruption: number and position of bits, and checksums.
+//! Corruption: number and position of flipped bits, and checksums.
 
 use crate::common::{assert_binomial, cross, link};
 use longwire_engine::DropReason;
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 const CONFIDENCE: f64 = 0.9998;
 
-/// Sends `count` copies of a frame over a link with corruption, and passes each arriving
-/// frame with its inverted bits to `take`.
+/// Sends `count` copies of a frame over a corrupting link, and passes each delivered frame with its
+/// flipped bits to `take`.
 fn send(corrupt: &str, frame: &[u8], count: u64, mut take: impl FnMut(&[u8], &[u64])) {
     let mut link = link(&format!("corrupt={corrupt}"), 1);
     for index in 0..count {
@@ -30,7 +30,8 @@ fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
     assert_binomial(what, count, trials, p, CONFIDENCE);
 }
 
-/// Each of 80 bits is inverted equally often, and each frame has the requested number.
+/// Each of 80 bits is flipped equally often, and each frame has the requested number of flipped
+/// bits.
 #[test]
 fn random_bits_are_spread_evenly() {
     const FRAMES: u64 = 40_000;
@@ -63,8 +64,8 @@ fn random_bits_are_spread_evenly() {
     }
 }
 
-/// Asserts that the number of inverted bits, of those that may be, is binomial: each count
-/// up to seven, and the mean.
+/// Asserts that the number of flipped bits among the eligible ones is binomial: each count up to
+/// seven, and the mean.
 fn assert_bit_errors(corrupt: &str, frame: &[u8], (bits, rate): (usize, f64), frames: u64) {
     let mut counts = [0u64; 8];
     let mut sum = 0u64;
@@ -103,14 +104,14 @@ fn bit_errors_of_payloads_are_binomial() {
     }
 }
 
-/// At this rate the number of errors is drawn in parts.
+/// At this rate, the number of errors is drawn in several parts.
 #[test]
 fn many_bit_errors_are_binomial_too() {
     const FRAMES: u64 = 1_000;
     let mut sum = 0u64;
     send("ber:0.3", &[0x77; 1_500], FRAMES, |_, changed| {
         sum += changed.len() as u64;
-        // Ten standard deviations of 50.
+        // Ten standard deviations (50 each).
         assert!(changed.len().abs_diff(3_600) < 500, "{}", changed.len());
     });
     assert_within("bits in all", sum, FRAMES * 12_000, 0.3);
@@ -127,7 +128,7 @@ fn bits_at_an_offset_are_those_asked_for() {
     send("offset:8", &[0; 9], 5, |_, changed| {
         assert_eq!(changed, [64])
     });
-    // No more bits than remain, and none past the end.
+    // At most as many bits as remain, and none past the end.
     send("offset:offset=8,bits=100", &[0; 9], 5, |_, changed| {
         assert!(changed.iter().copied().eq(64..72));
     });
@@ -141,8 +142,8 @@ fn bits_at_an_offset_are_those_asked_for() {
     assert_within("frames", corrupted_frames, 50_000, 0.2);
 }
 
-/// Two bits in the payload, the transport header or an address: kept, a checksum becomes
-/// wrong; repaired, all are right, and only checksums have changed.
+/// Flips two bits in the payload, the transport header or an address. Kept checksums become wrong;
+/// repaired ones are right, and nothing else changes.
 #[test]
 fn checksums_are_kept_or_repaired() {
     for sample in frames::samples() {
@@ -160,7 +161,7 @@ fn checksums_are_kept_or_repaired() {
             let kept = arrived("keep");
             assert_eq!(changed_bytes(frame, &kept), [at], "{name}");
             assert!(!sample.holds(&kept), "{name} at {at}");
-            // ICMP over IPv4 covers no address.
+            // ICMP checksums over IPv4 cover no addresses.
             let uncovered = at == address && sample.protocol == 1;
             assert_eq!(sample.transport_holds(&kept), uncovered, "{name} at {at}");
             let repaired = arrived("repair");
@@ -172,9 +173,9 @@ fn checksums_are_kept_or_repaired() {
     }
 }
 
-/// A datagram shorter than its packet: bytes past its end are not summed (RFC 768), and the
-/// pseudo-header has the datagram's own length. A datagram longer than its packet, or
-/// shorter than its header, has no right checksum and keeps its own.
+/// If a datagram is shorter than its packet, the bytes past its end are not summed (RFC 768), and
+/// the pseudo-header has the datagram's length. If it is longer than its packet, or shorter than
+/// its header, there is no right checksum and the checksum is kept.
 #[test]
 fn the_length_of_a_datagram_counts_in_its_checksum() {
     for version in [4, 6] {
@@ -233,7 +234,7 @@ fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
         restored += 1;
     }
     assert!(restored > 4);
-    // All bits: only the flag `corrupted` differs.
+    // With all bits considered, only the flag `corrupted` differs.
     for sample in frames::samples() {
         let mut link = link("corrupt=random:rate=80%,checksum=repair", 9);
         let (mut differs, mut same) = (0, 0);
@@ -253,7 +254,7 @@ fn payload_at(sample: &Sample) -> usize {
     sample.transport_at + if sample.protocol == 6 { 20 } else { 8 }
 }
 
-/// Payload bits are inverted equally often; headers and padding never are.
+/// Payload bits are flipped equally often; headers and padding never are.
 #[test]
 fn only_bits_of_the_payload_are_inverted() {
     const FRAMES: u64 = 20_000;
@@ -277,7 +278,7 @@ fn only_bits_of_the_payload_are_inverted() {
         for (bit, hits) in (0..).zip(hits) {
             if (start..end).contains(&bit) {
                 let p = bits as f64 / (end - start) as f64;
-                // 6,000 bits in total: fewer than one correct model in 1,000 would fail.
+                // 6,000 bits in total: fewer than one in 1,000 correct models would fail.
                 let what = format!("{name}: bit {bit}");
                 assert_binomial(what, hits, corrupted, p, 0.999_999_9);
             } else {
@@ -305,7 +306,7 @@ fn an_offset_into_the_payload_counts_from_its_beginning() {
     }
 }
 
-/// A frame without payload is unchanged, and not counted as corrupted.
+/// A frame without payload is unchanged and not counted as corrupted.
 #[test]
 fn frames_without_a_payload_are_not_corrupted() {
     let ack = frames::transport(4, 6, (1, 2), 0x10, &[]);
@@ -326,7 +327,7 @@ fn frames_without_a_payload_are_not_corrupted() {
             }
         }
     }
-    // A frame without payload draws too, so later frames are corrupted identically.
+    // A frame without payload also draws, so later frames are corrupted identically.
     let frame = frames::samples().swap_remove(0).frame;
     let arp = frames::ethernet(&[], 0x0806, &vec![7; frame.len() - 14]);
     let corrupted = |first: &[u8]| {
@@ -347,8 +348,8 @@ fn changed_bytes(one: &[u8], other: &[u8]) -> Vec<usize> {
     (0..one.len()).filter(differs).collect()
 }
 
-/// A frame without a checksum gains none, and a checksum that covers bytes outside the
-/// frame is unchanged.
+/// A frame without a checksum gains none, and a checksum over bytes outside the frame is left
+/// unchanged.
 #[test]
 fn some_checksums_are_left_alone() {
     let mut udp = frames::transport(4, 17, (1, 2), 0, &[5; 20]);
@@ -384,7 +385,7 @@ fn some_checksums_are_left_alone() {
     }
 }
 
-/// Corruption draws for lost frames too, and does not affect loss.
+/// Corruption also draws for lost frames, and does not affect loss.
 #[test]
 fn loss_and_corruption_leave_each_other_alone() {
     let outcome = |line: &str| {
@@ -404,7 +405,7 @@ fn loss_and_corruption_leave_each_other_alone() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// With all bits corrupted, repair changes only checksums, and is idempotent.
+    /// With all bits corrupted, repair changes only checksums and is idempotent.
     #[test]
     fn repair_is_its_own_repair(
         which in 0usize..11,
@@ -431,8 +432,8 @@ proptest! {
         }
     }
 
-    /// With repair, checksums are right, and only they and the payload have changed;
-    /// without it, only the payload.
+    /// With repair, checksums are right and only they and the payload change; without repair, only
+    /// the payload changes.
     #[test]
     fn nothing_but_payload_and_checksums_changes(
         which in 0usize..11,

@@ -1,5 +1,4 @@
-//! Correlated delays: the marginal distribution and the lag-1 autocorrelation are as
-//! specified.
+//! Correlated delays have the specified marginal distribution and lag-1 autocorrelation.
 
 use crate::common::files::file;
 use crate::common::special::normal_cdf;
@@ -14,7 +13,7 @@ const MS: f64 = 1e6;
 /// Thinning interval, for nearly independent samples: 0.9^64 is about 10^-3.
 const THIN: usize = 64;
 
-/// Returns successive delays of a model, in nanoseconds.
+/// Returns successive delays in nanoseconds.
 fn delays(model: &str, contents: &str, seed: u64, count: usize) -> Vec<f64> {
     let mut model = DELAY
         .parse_with(model, &file(contents))
@@ -26,8 +25,8 @@ fn delays(model: &str, contents: &str, seed: u64, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Returns the correlation of adjacent frames over pairs [`THIN`] frames apart, and its
-/// standard error by the delta method.
+/// Returns the correlation of adjacent frames, from pairs [`THIN`] frames apart, and its standard
+/// error by the delta method.
 fn autocorrelation(delays: &[f64]) -> (f64, f64) {
     let mean = delays.iter().sum::<f64>() / delays.len() as f64;
     let pairs = delays.chunks_exact(THIN);
@@ -35,12 +34,12 @@ fn autocorrelation(delays: &[f64]) -> (f64, f64) {
     let products: f64 = pairs.clone().map(|(a, b)| a * b).sum();
     let squares: f64 = pairs.clone().map(|(a, b)| (a * a + b * b) / 2.0).sum();
     let correlation = products / squares;
-    // Contribution of each pair to the variance of the estimate.
+    // Each pair's contribution to the variance of the estimate.
     let pulls = pairs.map(|(a, b)| (a * b - correlation * (a * a + b * b) / 2.0).powi(2));
     (correlation, pulls.sum::<f64>().sqrt() / squares)
 }
 
-/// 31,250 thinned delays against the distribution at a confidence of 99.8 %, and the
+/// Checks 31,250 thinned delays against the distribution at 99.8 % confidence, and the
 /// autocorrelation of as many pairs within 3.1 standard errors, at the same confidence.
 fn check(model: &str, contents: &str, cdf: impl Fn(f64) -> f64, wanted: f64) {
     let delays = delays(model, contents, 1, 2_000_000);
@@ -64,8 +63,8 @@ fn normal_delays_keep_their_distribution() {
     }
 }
 
-/// The autocorrelation of a skewed distribution differs from that of its ranks; the
-/// underlying coefficient is adjusted.
+/// In a skewed distribution, values and ranks have different autocorrelations; the underlying
+/// coefficient is adjusted.
 #[test]
 fn skewed_delays_have_the_correlation_that_was_asked_for() {
     let exponential = |x: f64| 1.0 - (-(x / MS - 5.0).max(0.0) / 15.0).exp();
@@ -113,7 +112,7 @@ fn a_distribution_from_a_file_is_kept() {
     crate::common::assert_binomial("at 20 ms", at_twenty, count, 0.5, CONFIDENCE);
 }
 
-/// Draws for copies do not affect the frames' delays.
+/// Draws for copies do not affect the original frames' delays.
 #[test]
 fn copies_do_not_disturb_the_frames() {
     for delay in [
@@ -153,7 +152,7 @@ fn copies_do_not_disturb_the_frames() {
     }
 }
 
-/// The same seed gives the same delays; another seed gives others.
+/// The same seed yields the same delays; another seed yields others.
 #[test]
 fn a_seed_decides_correlated_delays() {
     let text = "gamma:mean=20ms,stddev=10ms,correlation=50%";

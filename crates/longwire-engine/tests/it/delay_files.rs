@@ -1,4 +1,4 @@
-//! Delay distributions from files: contents, draws, and rejected lines.
+//! Delay distributions from files: contents, draws and rejected lines.
 
 use crate::common::files::{self, Contents, frame_context};
 use crate::common::{ks_bound, ks_distance};
@@ -37,7 +37,7 @@ fn lines(points: &[(f64, f64)]) -> impl Fn(f64) -> f64 {
     }
 }
 
-/// Returns the maximum distance between two distribution functions that may both jump, on
+/// Returns the maximum distance between two distribution functions that may both jump, checked on
 /// both sides of each value.
 fn distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     const BESIDE: f64 = 1e-3;
@@ -63,7 +63,7 @@ fn check(model: &str, contents: &str, points: &[(f64, f64)]) {
     let (least, greatest) = (samples[0], samples[SAMPLES - 1]);
     assert!(least >= points[0].0 && greatest <= points[points.len() - 1].0);
     assert!(model.least().as_nanos() as f64 <= least);
-    // Half the range bounds any standard deviation: 0.7 % of it is three standard errors.
+    // Half the range bounds any standard deviation; 0.7 % of that is three standard errors.
     let claimed = model.mean().as_nanos() as f64;
     let range = points[points.len() - 1].0 - points[0].0;
     assert!(
@@ -130,7 +130,7 @@ fn distribution_functions_are_read_point_by_point() {
     check("cdf:file=x,min=15ms,max=35ms", contents, &points);
 }
 
-/// Many entries; the result is independent of the pieces in which a file arrives.
+/// Many entries; results do not depend on the pieces in which a file arrives.
 #[test]
 fn a_large_table_is_read_in_pieces() {
     let entries: Vec<String> = (-8192..=8192).map(|entry: i32| entry.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Scheduled and listed delays: times count from the epoch, and ends follow the model.
+//! Scheduled and listed delays: times count from the epoch, and the end is as specified.
 
 use crate::common::files::{self, frame_context, stream};
 use longwire_engine::Nanos;
@@ -8,7 +8,7 @@ use longwire_testbed::support::rows;
 
 const MS: u64 = 1_000_000;
 
-/// Not a round time, to detect other origins.
+/// An odd number, to detect a wrong origin.
 const EPOCH: u64 = 12_345_678_901;
 
 fn parse(model: &str, contents: &str) -> Box<dyn DelayModel> {
@@ -31,8 +31,8 @@ fn mean(model: &dyn DelayModel) -> u64 {
     model.mean().as_nanos()
 }
 
-/// Checks a table of models, lines of a file (separated by `/`), means, and delays by time
-/// after the epoch.
+/// Checks a table of models, file lines (separated by `/`), means, and delays by time after the
+/// epoch.
 fn assert_delays(table: &str) {
     let time = |text: &str| text.parse::<Nanos>().expect(text).as_nanos();
     for [text, contents, mean, delays] in rows(table) {
@@ -45,9 +45,9 @@ fn assert_delays(table: &str) {
     }
 }
 
-/// The last step holds as long as the one before: a lap is 20 s. Queries may be in any time
-/// order. A linear delay changes by 3 picoseconds per nanosecond, rounded to nearest, and
-/// wraps to the first of the next lap.
+/// The last step holds as long as the one before, so a lap is 20 s. Queries may come in any time
+/// order. A linear delay changes by 3 ps per nanosecond, rounded to nearest, and wraps to the first
+/// of the next lap.
 #[test]
 fn steps_hold_loop_or_stop() {
     assert_delays(
@@ -70,8 +70,7 @@ fn steps_hold_loop_or_stop() {
     assert_eq!(first, Nanos::from_millis(20));
 }
 
-/// Times count from the first row. A delay that is equal in several rows holds, and then
-/// changes.
+/// Times count from the first row. A delay repeated in several rows holds, then changes.
 #[test]
 fn traces_are_tables_of_times_and_delays() {
     assert_delays(
@@ -103,7 +102,7 @@ fn a_sinusoid_oscillates() {
     let text = "sinusoid:mean=100ms,amplitude=40ms,period=90s,phase=90";
     let mut sinusoid = parse(text, "");
     assert_eq!(sinusoid.least(), Nanos::from_millis(60));
-    // After a million periods, beyond the times that can be written.
+    // After a million periods, beyond the longest time a user can write.
     for (since, delay) in [(0, 140), (15, 120), (30, 80), (45, 60), (75, 120)] {
         let since = (1_000_000 * 90 + since) * 1_000_000_000;
         assert_eq!(at(&mut sinusoid, since), delay * MS);
@@ -118,7 +117,7 @@ fn a_list_has_a_delay_for_each_frame() {
     for _ in 0..3 {
         for delay in [20_500, 30_000, 10_000, 5_000_000, 7_000] {
             assert_eq!(next(&mut looped), delay);
-            // A copy has the frame's own delay, and takes none from the list.
+            // A copy takes the original's delay and consumes none from the list.
             let frame = frame_context(0, 100);
             let copy = looped.draw_copy(&frame, &mut stream());
             assert_eq!(copy.as_nanos() / 1_000, delay);
@@ -133,7 +132,7 @@ fn a_list_has_a_delay_for_each_frame() {
     }
     assert_eq!((next(&mut held), next(&mut stopped)), (7_000, 0));
     assert_eq!(stopped.least(), Nanos::ZERO);
-    // Above 4.29 s a delay exceeds the 32-bit list.
+    // Delays above 4.29 s do not fit in the 32-bit list.
     let mut wide = parse(
         "per-packet:file=x,unit=s",
         "1 4.294967295 4.294967296 24h 2",

@@ -1,4 +1,4 @@
-//! Departures and queue occupancy against naive oracles in exact arithmetic.
+//! Departures and queue occupancy, compared with naive oracles in exact arithmetic.
 
 use crate::common::frame;
 use longwire_engine::models;
@@ -9,7 +9,7 @@ use longwire_engine::{
 };
 use proptest::prelude::*;
 
-/// The oracle's framing of a wire.
+/// The oracle's framing.
 #[derive(Clone, Copy, Debug)]
 struct Wire {
     overhead: u64,
@@ -33,7 +33,7 @@ impl Wire {
     }
 }
 
-/// The departure formula without rounding: time as a fraction with the rate as denominator.
+/// The departure formula without rounding: time as a fraction over the rate.
 struct Oracle {
     rate: u128,
     wire: Wire,
@@ -77,7 +77,7 @@ fn any_wire() -> impl Strategy<Value = Wire> {
     })
 }
 
-/// Frames as (gap, length), starting anywhere on the clock.
+/// Frames as (gap, length), starting at an arbitrary time.
 fn any_arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let start = prop_oneof![
         Just(0),
@@ -166,8 +166,8 @@ proptest! {
     }
 }
 
-/// Three million back-to-back frames whose frame time is not a whole number of nanoseconds:
-/// accumulated rounding would show.
+/// Three million back-to-back frames with a fractional frame time in nanoseconds: accumulated
+/// rounding would show.
 #[test]
 fn no_rounding_is_carried_on() {
     let wire = Wire {
@@ -179,7 +179,7 @@ fn no_rounding_is_carried_on() {
     let mut link = link(3_000_000_000, wire, QueueLimit::UNLIMITED);
     let mut departure = Nanos::ZERO;
     for index in 0..3_000_000u64 {
-        // Arriving as the previous frame departs, so that the link is never idle.
+        // Arrives as the previous frame departs, so that the link is never idle.
         if let Verdict::Deliver(delivery) = link.offer(frame(departure.as_nanos(), 1000), &[]) {
             departure = delivery.departure;
         }

@@ -7,7 +7,7 @@ use longwire_engine::{Delivery, Link, Nanos, Verdict};
 const CONFIDENCE: f64 = 0.9998;
 const MS: u64 = 1_000_000;
 
-/// Returns all deliveries of one frame, the frame itself first.
+/// Returns all deliveries of one frame, the original first.
 fn deliveries(link: &mut Link, at: u64) -> Vec<Delivery> {
     let mut deliveries = Vec::new();
     if let Verdict::Deliver(delivery) = link.offer(frame(at, 1000), &[]) {
@@ -38,7 +38,7 @@ fn every_nth_frame_has_its_copies() {
     }
 }
 
-/// 100,000 frames at a confidence of 99.98 %; lost frames have no copies.
+/// 100,000 frames at 99.98 % confidence; lost frames have no copies.
 #[test]
 fn random_copies_have_their_probability() {
     let mut plain = link("duplicate=7%", 1);
@@ -55,7 +55,7 @@ fn random_copies_have_their_probability() {
     assert_binomial("of_survivors", of_survivors, 100_000, 0.035, CONFIDENCE);
 }
 
-/// Returns which of `frames` frames are sent ahead of their delay.
+/// Returns which frames are sent ahead.
 fn hurried(reorder: &str, frames: u64) -> Vec<bool> {
     let mut link = link(&format!("reorder={reorder} delay=10ms"), 1);
     let hurries = |index: u64| {
@@ -83,8 +83,8 @@ fn each_gap_ends_with_a_frame_that_hurries() {
     assert!(numbers("gap:gap=4,rate=0%").is_empty());
 }
 
-/// After a frame sent ahead, gap - 1 frames are delayed, plus a geometric number: as in
-/// netem, a frame that is not chosen does not restart the gap.
+/// After a frame sent ahead, gap - 1 frames are delayed, plus a geometric number: as in netem, a
+/// frame that is not selected does not restart the gap.
 #[test]
 fn gaps_are_longer_with_a_probability() {
     let hurried = hurried("gap:gap=5,rate=30%", 400_000);
@@ -104,8 +104,8 @@ fn gaps_are_longer_with_a_probability() {
     }
 }
 
-/// With correlation, each decision has the same probability and correlates with the
-/// previous one; with gap 1, every frame is a decision.
+/// With correlation, decisions have the same probability and each correlates with the previous one;
+/// with gap 1, every frame is a decision.
 #[test]
 fn correlated_decisions_keep_their_rate() {
     let hurried = hurried("gap:gap=1,rate=30%,correlation=60%", 2_000_000);
@@ -119,8 +119,8 @@ fn correlated_decisions_keep_their_rate() {
     }
 }
 
-/// A displaced frame neither waits nor delays others, under either order policy; the others
-/// stay in order.
+/// A displaced frame neither waits nor delays others, under either order policy; other frames stay
+/// in order.
 #[test]
 fn those_in_turn_stay_in_order() {
     for reorder in ["gap:gap=7,rate=50%", "hold:rate=10%,time=40ms"] {

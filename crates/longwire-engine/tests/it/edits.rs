@@ -1,5 +1,5 @@
-//! Marks, rewritten headers and fragments: only the intended fields and checksums change,
-//! and checksums are right.
+//! Marks, rewritten headers and fragments: only the intended fields and checksums change, and
+//! checksums are right.
 
 use longwire_engine::{DropReason, Verdict};
 use longwire_packet::header::{Ecn, IpHeader};
@@ -13,7 +13,7 @@ fn rewritten(rewrite: &str, frame: &[u8]) -> Result<Vec<u8>, DropReason> {
     crossed.map(|(_, bytes)| bytes)
 }
 
-/// Returns the positions of differing bytes, except for the IPv4 header checksum.
+/// Returns the positions of differing bytes, ignoring the IPv4 header checksum.
 fn differences(sample: &frames::Sample, other: &[u8]) -> Vec<usize> {
     let sum = sample.ip_at + 10..sample.ip_at + 12;
     let differs = |at: &usize| sample.frame[*at] != other[*at];
@@ -55,7 +55,7 @@ fn fields_of_ip_headers_are_rewritten() {
                 others.iter().all(|at| fields.contains(at)),
                 "{name}, {rewrite}: {others:?}"
             );
-            // Version and flow label share bytes with the class.
+            // Version and flow label share bytes with the traffic class.
             assert_eq!(bytes[sample.ip_at] >> 4, sample.version);
             if sample.version == 6 {
                 assert_eq!(bytes[sample.ip_at + 1] & 15, 0xa, "{name}, {rewrite}");
@@ -89,12 +89,12 @@ fn packets_with_expired_time_to_live_are_dropped() {
         let outcome = rewritten(&rewrite, &ethernet(&[], 0x86dd, &packet));
         assert_eq!(outcome.is_ok(), passes, "{ttl}, {taken}");
     }
-    // Without IP there is no time to live, and nothing is rewritten.
+    // Without IP there is no TTL, and nothing is rewritten.
     let arp = ethernet(&[], 0x0806, &[7; 46]);
     assert_eq!(rewritten("ip:ttl=255,dscp=1,ecn=ce", &arp), Ok(arp));
 }
 
-/// A queue's mark, congestion experienced, applies only to ECN-capable packets.
+/// A queue's Congestion Experienced mark applies only to ECN-capable packets.
 #[test]
 fn marks_are_put_on_packets_that_take_them() {
     for (ecn, marked) in [(0, 0), (1, 3), (2, 3), (3, 3)] {
@@ -129,7 +129,7 @@ fn marks_are_put_on_packets_that_take_them() {
     }
 }
 
-/// Returns the fragments of a frame; empty if it is not fragmented.
+/// Returns a frame's fragments; empty if it is not fragmented.
 fn pieces(mtu: u32, frame: &[u8]) -> Vec<Vec<u8>> {
     let link = link(&format!("mtu=fragment:{mtu}"), 1);
     let mut fragments = longwire_engine::Fragments::default();
@@ -143,8 +143,8 @@ fn word(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]))
 }
 
-/// Reassembles fragments (RFC 791, section 3.2); returns the payload, and whether the last
-/// fragment has arrived.
+/// Reassembles fragments (RFC 791, section 3.2). Returns the payload and whether the last fragment
+/// has arrived.
 fn reassemble(pieces: &[Vec<u8>], ip_at: usize) -> (Vec<u8>, bool) {
     let (mut payload, mut last) = (Vec::new(), false);
     for piece in pieces {
@@ -171,7 +171,7 @@ proptest! {
         padding in 0usize..5,
     ) {
         let payload: Vec<u8> = (0..len as u32).map(|n| (n * 31 % 251) as u8).collect();
-        // Record route, which only the first fragment has.
+        // Record route, present only in the first fragment.
         let mut options = vec![0; words * 4];
         if words > 0 {
             options[0] = 7;
@@ -196,7 +196,7 @@ proptest! {
             prop_assert!(total <= mtu as usize);
             prop_assert!(header_holds(piece, ip_at));
             prop_assert_eq!(&piece[..ip_at], &frame[..ip_at]);
-            // Class, identification, time to live, protocol, addresses.
+            // Traffic class, identification, TTL, protocol, addresses.
             for range in [1..2, 4..6, 8..10, 12..20] {
                 let range = ip_at + range.start..ip_at + range.end;
                 prop_assert_eq!(&piece[range.clone()], &frame[range]);
@@ -223,7 +223,7 @@ fn pieces_of_pieces_and_options() {
     let payload: Vec<u8> = (0..160).collect();
     let frame = ethernet(&[], 0x0800, &ip.packet(6, &payload));
     let cut = pieces(100, &frame);
-    // 64 bytes per fragment after the whole header.
+    // 64 payload bytes per fragment after the full header.
     let fields: Vec<usize> = cut.iter().map(|piece| word(piece, 20)).collect();
     assert_eq!(fields, [0x2000 | 10, 0x2000 | 18, 0x2000 | 26]);
     assert_eq!(cut[0][14] & 15, 9);
@@ -247,7 +247,7 @@ fn frames_that_cannot_be_cut_are_dropped() {
         fragment: 0x4000,
         ..PLAIN4
     };
-    // Its end would exceed that of the longest packet.
+    // It would end beyond the longest possible packet.
     let behind = Ipv4 {
         fragment: 0x1fff,
         ..PLAIN4

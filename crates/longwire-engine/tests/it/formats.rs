@@ -1,4 +1,4 @@
-//! Trace formats: detection, parsing, and rejection with position and reason.
+//! Trace formats: detection, parsing, and errors with position and reason.
 
 use longwire_engine::Nanos;
 use longwire_engine::trace::{Contents, Cursor, End, Format, Mapping, Quantity, Series};
@@ -59,7 +59,7 @@ fn the_format_of_a_trace_is_detected() {
 
 #[test]
 fn a_format_may_be_said() {
-    // Two numbers could be a table of milliseconds and kbit/s.
+    // Two numbers could also be a table of milliseconds and kbit/s.
     let text = "0 1\n1000 2\n2000 3\n";
     let pensieve = series(rates_as(Format::Pensieve, text));
     assert_eq!(pensieve.length(), Nanos::from_secs(2_000));
@@ -74,13 +74,13 @@ fn a_format_may_be_said() {
 
 #[test]
 fn pensieves_rates_hold_up_to_their_times() {
-    // A repeated time leaves no time for the second row's rate.
+    // A repeated time leaves no duration for the second row's rate.
     let text = "10.5 99\n11 1\n11 7\n13 2\n";
     assert_eq!(
         stretches(&series(rates(text))),
         [(MBIT, SECOND / 2), (2 * MBIT, 2 * SECOND)]
     );
-    // In the texts, a slash ends each line.
+    // In these texts, a slash ends each line.
     for [text, message] in rows(
         "
         0 1/ | fewer than two lines with different times
@@ -97,7 +97,7 @@ fn pensieves_rates_hold_up_to_their_times() {
     }
 }
 
-/// As CellReplay interpolates: to whole milliseconds, rounded down.
+/// Interpolates like CellReplay: to whole milliseconds, rounded down.
 #[test]
 fn cellreplays_trains_hold_base_delays() {
     let text = "0 20 0 1\n100 30 0 2\n150 30 0\n200 25 1 1\n";
@@ -111,7 +111,7 @@ fn cellreplays_trains_hold_base_delays() {
         [at(0), at(9), at(10), at(99), at(100), at(149)],
         [20, 20, 21, 29, 30, 30]
     );
-    // Downwards, a fraction is truncated at once.
+    // While falling, a fraction is truncated at once.
     assert_eq!(
         [at(150), at(151), at(160), at(161), at(199), at(200)],
         [30, 29, 29, 28, 25, 20]
@@ -177,8 +177,8 @@ fn netem_traces_sawtooth_rises_and_falls() {
     assert_eq!(values, expected);
 }
 
-/// 50,000 draws of N(12 Mbit/s, 1 Mbit/s): the mean, and the share above 13 Mbit/s (15.87
-/// %), are within four standard deviations.
+/// 50,000 draws from N(12 Mbit/s, 1 Mbit/s): the mean and the share above 13 Mbit/s (15.87 %) are
+/// within four standard deviations.
 #[test]
 fn netem_traces_normal_rates_have_their_law() {
     let model = |more: &str| {
@@ -271,8 +271,8 @@ fn non_traces_are_refused_early() {
     assert!(refused.contains("longer than 16 MB"), "{refused}");
 }
 
-/// A long trace takes far less memory than its text: 16 bytes per table row, 8 per
-/// millisecond of opportunities.
+/// A long trace takes far less memory than its text: 16 bytes per table row, 8 per millisecond with
+/// opportunities.
 #[test]
 fn a_long_trace_is_read_in_good_time() {
     let mut text = String::from("time_s,rate_mbps\n");

@@ -1,4 +1,4 @@
-//! Frame lengths under the framing profiles.
+//! Frame lengths under each framing profile.
 
 use longwire_engine::models;
 use longwire_engine::models::framing::Framing;
@@ -14,7 +14,7 @@ fn wire_bytes(text: &str, len: u32) -> u64 {
     framing(text).wire_bits(len) / 8
 }
 
-/// Cells per encapsulation, with the overheads of the manual of tc's CAKE for an IP packet.
+/// Cells per encapsulation, with overheads for an IP packet from the manual of tc's CAKE.
 #[test]
 fn atm_carries_packets_in_whole_cells() {
     for (over, overhead) in [
@@ -38,7 +38,7 @@ fn atm_carries_packets_in_whole_cells() {
             assert_eq!(bytes, cells * 53, "{over} {packet}");
         }
     }
-    // A pure acknowledgement over PPPoE takes two cells, a full packet 32.
+    // A pure ACK over PPPoE takes two cells, a full packet 32.
     assert_eq!(wire_bytes("atm", 54), 2 * 53);
     assert_eq!(wire_bytes("atm", 1_506), 32 * 53);
 }
@@ -50,7 +50,7 @@ fn docsis_counts_ethernet_frames() {
     assert_eq!(wire_bytes("docsis", 42), 64);
 }
 
-/// IEEE 802.3: at least 64 bytes with FCS, plus 20 of preamble and gap.
+/// IEEE 802.3: at least 64 bytes with FCS, plus 20 for preamble and gap.
 #[test]
 fn the_shortest_ethernet_frame_takes_84_bytes() {
     for len in [14, 42, 54, 59, 60] {
@@ -60,7 +60,7 @@ fn the_shortest_ethernet_frame_takes_84_bytes() {
     assert_eq!(wire_bytes("ethernet", 1_514), 1_538);
 }
 
-/// The padding never makes a packet longer than the tunnel's MTU.
+/// Padding never makes a packet exceed the tunnel MTU.
 #[test]
 fn wireguard_does_not_pad_beyond_the_mtu() {
     let data = |text: &str, packet: u32| wire_bytes(text, 14 + packet) - 14 - 60;
@@ -70,7 +70,7 @@ fn wireguard_does_not_pad_beyond_the_mtu() {
         (1_419, 1_420),
         (1_420, 1_420),
         (1, 16),
-        // Longer than the tunnel's MTU: the remainder after whole MTUs is padded.
+        // Longer than the tunnel MTU: the remainder after whole MTUs is padded.
         (1_421, 1_420 + 16),
         (2 * 1_420, 2 * 1_420),
         (2 * 1_420 + 1_418, 3 * 1_420),
@@ -86,8 +86,8 @@ fn wireguard_does_not_pad_beyond_the_mtu() {
     );
 }
 
-/// A full packet of 1420 bytes, WireGuard's usual MTU, becomes 1500 bytes over IPv6; the
-/// overhead is 60 bytes over IPv4, plus padding to 16.
+/// A full packet of 1420 bytes, WireGuard's usual MTU, becomes 1500 bytes over IPv6; over IPv4, the
+/// overhead is 60 bytes plus padding to 16.
 #[test]
 fn wireguard_pads_and_wraps() {
     assert_eq!(
@@ -99,7 +99,7 @@ fn wireguard_pads_and_wraps() {
         14 + 1_408 + 60
     );
     assert_eq!(wire_bytes("wireguard", 14 + 1_401), 14 + 1_408 + 60);
-    // A keepalive has no payload, but one cell: a frame always takes some time.
+    // A keepalive has no payload but takes one cell, so a frame always takes some time.
     assert_eq!(wire_bytes("wireguard", 14), 14 + 16 + 60);
 }
 

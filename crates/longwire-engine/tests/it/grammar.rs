@@ -1,4 +1,4 @@
-//! The grammar of models: accepted texts.
+//! Model syntax: accepted texts.
 
 use longwire_engine::models;
 use longwire_testbed::support::rows;
@@ -11,7 +11,7 @@ fn written<M: std::fmt::Display>(kind: &models::Kind<M>, text: &str) -> String {
     }
 }
 
-/// Checks a table of texts and the models' own notation.
+/// Checks a table of texts and the models' printed notation.
 fn assert_written<M: std::fmt::Display>(kind: &models::Kind<M>, table: &str) {
     for [text, expected] in rows(table) {
         assert_eq!(written(kind, text), expected, "{text}");
@@ -84,7 +84,7 @@ proptest! {
         }
     }
 
-    /// Every parsed delay, with any spaces, prints to text that parses back.
+    /// Every parsed delay, with any spaces, prints as text that parses back.
     #[test]
     fn delays_read_back(a in 0u64..90_000_000_000, b in 0u64..90_000_000_000, space in " ?") {
         let (low, high) = (a.min(b), a.max(b));

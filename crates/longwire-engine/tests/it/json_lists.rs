@@ -1,5 +1,5 @@
-//! JSON lists as traces: rows of named values as of the simulator Sabre, rows of
-//! netem-trace's recordings, and lists of its models.
+//! JSON lists as traces: rows of named values as in the Sabre simulator, rows of netem-trace
+//! recordings, and lists of netem-trace models.
 
 use longwire_engine::trace::{Contents, Format, Mapping, Quantity, RowTimes};
 use longwire_testbed::support::rows;
@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 const KBIT: u64 = 1_000;
 const MBIT: u64 = 1_000_000;
 
-/// As Sabre's traces, with a final part of unknown rate.
+/// Like a Sabre trace, with a final part of unknown rate.
 const SABRE: &str = r#"[
     {"duration_ms": 1020, "bandwidth_kbps": 1051, "latency_ms": 100},
     {"duration_ms": 2791, "bandwidth_kbps": 46.5, "latency_ms": 20},
@@ -29,7 +29,7 @@ fn stretches(contents: Result<Contents, String>) -> Vec<(u64, u64)> {
 fn rows_with_durations_are_rates_and_delays() {
     let rates = [(1_051 * KBIT, 1_020 * MS), (46_500, 3_791 * MS)];
     let delays = [(100 * MS, 1_020 * MS), (20 * MS, 3_791 * MS)];
-    // On many lines, on one, and longer than the maximum line.
+    // On many lines, on one line, and longer than the maximum line.
     let line = SABRE.replace('\n', "");
     let long = SABRE
         .replacen('\n', &" ".repeat(70_000), 1)
@@ -40,11 +40,11 @@ fn rows_with_durations_are_rates_and_delays() {
     }
     let named = read(Some(Format::Json), &Mapping::usual(Quantity::Rate), SABRE);
     assert_eq!(stretches(named), rates);
-    // The series begins with the first value.
+    // The series starts at the first value.
     let late = SABRE.replace("1051", "null");
     let later = [(46_500, 3_791 * MS)];
     assert_eq!(stretches(read_usual(Quantity::Rate, &late)), later);
-    // The same as a table.
+    // The same data as a table.
     let table = "duration_ms,bandwidth_kbps\n1020,1051\n2791,46.5\n1000,\n";
     assert_eq!(stretches(read_usual(Quantity::Rate, table)), rates);
 }

@@ -1,5 +1,5 @@
-//! Link specifications: printed as written, compared by text, and built into any number of
-//! links that share only file contents.
+//! Link specifications: printed as written, compared by text, and built into any number of links
+//! that share only file contents.
 
 use std::cell::RefCell;
 
@@ -27,7 +27,7 @@ fn a_specification_is_printed_as_it_was_written() {
         assert_eq!(spec(line).to_string(), line);
         assert_eq!(spec(line).is_empty(), line.is_empty());
     }
-    // Parts are in the order of the help, losses in the user's order.
+    // Parts are in help order, losses in the user's order.
     let unordered = spec("loss=2% mtu=1500 loss=1% rate=1mbit");
     assert_eq!(unordered.to_string(), "rate=1mbit loss=2% loss=1% mtu=1500");
     let given = unordered.given().into_iter();
@@ -60,7 +60,7 @@ fn clones_are_equal_and_other_texts_are_not() {
     ] {
         assert_ne!(spec(other), first, "{other}");
     }
-    // Unspecified differs from specified as absent.
+    // Unspecified differs from explicitly absent.
     assert_ne!(spec("loss=none"), LinkSpec::new());
 }
 
@@ -87,7 +87,7 @@ fn typed_builders_equal_their_texts() {
     let short = "rate=10mbit queue=100p loss=1% loss=1% delay=20ms order=reorder mtu=fragment:1400";
     let built = built.build(&NoLoader).unwrap();
     assert_eq!(built.describe(), config(short).describe());
-    // The last value counts where only one is possible.
+    // Where only one value is possible, the last one counts.
     let twice = LinkSpec::new()
         .delay(Nanos::ZERO)
         .delay(Nanos::from_millis(5));
@@ -109,12 +109,12 @@ fn the_word_for_no_model_stands_alone() {
     }
 }
 
-/// Two files and a plugin, with a record of reads and loads.
+/// Two files and a plugin, with a log of reads and loads.
 #[derive(Default)]
 struct Recorder(RefCell<Vec<String>>);
 
 impl Recorder {
-    /// Returns the record so far, and clears it.
+    /// Returns and clears the log.
     fn take(&self) -> Vec<String> {
         self.0.take()
     }
@@ -152,7 +152,7 @@ impl Plugin for ThirdLost {
     }
 }
 
-/// One frame to each link in turn: shared state would advance too far.
+/// Alternates frames between links: shared state would advance too far.
 #[test]
 fn files_are_read_once_for_all_links_and_states_are_separate() {
     let loader = Recorder::default();
@@ -181,7 +181,7 @@ fn each_link_has_a_state_of_its_plugins() {
     let loader = Recorder::default();
     let spec = LinkSpec::parse("loss=plugin:third", &loader).unwrap();
     assert_eq!(spec.to_string(), "loss=plugin:third");
-    // The plugin and its parameters are checked at once.
+    // The plugin and its parameters are checked immediately.
     assert_eq!(loader.take(), ["third Loss"]);
     let build = || Link::new(spec.build(&loader).unwrap(), 1, LinkId(0));
     let (mut first, mut second) = (build(), build());

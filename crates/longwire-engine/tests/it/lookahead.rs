@@ -1,5 +1,5 @@
-//! The guaranteed minimum time from arrival to release. `composition.rs` checks that no
-//! frame of any link is faster.
+//! The guaranteed minimum time from arrival to release. `composition.rs` checks that no frame on
+//! any link is faster.
 
 use crate::common::any_spec::Examples;
 use crate::common::{config, frame, link};
@@ -45,7 +45,7 @@ fn each_model_guarantees_its_lower_bound() {
     }
 }
 
-/// Plugins that state a bound of 2 ms and violate it for odd frames.
+/// Plugins that declare a bound of 2 ms and violate it for odd frames.
 struct Careless;
 
 impl Loader for Careless {

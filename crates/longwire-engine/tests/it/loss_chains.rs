@@ -1,6 +1,6 @@
-//! Dependent losses, against the theory of their chains: rates, correlation, run lengths
-//! and every pattern of six consecutive frames. Bounds are exact. There are some 1,500 of
-//! them at a confidence of 99.9999 % each: one correct run in a thousand would fail.
+//! Correlated losses compared with the theory of their chains: rates, correlation, run lengths and
+//! every pattern of six consecutive frames. There are some 1,500 exact bounds at 99.9999 %
+//! confidence each: one in a thousand correct runs would fail.
 
 use crate::common::assert_binomial;
 use crate::common::files::frame_context;
@@ -9,7 +9,7 @@ use longwire_units::random::{Purpose, Stream};
 
 const CONFIDENCE: f64 = 0.999_999;
 
-/// Thinning interval, for nearly independent patterns and rates: the slowest chain here
+/// Thinning interval, for nearly independent patterns and rates: the slowest chain in this file
 /// forgets a tenth per frame.
 const THIN: usize = 128;
 const FRAMES: usize = 4_000_000;
@@ -24,7 +24,7 @@ fn losses(model: &str, seed: u64) -> Vec<bool> {
     (0..FRAMES).map(judge).collect()
 }
 
-/// A chain: transition probabilities and the loss probability of each state.
+/// A chain: transition probabilities, and each state's loss probability.
 struct Chain<const N: usize> {
     moves: [[f64; N]; N],
     loss: [f64; N],
@@ -45,7 +45,7 @@ impl<const N: usize> Chain<N> {
         (0..20_000).fold([1.0 / N as f64; N], |share, _| self.step(share))
     }
 
-    /// Returns the probability of this pattern of consecutive frames.
+    /// Returns the probability of a pattern of consecutive frames.
     fn pattern(&self, lost: impl Iterator<Item = bool>) -> f64 {
         let mut share = self.stationary();
         for (index, lost) in lost.enumerate() {
@@ -71,13 +71,13 @@ fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
     assert_binomial(what, count, trials, p, CONFIDENCE);
 }
 
-/// Checks all patterns of six frames, and hence the rate and all correlations up to lag 5.
+/// Checks all patterns of six frames, and thereby the rate and all correlations up to lag 5.
 fn check_patterns<const N: usize>(model: &str, chain: &Chain<N>) {
     const LEN: usize = 6;
     for seed in 1..=2 {
         let losses = losses(model, seed);
         let mut counts = [0u64; 1 << LEN];
-        // The first frames start in one state, not in the stationary distribution.
+        // The chain starts in a fixed state, not in the stationary distribution.
         let windows = losses[10_000..].chunks_exact(THIN);
         let trials = windows.len() as u64;
         for window in windows {
@@ -92,8 +92,7 @@ fn check_patterns<const N: usize>(model: &str, chain: &Chain<N>) {
     }
 }
 
-/// Returns the lengths of runs of lost or passed frames, without the first and the last
-/// run.
+/// Returns the lengths of runs of lost or passed frames, excluding the first and last run.
 fn runs(losses: &[bool], lost: bool) -> Vec<usize> {
     let runs: Vec<&[bool]> = losses.chunk_by(|a, b| a == b).collect();
     let inner = runs[1..runs.len() - 1].iter();
@@ -103,7 +102,7 @@ fn runs(losses: &[bool], lost: bool) -> Vec<usize> {
         .collect()
 }
 
-/// Checks each length up to twelve, and the total above.
+/// Checks each length up to twelve, and the total of longer ones.
 fn check_runs(what: &str, runs: &[usize], probability: impl Fn(usize) -> f64) {
     const LENGTH_MAX: usize = 12;
     let trials = runs.len() as u64;
@@ -209,8 +208,8 @@ fn correlated_losses_have_their_rate_and_correlation() {
         check_patterns(model, &two_states(p, r, [0.0, 1.0]));
         let losses = losses(model, 4);
         check_runs(model, &runs(&losses, true), geometric(r));
-        // The lag-1 autocorrelation of distant pairs: both are lost with probability rate²
-        // + correlation·rate·(1 - rate).
+        // Lag-1 autocorrelation from distant pairs: both are lost with probability rate² +
+        // correlation·rate·(1 - rate).
         let pairs = losses.chunks_exact(THIN);
         let both = pairs.clone().filter(|pair| pair[0] && pair[1]).count() as u64;
         let expected = rate * rate + correlation * rate * (1.0 - rate);
@@ -221,7 +220,7 @@ fn correlated_losses_have_their_rate_and_correlation() {
 /// Probability of each burst length.
 type Lengths<'a> = &'a dyn Fn(usize) -> f64;
 
-/// Consecutive bursts without a frame in between form one run.
+/// Bursts without a frame in between form one run.
 #[test]
 fn bursts_have_their_lengths() {
     let uniform = |length: usize| if length <= 9 { 1.0 / 9.0 } else { 0.0 };

@@ -1,4 +1,4 @@
-//! Holding times, visits and time shares of a chain, against theory.
+//! A chain's holding times, transitions and time shares, compared with theory.
 
 extern crate std;
 
@@ -11,7 +11,7 @@ fn state(rate: u64, time: Nanos) -> ChainState {
     ChainState { rate, time }
 }
 
-/// Returns the visited states with their holding times, of a chain observed at each change.
+/// Returns visited states with their holding times, for a chain observed at each change.
 fn visits(chain: &mut Chain, stream: &mut Stream, count: usize) -> Vec<(u64, u64)> {
     let mut since = 0;
     let mut visits = Vec::with_capacity(count);
@@ -51,8 +51,8 @@ fn holding_times_are_exponential() {
     }
 }
 
-/// About 100,000 visits to each of three states: the frequency of the first transition is
-/// within four standard deviations.
+/// About 100,000 visits to each of three states: the frequency of the first transition is within
+/// four standard deviations.
 #[test]
 fn states_are_left_as_the_weights_say() {
     let time = Nanos::from_millis(1);
@@ -82,7 +82,7 @@ fn states_are_left_as_the_weights_say() {
     }
 }
 
-/// Compares the stationary shares with those from power iteration.
+/// Compares stationary shares with power iteration.
 #[test]
 fn shares_are_those_of_the_limit() {
     let weights = vec![
@@ -114,8 +114,8 @@ fn shares_are_those_of_the_limit() {
     }
 }
 
-/// A chain observed once after an hour is in each state according to its time share: 2,000
-/// chains, four standard deviations.
+/// A chain observed once after an hour is in each state according to its time share: 2,000 chains,
+/// four standard deviations.
 #[test]
 fn after_an_age_the_state_is_drawn_by_its_share() {
     let mut good = 0;

@@ -1,4 +1,4 @@
-//! Drives one changeable link through arrivals and changes.
+//! Drives a changeable link through arrivals and changes.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -10,7 +10,7 @@ use longwire_engine::{
 use crate::common::fates::Fates;
 use crate::common::{config, spec};
 
-/// Events of the link in time order; ties are in list order.
+/// Link events in time order; ties are in list order.
 #[derive(Debug)]
 pub enum Event {
     /// A frame with these bytes.
@@ -23,22 +23,22 @@ pub fn link(line: &str) -> Link {
     Link::new_changeable(config(line), 7, LinkId(3))
 }
 
-/// Returns a change of the parts in `line`.
+/// Returns a change to the parts in `line`.
 pub fn set(line: &str) -> Event {
     let change = spec(line).build_change(&NoLoader);
     Event::Change(Box::new(change.expect("no plugins")))
 }
 
-/// Verdicts by index of the frame's event.
+/// Verdicts by event index of the frame.
 pub type Verdicts = BTreeMap<usize, Vec<Verdict>>;
 
 struct Run {
     lane: Lane<usize>,
-    /// Frames by index of their events.
+    /// Frames by event index.
     fates: Fates,
-    /// Number of decisions whose order has been checked.
+    /// Number of decisions checked for order.
     checked: usize,
-    /// The latest release and departure so far.
+    /// Latest release and departure.
     latest: (Nanos, Nanos),
 }
 
@@ -51,8 +51,8 @@ impl Run {
         }
     }
 
-    /// Checks that departures never decrease and, in order, neither do releases across
-    /// changes. Frames that are never sent do not count.
+    /// Checks that departures never decrease and that in-order releases never decrease either, even
+    /// across changes. Frames that are never sent are ignored.
     fn check_order(&mut self, verdict: &Verdict) {
         let Verdict::Deliver(delivery) = verdict else {
             return;
@@ -68,7 +68,7 @@ impl Run {
     }
 }
 
-/// Runs the events; `often` polls at every decision, otherwise only as the contract
+/// Runs the events. `often` polls at every decision; otherwise, polls only as the contract
 /// requires.
 pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Lane<usize>) {
     let (verdicts, offered, lane) = run_all(link, events, often);
@@ -77,8 +77,7 @@ pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Lan
     (verdicts, lane)
 }
 
-/// As [`run`], for links that may hold frames forever; also returns the number of offered
-/// frames.
+/// Like [`run`], for links that may hold frames forever; also returns the number of offered frames.
 pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, u64, Lane<usize>) {
     let mut run = Run {
         lane: Lane::new(link),

@@ -1,5 +1,5 @@
-//! FIFO with rate changes: every departure against a step-by-step simulation and against
-//! the `steps` rate model.
+//! FIFO with rate changes: every departure compared with a step-by-step simulation and with the
+//! `steps` rate model.
 
 use longwire_engine::{BitRate, DropReason, LinkChange, LinkState, Nanos};
 use proptest::prelude::*;
@@ -11,15 +11,15 @@ fn frame(len: usize) -> Event {
     Event::Frame(vec![0; len])
 }
 
-/// A line simulated nanosecond by nanosecond: each sends as many billionths of a bit as the
-/// rate has bits per second.
+/// A line simulated in steps of a nanosecond. Each step sends as many billionths of a bit as the
+/// rate has bit/s.
 #[derive(Default)]
 struct NaiveLine {
     rate: Option<u128>,
     is_off: bool,
-    /// Remaining work of a departed frame: departures are rounded down to the nanosecond.
+    /// Unsent work of a departed frame: departures are rounded down to nanoseconds.
     rest: u128,
-    /// Frames that have not departed, with their remaining work.
+    /// Frames that have not departed, with their unsent work.
     frames: std::collections::VecDeque<(usize, u128)>,
     outcomes: Vec<Result<u64, DropReason>>,
 }
@@ -36,7 +36,7 @@ impl NaiveLine {
         match event {
             LineEvent::Frame(_) if self.is_off => self.outcomes.push(Err(DropReason::Outage)),
             LineEvent::Frame(len) => {
-                // Work that completes within this nanosecond departs before an arrival.
+                // Work that completes within this nanosecond departs before the arrival.
                 while let Some((frame, work)) = self.frames.front()
                     && self.rate.is_none_or(|rate| self.rest + work < rate)
                 {
@@ -63,8 +63,7 @@ impl NaiveLine {
         }
     }
 
-    /// Sends for one nanosecond. Work that completes exactly at its end departs in the
-    /// next.
+    /// Sends for one nanosecond. Work that completes exactly at its end departs in the next.
     fn send(&mut self, now: u64) {
         let mut budget = self.rate.unwrap_or(u128::MAX);
         let sent = self.rest.min(budget);
@@ -101,8 +100,8 @@ fn set_rate(rate: Option<u64>) -> Event {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Frames and changes at random times. The frame in service continues at the new rate
-    /// with exactly its remaining work.
+    /// Frames and changes at random times. The frame in service continues at the new rate with
+    /// exactly its unsent work.
     #[test]
     fn departures_are_those_of_a_simulated_line(
         steps in prop::collection::vec((0..1_500u64, line_event()), 1..150),
@@ -138,8 +137,8 @@ proptest! {
         prop_assert_eq!(outcomes(&verdicts), naive.outcomes);
     }
 
-    /// A schedule of rates gives the same releases as changes and as a model, with any
-    /// model after the rate.
+    /// A rate schedule yields the same releases as changes and as a model, with any model after the
+    /// rate.
     #[test]
     fn changes_of_the_rate_are_steps_of_the_rate(
         frames in prop::collection::vec((0..40_000u64, 60..1515usize), 1..80),
@@ -185,7 +184,7 @@ fn a_lower_limit_drops_the_latest() {
     events.push((20, set("queue=4p")));
     events.push((30, frame(1_000)));
     let (verdicts, lane) = run(link("rate=1mbit queue=100p"), events, true);
-    // The frame being sent counts.
+    // The frame in service counts.
     let dropped: Vec<_> = outcomes(&verdicts).iter().map(Result::is_err).collect();
     let expected = [[false; 4].as_slice(), &[true; 7]].concat();
     assert_eq!(dropped, expected);
@@ -212,11 +211,11 @@ fn a_derived_limit_follows_rate_and_delay() {
     }
 }
 
-/// For each pair of rate kinds, the second sends what the first has not.
+/// For each pair of rate kinds, the second sends what the first left unsent.
 #[test]
 fn the_rest_of_a_frame_continues_at_any_rate() {
     let ms = 1_000_000;
-    // 1000 bytes from 0 on, a change at 4 ms: after half of the frame, or a quarter.
+    // 1000 bytes from 0 on, with a change at 4 ms: after half of the frame or a quarter.
     for (before, after, departure) in [
         ("1mbit", "unlimited", 4 * ms),
         ("1mbit", "500kbit", 12 * ms),

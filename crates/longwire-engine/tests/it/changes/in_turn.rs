@@ -1,9 +1,9 @@
-//! Sequential links decide the same, driven by numbers or in turn.
+//! Sequential links decide identically by frame number and through [`SequentialLink`].
 
 use longwire_engine::{FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 use proptest::prelude::*;
 
-/// Specifications of sequential links.
+/// Sequential links.
 const LINKS: [&str; 7] = [
     "",
     "rate=10mbit queue=5p",
@@ -20,7 +20,7 @@ fn link(line: &str) -> Link {
     Link::new_changeable(config, 5, LinkId(1))
 }
 
-/// Verdicts by number, with offers and polls.
+/// Returns verdicts by number, using the general interface.
 fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     // Frames dropped before the queue have no number.
@@ -45,7 +45,8 @@ fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     verdicts
 }
 
-/// Verdicts by number, in turn; no change follows within `steady` nanoseconds of a frame.
+/// Returns verdicts by number, using the sequential interface; no change follows within `steady`
+/// nanoseconds of a frame.
 fn in_turn(link: &mut Link, frames: &[FrameMeta], steady: u64) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     let mut queued = std::collections::VecDeque::new();

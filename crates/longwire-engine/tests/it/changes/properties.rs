@@ -1,5 +1,5 @@
-//! Any links and any changes: no panic, every frame is accounted for, and neither late
-//! polling nor changeability alters a verdict.
+//! Arbitrary links and changes: no panic, every frame is accounted for, and neither late polling
+//! nor changeability alters a verdict.
 
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{Link, LinkChange, LinkConfig, LinkId, LinkSpec, LinkState, Nanos, Verdict};
@@ -33,7 +33,7 @@ fn packet(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Returns a change of some parts, or of the state.
+/// Returns a change to some parts or to the state.
 fn any_change(choices: &mut Choices<'_>) -> (LinkSpec, Option<LinkState>) {
     let any = any_spec(choices);
     let states = [
@@ -91,14 +91,14 @@ proptest! {
         seed in 0..100u64,
     ) {
         let spec = any_spec(&mut Choices(&link));
-        // A frame that leaves by a model within the nanosecond of its arrival still counts
-        // as queued for further arrivals in it.
+        // A frame that departs through a model within the nanosecond of its arrival still counts as
+        // queued for later arrivals in that nanosecond.
         let modelled = matches!(build(&spec).rate, Rate::Model(_));
         let least = if modelled { 1_001 } else { 0 };
         let run = |link| run_all(link, events(&traffic, false, least).0, true);
         let (mut plain, ..) = run(Link::new(build(&spec), seed, LinkId(2)));
         let (changeable, ..) = run(Link::new_changeable(build(&spec), seed, LinkId(2)));
-        // Frames that the link would never dequeue stay in the queue.
+        // Frames that the link would never dequeue stay queued.
         let waits = |verdict: &Verdict| match verdict {
             Verdict::Deliver(delivery) => delivery.departure == Nanos::MAX,
             _ => true,

@@ -22,7 +22,7 @@ fn frame(len: usize) -> Event {
     Event::Frame(vec![0; len])
 }
 
-/// An IPv4 packet of 1000 bytes with this code point.
+/// A 1000-byte IPv4 packet with this code point.
 fn packet(dscp: u8) -> Event {
     let mut bytes = vec![0; 1_000];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -42,8 +42,8 @@ fn lost(verdicts: &Verdicts) -> Vec<bool> {
     outcomes(verdicts).iter().map(Result::is_err).collect()
 }
 
-/// Returns the events in a text such as `10ms 3x1000 ; 20ms off ; 30ms set rate=1mbit`:
-/// three frames of 1000 bytes, a state and a change.
+/// Parses events such as `10ms 3x1000 ; 20ms off ; 30ms set rate=1mbit`: three 1000-byte frames, a
+/// state and a change.
 fn events(text: &str) -> Vec<(u64, Event)> {
     let mut events = Vec::new();
     for event in text.split(" ; ") {
@@ -71,8 +71,8 @@ fn nanos(text: &str) -> Option<u64> {
     text.parse().ok().map(Nanos::as_nanos)
 }
 
-/// Checks a table of links, events and each frame's outcome: its departure, or the reason
-/// of its drop. At the end the queue is empty.
+/// Checks a table of links, events and each frame's outcome: its departure or drop reason. The
+/// queue must end up empty.
 fn assert_outcomes(table: &str) {
     for [line, text, expected] in rows(table) {
         let (verdicts, lane) = run(link(line), events(text), true);
@@ -85,8 +85,8 @@ fn assert_outcomes(table: &str) {
     }
 }
 
-/// Off drops the frame in service, queued and arriving frames; a paused link keeps them, up
-/// to its limit, which counts the frame in service.
+/// Off drops the frame in service, queued frames and arrivals; a paused link keeps them, up to its
+/// limit, which counts the frame in service.
 #[test]
 fn off_drops_and_paused_keeps() {
     assert_outcomes(
@@ -98,8 +98,8 @@ fn off_drops_and_paused_keeps() {
     );
 }
 
-/// Slots of 1 ms every 10 ms; a frame of 1250 bytes takes a whole slot, the first one half
-/// of two. The second misses its half slots at 10.5 ms and 20 ms, and takes the whole next
+/// Slots of 1 ms every 10 ms; a 1250-byte frame takes a whole slot, except that the first takes
+/// half of two. The second misses its half slots at 10.5 ms and 20 ms, and takes the next whole
 /// slot.
 #[test]
 fn an_unused_slot_is_lost() {
@@ -111,9 +111,9 @@ fn an_unused_slot_is_lost() {
     );
 }
 
-/// 10,208 bits at 20.5 Gbit/s take 497.2 ns; the remaining 4.53 bits of the last frame take
-/// 45 ns at the new rate, and delay the next frame. A rate that stood still has sent half of
-/// its frame. 12,000 bits at 1 bit/s continue at a new rate after 2.5 s.
+/// 10,208 bits at 20.5 Gbit/s take 497.2 ns; the last 4.53 bits of the last frame take 45 ns at the
+/// new rate, and delay the next frame. A rate that dropped to zero has sent half of its frame.
+/// 12,000 bits at 1 bit/s continue at a new rate after 2.5 s.
 #[test]
 fn remaining_work_continues_after_a_change() {
     assert_outcomes(
@@ -129,7 +129,7 @@ fn remaining_work_continues_after_a_change() {
     );
 }
 
-/// Frames in flight keep their release; back in order, nothing overtakes them. Schedules
+/// Frames in transit keep their release; once in order again, nothing overtakes them. Schedules
 /// count from their change.
 #[test]
 fn a_new_delay_applies_to_later_frames() {
@@ -162,7 +162,7 @@ fn a_new_queue_knows_the_headers_of_what_waits() {
     assert_eq!(outcomes(&verdicts), expected);
 }
 
-/// Every discipline hands its frames to every other, at once and after a refill.
+/// Every discipline hands over its frames to every other, at once and after refilling.
 #[test]
 fn every_discipline_hands_over_to_every_other() {
     let texts: Vec<String> = models::QUEUE
@@ -185,7 +185,7 @@ fn every_discipline_hands_over_to_every_other() {
             let (verdicts, lane) = run(link(&line), events, false);
             let outcomes = outcomes(&verdicts);
             let gone = |reason| outcomes.iter().filter(|o| **o == Err(reason)).count();
-            // One had left before the link went down; one was in service.
+            // One had departed before the link went down; one was in service.
             assert_eq!(gone(DropReason::Outage), 59, "{first} {second}");
             assert_eq!(gone(DropReason::QueueFull), 0, "{first} {second}");
             let sent = outcomes[60..].iter().filter(|outcome| outcome.is_ok());
@@ -195,8 +195,8 @@ fn every_discipline_hands_over_to_every_other() {
     }
 }
 
-/// Models that stay continue their streams; replaced ones start new streams, determined by
-/// the number of the change.
+/// Models that are kept continue their streams; replaced models start new streams, determined by
+/// the change number.
 #[test]
 fn streams_go_on_or_begin_anew() {
     let pattern = |changes: &[&str]| {

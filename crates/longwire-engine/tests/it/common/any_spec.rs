@@ -1,11 +1,11 @@
-//! Specifications of links with any models, from arbitrary bytes.
+//! Arbitrary link specifications, from bytes.
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{DropReason, FrameContext, Hook, LinkSpec, Loader, Nanos, Plugin, TakePiece};
 use longwire_units::random::Stream;
 
-/// Choices determined by bytes, then by zeros.
+/// Choices taken from bytes, then from zeros.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl Choices<'_> {
@@ -34,7 +34,7 @@ impl Choices<'_> {
     }
 }
 
-/// Loads the example for every file parameter, and plugins that do little.
+/// Serves the example for every file parameter, and simple plugins.
 pub struct Examples;
 
 impl Loader for Examples {
@@ -59,7 +59,7 @@ fn file_name(kind: &str, info: &ModelInfo, param: &Param) -> String {
     format!("{kind}.{}.{}", info.name, param.name)
 }
 
-/// A plugin that draws.
+/// A plugin that draws random values.
 #[derive(Debug)]
 struct Random;
 
@@ -84,7 +84,7 @@ impl Plugin for Random {
     }
 }
 
-/// Returns a value for a parameter of this unit.
+/// Returns a value for a parameter with this unit.
 fn value(choices: &mut Choices<'_>, param: &Param, file: String) -> String {
     let some: &[&str] = match param.unit {
         Unit::Time => &["0ns", "1ns", "10us", "1ms", "20ms", "1s"],
@@ -105,7 +105,7 @@ fn value(choices: &mut Choices<'_>, param: &Param, file: String) -> String {
     choices.pick(some).to_owned()
 }
 
-/// Returns a model of the kind, with each parameter omitted, as in the example, or
+/// Returns an arbitrary model of this kind. Each parameter is omitted, takes its example, or is
 /// arbitrary.
 fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
     let Entry { info, .. } = &kind.entries[choices.below(kind.entries.len())];
@@ -126,7 +126,7 @@ fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
         })
         .collect();
     let text = format!("{}:{}", info.name, any.join(","));
-    // Most choices are compatible; otherwise use the example.
+    // Most choices are compatible; otherwise, use the example.
     match kind.parse_with(&text, &Examples) {
         Ok(_) => text,
         Err(error) => {
@@ -136,7 +136,7 @@ fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
     }
 }
 
-/// Sets a part to any model, or omits it with a probability of one in `times`.
+/// Sets a part to an arbitrary model with a probability of one in `times`, or leaves it out.
 fn maybe<M>(spec: &mut LinkSpec, choices: &mut Choices<'_>, kind: &Kind<M>, times: usize) {
     let given = !choices.one_in(times);
     let text = model(choices, kind);
@@ -150,7 +150,7 @@ fn set<M>(spec: &mut LinkSpec, kind: &Kind<M>, text: &str) {
     set.unwrap_or_else(|error| panic!("{text}: {error}"));
 }
 
-/// Returns the specification of a link of any models.
+/// Returns an arbitrary specification.
 pub fn any_spec(choices: &mut Choices<'_>) -> LinkSpec {
     let mut spec = LinkSpec::new();
     maybe(&mut spec, choices, &models::RATE, 6);

@@ -1,5 +1,5 @@
-//! Links of any models from arbitrary bytes, and their invariants. Shared by the property
-//! test and the fuzz target.
+//! Arbitrary links from bytes, and their invariants. Shared by the property test and the fuzz
+//! target.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use longwire_engine::{
     Delivery, Fragments, FrameMeta, Lane, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict,
 };
 
-/// A frame that is offered.
+/// An offered frame.
 #[derive(Clone, Debug)]
 struct Offered {
     arrival: u64,
@@ -77,7 +77,7 @@ struct Outcome {
     waiting: usize,
 }
 
-/// Checks one link, built and driven as `data` determines.
+/// Checks one link, built and driven by `data`.
 pub fn check(data: &[u8]) {
     let mut choices = Choices(data);
     let spec = any_spec(&mut choices);
@@ -117,7 +117,7 @@ fn build(spec: &LinkSpec) -> LinkConfig {
     }
 }
 
-/// Returns the frames as offered to a link that may fragment them.
+/// Returns the frames as offered to the link, fragmented if it requires that.
 fn in_pieces(frames: Vec<Offered>, link: &Link) -> Vec<Offered> {
     let mut offered = Vec::new();
     for frame in frames {
@@ -179,7 +179,7 @@ fn step(
     }
 }
 
-/// No frame leaves before it arrives, or crosses the link in less than its lookahead.
+/// No frame leaves before it arrives or crosses the link faster than its lookahead.
 fn is_causal(outcome: &Outcome, frames: &[Offered], lookahead: Nanos) {
     for (index, verdicts) in &outcome.verdicts {
         let arrival = Nanos::from_nanos(frames[*index].arrival);
@@ -193,8 +193,8 @@ fn is_causal(outcome: &Outcome, frames: &[Offered], lookahead: Nanos) {
     }
 }
 
-/// Every frame is decided exactly once or still queued; every delivery is released, except
-/// at the end of time.
+/// Every frame is decided exactly once or still queued; every delivery is released, unless beyond
+/// representable time.
 fn conserves(outcome: &Outcome, offered: usize, spec: &LinkSpec) {
     assert_eq!(outcome.verdicts.len() + outcome.queued, offered, "{spec}");
     let mut deliveries = 0;
@@ -212,11 +212,9 @@ fn conserves(outcome: &Outcome, offered: usize, spec: &LinkSpec) {
     assert_eq!(outcome.polled.len() + outcome.waiting, deliveries, "{spec}");
 }
 
-/// Unless reordering is requested, frames of one flow leave in order, and releases never
-/// decrease.
+/// Unless reordering is requested, frames in a flow leave in order, and releases never decrease.
 fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, spec: &LinkSpec) {
-    // Later fragments have no ports, and may take another path through a queue that
-    // separates flows.
+    // Later fragments have no ports, so a flow queue may treat them as a different flow.
     if !link.in_order() || link.fragments() {
         return;
     }

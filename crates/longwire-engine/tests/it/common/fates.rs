@@ -1,4 +1,4 @@
-//! The host of lanes in tests.
+//! Lane host for tests.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use longwire_engine::{
 pub struct Fates {
     /// Bytes of each frame, as edited.
     pub frames: Vec<Vec<u8>>,
-    /// Decisions in the order of their reports.
+    /// Decisions in reporting order.
     pub decided: Vec<(usize, Verdict)>,
     /// Deliveries awaiting release, queued for `link`.
     pub waiting: ReleaseQueue<(usize, Delivery)>,
     /// The link of the lane.
     pub link: LinkId,
-    /// ICMP errors.
+    /// ICMP errors generated.
     pub errors: Vec<Vec<u8>>,
 }
 
 impl Fates {
-    /// Adds a frame of these bytes; returns its index.
+    /// Adds a frame and returns its index.
     pub fn add(&mut self, bytes: &[u8]) -> usize {
         self.frames.push(bytes.to_vec());
         self.frames.len() - 1

@@ -1,16 +1,16 @@
-//! In-memory files: a loader with fixed contents.
+//! A loader with in-memory files.
 
 use longwire_engine::models::Kind;
 use longwire_engine::{FrameContext, Loader, TakePiece};
 use longwire_units::random::Stream;
 
-/// The same contents for every file, in pieces of this size.
+/// Serves the same contents for every file, in pieces of this size.
 pub struct Contents<'a> {
     pub text: &'a [u8],
     pub piece: usize,
 }
 
-/// A loader of these contents.
+/// Returns a loader that serves `text`.
 pub fn file(text: &str) -> Contents<'_> {
     Contents {
         text: text.as_bytes(),
@@ -24,13 +24,13 @@ impl Loader for Contents<'_> {
     }
 }
 
-/// Parses a model whose files all have these contents.
+/// Parses a model with `contents` for every file.
 pub fn parse<M>(kind: &Kind<M>, text: &str, contents: &str) -> M {
     let model = kind.parse_with(text, &file(contents));
     model.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Returns the error of such a model.
+/// Like [`parse`], but returns the error.
 pub fn parse_error<M>(kind: &Kind<M>, text: &str, contents: &str) -> String {
     let model = kind.parse_with(text, &file(contents));
     let error = model
@@ -51,7 +51,7 @@ impl Loader for Files<'_> {
     }
 }
 
-/// A frame of which no bytes are known.
+/// Returns a frame with no known bytes.
 pub fn frame_context(at: u64, len: u32) -> FrameContext<'static> {
     use longwire_engine::{Bytes, Nanos, Packets};
     FrameContext {
@@ -62,7 +62,7 @@ pub fn frame_context(at: u64, len: u32) -> FrameContext<'static> {
     }
 }
 
-/// A stream for models that draw nothing.
+/// Returns a stream, for models that draw nothing.
 pub fn stream() -> Stream {
     Stream::of_seed(1)
 }

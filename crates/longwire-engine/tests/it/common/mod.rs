@@ -13,19 +13,19 @@ use longwire_engine::{
 };
 use longwire_testbed::support::binomial_interval;
 
-/// Returns the specification in a line such as `rate=10mbit loss=1%`.
+/// Parses a specification such as `rate=10mbit loss=1%`.
 pub fn spec(line: &str) -> LinkSpec {
     let spec = line.parse();
     spec.unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// Returns the configuration that `line` specifies.
+/// Builds the configuration specified by `line`.
 pub fn config(line: &str) -> LinkConfig {
     let config = spec(line).build(&NoLoader);
     config.unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// Returns the link that `line` specifies.
+/// Builds the link specified by `line`.
 pub fn link(line: &str, seed: u64) -> Link {
     Link::new(config(line), seed, LinkId(0))
 }
@@ -40,7 +40,7 @@ pub fn frame(arrival: u64, len: u32) -> FrameMeta {
     FrameMeta::new(Nanos::from_nanos(arrival), len)
 }
 
-/// Offers a frame; returns its delivery and its edited bytes, or the reason of its drop.
+/// Offers a frame and returns its delivery and edited bytes, or the drop reason.
 pub fn cross(link: &mut Link, at: u64, bytes: &[u8]) -> Result<(Delivery, Vec<u8>), DropReason> {
     match link.offer(frame(at, bytes.len() as u32), bytes) {
         Verdict::Deliver(delivery) => {
@@ -55,13 +55,13 @@ pub fn cross(link: &mut Link, at: u64, bytes: &[u8]) -> Result<(Delivery, Vec<u8
     }
 }
 
-/// The verdicts of `count` frames of 1000 bytes, `gap` nanoseconds apart.
+/// Returns the verdicts for `count` frames of 1000 bytes, `gap` nanoseconds apart.
 pub fn verdicts(link: &mut Link, count: u64, gap: u64) -> Vec<Verdict> {
     let offer = |index| link.offer(frame(index * gap, 1000), &[]);
     (0..count).map(offer).collect()
 }
 
-/// Returns the release, in nanoseconds, of a frame that must be delivered.
+/// Returns the release in nanoseconds; the frame must be delivered.
 pub fn release(verdict: Verdict) -> u64 {
     match verdict {
         Verdict::Deliver(delivery) => delivery.release.as_nanos(),
@@ -69,8 +69,8 @@ pub fn release(verdict: Verdict) -> u64 {
     }
 }
 
-/// Checks that `count` successes in `trials` of probability `p` lie within the bounds that
-/// a correct model keeps with this confidence.
+/// Asserts that `count` successes in `trials` with probability `p` lie within bounds that a correct
+/// model meets with this confidence.
 #[track_caller]
 pub fn assert_binomial(
     what: impl std::fmt::Display,
@@ -86,7 +86,7 @@ pub fn assert_binomial(
     );
 }
 
-/// Returns the Kolmogorov-Smirnov distance between the samples' distribution and `cdf`.
+/// Returns the Kolmogorov-Smirnov distance between samples and `cdf`.
 pub fn ks_distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let count = samples.len() as f64;
@@ -98,9 +98,8 @@ pub fn ks_distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     samples.iter().enumerate().map(distance).fold(0.0, f64::max)
 }
 
-/// Returns the bound that this distance exceeds with probability at most `1 - confidence`,
-/// for any number of samples (Dvoretzky-Kiefer-Wolfowitz inequality with Massart's
-/// constant, 1990).
+/// Returns the bound that this distance exceeds with probability at most `1 - confidence`, for any
+/// number of samples (Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant, 1990).
 pub fn ks_bound(samples: usize, confidence: f64) -> f64 {
     ((2.0 / (1.0 - confidence)).ln() / (2.0 * samples as f64)).sqrt()
 }

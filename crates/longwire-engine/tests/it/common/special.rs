@@ -1,7 +1,7 @@
-//! Distribution functions by methods other than the engine's, to detect mistakes.
+//! Distribution functions computed by methods that differ from the engine's, to detect mistakes.
 
-/// Standard normal distribution function: Marsaglia's series (2004), accurate to 1e-15
-/// within 7 standard deviations.
+/// Standard normal distribution function: Marsaglia's series (2004), accurate to 1e-15 within 7
+/// standard deviations.
 pub fn normal_cdf(z: f64) -> f64 {
     if z.abs() > 7.0 {
         return if z > 0.0 { 1.0 } else { 0.0 };
@@ -16,8 +16,8 @@ pub fn normal_cdf(z: f64) -> f64 {
     0.5 + density * sum
 }
 
-/// Gamma distribution function of scale 1, by the power series of the incomplete gamma
-/// function; `gamma` is Γ(shape + 1).
+/// Gamma distribution function with scale 1, by the power series of the incomplete gamma function;
+/// `gamma` is Γ(shape + 1).
 pub fn gamma_cdf(shape: f64, gamma: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -31,13 +31,13 @@ pub fn gamma_cdf(shape: f64, gamma: f64, x: f64) -> f64 {
     (shape * x.ln() - x).exp() / gamma * sum
 }
 
-/// Truncates a distribution function to two bounds.
+/// Truncates a distribution function to `min..=max`.
 pub fn truncated(cdf: impl Fn(f64) -> f64, min: f64, max: f64) -> impl Fn(f64) -> f64 {
     let (at_min, at_max) = (cdf(min), cdf(max));
     move |x| ((cdf(x) - at_min) / (at_max - at_min)).clamp(0.0, 1.0)
 }
 
-/// Mean of a distribution between two bounds: the integral of the upper tail, by Simpson's
+/// Mean of a distribution truncated to `min..=max`: the integral of the upper tail, by Simpson's
 /// rule over intervals that grow geometrically from `unit`.
 pub fn mean(cdf: impl Fn(f64) -> f64, min: f64, max: f64, unit: f64) -> f64 {
     const STEPS: u32 = 2_000;

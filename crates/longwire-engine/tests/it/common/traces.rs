@@ -15,7 +15,7 @@ pub fn read_pieces(
     reader.finish()
 }
 
-/// Reads a trace, independently of the division into pieces.
+/// Reads a trace, and checks that piece sizes do not matter.
 pub fn read(format: Option<Format>, mapping: &Mapping, text: &str) -> Result<Contents, String> {
     let whole = read_pieces(format, mapping, text.as_bytes(), usize::MAX);
     for piece in [1, 2, 7, 64] {
@@ -25,12 +25,12 @@ pub fn read(format: Option<Format>, mapping: &Mapping, text: &str) -> Result<Con
     whole
 }
 
-/// Reads a trace of detected format.
+/// Reads a trace, detecting its format.
 pub fn read_usual(quantity: Quantity, text: &str) -> Result<Contents, String> {
     read(None, &Mapping::usual(quantity), text)
 }
 
-/// Returns the values and times of one lap.
+/// Returns the values in one lap with their times.
 pub fn stretches(series: &Series) -> Vec<(u64, u64)> {
     series.stretches().collect()
 }

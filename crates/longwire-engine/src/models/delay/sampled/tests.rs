@@ -1,4 +1,4 @@
-//! The lookup tables, compared with their formulas.
+//! Lookup tables compared with their formulas.
 
 use core::f64::consts::PI;
 
@@ -12,7 +12,7 @@ fn places() -> impl Iterator<Item = (bool, f64)> {
     tails.flat_map(|tail| [(false, tail), (true, tail)])
 }
 
-/// Returns the maximum error of a table in probability, absolute and relative to the tail.
+/// Returns a table's maximum error in probability, absolute and relative to the tail.
 fn error(quantile: impl Fn(Tails) -> f64, tails: impl Fn(f64) -> Tails) -> (f64, f64) {
     let table = Inverse::Octaves(Octaves::new(quantile));
     let mut most = (0.0f64, 0.0f64);
@@ -20,7 +20,7 @@ fn error(quantile: impl Fn(Tails) -> f64, tails: impl Fn(f64) -> Tails) -> (f64,
         let there = tails(table.at(upper, tail));
         let found = if upper { there.above } else { there.below };
         let off = (found - tail).abs();
-        // Close to a bound, a value has too few digits for its probability.
+        // Close to a bound, values have too few digits for their probability.
         let counts = upper || tail > 1e-9;
         let in_proportion = if counts { off / tail } else { 0.0 };
         most = (most.0.max(off), most.1.max(in_proportion));
@@ -57,7 +57,7 @@ fn tables_are_off_by_less_than_samples_can_show() {
         assert!(anywhere < 2e-5, "{name}: {anywhere}");
         assert!(in_proportion < 1e-4, "{name}: {in_proportion}");
     }
-    // The most skewed distribution allowed.
+    // The most skewed allowed distribution.
     let (anywhere, in_proportion) = error(weibull, weibull_tails);
     assert!(anywhere < 5e-4, "{anywhere}");
     assert!(in_proportion < 2e-3, "{in_proportion}");
@@ -75,7 +75,7 @@ fn moments_are_those_of_the_formula() {
     );
     let points = Points::evenly(alloc::vec![1.0, 2.0, 6.0]);
     let moments = Inverse::Points(points).moments();
-    // Two uniform distributions, of means 1.5 and 4 and widths 1 and 4.
+    // Two uniform distributions with means 1.5 and 4 and widths 1 and 4.
     assert!((moments.mean - 2.75).abs() < 1e-12);
     let variance = (1.0 + 16.0) / 24.0 + 1.25 * 1.25;
     assert!((moments.variance - variance).abs() < 1e-12);
@@ -84,7 +84,7 @@ fn moments_are_those_of_the_formula() {
 #[test]
 fn points_are_cut_at_their_bounds() {
     let points = || Points::at_probabilities(&[(10.0, 0.2), (20.0, 0.2), (30.0, 0.6), (30.0, 1.0)]);
-    // A fifth at 10, nothing up to 20, two fifths up to 30, two fifths there.
+    // A fifth at 10, none up to 20, two fifths up to 30, two fifths at 30.
     let mut all = points();
     assert_eq!(all.truncate(0.0, 100.0), 1.0);
     let all = Inverse::Points(all);
@@ -106,7 +106,7 @@ fn points_are_cut_at_their_bounds() {
     assert_eq!(one.truncate(8.0, 9.0), 0.0);
 }
 
-/// The autocorrelation of uniform and lognormal variables has a closed form.
+/// The autocorrelations of uniform and lognormal variables have closed forms.
 #[test]
 fn transfer_functions_are_those_of_the_formulas() {
     let uniform = Inverse::Octaves(Octaves::new(|at| 10.0 + 20.0 * at.below));
