@@ -1,4 +1,5 @@
-//! Loss by content: what filters match or reject, and robustness of both text and frames.
+//! Loss by content: what filters match and reject, and robustness against arbitrary text and
+//! frames.
 
 use crate::common::files::frame_context;
 use longwire_engine::models::LOSS;
@@ -73,7 +74,7 @@ fn matches(model: &mut dyn LossModel, bytes: &[u8], len: usize) -> bool {
     lost.is_some()
 }
 
-/// Frames of every kind, each with a letter.
+/// Frames of every kind, each labelled with a letter.
 fn all() -> Vec<(char, Vec<u8>)> {
     let udp4 = transport(4, 17, (5_353, 53), 0, &[1; 30]);
     let udp6 = transport(6, 17, (9, 5_005), 0, &[2; 64]);
@@ -91,7 +92,7 @@ fn all() -> Vec<(char, Vec<u8>)> {
     let tagged = |packet: &[u8]| ethernet(&[100, 8], 0x86dd, packet);
     let ping = transport(4, 1, (0, 0), 0, &[0; 56]);
     vec![
-        // SYN, to 443, EF, ECT(0), its last hops.
+        // SYN to port 443, EF, ECT(0), TTL nearly expired.
         ('a', v4(&expedited.packet(6, &tcp(4, 0x02, 0)))),
         // DNS in VLAN 7.
         ('b', ethernet(&[7], 0x0800, &PLAIN4.packet(17, &udp4))),
@@ -239,8 +240,7 @@ fn values_are_refused_at_their_column() {
     }
 }
 
-/// The link reports the reason, and the probability holds: 20,000 frames, at a confidence
-/// of 99.98 %.
+/// The link reports the reason, and the probability holds: 20,000 frames at 99.98 % confidence.
 #[test]
 fn a_matching_frame_is_lost_with_its_probability() {
     let all = all();
@@ -264,7 +264,8 @@ fn a_matching_frame_is_lost_with_its_probability() {
     assert_eq!(verdict, Verdict::Drop(DropReason::EntryLoss));
 }
 
-/// Every test, on frames cut anywhere: absent fields do not match, except under negation.
+/// Every test on frames truncated at every length: absent fields do not match, except under
+/// negation.
 #[test]
 fn frames_cut_short_are_no_matter() {
     let every = "ip or ip6 or vlan 9 or tcp or port 1 or net 1.2.3.4/5 or ether src 00:00:00:00:00:00 \

@@ -1,4 +1,4 @@
-//! Independent loss with a limit of consecutive losses.
+//! Independent loss with a limit on consecutive losses.
 
 use longwire_engine::{DropReason, Verdict};
 
@@ -18,8 +18,7 @@ fn lost(loss: &str, count: u64) -> Vec<bool> {
     lost.collect()
 }
 
-/// The draws are those without a limit: of its losses, each that follows `max` losses
-/// passes.
+/// Draws are the same as without a limit; each loss that follows `max` losses passes instead.
 #[test]
 fn a_limit_lets_the_frame_after_the_longest_run_pass() {
     for rate in ["1%", "30%", "50%", "97%", "100%"] {
@@ -40,9 +39,9 @@ fn a_limit_lets_the_frame_after_the_longest_run_pass() {
     assert_eq!(every, expected);
 }
 
-/// Between two passed frames, at least `j` are lost with probability p^j up to the limit,
-/// and never more than the limit. The gaps are independent: 100,000 per rate and limit,
-/// seed 4. The sum over `j` is the loss stated in the help.
+/// At least `j` frames are lost between two passed ones with probability p^j up to the limit, and
+/// never more than the limit. The gaps are independent: 100,000 per rate and limit, seed 4. Their
+/// sum over `j` is the loss stated in the help.
 #[test]
 fn runs_of_losses_are_geometric_up_to_the_limit() {
     for (p, max) in [(0.3, 3), (0.5, 1), (0.9, 6)] {
@@ -71,14 +70,14 @@ fn runs_of_losses_are_geometric_up_to_the_limit() {
     }
 }
 
-/// The loss stated by the doubt, against the chain iterated step by step.
+/// Compares the loss stated in the warning with the chain iterated step by step.
 #[test]
 fn a_limit_that_lowers_the_loss_is_doubted() {
     for (p, text, max) in [(1.0, "100%", 3), (0.5, "50%", 1), (0.8, "80%", 2)] {
         let mut states = vec![0.0; max + 1];
         states[0] = 1.0;
         let mut of_all = 0.0;
-        // Averaged over many steps: a deterministic chain never settles.
+        // Averaged over many steps, because a deterministic chain never settles.
         for _ in 0..100_000 {
             let lost: Vec<f64> = states[..max].iter().map(|state| state * p).collect();
             let passed = 1.0 - lost.iter().sum::<f64>();

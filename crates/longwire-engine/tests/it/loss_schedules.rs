@@ -1,4 +1,4 @@
-//! Deterministic losses: by count, by list and over time.
+//! Deterministic losses: by count, from a list and over time.
 
 use crate::common::assert_binomial;
 use crate::common::files::{self, frame_context, stream};
@@ -21,7 +21,7 @@ fn refusal(model: &str, contents: &str) -> String {
     files::parse_error(&LOSS, model, contents)
 }
 
-/// Returns the numbers, from 1, of the lost frames among `frames`.
+/// Returns the numbers of lost frames among `frames`, from 1.
 fn lost(model: &str, contents: &str, frames: u64) -> Vec<u64> {
     let mut model = parse(model, contents);
     let frame = frame_context(EPOCH, 1000);
@@ -40,7 +40,7 @@ fn every_nth_frame_is_lost() {
 #[test]
 fn listed_frames_are_lost() {
     assert_eq!(lost("list:packets=3;7;9-12", "", 40), [3, 7, 9, 10, 11, 12]);
-    // In any order, also overlapping.
+    // In any order, and overlapping.
     assert_eq!(
         lost("list:packets=9-12; 3 ;10-14;7-8", "", 40),
         [3, 7, 8, 9, 10, 11, 12, 13, 14]
@@ -56,7 +56,7 @@ fn a_file_selects_the_lost_frames() {
     let contents = "1101\n # 0 is lost\n1 0\n";
     assert_eq!(lost("per-packet:file=x,end=stop", contents, 30), [3, 6]);
     assert_eq!(lost("per-packet:file=x", contents, 14), [3, 6, 9, 12]);
-    // More than one word of bits, against the text.
+    // More than one word of bits, compared with the text.
     let bits: String = (0..1_000u32)
         .map(|n| {
             if n.wrapping_mul(2_654_435_761) >> 29 == 0 {
@@ -99,7 +99,7 @@ fn outages_repeat_with_their_period() {
         assert!(!down(&mut outage, start + 500 * MS));
         assert!(!down(&mut outage, start + 9 * SECOND));
     }
-    // Before the first outage there is none, for any period.
+    // There is no outage before the first, for any period.
     let frame = frame_context(EPOCH - SECOND, 1000);
     assert_eq!(outage.judge(&frame, &mut stream()), None);
     assert!(!down(&mut outage, 0));
@@ -117,7 +117,7 @@ fn outages_start_at_their_times() {
             .iter()
             .any(|(start, end)| (start * SECOND..end * SECOND).contains(&since))
     };
-    // Forwards and backwards, on every second and next to it.
+    // Forwards and backwards, at and around every second.
     let times = (0..60).chain((0..60).rev());
     for since in times.flat_map(|second| [second * SECOND, (second + 1) * SECOND - 1]) {
         assert_eq!(down(&mut once, since), is_in(since), "{since}");
@@ -129,7 +129,7 @@ fn outages_start_at_their_times() {
     }
 }
 
-/// On the medium the departure counts, at the entry the arrival: 1000 bytes take 8 ms at 1
+/// On the medium, the departure counts; at the entry, the arrival. 1000 bytes take 8 ms at 1
 /// Mbit/s.
 #[test]
 fn an_outage_meets_the_departure_or_the_arrival() {
@@ -143,7 +143,7 @@ fn an_outage_meets_the_departure_or_the_arrival() {
     assert_eq!(outcome("entry", 105), Verdict::Drop(DropReason::EntryLoss));
 }
 
-/// 60,000 frames per row, within bounds that 99.98 % of correct models keep.
+/// 60,000 frames per row, within bounds met by 99.98 % of correct models.
 #[test]
 fn a_trace_gives_loss_probabilities() {
     let contents = "time_s,loss_percent\n0,0\n60,25\n120,100\n180,1.5\n";
@@ -152,7 +152,7 @@ fn a_trace_gives_loss_probabilities() {
         let mut trace = parse(&format!("trace:file=x,end={end}"), contents);
         let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
         for (minute, rate) in rates.into_iter().chain([after; 2]).enumerate() {
-            // A loop is four minutes long; its second minute comes last.
+            // A lap is four minutes long; its second minute comes last.
             let minute = if minute == 4 { 5 } else { minute as u64 };
             let lost = (0..60_000).filter(|index| {
                 let frame = frame_context(EPOCH + minute * 60 * SECOND + index * MS, 500);

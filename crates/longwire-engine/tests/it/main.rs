@@ -1,4 +1,4 @@
-//! The tests of this crate in one binary, to link once.
+//! All tests of this crate in one binary, to link once.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Models serialised by the crate netem-trace 0.4.6, in all its forms, against the values
-//! that it draws from them (`data/netem-trace`).
+//! Models serialised by the netem-trace crate 0.4.6, in all forms, compared with the values that
+//! netem-trace draws from them (`data/netem-trace`).
 
 use longwire_testbed::support::rows;
 use std::collections::HashMap;
@@ -10,13 +10,13 @@ use longwire_engine::{Nanos, models};
 use crate::common::files::{file, frame_context, stream};
 use crate::common::traces::read_usual;
 
-/// Returns a model file's parts by name.
+/// Returns the named parts of a model file.
 fn parts(text: &'static str) -> HashMap<&'static str, &'static str> {
     let parts = text.split("== ").filter(|part| !part.is_empty());
     parts.map(|part| part.split_once('\n').unwrap()).collect()
 }
 
-/// Merges rows of time and value with equal neighbours, as series do.
+/// Merges equal neighbours in rows of time and value, as series do.
 fn joined(rows: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     let mut joined: Vec<(String, u64)> = Vec::new();
     for (value, time) in rows {
@@ -36,7 +36,7 @@ fn values(part: &str) -> Vec<(String, u64)> {
     }))
 }
 
-/// Returns one repetition of a document, as the reader parses it.
+/// Returns one repetition of a parsed document.
 fn contents(quantity: Quantity, text: &str) -> Vec<(String, u64)> {
     match read_usual(quantity, text) {
         Ok(Contents::Series(series, false)) => joined(
@@ -108,8 +108,8 @@ fn models_are_read_in_every_form() {
     );
 }
 
-/// A pattern of certain and impossible losses: after none, one and two consecutive losses,
-/// the last entry applying to more.
+/// A pattern of certain and impossible losses after runs of 0, 1 and 2 losses; the last entry
+/// applies to longer runs.
 #[test]
 fn patterns_count_the_frames_chosen_in_a_row() {
     let text = "{\"RepeatedLossPatternConfig\":{\"pattern\":[\

@@ -1,5 +1,5 @@
-//! A network of links against the same links in sequence, each given all its arrivals at
-//! once, and against itself with other call times.
+//! A network of links, compared with the same links run separately, each given all its arrivals at
+//! once, and with itself called at other times.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Frame {
     bytes: Vec<u8>,
 }
 
-/// A host that frees nothing and records everything.
+/// A host that records everything and frees nothing.
 #[derive(Default)]
 struct Notes {
     left: Vec<(Nanos, LinkId, Frame)>,
@@ -33,7 +33,7 @@ struct Notes {
     delivered: Vec<(LinkId, u64, Nanos, bool)>,
     forgotten: u64,
     came: BTreeMap<LinkId, usize>,
-    /// Frames that find a link idle are queued nevertheless.
+    /// Whether frames that find a link idle are queued anyway.
     watches_offers: bool,
 }
 
@@ -101,8 +101,8 @@ fn link(spec: &LinkSpec, id: usize) -> Link {
 /// Frames to send, with arrival and path.
 type Sent = Vec<(Nanos, usize, Frame)>;
 
-/// Bursts and pauses on random paths. Arrivals are distinct, so that links see no ties,
-/// which the oracle would break differently.
+/// Bursts and pauses on random paths. Arrivals are distinct: the oracle would break ties
+/// differently.
 fn sent(paths: usize, frames: u64, seed: u64) -> Sent {
     let mut stream = Stream::of_seed(seed);
     let mut at = Nanos::ZERO;
@@ -122,7 +122,7 @@ fn sent(paths: usize, frames: u64, seed: u64) -> Sent {
     sent
 }
 
-/// Runs the network, called at the arrivals and at additional times.
+/// Runs the network, calling it at arrivals and at extra times.
 fn through_network(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent, extra: u64) -> Notes {
     let mut network = Network::new();
     for (id, spec) in links.iter().enumerate() {
@@ -170,9 +170,8 @@ fn through_network(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent, extra:
     notes
 }
 
-/// Runs every link separately, in path order. `None` if frames of different links arrive at
-/// one link simultaneously: the network orders them by decision, which separate links do
-/// not show.
+/// Runs every link separately, in path order. `None` if frames from different links arrive at one
+/// link simultaneously: the network orders them by decision, which separate links do not reveal.
 fn one_by_one(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent) -> Option<Notes> {
     let mut notes = Notes::default();
     let mut arrivals: BTreeMap<(usize, Nanos, u64), (usize, Frame)> = BTreeMap::new();
@@ -239,7 +238,7 @@ fn any_link() -> impl Strategy<Value = LinkSpec> {
     })
 }
 
-/// Paths over links in rising order, so that the oracle can process links in that order.
+/// Paths over links in ascending order, so that the oracle can process links in that order.
 fn any_network() -> impl Strategy<Value = (Vec<LinkSpec>, Vec<Vec<usize>>)> {
     prop::collection::vec(any_link(), 1..6).prop_flat_map(|links| {
         let count = links.len();
@@ -285,8 +284,8 @@ proptest! {
     }
 }
 
-/// Copies and fragments are separate frames on the following links, and edits of one link
-/// are visible on the next.
+/// Copies and fragments are separate frames on later links, and a link's edits are visible on the
+/// next.
 #[test]
 fn copies_fragments_and_edits_go_on() {
     let links = [
@@ -303,7 +302,7 @@ fn copies_fragments_and_edits_go_on() {
     longwire_packet::repair_checksums(&mut bytes);
     let sent: Sent = vec![(Nanos::from_micros(1), 0, Frame { number: 0, bytes })];
     let notes = through_network(&links, &[vec![0, 1, 2]], &sent, 0);
-    // Two copies with three fragments each: 480 + 480 + 40 bytes of payload.
+    // Two copies with three fragments each, of 480, 480 and 40 payload bytes.
     assert_eq!(notes.left.len(), 6, "{:?}", notes.dropped);
     assert_eq!(notes.forgotten, 2);
     for (_, last, frame) in &notes.left {
@@ -342,9 +341,8 @@ fn links_in_use_stay_and_paths_in_use_stay() {
     assert_eq!(network.next_at(), None);
 }
 
-/// Frames through changeable links that are idle half of the time, with simultaneous
-/// arrivals and rate changes. `ahead`: frames are decided at arrival until the next change
-/// is due.
+/// Sends frames through changeable links that are idle half of the time, with simultaneous arrivals
+/// and rate changes. `ahead`: decide frames on arrival until the next change is due.
 fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
     let specs = [
         "rate=40mbit delay=3ms loss=5%",
@@ -373,7 +371,7 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
     for (index, (at, path, frame)) in sent.iter().enumerate() {
         let at = rounded(*at);
         network.advance(at, &mut notes);
-        // A change precedes the frames of its instant.
+        // A change precedes frames at the same instant.
         let first = std::mem::replace(&mut before, at) < at;
         if first && frame.number.is_multiple_of(17) {
             let bits = 30_000_000 + frame.number * 1_001;

@@ -1,11 +1,11 @@
-//! Options of one direction as text: parsed, overlaid, printed; default and undersized
-//! queues; the MTU.
+//! Options for one direction as text: parsed, overlaid and printed; default and undersized queues;
+//! the MTU.
 
 use crate::common::{config, frame, link, spec};
 use longwire_engine::models::queue::QueueLimit;
 use longwire_engine::{BitRate, Bytes, DropReason, LinkConfig, Nanos, Packets, Verdict};
 
-/// Returns every part of the link as one line.
+/// Returns all parts of the link as one line.
 fn described(config: &LinkConfig) -> String {
     let parts = config.describe().into_iter();
     let words: Vec<String> = parts.map(|(name, text)| format!("{name}={text}")).collect();
@@ -58,7 +58,7 @@ fn one_direction_is_laid_over_both() {
             "delay=5ms mtu=1500",
             "rate=10mbit loss=1% loss=ber:1e-9 delay=5ms mtu=1500",
         ),
-        // A list replaces the whole list.
+        // A list replaces the entire list.
         ("loss=2%", "rate=10mbit loss=2% delay=20ms"),
         ("loss=none", "rate=10mbit loss=none delay=20ms"),
         ("", "rate=10mbit loss=1% loss=ber:1e-9 delay=20ms"),
@@ -75,13 +75,13 @@ fn the_default_queue_follows_its_rule() {
         packets: None,
         bytes: Some(Bytes(bytes)),
     };
-    // At least 100 ms; two delays if longer; at least 16 full frames.
+    // At least 100 ms, or two delays if longer; at least 16 full frames.
     assert_eq!(limit("rate=10mbit"), bytes(125_000));
     assert_eq!(limit("rate=10mbit delay=200ms"), bytes(500_000));
     assert_eq!(limit("rate=64kbit delay=1ms"), bytes(16 * 1514));
     assert_eq!(limit("rate=10tbit delay=24h"), bytes(1 << 40));
     assert_eq!(limit("delay=20ms"), QueueLimit::UNLIMITED);
-    // The mean of a varying delay counts.
+    // For varying delays, the mean counts.
     let uniform = "rate=10mbit delay=uniform:100ms,300ms";
     assert_eq!(limit(uniform), bytes(500_000));
 }
@@ -92,7 +92,7 @@ fn an_undersized_queue_gets_a_sufficient_size() {
         let config = config(&format!("rate=10mbit delay=20ms queue={queue}"));
         config.queue_undersized().map(|limit| limit.to_string())
     };
-    // 10 Mbit/s in 40 ms: 50,000 bytes, or 34 full frames.
+    // 10 Mbit/s for 40 ms: 50,000 bytes, or 34 full frames.
     assert_eq!(would_do("33p").as_deref(), Some("34p"));
     assert_eq!(would_do("34p"), None);
     assert_eq!(would_do("49999b").as_deref(), Some("50000b"));
@@ -107,7 +107,7 @@ fn an_undersized_queue_gets_a_sufficient_size() {
     let least = QueueLimit::needed(rate, Nanos::ZERO);
     assert_eq!(least, Some((Packets(2), Bytes(3_028))));
     assert_eq!(QueueLimit::needed(None, Nanos::from_secs(1)), None);
-    // The default never triggers its own warning, unless the link is absurd.
+    // The default never triggers its own warning, except for absurd links.
     for delay in ["0", "1ms", "20ms", "3s"] {
         for rate in ["1bit", "64kbit", "10mbit", "100gbit"] {
             assert_eq!(
@@ -118,7 +118,7 @@ fn an_undersized_queue_gets_a_sufficient_size() {
     }
 }
 
-/// A frame of `len` bytes with these VLAN tags.
+/// Returns a frame of `len` bytes with these VLAN tags.
 fn tagged(tags: &[[u8; 2]]) -> Vec<u8> {
     let mut header = vec![0u8; 12];
     for tag in tags {
@@ -146,13 +146,13 @@ fn the_mtu_counts_what_is_behind_the_mac_header_and_its_tags() {
         (&[CUSTOMER][..], 1518),
         (&[SERVICE, CUSTOMER][..], 1522),
         (&[[0x91, 0x00], CUSTOMER][..], 1522),
-        // More tags than any provider stacks count as payload.
+        // Tags beyond the depth that providers stack count as payload.
         (&[SERVICE; 6][..], 1530),
     ] {
         assert!(fits(longest, &tagged(tags)), "{tags:?}");
         assert!(!fits(longest + 1, &tagged(tags)), "{tags:?}");
     }
-    // A truncated header counts as untagged, without panic.
+    // A truncated header counts as untagged and does not panic.
     for cut in 0..=16 {
         let header = &tagged(&[CUSTOMER, CUSTOMER])[..cut];
         assert!(fits(1514, header));

@@ -1,4 +1,4 @@
-//! Presets: each builds a link, names its sources, and matches its summary.
+//! Presets: each builds a link, names its sources and matches its summary.
 
 use longwire_engine::models::rate::Rate;
 use longwire_engine::presets::{self, Duplex, PRESETS};
@@ -46,7 +46,7 @@ fn every_preset_is_a_link_with_its_sources() {
     }
 }
 
-/// Round trips in milliseconds, from the summaries.
+/// Round-trip times in milliseconds, from the summaries.
 #[test]
 fn round_trips_are_those_of_the_summaries() {
     for (name, millis) in [

@@ -1,4 +1,4 @@
-//! Links that start at a router: its drops and its ICMP errors.
+//! Links that start at a router: drops and ICMP errors.
 
 use longwire_engine::{DropReason, FrameMeta, Lane, Link, LinkChange, LinkId, LinkSpec};
 use longwire_engine::{Nanos, NoLoader, Verdict};
@@ -31,7 +31,7 @@ fn v6(hops: u8, payload: usize) -> Vec<u8> {
     ethernet(&[], 0x86dd, &packet)
 }
 
-/// Returns type, code and MTU of an ICMP error.
+/// Returns an ICMP error's type, code and MTU.
 fn kind_of(error: &[u8]) -> (u8, u8, u32) {
     let ip = IpHeader::parse(error).expect("an IP header");
     let icmp = &error[ip.end(error)..];
@@ -51,16 +51,16 @@ fn a_router_answers_what_it_drops() {
             (v6(1, 8), DropReason::Ttl, Some((3, 0, 0))),
             (v4(9, DF, 1_281), DropReason::Mtu, Some((3, 4, 1_300))),
             (v6(9, 1_261), DropReason::Mtu, Some((2, 0, 1_300))),
-            // It may be fragmented, but mtu=1300 does not fragment.
+            // Fragmentation is allowed, but mtu=1300 does not fragment.
             (v4(9, 0, 1_281), DropReason::Mtu, None),
-            // A router checks the time to live first.
+            // A router checks the TTL first.
             (v4(1, DF, 1_281), DropReason::Ttl, Some((11, 0, 0))),
             (ethernet(&[], 0x0806, &[0; 1_301]), DropReason::Mtu, None),
         ] {
             assert_eq!(offer(&mut link, Nanos::ZERO, &frame), Verdict::Drop(reason));
             assert_eq!(link.icmp_error().map(kind_of), error, "{frame:?}");
         }
-        // At the limits of length and time to live; the previous error is gone.
+        // At the limits of length and TTL; the previous error is gone.
         for frame in [v4(2, DF, 1_280), v6(2, 1_260)] {
             let dropped = v4(1, 0, 8);
             offer(&mut link, Nanos::ZERO, &dropped);
@@ -91,7 +91,7 @@ fn a_router_takes_one_hop_and_rewriting_takes_more() {
             assert_eq!(link.icmp_error().is_some(), text.contains("hop"), "{text}");
         }
     }
-    // Packets that never leave their link keep their time to live.
+    // Link-local control packets keep their TTL.
     let mut packet = ipv6(0, &[], 58, &[135, 0, 0, 0]);
     packet[7] = 255;
     let solicitation = ethernet(&[], 0x86dd, &packet);
@@ -121,7 +121,7 @@ fn errors_have_the_addresses_of_the_router() {
     }
 }
 
-/// Sends a packet every `gap`; returns the numbers of those that cause an ICMP error.
+/// Sends a packet every `gap`, and returns the numbers of those that cause an ICMP error.
 fn errors(text: &str, gap: Nanos, packets: u64) -> Vec<u64> {
     let (mut link, frame) = (link(text), v4(1, 0, 8));
     let sent = (0..packets).filter(|number| {
@@ -137,7 +137,7 @@ fn errors(text: &str, gap: Nanos, packets: u64) -> Vec<u64> {
 
 #[test]
 fn errors_are_limited_by_a_token_bucket() {
-    // 50 at once, then one per 1 ms since the bucket was full, to the nanosecond: after n
+    // 50 at once, then one per 1 ms from when the bucket was full, to the nanosecond: after n
     // packets, floor(50 + n · gap / 1 ms) in total.
     let gap = Nanos::from_micros(10);
     let sent = errors("router=hop", gap, 20_000);
@@ -146,7 +146,7 @@ fn errors_are_limited_by_a_token_bucket() {
         let found = sent.iter().filter(|number| **number < packets).count() as u64;
         assert_eq!(found, expected, "{packets} packets");
     }
-    // A rate that does not divide a second loses no fraction of a token.
+    // A rate that does not divide one second loses no fraction of a token.
     let thirds = errors("router=hop:limit=3,burst=2", Nanos::from_millis(1), 10_000);
     assert_eq!(thirds.len(), 31);
     assert_eq!(thirds[..5], [0, 1, 334, 667, 1_000]);
@@ -168,7 +168,7 @@ fn errors_are_limited_by_a_token_bucket() {
     );
 }
 
-/// Packets for which no error may be sent consume no token.
+/// Packets for which no error may be sent take no token.
 #[test]
 fn only_errors_that_are_sent_take_tokens() {
     let mut link = link("router=hop:limit=1,burst=1 mtu=1300");
@@ -194,7 +194,7 @@ fn changes_add_and_remove_routers() {
     let expired = (Verdict::Drop(DropReason::Ttl), Some((11, 0, 0)));
     assert_eq!(step(&mut link, "delay=1ms"), (Verdict::Queued, None));
     assert_eq!(step(&mut link, "router=hop:limit=1,burst=1"), expired);
-    // Other changes preserve it, including its bucket, which is full again after 1 s.
+    // Other changes preserve the router, including its bucket, which is full again after 1 s.
     assert_eq!(step(&mut link, "delay=2ms"), expired);
     assert!(link.changes_frames());
     assert_eq!(step(&mut link, "router=none"), (Verdict::Queued, None));

@@ -1,4 +1,4 @@
-//! The replay schedule: due times of a trace's frames.
+//! The replay schedule: due times for a trace's frames.
 
 use longwire_engine::models::FRAMING;
 use longwire_engine::models::framing::Framing;

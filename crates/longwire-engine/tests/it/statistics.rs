@@ -1,18 +1,18 @@
-//! Rounded delays and loss ratios. Every bound states samples, confidence and seed; a
-//! fixed seed makes the outcome deterministic.
+//! Rounded delays and loss ratios. Every bound states samples, confidence and seed; a fixed seed
+//! makes the outcome deterministic.
 
 use crate::common::{assert_binomial, frame, link, release, verdicts};
 use longwire_engine::models::loss::packet::BitErrorLoss;
 use longwire_engine::{DropReason, Verdict};
 use longwire_testbed::support::binomial_interval;
 
-/// Two in a thousand correct models would fail: seeds are not selected to pass, and
-/// changing one is no fix.
+/// Two in a thousand correct models would fail: seeds were not selected to pass, and changing one
+/// is not a fix.
 const CONFIDENCE: f64 = 0.998;
 
 const SAMPLES: u64 = 200_000;
 
-/// Returns the delays, in nanoseconds, of frames sent every second, so that none is raised.
+/// Returns delays, in nanoseconds, of frames sent every second, so that no release is raised.
 fn delays(delay: &str, seed: u64) -> Vec<f64> {
     const GAP: u64 = 1_000_000_000;
     let mut link = link(&format!("delay={delay}"), seed);
@@ -34,14 +34,14 @@ fn a_narrow_uniform_delay_takes_every_value_alike() {
     }
 }
 
-/// An exponential of 2 ns: rounding to nearest keeps the mean, rounding down would lose
-/// half a nanosecond. The standard error of the mean is 2 ns / sqrt(200,000) = 0.0045 ns;
-/// the bound is four of them, 0.018.
+/// An exponential delay of 2 ns: rounding to nearest keeps the mean, whereas rounding down would
+/// lose half a nanosecond. The standard error of the mean is 2 ns / sqrt(200,000) = 0.0045 ns; the
+/// bound is four of them, 0.018 ns.
 #[test]
 fn a_short_exponential_delay_keeps_its_mean() {
     let delays = delays("exponential:mean=2ns", 1);
     let mean = delays.iter().sum::<f64>() / delays.len() as f64;
-    // The sum over k >= 1 of P(delay >= k - 1/2): 1.979 ns.
+    // The sum of P(delay >= k - 1/2) over k >= 1: 1.979 ns.
     let exact = 1.0 / (2.0 * (0.25f64).sinh());
     assert!((mean - exact).abs() < 0.018, "{mean}, not {exact}");
 }
@@ -92,8 +92,8 @@ fn no_loss_and_certain_loss_are_exact() {
     assert_eq!(lost(&all, DropReason::BitError), 1_000);
 }
 
-/// 120,000 adjacent pairs at 20 %: with correlated losses, both would be lost more or less
-/// often than in 4 % of the pairs.
+/// 120,000 adjacent pairs at 20 %: with correlated losses, more or fewer than 4 % of the pairs
+/// would lose both frames.
 #[test]
 fn losses_of_neighbours_are_independent() {
     let verdicts = verdicts(&mut link("loss=20%", 1), 240_000, 1_000);
@@ -102,8 +102,8 @@ fn losses_of_neighbours_are_independent() {
     assert_binomial("pairs", pairs, 120_000, 0.04, CONFIDENCE);
 }
 
-/// 120,000 frames of each length, alternating, so that the cached probability of one length
-/// must not be used for another.
+/// 120,000 frames of each length, alternating, so that one length's cached probability must not be
+/// used for the other.
 #[test]
 fn bit_errors_are_within_the_binomial_bounds_of_each_length() {
     for (rate, text) in [(1e-6f64, "ber:1e-6"), (1e-5, "ber:1e-5")] {
@@ -124,7 +124,7 @@ fn bit_errors_are_within_the_binomial_bounds_of_each_length() {
 
 #[test]
 fn the_loss_of_a_frame_by_bit_errors_is_computed_without_cancellation() {
-    // The leading terms of the binomial series; the rest is negligible.
+    // Leading terms of the binomial series; the rest is negligible.
     let series = |rate: f64, bits: f64| bits * rate - bits * (bits - 1.0) / 2.0 * rate * rate;
     for (rate, len) in [(1e-15, 64u32), (1e-12, 1514), (1e-9, 9_000)] {
         let expected = series(rate, f64::from(len) * 8.0);
@@ -138,8 +138,8 @@ fn the_loss_of_a_frame_by_bit_errors_is_computed_without_cancellation() {
     assert_eq!(BitErrorLoss::frame_loss(0.5, u32::MAX).as_f64(), 1.0);
 }
 
-/// The bounds against exact counts: of 2^10 outcomes of ten coins, 1 has no head, 10 have
-/// one, 45 two.
+/// Compares the bounds with exact counts: of the 2^10 outcomes for ten coins, 1 has no heads, 10
+/// have one, 45 have two.
 #[test]
 fn the_binomial_bounds_are_those_of_ten_coins() {
     let confidence = |left_out: f64| 1.0 - 2.0 * left_out / 1024.0;

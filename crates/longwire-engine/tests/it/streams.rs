@@ -1,4 +1,4 @@
-//! Effects of a seed, and the order of frames that leave a link.
+//! Effects of the seed, and the order in which frames leave a link.
 
 use crate::common::assert_binomial;
 use crate::common::{link, release, verdicts};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const FRAMES: u64 = 20_000;
 
-/// Returns the verdicts of the link that `line` specifies.
+/// Returns the verdicts for the link specified by `line`.
 fn outcome(line: &str) -> Vec<Verdict> {
     verdicts(&mut link(line, 42), FRAMES, 1_000_000_000)
 }
@@ -32,7 +32,7 @@ fn another_seed_or_link_gives_others() {
     };
     let one = run(1, 0);
     for other in [run(2, 0), run(1, 1), run(0, 1)] {
-        // Losses agree as two fair coins do: 20,000 frames, confidence 99.999 %.
+        // Losses agree as often as two fair coins: 20,000 frames, 99.999 % confidence.
         let agree = one.iter().zip(&other);
         let agree = agree
             .filter(|(one, other)| is_loss(one) == is_loss(other))
@@ -60,8 +60,8 @@ fn streams_of_different_places_differ() {
     assert_eq!(first_draws.len(), count);
 }
 
-/// Loss of another kind before or after a model, or of the same kind after it, leaves the
-/// model's losses unchanged.
+/// Loss of another kind before or after a model, or of the same kind after it, leaves the model's
+/// losses unchanged.
 #[test]
 fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
     let alone = outcome("loss=5%");
@@ -85,8 +85,7 @@ fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
     }
 }
 
-/// Two loss models of one kind are independent: 20,000 frames, both at 50 %, confidence
-/// 99.999 %.
+/// Two loss models of one kind are independent: 20,000 frames, both at 50 %, 99.999 % confidence.
 #[test]
 fn two_of_a_kind_lose_independently() {
     let both = outcome("loss=50% loss=50%");
@@ -110,8 +109,8 @@ fn survivors_are_delayed_the_same_with_loss_as_without() {
     }
 }
 
-/// Loss before the queue determines which frames reach the medium, but not the medium's
-/// draws: its losses are at the same positions among the frames that reach it.
+/// Loss before the queue determines which frames reach the medium, but not the medium's draws:
+/// among the frames that reach it, the same positions are lost.
 #[test]
 fn entry_loss_does_not_change_what_the_medium_draws() {
     let alone = outcome("loss=10%");
@@ -126,7 +125,7 @@ fn entry_loss_does_not_change_what_the_medium_draws() {
     }
 }
 
-/// A raised release is that of a delivered frame.
+/// A raised release equals that of a delivered frame.
 #[test]
 fn a_lost_frame_raises_nobody() {
     let line = "delay=uniform:0ms,20ms loss=50%";
@@ -146,8 +145,8 @@ fn a_lost_frame_raises_nobody() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// In order, a release is the maximum of the same draws so far; `raised` reports
-    /// whether it exceeds the frame's own.
+    /// In order, a release is the maximum of the same draws so far; `raised` tells whether it
+    /// exceeds the frame's own.
     #[test]
     fn only_the_order_policy_tells_in_order_from_reorder(
         seed in any::<u64>(),
@@ -178,7 +177,7 @@ fn reorder_reorders_and_the_default_does_not() {
         releases.windows(2).filter(|pair| pair[1] < pair[0]).count()
     };
     assert_eq!(backwards("in-order"), 0);
-    // Two adjacent frames, 1 us apart, swap nearly half the time.
+    // Two adjacent frames, 1 us apart, swap nearly half of the time.
     let swapped = backwards("reorder");
     assert!((4_500..5_500).contains(&swapped), "{swapped}");
 }

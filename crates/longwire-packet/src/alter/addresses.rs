@@ -1,4 +1,4 @@
-//! Rewrites IP addresses: prefix maps, anonymisation, shifts per round.
+//! Rewriting IP addresses: prefix maps, anonymisation and per-round shifts.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -9,7 +9,7 @@ use crate::bytes::ones;
 use crate::filter::values::Net;
 use crate::header::IpVersion;
 
-/// Changes of IP addresses.
+/// Configured changes to IP addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Addresses {
     v4: Changes,
@@ -19,13 +19,13 @@ pub(super) struct Addresses {
     anything: bool,
 }
 
-/// Maps and shifts of one IP version. Addresses are 128-bit numbers; IPv4 addresses occupy
-/// the first 32 bits.
+/// Maps and shifts for one IP version. Addresses are 128-bit numbers; IPv4 addresses occupy the
+/// upper 32 bits.
 #[derive(Clone, Debug)]
 struct Changes {
     maps: Vec<Map>,
     shifts: Vec<Shift>,
-    /// Number of bits after an address.
+    /// Number of unused bits below an address.
     unused_bits: u32,
 }
 
@@ -39,8 +39,8 @@ struct Map {
     new_bits: u128,
 }
 
-/// Adds `step` per round to addresses whose bits under `mask` match; the bits under `keep`
-/// are preserved.
+/// Adds `step` per round to addresses whose bits under `mask` match; bits under `keep` are
+/// preserved.
 #[derive(Clone, Copy, Debug)]
 struct Shift {
     mask: u128,
@@ -49,20 +49,20 @@ struct Shift {
     step: u32,
 }
 
-/// Number of low bits shifted if no network is given.
+/// Number of low bits that are shifted if no network is given.
 const MOVING_BITS: u32 = 24;
 
-/// Unused bits after an IPv4 address.
+/// Unused bits below an IPv4 address.
 const AFTER_V4: u32 = 96;
 
-/// Returns the mask of a network, and its bits under it.
+/// Returns a network's mask and its masked address.
 fn masked(net: &Net) -> (u128, u128) {
     let mask = ones(net.prefix);
     (mask, u128::from_be_bytes(net.address) & mask)
 }
 
 impl Changes {
-    /// `maps` is sorted by decreasing prefix length.
+    /// `maps` must be sorted by decreasing prefix length.
     fn new(version: IpVersion, maps: &[AddressMap], shifts: &[LoopAddresses]) -> Changes {
         let unused_bits = match version {
             IpVersion::V4 => AFTER_V4,
@@ -112,7 +112,7 @@ impl Changes {
         Some(address & !map.new_mask | map.new_bits)
     }
 
-    /// Returns the address in this round.
+    /// Returns the address as shifted in this round.
     #[inline]
     fn shifted(&self, address: u128, round: u64) -> u128 {
         let meant = |shift: &&Shift| address & shift.mask == shift.bits;
@@ -147,7 +147,7 @@ impl Addresses {
         self.anything
     }
 
-    /// Returns the changed IPv4 address.
+    /// Returns the rewritten IPv4 address.
     #[inline]
     pub fn v4(&mut self, address: u32, role: Role, round: u64) -> u32 {
         let is_group = |address: u32| address >> 28 == 0xe || address == u32::MAX;
@@ -168,7 +168,7 @@ impl Addresses {
         (self.v4.shifted(number(changed), round) >> AFTER_V4) as u32
     }
 
-    /// Returns the changed IPv6 address.
+    /// Returns the rewritten IPv6 address.
     #[inline]
     pub fn v6(&mut self, address: u128, role: Role, round: u64) -> u128 {
         let is_group = |address: u128| address >> 120 == 0xff;

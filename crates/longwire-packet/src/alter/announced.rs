@@ -1,4 +1,4 @@
-//! Rewrites addresses announced by SCTP and Multipath TCP.
+//! Rewriting addresses announced by SCTP and Multipath TCP.
 
 use super::options::Role;
 use super::rewriting::Rewriting;
@@ -6,8 +6,8 @@ use crate::bytes::array;
 use crate::checksum::{Change, sum_words};
 use crate::header::IpVersion;
 
-/// Rewrites the addresses in the chunks of an SCTP packet at `at` (RFC 9260, section 3.3.2;
-/// RFC 5061). Returns whether any changed.
+/// Rewrites addresses in the chunks of the SCTP packet at `at` (RFC 9260, section 3.3.2; RFC 5061).
+/// Returns whether any changed.
 pub(super) fn sctp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize, end: usize) -> bool {
     const HEADER: usize = 12;
     const CHUNK_HEADER: usize = 4;
@@ -45,7 +45,7 @@ fn sctp_parameters(
         let version = match u16::from_be_bytes([high, low]) {
             5 => Some(IpVersion::V4),
             6 => Some(IpVersion::V6),
-            // Adds, deletes or selects an address: the address is a nested parameter.
+            // Adds, deletes or selects an address, which is a nested parameter.
             0xc001 | 0xc002 | 0xc004 => {
                 at += 8;
                 continue;
@@ -64,8 +64,8 @@ fn sctp_parameters(
     changed
 }
 
-/// Rewrites the addresses in the options of the TCP header at `at` (RFC 8684, section 3.4.1),
-/// and returns their change.
+/// Rewrites addresses in the options of the TCP header at `at` (RFC 8684, section 3.4.1), and
+/// returns the checksum change.
 pub(super) fn multipath_tcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) -> Change {
     const MULTIPATH: u8 = 30;
     const ADD_ADDRESS: u8 = 3;

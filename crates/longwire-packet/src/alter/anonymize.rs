@@ -1,7 +1,6 @@
-//! Prefix-preserving anonymisation of addresses: Crypto-PAn (Fan, Xu, Ammar,
-//! Moon: "Prefix-preserving IP address anonymization: measurement-based
-//! security evaluation and a new cryptography-based scheme", Computer
-//! Networks 46(2), 2004).
+//! Prefix-preserving address anonymisation: Crypto-PAn (Fan, Xu, Ammar, Moon: "Prefix-preserving IP
+//! address anonymization: measurement-based security evaluation and a new cryptography-based
+//! scheme", Computer Networks 46(2), 2004).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,27 +9,27 @@ use core::fmt;
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
-/// Bits computed per batch, since the cipher processes several blocks in parallel.
+/// Bits computed per batch, because the cipher processes several blocks in parallel.
 const BATCH: usize = 32;
 
-/// The published algorithm: a bijection per key. Two addresses with exactly n common
-/// leading bits still have exactly n afterwards.
+/// The published algorithm, a bijection for each key. Two addresses with exactly n common leading
+/// bits still have exactly n afterwards.
 #[derive(Clone)]
 pub struct CryptoPan {
     cipher: Aes128,
-    /// Padding for bits that are not known yet.
+    /// Padding for bits not yet known.
     pad: u128,
 }
 
 impl fmt::Debug for CryptoPan {
-    /// Without the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CryptoPan").finish_non_exhaustive()
     }
 }
 
 impl CryptoPan {
-    /// Creates it from a key: 16 bytes for AES-128, and 16 for the padding.
+    /// Creates the cipher from a key: 16 bytes for AES-128, then 16 for the padding.
     pub fn new(key: &[u8; 32]) -> CryptoPan {
         let (halves, _) = key.as_chunks::<16>();
         let cipher = Aes128::new(&Array(halves[0]));
@@ -52,8 +51,8 @@ impl CryptoPan {
         address ^ self.flips(address, 128)
     }
 
-    /// Returns which of the first `bits` bits are inverted; each depends on the preceding
-    /// bits and the key.
+    /// Returns which of the first `bits` bits are flipped; each depends on the preceding bits and
+    /// the key.
     fn flips(&self, address: u128, bits: usize) -> u128 {
         let mut flips = 0;
         for first in (0..bits).step_by(BATCH) {
@@ -73,11 +72,11 @@ impl CryptoPan {
     }
 }
 
-/// A block of well-known addresses: its leading bits, their number, and whether the
-/// remaining bits are preserved.
+/// A block of well-known addresses: its leading bits, their number, and whether the remaining bits
+/// are preserved.
 ///
-/// No bit is inverted up to the one where an address diverges from such a block, so no
-/// other address is mapped into the block.
+/// Up to and including the bit where an address diverges from a block, no bit is flipped, so no
+/// outside address is mapped into the block.
 struct Block<T> {
     start: T,
     prefix: u32,
@@ -119,14 +118,14 @@ const BLOCKS6: [Block<u128>; 4] = [
     Block::whole(0, 127),
 ];
 
-/// Cached results per version; a power of two.
+/// Cache size per IP version; a power of two.
 const CACHE: usize = 1 << 12;
 
-/// Anonymisation with a cache of results.
+/// Anonymisation with a result cache.
 #[derive(Clone, Debug)]
 pub(super) struct Anonymizer {
     pan: CryptoPan,
-    /// Anonymises all addresses, like the published algorithm.
+    /// Whether to anonymise all addresses, like the published algorithm.
     plain: bool,
     cache4: Vec<(u32, Option<u32>)>,
     cache6: Vec<(u128, Option<u128>)>,
@@ -185,8 +184,8 @@ impl Anonymizer {
         address & !may_change | changed & may_change
     }
 
-    /// Returns the number of leading bits to preserve; `common` returns the common prefix
-    /// length with a block's start.
+    /// Returns the number of leading bits to preserve; `common` returns the length of the common
+    /// prefix with the start of a block.
     fn kept_bits<T>(&self, blocks: &[Block<T>], bits: u32, common: impl Fn(&T) -> u32) -> u32 {
         if self.plain {
             return 0;

@@ -1,4 +1,4 @@
-//! Rewrites addresses in ARP (RFC 826) and RARP packets.
+//! Rewriting addresses in ARP (RFC 826) and RARP packets.
 
 use super::options::Role;
 use super::rewriting::Rewriting;
@@ -9,7 +9,7 @@ use crate::header::IpVersion;
 /// Length of the fixed part.
 const FIXED: usize = 8;
 
-/// Rewrites the addresses of IPv4, and of Ethernet, in the ARP packet at `at`.
+/// Rewrites IPv4 and Ethernet addresses in the ARP packet at `at`.
 pub(super) fn rewrite(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     const ETHERNET_LEN: usize = 6;
     const IPV4_LEN: usize = 4;

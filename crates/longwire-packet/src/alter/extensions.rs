@@ -1,4 +1,4 @@
-//! Rewrites addresses in IPv4 options and IPv6 extension headers: source routes and home
+//! Rewriting addresses in IPv4 options and IPv6 extension headers: source routes and home
 //! addresses.
 
 use super::options::Role;
@@ -10,7 +10,7 @@ use crate::header::{
     Transport, home_address,
 };
 
-/// Rewrites the addresses after the header's own; `changes` are those of the header.
+/// Rewrites addresses that follow the header's source and destination, whose changes are `changes`.
 /// Returns the change of the pseudo-header.
 pub(super) fn rewrite(
     rewriting: &mut Rewriting<'_>,
@@ -41,9 +41,9 @@ pub(super) fn rewrite(
 struct Inside<'a, 'b> {
     rewriting: &'a mut Rewriting<'b>,
     version: IpVersion,
-    /// Offsets of the source and destination in the pseudo-header.
+    /// Offsets of the addresses used as source and destination in the pseudo-header.
     checked: [Option<usize>; 2],
-    /// Their changes.
+    /// Changes to those addresses.
     changes: [Change; 2],
 }
 
@@ -87,7 +87,7 @@ impl Inside<'_, '_> {
         }
     }
 
-    /// Routing headers, and home addresses of Mobile IPv6.
+    /// Routing headers, and Mobile IPv6 home addresses.
     fn extensions(&mut self, frame: &mut [u8], ip: &IpHeader) {
         let (mut kind, mut at) = (ip.protocol, ip.end(frame));
         for _ in 0..=EXTENSIONS_MAX {

@@ -1,4 +1,4 @@
-//! Extends truncated frames to their original length, and fixes checksums.
+//! Restoring truncated frames to their original length, and repairing checksums.
 
 use longwire_units::random::{Stream, absorb};
 
@@ -21,7 +21,7 @@ pub(super) enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// For frame number `number`.
+    /// Creates the payload for frame `number`.
     pub fn new(options: &AlterOptions, number: u64) -> Payload<'_> {
         match &options.truncated {
             Truncated::Random => Payload::Random(Stream::of_seed(absorb(options.seed, number))),
@@ -48,7 +48,7 @@ impl Payload<'_> {
     }
 }
 
-/// Repairs the checksums of a whole frame, and the missing lengths of a super-packet.
+/// Repairs a whole frame's checksums, and the missing lengths of a super-packet.
 pub(super) fn fix_checksums(frame: &mut [u8], inner: bool, counts: &mut Counts) {
     if let Some(ip) = layers::packet_of(frame) {
         counts.lengths_fixed += u64::from(complete_lengths(frame, &ip));
@@ -58,8 +58,8 @@ pub(super) fn fix_checksums(frame: &mut [u8], inner: bool, counts: &mut Counts) 
     }
 }
 
-/// Repairs the checksums of a packet; with `inner`, first those of the packet inside, which
-/// a tunnel's checksum covers.
+/// Repairs a packet's checksums; with `inner`, first those of the inner packet, which a tunnel's
+/// checksum covers.
 fn repair(frame: &mut [u8], ip: &IpHeader, inner: bool, depth: u32) -> Repair {
     let mut repaired = Repair::default();
     if inner && depth < DEPTH_MAX {
@@ -78,11 +78,11 @@ fn repair(frame: &mut [u8], ip: &IpHeader, inner: bool, depth: u32) -> Repair {
     }
 }
 
-/// Writes the missing lengths of a super-packet if they fit their fields; returns whether
-/// they did. The packet must end with the frame.
+/// Writes a super-packet's missing lengths if they fit their fields, and returns whether they did.
+/// The packet must end with the frame.
 pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
     let (field, from) = edit::length_field(frame, ip);
-    // With a jumbo payload option, the length is zero (RFC 2675).
+    // With a jumbo payload option, the length stays zero (RFC 2675).
     let lacks = edit::is_super_packet(frame, ip) && ip.protocol != 0;
     let Ok(len) = u16::try_from(frame.len().saturating_sub(from)) else {
         return false;
@@ -102,8 +102,8 @@ pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
 
 /// Extends a frame to `len` bytes, and repairs its lengths and checksums.
 ///
-/// Missing header bytes are zero, except where parsers need other values; the rest is
-/// payload. Bytes after the IP packet are zero.
+/// Missing header bytes are zero unless parsers need other values; the rest is payload. Bytes after
+/// the IP packet are zero.
 pub(super) fn fill(
     frame: &mut Workspace,
     len: usize,
@@ -124,8 +124,8 @@ pub(super) fn fill(
         _ => return payload.write(&mut frame[captured..]),
     };
     let end = set_packet_len(frame, &ip);
-    // Missing IPv4 options are zero, that is, end of options. IPv6 extension headers end
-    // with the capture.
+    // Missing IPv4 options are zero, which ends the option list. IPv6 extension headers end with
+    // the capture.
     let known = match ip.version {
         IpVersion::V4 => len,
         IpVersion::V6 => captured,
@@ -147,7 +147,7 @@ pub(super) fn fill(
     counts.checksums_unknown += u64::from(repair.unknown);
 }
 
-/// Shortens the packet's length to the frame, if necessary. Returns the packet's end.
+/// Shortens the packet length to the frame, if necessary. Returns the packet's end.
 fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     let (start, said) = (ip.end(frame), edit::packet_end(frame, ip));
     let fits = (start..=frame.len()).contains(&said) && said > ip.at;
@@ -162,7 +162,7 @@ fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     };
     match u16::try_from(there) {
         Ok(len) => set(len),
-        // Zero, where super-packets allow it.
+        // Zero, if super-packets allow it.
         Err(_) => match set(0) {
             end if end == from + there => end,
             _ => set(u16::MAX),
@@ -170,7 +170,7 @@ fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     }
 }
 
-/// Completes a truncated transport header; returns its end.
+/// Completes a truncated transport header and returns its end.
 fn complete_header(frame: &mut [u8], captured: usize, transport: &Transport, end: usize) -> usize {
     let at = transport.at;
     if transport.piece == Piece::Later {
@@ -197,7 +197,7 @@ fn complete_header(frame: &mut [u8], captured: usize, transport: &Transport, end
                     header[4..6].copy_from_slice(&there.to_be_bytes());
                 }
                 if captured < at + 8 {
-                    // Zero would mean no checksum.
+                    // Zero would mean "no checksum".
                     header[6..8].fill(0xff);
                 }
             }
@@ -216,7 +216,7 @@ pub(super) const PADDING_CHUNK: u8 = 0x84;
 fn complete_chunks(packet: &mut [u8], captured: usize, at: usize) {
     const HEADER: usize = 12;
     const CHUNK_HEADER: usize = 4;
-    // A trailer after the packet may have been captured too.
+    // The capture may include a trailer after the packet.
     let known = captured.min(packet.len());
     let mut chunk = at + HEADER;
     while chunk + CHUNK_HEADER <= known {

@@ -1,4 +1,4 @@
-//! Long help of the options, for the command line.
+//! Long command-line help for the options.
 
 /// Help of `--split`.
 pub const SPLIT: &str = "\

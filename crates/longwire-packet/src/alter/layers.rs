@@ -1,4 +1,4 @@
-//! Finds the packet in a frame: after tags, LLC, PPPoE, MPLS and nested Ethernet.
+//! Finding the packet in a frame: after tags, LLC, PPPoE, MPLS and nested Ethernet.
 //!
 //! Plain Ethernet with VLAN tags and IP takes the fast path in [`IpHeader::parse`].
 
@@ -8,50 +8,50 @@ use crate::checksum::{fold, sum_words};
 use crate::edit::{is_super_packet, packet_end};
 use crate::header::{IpHeader, IpVersion};
 
-/// Maximum headers before a packet; every MPLS label counts.
+/// Maximum number of headers before a packet; every MPLS label counts.
 const HEADERS_MAX: usize = 32;
 
-/// Maximum nesting of packets.
+/// Maximum nesting depth of packets.
 pub(super) const DEPTH_MAX: u32 = 8;
 
-/// Maximum header fields recorded.
+/// Maximum number of header fields recorded.
 const FIELDS_MAX: usize = 8;
 
-/// The content of a frame or of a tunnel's packet.
+/// The content of a frame or tunnel packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// An IP packet.
     Ip(IpHeader),
-    /// ARP or RARP, with its offset.
+    /// ARP or RARP, at this offset.
     Arp(usize),
-    /// IPCP (RFC 1332), with the offset of its code.
+    /// IPCP (RFC 1332), with its code at this offset.
     Ipcp(usize),
     /// Content without rewritable addresses.
     Other(Unaltered),
 }
 
-/// EtherTypes that identify an Ethernet header where the content is ambiguous: IP, ARP,
+/// EtherTypes taken as evidence of an Ethernet header where the content is ambiguous: IP, ARP,
 /// tags, MPLS, PPPoE, NSH, LLDP, OAM.
 const TYPES: [u16; 18] = [
     0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8, 0x9100, 0x8847, 0x8848, 0x8863, 0x8864, 0x88e7, 0x8926,
     0x893f, 0x892f, 0xf1c1, 0x894f, 0x88cc, 0x8902,
 ];
 
-/// A field of a header before the content, in bytes of the frame.
+/// A field in a header before the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkField {
-    /// Destination address of an Ethernet header, followed by the source address.
+    /// Destination address in an Ethernet header, followed by the source address.
     Addresses(usize),
     /// A two-byte length field.
     Length {
         /// Offset of the field.
         at: usize,
-        /// Offset from which it counts.
+        /// Offset from which the length counts.
         from: usize,
     },
 }
 
-/// The content, and the headers before it.
+/// The content and the headers before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub content: Content,
@@ -61,7 +61,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns the IP header, if the content is an IP packet.
+    /// Returns the IP header if the content is an IP packet.
     pub fn ip(&self) -> Option<IpHeader> {
         match self.content {
             Content::Ip(ip) => Some(ip),
@@ -74,7 +74,7 @@ impl Found {
         self.fields.into_iter().flatten()
     }
 
-    /// Shortens the headers' lengths to content that ends at `end`.
+    /// Shortens the length fields to content that ends at `end`.
     pub fn fit_lengths(&self, frame: &mut [u8], end: usize) {
         for field in self.fields() {
             if let LinkField::Length { at, from } = field
@@ -87,11 +87,11 @@ impl Found {
     }
 }
 
-/// Type of the next header.
+/// The next header's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkLayer {
     Ethernet,
-    /// Content of this EtherType.
+    /// By EtherType.
     Type(u16),
     Llc,
     Ppp,
@@ -99,12 +99,12 @@ pub(super) enum LinkLayer {
     /// The network service header (RFC 8300).
     Nsh,
     Ip(IpVersion),
-    /// IP, by the version nibble.
+    /// IP, identified by the version nibble.
     AnyIp,
     Content(Content),
 }
 
-/// Content without a packet.
+/// Returns content without a packet.
 const fn other(reason: Unaltered) -> LinkLayer {
     LinkLayer::Content(Content::Other(reason))
 }
@@ -119,7 +119,7 @@ pub(super) fn packet_of(frame: &[u8]) -> Option<IpHeader> {
     IpHeader::parse(frame).or_else(|| find(frame).ip())
 }
 
-/// Parses header by header.
+/// Parses headers one by one.
 pub(super) struct Walk<'a> {
     frame: &'a [u8],
     pub at: usize,
@@ -137,7 +137,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Parses from `first` to the content.
+    /// Parses headers, starting with `first`, up to the content.
     pub fn content(mut self, first: LinkLayer) -> Found {
         let mut layer = first;
         for _ in 0..HEADERS_MAX {
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
         Some(next)
     }
 
-    /// Consumes a tag or header of `N` bytes that ends with the next type.
+    /// Consumes an `N`-byte tag or header that ends with the next type.
     fn tag<const N: usize>(&mut self) -> Option<LinkLayer> {
         self.take::<N>()?;
         word(self.frame, self.at - 2).map(LinkLayer::Type)
@@ -216,9 +216,9 @@ impl<'a> Walk<'a> {
             0x8926 => self.tag::<6>(),
             0x893f => self.tag::<8>(),
             0xf1c1 | 0x892f => self.tag::<6>(),
-            // I-tag of provider backbone bridges (802.1ah).
+            // I-tag in provider backbone bridges (802.1ah).
             0x88e7 => self.take::<4>().map(|_| LinkLayer::Ethernet),
-            // FabricPath; TRILL (RFC 6325), with options in words of 4 bytes.
+            // FabricPath; TRILL (RFC 6325), with options in 4-byte words.
             0x8903 => self.take::<2>().map(|_| LinkLayer::Ethernet),
             0x22f3 => {
                 let [high, low, ..] = self.take::<6>()?;
@@ -243,7 +243,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// LLC (802.2), and SNAP after it.
+    /// LLC (802.2), optionally followed by SNAP.
     fn llc(&mut self) -> Option<LinkLayer> {
         match self.peek::<3>(0)? {
             [0xaa, 0xaa, 3] => {
@@ -303,7 +303,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// An MPLS label (RFC 3032); after the last, guesses the content.
+    /// An MPLS label (RFC 3032); after the last label, the content is guessed.
     fn mpls(&mut self) -> Option<LinkLayer> {
         /// The generic associated channel (RFC 5586).
         const CHANNEL_LABEL: u32 = 13;
@@ -329,7 +329,7 @@ impl<'a> Walk<'a> {
         }
         Some(match control_word[0] >> 4 {
             _ if self.fits_ethernet(0) => LinkLayer::Ethernet,
-            // Associated channel of a pseudowire (RFC 4385).
+            // Pseudowire associated channel (RFC 4385).
             1 => other(Unaltered::Control),
             _ => other(Unaltered::NotIp),
         })
@@ -366,7 +366,7 @@ impl<'a> Walk<'a> {
         Some(next_protocol(next))
     }
 
-    /// Returns the IP version by the first nibble; the inner `None` means no IP.
+    /// Returns the IP version from the first nibble; the inner `None` means not IP.
     pub fn ip_version(&self) -> Option<Option<IpVersion>> {
         Some(match self.peek::<1>(0)?[0] >> 4 {
             4 => Some(IpVersion::V4),
@@ -398,7 +398,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Maps the next protocol of NSH (RFC 8300, section 2.2) or VXLAN-GPE.
+/// Maps the next protocol in NSH (RFC 8300, section 2.2) or VXLAN-GPE.
 pub(super) fn next_protocol(number: u8) -> LinkLayer {
     match number {
         1 => LinkLayer::Ip(IpVersion::V4),

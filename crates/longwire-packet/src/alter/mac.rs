@@ -1,4 +1,4 @@
-//! Rewrites Ethernet addresses.
+//! Rewriting Ethernet addresses.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::bytes::array_mut;
 /// An Ethernet address.
 pub(super) type Mac = [u8; 6];
 
-/// Length of destination and source.
+/// Length of destination plus source.
 const ADDRESSES: usize = 12;
 
 /// Rewrites Ethernet addresses.
@@ -20,7 +20,7 @@ pub(super) struct Macs {
     keep_groups: bool,
 }
 
-/// Replacements made in a frame's header, to be repeated inside the frame.
+/// Replacements made in a frame's Ethernet header, to be repeated inside the frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renamed<'a> {
     source: (Mac, Mac),
@@ -44,14 +44,14 @@ impl Macs {
         }
     }
 
-    /// Whether the two sides have different addresses.
+    /// Whether addresses differ by side.
     #[inline]
     pub fn is_sided(&self) -> bool {
         let sided = |mac: &Option<SidedMac>| mac.is_some_and(|mac| mac.is_sided);
         sided(&self.source) || sided(&self.destination)
     }
 
-    /// Rewrites the Ethernet header's addresses.
+    /// Rewrites the addresses in the Ethernet header.
     #[inline]
     pub fn rewrite(&self, frame: &mut [u8], side: usize) -> Renamed<'_> {
         let mut renamed = Renamed {
@@ -99,7 +99,7 @@ impl Renamed<'_> {
         self.anything
     }
 
-    /// Replaces an address inside the frame, if present.
+    /// Replaces an address inside the frame if it was replaced in the header.
     pub fn rename(&self, frame: &mut [u8], at: usize) {
         if let Some(mac) = array_mut(frame, at) {
             *mac = self.name(*mac);

@@ -1,5 +1,5 @@
-//! Rewrites addresses in control messages: ICMP, ICMPv6 with neighbour and listener
-//! discovery, IGMP, Mobile IPv6, IPCP.
+//! Rewriting addresses in control messages: ICMP, ICMPv6 with neighbour and listener discovery,
+//! IGMP, Mobile IPv6, IPCP.
 
 use super::options::Role;
 use super::rewriting::Rewriting;
@@ -21,7 +21,7 @@ const ROUTERS4: u8 = 9;
 /// Redirect (RFC 4861).
 const REDIRECT6: u8 = 137;
 
-/// Rewrites a message; returns the change of its contents.
+/// Rewrites a message and returns the change to its contents.
 pub(super) fn rewrite(
     rewriting: &mut Rewriting<'_>,
     frame: &mut [u8],
@@ -64,8 +64,7 @@ pub(super) fn rewrite(
     change
 }
 
-/// Rewrites the addresses in IPCP options: those of the ends and of name servers (RFC 1332,
-/// RFC 1877).
+/// Rewrites addresses in IPCP options: of both ends and of name servers (RFC 1332, RFC 1877).
 pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     const CONFIGURATION: core::ops::RangeInclusive<u8> = 1..=4;
     let Some([code, _, len @ ..]) = array::<4>(frame, at) else {
@@ -98,7 +97,7 @@ pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
 /// A message to rewrite. Offsets are relative to its start.
 struct Message<'a, 'b> {
     rewriting: &'a mut Rewriting<'b>,
-    /// The frame up to the end of the message.
+    /// The frame, up to the end of the message.
     frame: &'a mut [u8],
     at: usize,
     version: IpVersion,
@@ -114,7 +113,7 @@ impl Message<'_, '_> {
         usize::from(u16::from_be_bytes(bytes))
     }
 
-    /// Returns the length of the message.
+    /// Returns the message length.
     fn len(&self) -> usize {
         self.frame.len() - self.at
     }
@@ -135,7 +134,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// Rewrites a prefix of `bits` bits in `len` bytes; the remaining bits are preserved.
+    /// Rewrites a prefix of `bits` bits, stored in `len` bytes; remaining bits are preserved.
     fn prefix(&mut self, at: usize, len: usize, bits: u8) {
         let at = self.at + at;
         let Some(field) = self.frame.get_mut(at..at + len.min(16)) else {
@@ -158,7 +157,7 @@ impl Message<'_, '_> {
         field.copy_from_slice(&after.to_be_bytes()[..field.len()]);
     }
 
-    /// Records that unknown contents may hold addresses.
+    /// Records that unknown contents may include addresses.
     fn unknown(&mut self) {
         if self.rewriting.addresses.anything() {
             self.rewriting.leave(Unaltered::Unknown);
@@ -201,7 +200,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// The records of listener reports (RFC 9776, section 4.2; RFC 9777, section 5.2).
+    /// Records in listener reports (RFC 9776, section 4.2; RFC 9777, section 5.2).
     fn group_records(&mut self) {
         let address_len = self.version.address_len();
         let mut at = 8;
@@ -247,7 +246,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// Rewrites neighbour discovery options from `at`.
+    /// Rewrites neighbour discovery options, starting at `at`.
     fn options(&mut self, mut at: usize) {
         while let Some(kind) = self.byte(at) {
             let len = usize::from(self.byte(at + 1).unwrap_or(0)) * 8;
@@ -256,7 +255,7 @@ impl Message<'_, '_> {
             }
             let end = at + len;
             match kind {
-                // Source and target link-layer address.
+                // Source and target link-layer addresses.
                 1 | 2 if len == 8 && self.rewriting.macs.anything() => {
                     self.rewriting.macs.rename(self.frame, self.at + at + 2);
                 }

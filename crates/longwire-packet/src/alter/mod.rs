@@ -1,8 +1,8 @@
-//! Alters the frames of a trace before they are sent: extends truncated ones, rewrites
-//! addresses, ports and tags, and keeps checksums valid.
+//! Altering a trace's frames before they are sent: restores truncated frames, rewrites addresses,
+//! ports and tags, and keeps checksums valid.
 //!
-//! [`Alterations::apply`] and `rewrite` show the complete sequence. `docs/rewriting.md` is
-//! the user documentation.
+//! [`Alterations::apply`] and `rewrite` show all steps in order. `docs/rewriting.md` is the user
+//! documentation.
 
 mod addresses;
 mod announced;
@@ -51,37 +51,37 @@ pub use vlan::VlanChange;
 /// Position of a frame in the replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// Number of previous rounds of the trace.
+    /// Number of completed rounds through the trace.
     pub round: u64,
-    /// Due time relative to the start of the round.
+    /// Due time, relative to the start of the round.
     pub into_round: Nanos,
-    /// Number of the frame in the trace, from 0.
+    /// Frame number in the trace, from 0.
     pub number: u64,
 }
 
-/// Maximum length of an extended frame: that of a BIG TCP packet. Larger claims of a
+/// Maximum length to which frames are restored: that of a BIG TCP packet. Longer wire lengths in a
 /// capture are invalid.
 const FRAME_MAX: u32 = 1 << 19;
 
 /// Length of the FCS.
 const FCS_LEN: u32 = 4;
 
-/// Alters frames. Created once, then applied to every frame to be sent, in order.
+/// Alters frames. Create it once, then apply it to every frame, in sending order.
 #[derive(Clone, Debug)]
 pub struct Alterations {
     options: AlterOptions,
     addresses: Addresses,
     macs: Macs,
     renumber: Option<Renumber>,
-    /// Maximum growth of a frame in bytes.
+    /// Maximum growth in bytes per frame.
     growth: usize,
-    /// Whether truncated frames are extended and nothing else changes.
+    /// Whether truncated frames are restored and nothing else changes.
     only_fills: bool,
-    /// Whether packet fields change, so that frames without a packet are exceptions.
+    /// Whether packet fields change, so that frames without a packet count as unaltered.
     rewrites_packets: bool,
-    /// Whether fields change that packets inside tunnels have as well.
+    /// Whether any changed field also occurs in packets inside tunnels.
     looks_inside: bool,
-    /// Handling of exceptions.
+    /// What to do with unaltered frames.
     on_unaltered: UnalteredAction,
     segmenter: Option<Segmenter>,
     counts: Counts,
@@ -89,8 +89,8 @@ pub struct Alterations {
     piece: Vec<u8>,
 }
 
-/// Segments the TCP packet of a whole frame to an MTU in bytes, and passes each frame on;
-/// the vector is scratch memory. Returns `false` without output if the frame is unsuitable.
+/// Segments a whole frame's TCP packet to an MTU in bytes and passes on each frame; the vector is
+/// scratch memory. Returns `false`, without output, if the frame is unsuitable.
 pub type Segmenter = fn(&mut [u8], usize, &mut Vec<u8>, &mut dyn FnMut(&[u8])) -> bool;
 
 /// Counters.
@@ -143,8 +143,7 @@ impl Alterations {
         }
     }
 
-    /// Segments TCP packets beyond the MTU that must not be fragmented, instead of dropping
-    /// them.
+    /// Segments TCP packets beyond the MTU that must not be fragmented, instead of dropping them.
     pub fn segment_with(&mut self, segmenter: Segmenter) {
         self.segmenter = Some(segmenter);
     }
@@ -159,8 +158,8 @@ impl Alterations {
         self.growth
     }
 
-    /// Alters a frame of `wire_len` bytes that starts with `bytes`. Passes the resulting
-    /// frames to `take` with their wire lengths: none, one, or several fragments.
+    /// Alters a frame of `wire_len` bytes whose captured part is `bytes`. Passes the resulting
+    /// frames with their wire lengths to `take`: none, one, or several fragments.
     pub fn apply(
         &mut self,
         bytes: &[u8],
@@ -168,7 +167,7 @@ impl Alterations {
         about: About,
         take: &mut dyn FnMut(&[u8], u32),
     ) {
-        // A record longer than its wire length is inconsistent: trust its bytes.
+        // A record longer than its wire length is inconsistent; trust its bytes.
         let mut wire_len = wire_len.max(bytes.len() as u32);
         let mut bytes = bytes;
         if self.options.strip_fcs {
@@ -205,7 +204,7 @@ impl Alterations {
         self.send(wire_len as u32, take);
     }
 
-    /// Returns the side that sent the frame, if an option needs it.
+    /// Returns which side sent the frame, if an option needs it.
     fn side(&mut self, bytes: &[u8]) -> usize {
         match &mut self.options.splitter {
             Some(splitter) if self.macs.is_sided() => splitter.side(bytes),
@@ -224,7 +223,7 @@ impl Alterations {
         );
     }
 
-    /// Rewrites a frame. Returns why a part was not rewritten.
+    /// Rewrites a frame. Returns why part of it was not rewritten, if so.
     fn rewrite(&mut self, side: usize, about: &About) -> Option<Unaltered> {
         let macs = self.macs.rewrite(&mut self.frame, side);
         let mut unaltered = None;
@@ -264,7 +263,7 @@ impl Alterations {
         unaltered
     }
 
-    /// Passes the frame on, fragmented or truncated if it is too long.
+    /// Passes the frame on; fragments or truncates it if it is too long.
     fn send(&mut self, wire_len: u32, take: &mut dyn FnMut(&[u8], u32)) {
         let header_len = mac_header_len(&self.frame);
         let fits = |mtu| wire_len <= header_len.saturating_add(mtu);
@@ -281,14 +280,14 @@ impl Alterations {
         .shorten(&mut self.frame, wire_len, self.options.mtu_action, take);
     }
 
-    /// Starts the next round of the trace; the state of previous rounds is kept.
+    /// Starts the next round through the trace; state from earlier rounds is kept.
     pub fn next_round(&mut self) {
         if let Some(renumber) = &mut self.renumber {
             renumber.next_round();
         }
     }
 
-    /// Returns the counters by name.
+    /// Returns the counters with their names.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         let counts = &self.counts;
         let mut list = alloc::vec![
@@ -309,7 +308,7 @@ impl Alterations {
         list
     }
 
-    /// Returns a note about frames that were not fully altered.
+    /// Returns a note about frames that were not fully altered, if any.
     pub fn note(&self) -> Option<String> {
         self.counts.unaltered.note(self.on_unaltered)
     }
@@ -358,8 +357,8 @@ fn only_fills(options: &AlterOptions) -> bool {
     !changed
 }
 
-/// Whether fields change that packets inside tunnels have as well. DSCP and TTL apply to
-/// the outermost packet only.
+/// Whether any changed field also occurs in packets inside tunnels. DSCP and TTL apply only to the
+/// outermost packet.
 fn looks_inside(options: &AlterOptions) -> bool {
     options.fix_checksums
         || options.loop_renumber

@@ -1,4 +1,4 @@
-//! Handles frames beyond the MTU: segments, fragments, truncates or drops them.
+//! Frames beyond the MTU: segmented, fragmented, truncated or dropped.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::frame::mac_header_len;
 use crate::header::protocol::{SCTP, UDP};
 use crate::header::{IpHeader, IpVersion, Piece};
 
-/// Shortens frames whose payload is longer than an MTU.
+/// Shortens frames whose payload exceeds an MTU.
 pub(super) struct Shortening<'a> {
     pub mtu: u32,
     /// Whether packets inside tunnels are truncated too.
@@ -59,8 +59,8 @@ impl Shortening<'_> {
         }
     }
 
-    /// Segments a TCP packet that must not be fragmented or never was on the wire;
-    /// fragments others. `None` if neither is possible.
+    /// Segments a TCP packet that must not be fragmented or was never on the wire; fragments other
+    /// packets. `None` if neither is possible.
     fn cut(
         &mut self,
         frame: &mut Workspace,
@@ -97,7 +97,7 @@ impl Shortening<'_> {
         Some(())
     }
 
-    /// Adjusts a packet's lengths and checksums to a frame that ends at `end`.
+    /// Fits a packet's lengths and checksums to a frame that ends at `end`.
     fn truncate(&self, frame: &mut [u8], ip: &IpHeader, end: usize, depth: u32) {
         let is_super_packet = edit::is_super_packet(frame, ip);
         let (field, from) = edit::length_field(frame, ip);
@@ -145,7 +145,7 @@ impl Shortening<'_> {
     }
 }
 
-/// Shortens the last chunk of a truncated SCTP packet: data chunks get shorter (RFC 9260,
+/// Shortens the last chunk in a truncated SCTP packet: data chunks become shorter (RFC 9260,
 /// section 3.3.1), others become padding.
 fn shorten_chunks(packet: &mut [u8]) {
     const HEADER: usize = 12;

@@ -1,4 +1,4 @@
-//! Options of alterations, and their syntax.
+//! Alteration options and their syntax.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -11,52 +11,51 @@ use super::vlan::VlanChange;
 use crate::filter::values::{Net, code_point, hexadecimal, number};
 use crate::split::Splitter;
 
-/// Options of alterations. By default, nothing changes except that truncated frames are
-/// extended.
+/// Alteration options. By default, truncated frames are restored and nothing else changes.
 #[derive(Clone, Debug, Default)]
 pub struct AlterOptions {
-    /// Handling of truncated frames.
+    /// What to do with truncated frames.
     pub truncated: Truncated,
-    /// Whether frames end with an FCS, which is removed.
+    /// Whether frames end with an FCS, which is then removed.
     pub strip_fcs: bool,
     /// Whether to repair all checksums, including those of whole frames.
     pub fix_checksums: bool,
-    /// Source address of all frames.
+    /// Source MAC address for all frames.
     pub source_mac: Option<SidedMac>,
-    /// Destination address of all frames.
+    /// Destination MAC address for all frames.
     pub destination_mac: Option<SidedMac>,
-    /// Ethernet addresses to replace everywhere.
+    /// MAC addresses to replace everywhere.
     pub mac_maps: Vec<MacMap>,
-    /// Changes of VLAN tags in order.
+    /// VLAN tag changes, applied in order.
     pub vlan: Vec<VlanChange>,
     /// Networks to replace.
     pub address_maps: Vec<AddressMap>,
-    /// Anonymisation of IP addresses.
+    /// Anonymise IP addresses.
     pub anonymize: Option<Anonymize>,
     /// Ports to replace.
     pub port_maps: Vec<PortMap>,
-    /// DSCP of all packets, 0 to 63.
+    /// DSCP for all packets, 0 to 63.
     pub dscp: Option<u8>,
-    /// TTL or hop limit.
+    /// TTL or hop limit change.
     pub ttl: Option<TtlChange>,
-    /// Maximum payload after the Ethernet header in bytes.
+    /// Maximum payload in bytes after the Ethernet header.
     pub mtu: Option<u32>,
-    /// Handling of longer frames.
+    /// What to do with longer frames.
     pub mtu_action: MtuAction,
-    /// Shifts of addresses per round.
+    /// Address shifts per round.
     pub loop_addresses: Vec<LoopAddresses>,
-    /// Whether TCP and RTP sequences continue across rounds.
+    /// Whether TCP and RTP sequence numbers continue across rounds.
     pub loop_renumber: bool,
     /// Whether Ethernet and IP group addresses are preserved.
     pub keep_groups: bool,
     /// Whether packets inside tunnels are altered too.
     pub inner: bool,
-    /// Handling of frames whose packets cannot be altered. `None`: send, or drop if
+    /// What to do with frames whose packets cannot be altered. `None` sends them, or drops them if
     /// addresses are anonymised.
     pub unaltered: Option<UnalteredAction>,
-    /// Seed of random payload.
+    /// Seed for random payload.
     pub seed: u64,
-    /// Determines the side that sent a frame, for options with a value per side.
+    /// Determines which side sent a frame, for options with one value per side.
     pub splitter: Option<Splitter>,
 }
 
@@ -71,13 +70,13 @@ impl AlterOptions {
     }
 }
 
-/// Handling of truncated frames.
+/// What to do with truncated frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Truncated {
     /// Fill with zeros.
     #[default]
     Zeros,
-    /// Fill with random bytes that depend on seed and frame.
+    /// Fill with random bytes, determined by seed and frame number.
     Random,
     /// Fill with a repeated pattern.
     Pattern(Vec<u8>),
@@ -112,14 +111,14 @@ impl FromStr for Truncated {
 /// An Ethernet address for all frames, or one per side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SidedMac {
-    /// For frames from the client and from the server.
+    /// For frames from the client, then from the server.
     pub(super) sides: [[u8; 6]; 2],
-    /// Whether the sides differ.
+    /// Whether addresses differ by side.
     pub(super) is_sided: bool,
 }
 
 impl SidedMac {
-    /// Whether the sides have different addresses.
+    /// Whether addresses differ by side.
     pub fn is_sided(&self) -> bool {
         self.is_sided
     }
@@ -166,7 +165,7 @@ fn pair<'a>(text: &'a str, what: &str) -> Result<(&'a str, &'a str), AlterError>
         .ok_or_else(|| AlterError::not(text, what))
 }
 
-/// Role of an address in a packet.
+/// Whether an address is source or destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Source,
@@ -176,7 +175,7 @@ pub(super) enum Role {
 /// Replaces the prefix of addresses in a network; the remaining bits are preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressMap {
-    /// Applies to sources or destinations only, if set.
+    /// If set, applies only to source or destination addresses.
     pub(super) role: Option<Role>,
     pub(super) from: Net,
     pub(super) to: Net,
@@ -209,16 +208,16 @@ fn one_net(text: &str) -> Result<Net, AlterError> {
     Net::host_or_prefix(text).ok_or_else(|| AlterError::not(text, what))
 }
 
-/// Key and scope of Crypto-PAn.
+/// Crypto-PAn key and scope.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Anonymize {
     pub(super) key: [u8; 32],
-    /// Anonymises all addresses, like the published algorithm.
+    /// Whether to anonymise all addresses, like the published algorithm.
     pub(super) plain: bool,
 }
 
 impl fmt::Debug for Anonymize {
-    /// Without the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Anonymize")
             .field("plain", &self.plain)
@@ -229,7 +228,7 @@ impl fmt::Debug for Anonymize {
 impl FromStr for Anonymize {
     type Err = AlterError;
 
-    /// Errors do not repeat the key.
+    /// Errors must not repeat the key.
     fn from_str(text: &str) -> Result<Anonymize, AlterError> {
         let (key, plain) = match text.strip_suffix(",plain") {
             Some(key) => (key, true),
@@ -250,7 +249,7 @@ impl FromStr for Anonymize {
 /// A replacement of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortMap {
-    /// Applies to TCP, UDP or SCTP only, if set.
+    /// If set, applies only to TCP, UDP or SCTP.
     pub(super) protocol: Option<u8>,
     pub(super) from: (u16, u16),
     pub(super) to: (u16, u16),
@@ -284,14 +283,14 @@ fn port_range(text: &str) -> Result<(u16, u16), AlterError> {
         .ok_or_else(|| AlterError::not(text, "a port or a range of ports such as 5000-5010"))
 }
 
-/// Change of TTL or hop limit.
+/// A change of TTL or hop limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TtlChange {
-    /// Set to 1 to 255.
+    /// Set to this value, 1 to 255.
     Set(u8),
-    /// Increase, up to 255.
+    /// Increase by this value, up to 255.
     Raise(u8),
-    /// Decrease, down to 1.
+    /// Decrease by this value, down to 1.
     Lower(u8),
 }
 
@@ -308,10 +307,10 @@ impl FromStr for TtlChange {
     }
 }
 
-/// Parses a code point: 0 to 63, or a name such as ef.
+/// Parses a code point: 0 to 63, or a name such as `ef`.
 ///
 /// # Errors
-/// Any other text.
+/// For any other text.
 pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
     let value = number(text).or_else(|| code_point(text));
     let value = value.filter(|value| *value < 64);
@@ -320,13 +319,13 @@ pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
         .ok_or_else(|| AlterError::not(text, "a code point: 0 to 63, ef, cs1 or af11"))
 }
 
-/// Handling of frames that are too long.
+/// What to do with frames that are too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MtuAction {
-    /// Fragment IPv4 packets that permit it, and drop others.
+    /// Fragment IPv4 packets that allow it, and drop others.
     #[default]
     Fragment,
-    /// Truncate, and repair lengths and checksums.
+    /// Truncate, repairing lengths and checksums.
     Truncate,
     /// Drop.
     Drop,
@@ -345,11 +344,11 @@ impl FromStr for MtuAction {
     }
 }
 
-/// Shift of addresses per round.
+/// An address shift per round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopAddresses {
     pub(super) step: u32,
-    /// Restricts the shift to this network.
+    /// If set, shifts only addresses in this network.
     pub(super) within: Option<Net>,
 }
 

@@ -1,4 +1,4 @@
-//! Rewrites addresses and ports of IP packets, their checksums, and packets inside.
+//! Rewriting addresses and ports in IP packets, their checksums, and inner packets.
 
 use super::announced;
 use super::arp;
@@ -34,7 +34,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Rewrites a packet that ends within `frame`; its Ethernet header is at `mac_at`.
+    /// Rewrites a packet that ends within `frame`; `mac_at` is the offset of its Ethernet header.
     #[inline]
     pub fn packet(&mut self, frame: &mut [u8], ip: &IpHeader, mac_at: Option<usize>) {
         let transport = ip.transport(frame);
@@ -45,8 +45,8 @@ impl Rewriting<'_> {
         self.headers(frame, ip, transport.as_ref(), mac_at, renumbered);
     }
 
-    /// Rewrites a packet's headers and contents. `covered` is the change so far of bytes
-    /// covered by the transport checksum.
+    /// Rewrites a packet's headers and contents. `covered` is the change so far in bytes that the
+    /// transport checksum covers.
     #[inline]
     fn headers(
         &mut self,
@@ -61,7 +61,7 @@ impl Rewriting<'_> {
             pseudo = self.ip_addresses(frame, ip, transport, mac_at);
         }
         let Some(transport) = transport else {
-            // Extension headers are truncated, or too many.
+            // Extension headers are truncated or too numerous.
             if self.looks_inside {
                 self.leave(Unaltered::Truncated);
             }
@@ -95,8 +95,8 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Rewrites the addresses of a packet, and the Ethernet destination if it is derived
-    /// from a group. Returns the change of the pseudo-header.
+    /// Rewrites a packet's addresses, and the Ethernet destination if it derives from an IP group.
+    /// Returns the change of the pseudo-header.
     #[inline]
     fn ip_addresses(
         &mut self,
@@ -110,7 +110,7 @@ impl Rewriting<'_> {
         let group = mac_at.and_then(|at| GroupMac::of(frame, at, ip));
         let has_options = ip.has_options(frame);
         let options_before = match version {
-            // Options may be misaligned, so sum their words.
+            // Options may be misaligned, so their words are summed.
             IpVersion::V4 if has_options => frame.get(ip.at + 20..ip.end(frame)).map(sum_words),
             _ => None,
         };
@@ -134,8 +134,8 @@ impl Rewriting<'_> {
         pseudo
     }
 
-    /// Rewrites the packet inside a tunnel packet, if requested. Returns the change of
-    /// bytes covered by the tunnel's checksum.
+    /// Rewrites the packet inside a tunnel packet, if requested. Returns the change in bytes that
+    /// the tunnel's checksum covers.
     #[inline]
     fn inside(&mut self, frame: &mut [u8], ip: &IpHeader, transport: &Transport) -> Change {
         let mut change = Change::NONE;
@@ -158,7 +158,7 @@ impl Rewriting<'_> {
         change
     }
 
-    /// Rewrites a packet quoted by an error like the packet itself.
+    /// Rewrites a packet quoted in an error as if it were sent itself.
     pub fn quoted(&mut self, frame: &mut [u8], at: usize, version: IpVersion) {
         let Some(ip) = IpHeader::parse_at(frame, at, version) else {
             if at < frame.len() {
@@ -201,7 +201,7 @@ impl Rewriting<'_> {
         change
     }
 
-    /// Rewrites an SCTP packet, whose checksum covers the packet but no IP addresses.
+    /// Rewrites an SCTP packet, whose checksum covers the packet but not the IP addresses.
     fn sctp(&mut self, frame: &mut [u8], ip: &IpHeader, transport: &Transport) {
         let end = edit::packet_end(frame, ip);
         let mut changed = false;
@@ -242,13 +242,13 @@ pub(super) fn update_word(frame: &mut [u8], at: usize, change: Change) {
     }
 }
 
-/// Ethernet address derived from an IP group (RFC 1112, section 6.4; RFC 2464, section 7).
+/// An Ethernet address derived from an IP group (RFC 1112, section 6.4; RFC 2464, section 7).
 struct GroupMac {
     mac_at: usize,
 }
 
 impl GroupMac {
-    /// Returns the group if the frame's destination is derived from it.
+    /// Returns the group, if the frame's destination derives from it.
     #[inline]
     fn of(frame: &[u8], mac_at: usize, ip: &IpHeader) -> Option<GroupMac> {
         let mac = frame.get(mac_at..mac_at + 6)?;
@@ -267,7 +267,7 @@ impl GroupMac {
         }
     }
 
-    /// Writes the address derived from the packet's current group.
+    /// Writes the address that derives from the packet's rewritten group.
     fn follow(&self, frame: &mut [u8], ip: &IpHeader) {
         if let Some(mac) = GroupMac::mac(frame, ip) {
             frame[self.mac_at..self.mac_at + 6].copy_from_slice(&mac);
@@ -275,8 +275,8 @@ impl GroupMac {
     }
 }
 
-/// Updates a transport checksum, if present. A valid checksum of a first fragment stays
-/// valid, since all changes are in the fragment.
+/// Updates a transport checksum, if present. A first fragment's valid checksum stays valid, because
+/// all changes are within the fragment.
 #[inline]
 fn update_transport(frame: &mut [u8], transport: &Transport, change: Change) {
     let at = transport.at

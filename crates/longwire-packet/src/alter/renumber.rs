@@ -1,5 +1,5 @@
-//! Continues TCP and RTP across rounds of a trace: connections get new initial sequence
-//! numbers, and RTP streams go on.
+//! Continuing TCP and RTP across rounds through a trace: connections get new initial sequence
+//! numbers, and RTP streams carry on.
 
 use alloc::collections::BTreeMap;
 
@@ -21,27 +21,27 @@ const STREAMS_MAX: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Renumber {
     streams: BTreeMap<u64, RtpStream>,
-    /// Duration of the previous rounds, and of this one so far.
+    /// Duration of completed rounds, and of the current round so far.
     before: Nanos,
     into: Nanos,
 }
 
-/// An RTP stream as seen in the first round.
+/// An RTP stream as observed in the first round.
 #[derive(Clone, Copy, Debug)]
 struct RtpStream {
     packets: u64,
-    /// Packets that directly followed their predecessor.
+    /// Packets that immediately followed their predecessor.
     following: u64,
     last_sequence: u16,
-    /// Total advance of sequence number and timestamp since the first packet.
+    /// Total advance of the sequence number since the first packet, and of the timestamp.
     sequence_span: u64,
     first_time: u32,
     time_span: u32,
 }
 
 impl RtpStream {
-    /// Maximum step that counts as loss; beyond it, the packet belongs to another stream or
-    /// is not RTP (compare RFC 3550, appendix A.1).
+    /// Maximum sequence step that counts as loss. Beyond it, the packet belongs to another stream
+    /// or is not RTP (compare RFC 3550, appendix A.1).
     const STEP_MAX: u16 = 100;
 
     fn new(sequence: u16, time: u32) -> RtpStream {
@@ -66,13 +66,13 @@ impl RtpStream {
         }
     }
 
-    /// Whether it resembles RTP: at least three packets, mostly consecutive.
+    /// Whether this looks like RTP: at least three packets, mostly consecutive.
     fn is_rtp(&self) -> bool {
         self.packets >= 3 && self.following * 2 >= self.packets
     }
 
-    /// Returns the advance of sequence number and timestamp per round, including the step
-    /// to the next round's first packet.
+    /// Returns how far sequence number and timestamp advance per round, including the step to the
+    /// next round's first packet.
     fn step(&self) -> (u16, u32) {
         let time_step = u64::from(self.time_span) / self.sequence_span.max(1);
         let sequence = self.sequence_span.wrapping_add(1) as u16;
@@ -86,7 +86,7 @@ impl Renumber {
         self.into = Nanos::ZERO;
     }
 
-    /// Renumbers a packet; returns the change of bytes covered by its transport checksum.
+    /// Renumbers a packet. Returns the change in bytes that its transport checksum covers.
     pub fn rewrite(
         &mut self,
         frame: &mut [u8],
@@ -140,8 +140,8 @@ impl Renumber {
         Some(change)
     }
 
-    /// Advances an RTP packet's sequence number and timestamp by the previous rounds (RFC
-    /// 3550, section 5.1).
+    /// Advances an RTP packet's sequence number and timestamp past the previous rounds (RFC 3550,
+    /// section 5.1).
     fn rtp(
         &mut self,
         segment: &mut [u8],
@@ -177,7 +177,7 @@ impl Renumber {
     }
 }
 
-/// Adds to a 32-bit number.
+/// Adds to a 32-bit field.
 fn add(change: &mut Change, field: &mut [u8], by: u32) {
     if let Some(field) = field.first_chunk_mut::<4>() {
         let before = u32::from_be_bytes(*field);
@@ -187,7 +187,7 @@ fn add(change: &mut Change, field: &mut [u8], by: u32) {
     }
 }
 
-/// Offsets the numbers in selective acknowledgements (RFC 2018) and timestamps (RFC 7323).
+/// Offsets numbers in selective acknowledgements (RFC 2018) and timestamps (RFC 7323).
 fn tcp_options(options: &mut [u8], back: u32, elapsed: u32, acknowledges: bool) {
     const SACK: u8 = 5;
     const TIMESTAMPS: u8 = 8;
@@ -219,7 +219,7 @@ fn tcp_options(options: &mut [u8], back: u32, elapsed: u32, acknowledges: bool) 
     }
 }
 
-/// Whether a UDP datagram may be RTP: version 2, no RTCP type (RFC 5761, section 4),
+/// Whether a UDP datagram may be RTP: version 2, not an RTCP type (RFC 5761, section 4),
 /// unprivileged ports.
 fn may_be_rtp(datagram: &[u8], transport: &Transport) -> bool {
     const FIRST_PORT: u16 = 1_024;

@@ -1,4 +1,4 @@
-//! State of rewriting a frame.
+//! State while rewriting a frame.
 
 use super::About;
 use super::Counts;
@@ -12,7 +12,7 @@ use crate::bytes::array_mut;
 use crate::checksum::Change;
 use crate::header::IpVersion;
 
-/// State of rewriting the packets of a frame.
+/// State while rewriting the packets in a frame.
 pub(super) struct Rewriting<'a> {
     pub addresses: &'a mut Addresses,
     pub ports: &'a [PortMap],
@@ -22,16 +22,16 @@ pub(super) struct Rewriting<'a> {
     pub about: &'a About,
     /// Whether packets inside tunnels are rewritten.
     pub inner: bool,
-    /// Whether packets inside tunnels are looked for.
+    /// Whether to look for packets inside tunnels.
     pub looks_inside: bool,
-    /// The first reason why a part of the frame was not rewritten.
+    /// First reason why part of the frame was not rewritten.
     pub unaltered: Option<Unaltered>,
     /// Number of enclosing packets.
     pub depth: u32,
 }
 
 impl Rewriting<'_> {
-    /// Records that a part of the frame is not rewritten.
+    /// Records that part of the frame is not rewritten.
     pub fn leave(&mut self, reason: Unaltered) {
         self.unaltered = self.unaltered.or(Some(reason));
     }

@@ -1,25 +1,25 @@
-//! Finds packets in tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U, L2TP and others.
+//! Finding packets in tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U, L2TP and others.
 
 use super::layers::{Content, Found, LinkField, LinkLayer, Walk, next_protocol};
 use super::unaltered::Unaltered;
 use crate::bytes::word;
 use crate::header::{IpVersion, Piece, Transport};
 
-/// Possibly a packet, at an unknown offset.
+/// Possibly a packet, but at an unknown offset.
 const UNKNOWN: Option<LinkLayer> = Some(LinkLayer::Content(Content::Other(Unaltered::Unknown)));
 
 /// Content without addresses.
 const CONTROL: Option<LinkLayer> = Some(LinkLayer::Content(Content::Other(Unaltered::Control)));
 
-/// Finds the inner packet of a tunnel packet. `None` if `packet` is not a tunnel packet, or
-/// is truncated before the inner packet.
+/// Finds a tunnel packet's inner packet. `None` if `packet` is not a tunnel packet, or is truncated
+/// before the inner packet.
 #[inline]
 pub(super) fn inside(packet: &[u8], transport: &Transport) -> Option<Found> {
     if transport.piece == Piece::Later {
         return None;
     }
     match transport.protocol {
-        // The most common protocols first.
+        // Most common protocols first.
         1 | 6 | 58 => None,
         17 => {
             let port = word(packet, transport.at + 2)?;
@@ -31,7 +31,7 @@ pub(super) fn inside(packet: &[u8], transport: &Transport) -> Option<Found> {
     }
 }
 
-/// Parses from the header found by `first` to the content.
+/// Parses from the header that `first` finds up to the content.
 fn walk(
     packet: &[u8],
     at: usize,
@@ -52,14 +52,14 @@ fn of_protocol(walk: &mut Walk<'_>, protocol: u8) -> Option<LinkLayer> {
         97 => walk.take::<2>().map(|_| LinkLayer::Ethernet),
         143 => Some(LinkLayer::Ethernet),
         137 => Some(LinkLayer::Mpls),
-        // Minimal encapsulation; L2TPv3, whose cookie length is known to its ends only.
+        // Minimal encapsulation; L2TPv3, whose cookie length only its endpoints know.
         55 | 115 => UNKNOWN,
         _ => None,
     }
 }
 
-/// UDP ports of L2TP, GTP-U, Teredo, LISP, VXLAN, VXLAN-GPE, CAPWAP, GUE, Geneve, MPLS,
-/// Linux's original VXLAN and TZSP.
+/// UDP ports of L2TP, GTP-U, Teredo, LISP, VXLAN, VXLAN-GPE, CAPWAP, GUE, Geneve, MPLS, Linux's
+/// original VXLAN and TZSP.
 const UDP_PORTS: [u16; 12] = [
     1_701, 2_152, 3_544, 4_341, 4_789, 4_790, 5_247, 6_080, 6_081, 6_635, 8_472, 37_008,
 ];
@@ -136,14 +136,14 @@ fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     const HAS_EXTENSIONS: u8 = 4;
     let from = walk.at + 8;
     let [flags, kind, ..] = walk.take::<8>()?;
-    // GTP version 1, not GTP'.
+    // GTP version 1, excluding GTP'.
     if flags >> 4 != 3 {
         return UNKNOWN;
     }
     match kind {
         USER_PACKET => {}
         1 | 2 | END_MARKER => return None,
-        // Error indications contain the address of a node.
+        // Error indications include a node's address.
         _ => return UNKNOWN,
     }
     walk.note(LinkField::Length { at: from - 6, from });
@@ -161,7 +161,7 @@ fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     any_content(walk)
 }
 
-/// Guesses IP or Ethernet by the first nibble.
+/// Guesses IP or Ethernet from the first nibble.
 fn any_content(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     match walk.ip_version()? {
         Some(version) => Some(LinkLayer::Ip(version)),
@@ -170,7 +170,7 @@ fn any_content(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     }
 }
 
-/// L2TP (RFC 2661). For version 3, only the ends know the offset of the content.
+/// L2TP (RFC 2661). In version 3, only the endpoints know the offset of the content.
 fn l2tp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     const CONTROL_MESSAGE: u8 = 0x80;
     const LENGTH: u8 = 0x40;

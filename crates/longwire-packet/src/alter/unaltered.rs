@@ -1,4 +1,4 @@
-//! Frames that could not be altered, or only in part.
+//! Frames that could not be altered, or only partly.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use longwire_units::count_of;
 
 use super::value::AlterError;
 
-/// Why a frame, or a part of it, was not altered.
+/// Why a frame, or part of it, was not altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unaltered {
     /// An EtherType that does not carry IP.
@@ -22,11 +22,11 @@ pub(super) enum Unaltered {
     Encrypted,
     /// Truncated within a header.
     Truncated,
-    /// A contradictory header.
+    /// Inconsistent header.
     Malformed,
-    /// A header or message of an unknown format, which may contain addresses.
+    /// Header or message in an unknown format, which may include addresses.
     Unknown,
-    /// The configuration preserves packets inside tunnels.
+    /// Packets inside tunnels are left alone by configuration.
     Tunnel,
 }
 
@@ -42,7 +42,7 @@ const REASONS: [(Unaltered, &str); 8] = [
     (Unaltered::Tunnel, "unaltered_tunnel"),
 ];
 
-/// Handling of frames that cannot be altered.
+/// What to do with frames that cannot be altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnalteredAction {
     /// Send.
@@ -79,7 +79,7 @@ impl UnalteredCounts {
         self.dropped += u64::from(action == UnalteredAction::Drop);
     }
 
-    /// Appends the counters by name.
+    /// Appends the counters with their names.
     pub fn list(&self, list: &mut Vec<(&'static str, u64)>) {
         let names = REASONS.iter().map(|(_, name)| *name);
         list.extend(names.zip(self.by_reason));

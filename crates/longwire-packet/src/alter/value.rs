@@ -1,11 +1,11 @@
-//! Values of options: their error, and Ethernet addresses.
+//! Option values: their errors, and Ethernet addresses.
 
 use alloc::format;
 use alloc::string::String;
 
 use crate::filter::values::mac;
 
-/// Error of an option's value, with valid values.
+/// An invalid option value, with the valid ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct AlterError {
@@ -19,7 +19,7 @@ impl AlterError {
         }
     }
 
-    /// `text` is not `what`.
+    /// Returns the error that `text` is not `what`.
     pub(crate) fn not(text: &str, what: &str) -> AlterError {
         AlterError::new(format!("'{text}' is not {what}"))
     }

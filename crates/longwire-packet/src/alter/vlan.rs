@@ -1,4 +1,4 @@
-//! Pushes, pops and changes VLAN tags (IEEE 802.1Q).
+//! Pushing, popping and changing VLAN tags (IEEE 802.1Q).
 
 use core::str::FromStr;
 
@@ -14,26 +14,26 @@ pub(super) const TAG_LEN: usize = 4;
 /// Offset of the outermost tag, after the addresses.
 const TAG_AT: usize = 12;
 
-/// A change of VLAN tags.
+/// A change to VLAN tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VlanChange {
-    /// Pushes an outermost tag.
+    /// Push an outermost tag.
     Push {
         /// 0x8100, 0x88a8 or 0x9100.
         tag_type: u16,
-        /// Priority, drop eligible indicator, VLAN.
+        /// Priority, drop eligible indicator and VLAN ID.
         control: u16,
     },
-    /// Pops the outermost tag, if any.
+    /// Pop the outermost tag, if any.
     Pop,
-    /// Replaces a VLAN ID in all tags.
+    /// Replace a VLAN ID in all tags.
     Map {
         /// Old VLAN ID.
         from: u16,
         /// New VLAN ID.
         to: u16,
     },
-    /// Sets the priority of all tags, 0 to 7.
+    /// Set the priority in all tags, 0 to 7.
     Priority(u8),
 }
 
@@ -99,7 +99,7 @@ fn up_to(text: &str, max: u16) -> Result<u16, AlterError> {
 }
 
 impl VlanChange {
-    /// Returns the maximum growth of frames in bytes.
+    /// Returns the maximum growth in bytes per frame.
     pub(super) fn growth(&self) -> usize {
         match self {
             VlanChange::Push { .. } => TAG_LEN,
@@ -107,7 +107,7 @@ impl VlanChange {
         }
     }
 
-    /// Applies the change. Frames truncated within the Ethernet header are left unchanged.
+    /// Applies the change. Frames truncated within the Ethernet header stay unchanged.
     pub(super) fn make(&self, frame: &mut Workspace) {
         if frame.len() < TAG_AT + 2 {
             return;

@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-/// A frame under alteration, with reusable memory.
+/// A frame being altered, in reusable memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Workspace {
     buffer: Vec<u8>,
-    /// Bounds of the frame in the buffer.
+    /// Bounds of the frame within the buffer.
     start: usize,
     end: usize,
 }

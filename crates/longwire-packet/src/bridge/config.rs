@@ -1,4 +1,4 @@
-//! Configuration of a bridge, and its errors.
+//! Bridge configuration and its errors.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,29 +8,29 @@ use longwire_units::{Nanos, PacketRate, Packets};
 use super::PortIndex;
 use crate::mac::MacAddress;
 
-/// Selection of output ports.
+/// How egress ports are selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Switching {
-    /// By learned stations and static entries; unknown destinations are flooded (IEEE
+    /// By learned stations and static entries; frames to unknown destinations are flooded (IEEE
     /// 802.1D, section 7.7).
     #[default]
     Bridge,
-    /// Ports are connected in pairs: all frames of a port leave by its partner. Nothing is
-    /// learned. A port without a partner forwards nothing.
+    /// In pairs: all frames from a port leave through its partner. Nothing is learned. A port
+    /// without a partner forwards nothing.
     Pairs(Vec<(PortIndex, PortIndex)>),
-    /// By static entries only. Nothing is learned; broadcast and multicast are flooded, and
-    /// unicast without an entry is dropped.
+    /// By static entries only. Nothing is learned. Broadcast and multicast are flooded; unicast
+    /// without an entry is dropped.
     Static,
 }
 
-/// Handling of frames to 01-80-C2-00-00-00 … 0F: spanning tree, pause frames, LACP, LLDP
-/// (IEEE 802.1D, table 7-10).
+/// What to do with frames to 01-80-C2-00-00-00 … 0F: spanning tree, pause frames, LACP, LLDP (IEEE
+/// 802.1D, table 7-10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reserved {
-    /// Drop them, as the standard requires: they are for the bridge.
+    /// Drop them, as the standard requires: they are addressed to the bridge.
     #[default]
     Drop,
-    /// Flood them like other multicast, so that devices on both sides see each other as
+    /// Flood them like other multicast, so that devices on different ports see each other as
     /// neighbours.
     Pass,
 }
@@ -46,12 +46,12 @@ pub struct StaticEntry {
     pub port: PortIndex,
 }
 
-/// A token bucket per port for flooded frames.
+/// A per-port token bucket for flooded frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StormLimit {
     /// Mean flooded frames/s per ingress port.
     pub rate: PacketRate,
-    /// Burst size in frames, 1 to 2^20.
+    /// Burst in frames, 1 to 2^20.
     pub burst: Packets,
 }
 
@@ -65,26 +65,24 @@ impl StormLimit {
 pub struct BridgeConfig {
     /// Number of ports, at least one.
     pub ports: u16,
-    /// Selection of output ports.
+    /// How egress ports are selected.
     pub switching: Switching,
-    /// Ageing time of silent stations, in ticks of 2^20 ns, that is, to within 2.1 ms. 300
-    /// s by default (802.1D, table 7-5). Zero disables learning, [`Nanos::MAX`] disables
-    /// ageing.
+    /// Ageing time of silent stations, counted in ticks of 2^20 ns, so accurate to 2.1 ms. 300 s by
+    /// default (802.1D, table 7-5). Zero disables learning, [`Nanos::MAX`] disables ageing.
     pub ageing: Nanos,
-    /// Maximum number of stations, including static ones: 65,536 by default, at most 2^24.
-    /// The table takes 32 bytes per station, rounded up to a power of two, allocated at
-    /// creation.
+    /// Maximum number of stations, including static ones: 65,536 by default, at most 2^24. The
+    /// table takes 32 bytes per station, rounded up to a power of two and allocated at creation.
     pub table_max: u32,
-    /// Static entries. They are not learned, do not age and do not move.
+    /// Static entries, which are never learned, aged or moved.
     pub statics: Vec<StaticEntry>,
-    /// Handling of frames to reserved addresses.
+    /// What to do with frames to reserved addresses.
     pub reserved: Reserved,
-    /// Limit of flooded frames; default: none.
+    /// Limit on flooded frames; none by default.
     pub storm: Option<StormLimit>,
-    /// Whether to detect loops; default: true.
+    /// Whether to detect loops; on by default.
     pub loop_detection: bool,
-    /// Seed of the table's hash. Decisions do not depend on it, but a sender who knows it
-    /// could choose colliding addresses.
+    /// Seed for the table's hash. Decisions do not depend on it, but a sender who knows it could
+    /// choose colliding addresses.
     pub seed: u64,
 }
 
@@ -98,7 +96,7 @@ impl BridgeConfig {
     /// Maximum number of stations.
     pub const TABLE_MAX: u32 = 1 << 24;
 
-    /// Creates the configuration of a learning bridge with `ports` ports.
+    /// Creates the configuration of a learning bridge.
     pub fn new(ports: u16) -> BridgeConfig {
         BridgeConfig {
             ports,
@@ -128,7 +126,7 @@ impl BridgeConfig {
         Ok(())
     }
 
-    /// Returns the partner of each port.
+    /// Returns each port's partner.
     pub(super) fn partners(&self) -> Result<Option<Vec<Option<PortIndex>>>, BridgeError> {
         let Switching::Pairs(pairs) = &self.switching else {
             return Ok(None);
@@ -150,7 +148,7 @@ impl BridgeConfig {
     }
 }
 
-/// Error of a bridge configuration.
+/// Error in a bridge configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BridgeError {
     /// No ports.
@@ -162,7 +160,7 @@ pub enum BridgeError {
     /// Invalid burst size.
     #[error("a burst of {0} flooded frames is outside 1..{max}", max = StormLimit::BURST_MAX.0)]
     StormBurst(u64),
-    /// Unknown port.
+    /// A port that does not exist.
     #[error("unknown port {port}; the bridge has {ports}, numbered from 0")]
     NoSuchPort {
         /// The port.
@@ -176,13 +174,13 @@ pub enum BridgeError {
     /// A port is in several pairs.
     #[error("port {0} is in two pairs")]
     TwoPartners(PortIndex),
-    /// A static entry for an address that cannot be a station's.
+    /// A static entry for an address that cannot belong to a station.
     #[error("{mac} is not a station address: zero or multicast", mac = MacAddress(*.0))]
     NoStation([u8; 6]),
     /// Invalid VLAN.
     #[error("VLAN {0} is outside 1..4094; 0 is untagged")]
     NoSuchVlan(u16),
-    /// More static entries than the table holds.
+    /// More static entries than the table can hold.
     #[error("the table of {0} stations is full; enlarge it, or remove static entries")]
     TableFull(u32),
 }

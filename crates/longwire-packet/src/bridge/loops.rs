@@ -1,44 +1,43 @@
-//! Detects loops: frames flooded by this bridge that return to it.
+//! Loop detection: frames flooded by this bridge that return to it.
 //!
 //! Two signs are tracked, each in a small fixed-size table:
 //!
-//! * **Stations that move repeatedly.** In a loop, a station's frames arrive alternately at
-//!   its own port and at the loop's. Four moves within a second are a sign; roaming,
-//!   migration or failover cause one or two.
-//! * **Repeated flooded frames.** A sign is the same frame four more times by a different
-//!   port within 100 ms, or 64 more times by the same port, which means a loop at that
-//!   port. Repetition by another port has no other cause. Repetition by the same port has:
-//!   a generator that repeats one broadcast frame at 640 frames/s or more is the only known
-//!   false positive. Frames are compared by length and a 64-bit hash of their first 128
-//!   bytes.
+//! * **Stations that move repeatedly.** In a loop, a station's frames arrive alternately at its own
+//!   port and at the loop's port. Four moves within a second are a sign; roaming, migration or
+//!   failover cause only one or two.
+//! * **Repeated flooded frames.** The same frame four more times through a different port within
+//!   100 ms is a sign. So is the same frame 64 more times through the same port, which means a loop
+//!   at that port. Repetition through another port has no other cause. For repetition through the
+//!   same port, one false positive is known: a generator that repeats one broadcast frame at 640
+//!   frames/s or more. Frames are compared by length and a 64-bit hash of their first 128 bytes.
 //!
-//! Both tables keep their oldest entries until these expire, so that thousands of stations
-//! in a loop do not evict each other before one is counted completely.
+//! Both tables keep their oldest entries until they expire, so that thousands of stations in a loop
+//! do not evict each other before one is fully counted.
 //!
-//! Frames that are not flooded do not loop. Two bridges that each assign a station to the
-//! other's port are not detected. A loop in which another device modifies frames is
-//! detected by moving stations only.
+//! Frames that are not flooded do not loop. Two bridges that each locate a station at the other's
+//! port are not detected. If another device in the loop modifies frames, only moving stations
+//! reveal the loop.
 
 use longwire_units::Nanos;
 use longwire_units::random::absorb;
 
 use super::table::StationKey;
 
-/// Maximum stations and flooded frames tracked.
+/// Maximum number of stations and of flooded frames tracked.
 const STATIONS: usize = 64;
 const FRAMES: usize = 256;
 
-/// Moves of a station within the interval that are a sign.
+/// Moves of a station within the interval that constitute a sign.
 const MOVES: u32 = 4;
 const MOVES_WITHIN: Nanos = Nanos::from_secs(1);
 
-/// Repetitions of a frame within the interval that are a sign: by another port, and by the
-/// same.
+/// Repetitions of a frame within the interval that constitute a sign, through another port and
+/// through the same port.
 const RETURNS: u32 = 4;
 const REPEATS: u32 = 64;
 const FRAMES_WITHIN: Nanos = Nanos::from_millis(100);
 
-/// Number of bytes compared.
+/// Number of bytes hashed.
 const COMPARED: usize = 128;
 
 /// A moving station.
@@ -136,7 +135,7 @@ impl LoopWatch {
     }
 }
 
-/// Returns a nonzero hash of a frame's beginning and length.
+/// Returns a nonzero hash of a frame's length and leading bytes.
 fn fingerprint(frame: &[u8]) -> u64 {
     let compared = &frame[..frame.len().min(COMPARED)];
     let word = |bytes: &[u8]| {

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use crate::opportunities::{Files, MILLI, Opportunities, any_frames, any_millis, counted, lines};
 use crate::rates::links;
 
-/// CellReplay's rules in one pass over the arrivals, with times in nanoseconds: the release
-/// of each packet, and the base delay in force.
+/// CellReplay's rules in one pass over the arrivals, with times in nanoseconds: each packet's
+/// release and the base delay in force.
 struct CellReplay<'a> {
     trains: &'a [(u64, u64, Vec<u64>)],
     pause: u64,
@@ -22,8 +22,8 @@ struct CellReplay<'a> {
 }
 
 impl CellReplay<'_> {
-    /// Returns when a packet leaves the light queue, and whether it has a place in the
-    /// train.
+    /// Returns when a packet leaves the light queue, and whether its train has an opportunity for
+    /// it.
     fn release(&mut self, time: u64, bytes: u64) -> (u64, bool) {
         let begins = match self.first {
             None => true,
@@ -41,7 +41,7 @@ impl CellReplay<'_> {
             let (from, to) = (&self.trains[self.train], &self.trains[self.train + 1]);
             let past = ((time - self.base) / MILLI).saturating_sub(from.0) as f64;
             let rise = to.1 as f64 - from.1 as f64;
-            // Tolerance for whole values that are inexact as floats.
+            // Tolerates rounding of whole values.
             let delay = from.1 as f64 + rise * past / (to.0 - from.0) as f64 + 1e-9;
             self.base_delay = delay as u64 * MILLI;
             (self.first, self.opportunity) = (Some(time), 0);
@@ -134,7 +134,7 @@ proptest! {
         for (arrival, len) in &frames {
             let bytes = counted(*len, -10);
             let (release, in_train) = light.release(*arrival, bytes);
-            // Packets in the heavy queue at the release, or leaving it then.
+            // Packets in the heavy queue at the release, including one leaving just then.
             heavy.pass(release.saturating_sub(1));
             let empty = heavy.departures.len() == heavy_count;
             let left = if in_train && empty {
@@ -150,7 +150,7 @@ proptest! {
                 served.drain();
                 served.departures[heavy_count - 1]
             };
-            // In order, as every link.
+            // In order, like all links.
             last = left.saturating_sub(light.base_delay).max(last);
             released = left.max(released);
             expected.push((last, if included { released } else { last }));

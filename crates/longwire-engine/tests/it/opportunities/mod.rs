@@ -1,4 +1,4 @@
-//! Packet delivery opportunities, against plain simulations of mahimahi's and CellReplay's
+//! Packet delivery opportunities, compared with plain simulations of mahimahi's and CellReplay's
 //! queues.
 
 mod cellreplay;
@@ -13,7 +13,7 @@ use crate::rates::links;
 
 const MILLI: u64 = 1_000_000;
 
-/// Returns the departures of frames that depart.
+/// Returns the departures of frames that do depart.
 fn departures(
     rate: &str,
     files: &[(&str, String)],
@@ -27,13 +27,13 @@ fn departures(
     )
 }
 
-/// Lines of a file, one number each.
+/// Returns file lines with one number each.
 fn lines(numbers: &[u64]) -> String {
     numbers.iter().map(|number| format!("{number}\n")).collect()
 }
 
-/// A queue served at opportunities, in event order: each opportunity's bytes are available
-/// to everything that arrived before it.
+/// A queue served at opportunities, in event order: each opportunity's bytes serve frames that
+/// arrived before it.
 struct Opportunities<'a> {
     millis: &'a [u64],
     repeats: bool,
@@ -124,7 +124,7 @@ fn any_millis() -> impl Strategy<Value = Vec<u64>> {
     })
 }
 
-/// Frames at and between whole milliseconds, where opportunities are.
+/// Frames at and between whole milliseconds, when opportunities occur.
 fn any_frames() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![
         Just(0u64),

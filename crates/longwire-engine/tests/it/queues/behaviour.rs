@@ -1,6 +1,5 @@
-//! Known properties of each discipline under TCP. The model is seeded and runs in virtual
-//! time, so every figure is reproducible; the bounds leave a margin for model changes, not
-//! for chance.
+//! Known properties of each discipline under TCP. The model is seeded and runs in virtual time, so
+//! every figure is reproducible; the bounds leave a margin for model changes, not for chance.
 
 use longwire_engine::{FrameMeta, Nanos, Verdict};
 
@@ -13,7 +12,7 @@ const MILLISECOND: u64 = 1_000_000;
 /// 20 Mbit/s: a full frame takes 0.6 ms.
 const RATE: u64 = 20_000_000;
 
-/// Warm-up; the following minute is measured.
+/// Warm-up; the minute that follows is measured.
 const WARM_UP: u64 = 20 * SECOND;
 const END: u64 = 80 * SECOND;
 
@@ -33,12 +32,12 @@ fn sender(control: Control, round_trip_ms: u64, ecn: u8) -> Sender {
     }
 }
 
-/// Five Reno flows with similar round trips.
+/// Five Reno flows with similar round-trip times.
 fn five_reno(ecn: u8) -> [Sender; 5] {
     [40, 40, 50, 60, 30].map(|ms| sender(Control::Reno, ms, ecn))
 }
 
-/// Returns the utilisation of the link.
+/// Returns the link utilisation.
 fn utilisation(rate: u64, flows: &[Seen]) -> f64 {
     let bytes: u64 = flows.iter().map(|seen| seen.bytes).sum();
     let seconds = (END - WARM_UP) as f64 / SECOND as f64;
@@ -57,7 +56,7 @@ fn together(flows: &[Seen]) -> Seen {
     all
 }
 
-/// Jain's fairness index (Jain, Chiu and Hawe 1984); 1 is equal shares.
+/// Jain's fairness index (Jain, Chiu and Hawe 1984); 1 means equal shares.
 fn jain(flows: &[Seen]) -> f64 {
     let shares = flows.iter().map(|seen| seen.bytes as f64);
     let (sum, squares) = shares.fold((0.0, 0.0), |(sum, squares), share| {
@@ -66,8 +65,7 @@ fn jain(flows: &[Seen]) -> f64 {
     sum * sum / squares / flows.len() as f64
 }
 
-/// Returns the is above interval in milliseconds: the mean of the minimum waits over intervals
-/// of 100 ms.
+/// Returns the standing queue in milliseconds: the mean over 100 ms intervals of the minimum wait.
 fn standing_queue_ms(flows: &[Seen]) -> f64 {
     let mut least = vec![u64::MAX; ((END - WARM_UP) / (100 * MILLISECOND)) as usize];
     for (departure, wait) in &together(flows).waits {
@@ -85,16 +83,16 @@ fn assert_within(value: f64, low: f64, high: f64, what: &str) {
     assert!((low..=high).contains(&value), "{what}: {value}");
 }
 
-/// With 500 frames of buffer and tail drop, the same flows wait ten times as long: the
-/// problem that the other disciplines solve.
+/// With a tail-drop buffer of 500 frames, the same flows wait ten times as long: the problem that
+/// the other disciplines solve.
 #[test]
 fn tail_drop_keeps_its_buffer_full() {
     let flows = run("tail-drop:500p", &five_reno(0));
     assert!(standing_queue_ms(&flows) > 100.0);
 }
 
-/// CoDel's is above interval is at most the target (RFC 8289, section 3.2), here 5 ms; even
-/// with few flows, the link stays utilised.
+/// CoDel keeps the standing queue at or below the target (RFC 8289, section 3.2), in this test 5
+/// ms, and even with few flows the link stays utilised.
 #[test]
 fn codel_holds_the_standing_queue_near_its_target() {
     let flows = run("codel", &five_reno(0));
@@ -131,9 +129,9 @@ fn adaptive_red_keeps_the_average_between_its_thresholds() {
     }
 }
 
-/// FQ-CoDel shares the link between flows with any round trip and congestion control (RFC
-/// 8290, section 1). A sparse flow waits at most for one frame of each other flow and the
-/// one in service.
+/// FQ-CoDel shares the link among flows regardless of round-trip time and congestion control (RFC
+/// 8290, section 1). A sparse flow waits at most for one frame of each other flow and the one in
+/// service.
 #[test]
 fn fq_codel_shares_and_lets_sparse_flows_pass() {
     let sparse = sender(Control::Constant(20 * MILLISECOND), 0, 0);
@@ -157,9 +155,8 @@ fn fq_codel_shares_and_lets_sparse_flows_pass() {
     assert!(shared[4].wait_ms(0.5) > 5.0);
 }
 
-/// Next to a classic flow that keeps the C queue at its target, L4S traffic waits less than
-/// a millisecond: every packet of a minute, at 100 Mbit/s (RFC 9332, section 1.4). Neither
-/// starves the other.
+/// While a classic flow keeps the C queue at its target, L4S traffic waits less than a millisecond:
+/// every packet in a minute, at 100 Mbit/s (RFC 9332, section 1.4). Neither flow starves the other.
 #[test]
 fn dualpi2_keeps_l4s_below_a_millisecond_beside_a_classic_flow() {
     let rate = 5 * RATE;
@@ -180,7 +177,7 @@ fn dualpi2_keeps_l4s_below_a_millisecond_beside_a_classic_flow() {
     }
 }
 
-/// The C queue alone is held at its target of 15 ms.
+/// Alone, the C queue is held at its target of 15 ms.
 #[test]
 fn dualpi2_holds_classic_flows_at_their_target() {
     let flows = run("dualpi2", &five_reno(0));
@@ -188,7 +185,7 @@ fn dualpi2_holds_classic_flows_at_their_target() {
     assert!(utilisation(RATE, &flows) > 0.98);
 }
 
-/// With ECN on both sides, no frame is lost, and queues are as short.
+/// With ECN at both ends, no frame is lost, and queues are just as short.
 #[test]
 fn marks_take_the_place_of_drops() {
     for (queue, most_ms) in [
@@ -202,7 +199,7 @@ fn marks_take_the_place_of_drops() {
         assert_eq!(flows.losses, 0, "{queue}");
         assert!(flows.marks > 100, "{queue}: {} marks", flows.marks);
         assert!(flows.mean_wait_ms() < most_ms, "{queue}");
-        // Packets of senders without ECN are dropped as before.
+        // Packets from senders without ECN are dropped as before.
         let flows = together(&run(queue, &five_reno(0)));
         assert!(flows.losses > 100 && flows.marks == 0, "{queue}");
     }
@@ -222,8 +219,8 @@ fn nobody_is_marked_unless_asked() {
     }
 }
 
-/// Fragments of a datagram stay in order and share a queue, next to twenty other flows.
-/// When the first fragment had ports in its hash, 29 of 29 datagrams came out of order.
+/// A datagram's fragments stay in order and share a queue, while twenty other flows are active.
+/// When the first fragment's hash included its ports, 29 of 29 datagrams arrived out of order.
 #[test]
 fn fq_codel_keeps_the_fragments_of_a_datagram_together() {
     let packet = |ports: [u16; 2], fragment: u16| {
@@ -258,7 +255,7 @@ fn fq_codel_keeps_the_fragments_of_a_datagram_together() {
         }
         for (fragment, field) in [0x2000, 0x20b9, 0x2172, 0x022b].into_iter().enumerate() {
             sent += 1;
-            // Only the first has ports; later ones have arbitrary bytes there.
+            // Only the first fragment has ports; later ones have arbitrary bytes at that offset.
             offer(&packet([9_000 + fragment as u16, 9_001], field), Some(sent));
         }
     }

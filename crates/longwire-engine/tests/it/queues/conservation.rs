@@ -1,5 +1,5 @@
-//! For every registered queue: each frame is decided exactly once, occupancy is offered
-//! less decided frames, and related frames stay in order.
+//! For every registered queue, each frame is decided exactly once, occupancy equals offered minus
+//! decided frames, and related frames stay in order.
 
 use longwire_engine::{Bytes, Packets};
 
@@ -7,11 +7,10 @@ use crate::queues::late::for_every_queue;
 use crate::queues::link::{Fate, Run, link};
 use crate::queues::traffic::{Kind, Packet};
 
-/// Fields of a frame that determine its order.
+/// Frame fields that determine its order.
 type OrderKey = (Kind, u8, Option<(u16, u8)>);
 
-/// Returns a key whose frames must not overtake each other. Queues without a case are
-/// FIFOs.
+/// Returns a key; frames with equal keys must not overtake each other. Queues not listed are FIFOs.
 fn order_key(text: &str, packet: &Packet) -> OrderKey {
     let (dscp, ecn) = packet.class();
     let one = |key| (Kind::Ipv4, key, None);
@@ -38,7 +37,7 @@ fn every_frame_is_decided_once_and_in_its_order() {
                 continue;
             }
             let held = offered + 1 - run.order.len();
-            // The next poll returns drops at arrival.
+            // The next poll returns drops made on arrival.
             let (packets, bytes) = run.link.occupancy();
             assert!(packets.0 as usize <= held, "{text}, pattern {seed}");
             bytes_max = bytes_max.max(bytes.0);

@@ -1,4 +1,4 @@
-//! Every discipline against its oracle, over thousands of random patterns and parameters:
+//! Every discipline compared with its oracle, over thousands of random patterns and parameters:
 //! identical drops and reasons, marks and departures.
 
 use std::collections::VecDeque;
@@ -18,8 +18,7 @@ use crate::queues::traffic::{Draws, Pattern, pattern};
 /// Number of patterns per discipline.
 const PATTERNS: u64 = 2_000;
 
-/// Events caused by the patterns of one discipline, to check the coverage of the
-/// comparison.
+/// Events that one discipline's patterns caused, to check the coverage of the comparison.
 #[derive(Debug, Default)]
 struct Seen {
     frames: u64,
@@ -43,7 +42,7 @@ impl Seen {
     }
 }
 
-/// Creates a discipline's text and its oracle for a pattern and a seed.
+/// Creates a discipline's text and its oracle from a pattern and seed.
 type Make = fn(&mut Draws, &Pattern, u64) -> (String, Box<dyn Oracle>);
 
 fn compare(name: u64, make: Make) -> Seen {
@@ -66,13 +65,13 @@ fn compare(name: u64, make: Make) -> Seen {
             seen.note(found);
         }
     }
-    // Otherwise the comparison covers too little.
+    // Otherwise, the comparison covers too little.
     assert!(seen.sent > seen.frames / 3, "{seen:?}");
     assert!(seen.full > seen.frames / 500, "{seen:?}");
     seen
 }
 
-/// Draws a limit that is reached occasionally, in packets, bytes or both.
+/// Draws an occasionally reached limit, in packets, bytes or both.
 fn draw_limit(draws: &mut Draws) -> Limit {
     Limit {
         packets: if draws.once_in(2) {
@@ -297,8 +296,8 @@ fn dualpi2() {
     assert!(seen.marked > seen.frames / 20, "{seen:?}");
 }
 
-/// Classes with and without limits, within the total limit, with the rest in the last; by
-/// DSCP or, half of the time, by VLAN priority.
+/// Classes with and without limits, within a total limit, with remaining code points in the last
+/// class; by DSCP or, half of the time, by VLAN priority.
 fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
     let limit = draw_limit(draws);
     let mut classes = Vec::new();

@@ -1,4 +1,4 @@
-//! The cost of pauses does not grow with their length.
+//! Long idle periods cost no more than short ones.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ fn packet(number: usize, arrival: u64) -> Packet {
     }
 }
 
-/// One by one, ticks of 15 ms would take minutes: a year has two billion of them.
+/// One by one, 15 ms ticks would take minutes: a year has two billion of them.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Returns this thread's CPU time, which is independent of other programs (proc(5): the
-/// first number of schedstat, in nanoseconds).
+/// Returns this thread's CPU time, which other programs do not affect (proc(5): the first number in
+/// schedstat, in nanoseconds).
 fn busy() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let first = text.split(' ').next().and_then(|word| word.parse().ok());
     Duration::from_nanos(first.expect("a number"))
 }
 
-/// Half a second of overload, then a year idle, twenty times.
+/// Half a second of overload, then a year of idling, twenty times.
 #[test]
 fn a_year_of_idling_costs_nothing() {
     for entry in models::QUEUE.entries {

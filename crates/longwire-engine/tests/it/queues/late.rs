@@ -1,4 +1,4 @@
-//! For every registered queue, the times of polls change nothing.
+//! For every registered queue, polling times change nothing.
 
 use longwire_engine::models;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
@@ -6,7 +6,7 @@ use longwire_engine::spec::{ModelInfo, Param, Unit};
 use crate::queues::link::{Fate, Run, link};
 use crate::queues::traffic::{Draws, Pattern, pattern_at};
 
-/// The queue by name, with each word of its choices and without its optional parameters.
+/// The queue by name, with every value of its choices and without optional parameters.
 pub fn texts(info: &ModelInfo) -> Vec<String> {
     let pair = |param: &Param, value: &str| format!("{}={value}", param.name);
     let with = |pairs: &[String]| format!("{}:{}", info.name, pairs.join(","));
@@ -27,8 +27,8 @@ pub fn texts(info: &ModelInfo) -> Vec<String> {
     texts
 }
 
-/// Patterns for every text of every queue, slow enough for milliseconds to matter. `take`
-/// receives the text, the pattern and a seed.
+/// Runs patterns for every text of every queue, slow enough for milliseconds to matter. `take`
+/// receives text, pattern and seed.
 pub fn for_every_queue(patterns: u64, mut take: impl FnMut(&str, &Pattern, u64)) {
     for entry in models::QUEUE.entries {
         for text in texts(entry.info) {
@@ -42,10 +42,10 @@ pub fn for_every_queue(patterns: u64, mut take: impl FnMut(&str, &Pattern, u64))
     }
 }
 
-/// Fates, and frames in the order of their verdicts.
+/// Fates, and frames in verdict order.
 type Outcome = (Vec<Fate>, Vec<usize>);
 
-/// `before` receives the time up to which it may poll before each offer.
+/// `before` may poll before each offer, up to the given time.
 fn outcome(
     text: &str,
     pattern: &Pattern,

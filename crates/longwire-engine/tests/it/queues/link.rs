@@ -1,4 +1,4 @@
-//! Runs a pattern through the engine's link and through a plain one.
+//! Runs a pattern through the engine's link and through a naive one.
 
 use longwire_engine::{
     BitRate, DropReason, Link, LinkConfig, LinkId, Nanos, Packets, Verdict, models,
@@ -7,7 +7,7 @@ use longwire_engine::{
 use crate::queues::oracle::Oracle;
 use crate::queues::traffic::{Packet, Pattern};
 
-/// Verdict on a frame.
+/// What happened to a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Departed, marked or not.
@@ -18,7 +18,7 @@ pub enum Fate {
     Dropped(DropReason),
 }
 
-/// The engine's link with this queue.
+/// Returns the engine's link with this queue.
 pub fn link(rate: u64, queue: &str, seed: u64) -> Link {
     let queue = models::QUEUE.parse(queue);
     let config = LinkConfig {
@@ -56,7 +56,7 @@ impl Run {
         }
     }
 
-    /// Offers a frame, after the link was polled.
+    /// Offers a frame; the link must have been polled.
     pub fn offer(&mut self, packet: &Packet) {
         let verdict = self.link.offer(packet.meta(), &packet.bytes());
         match verdict {
@@ -103,8 +103,8 @@ pub fn run_engine(pattern: &Pattern, queue: &str, seed: u64) -> Vec<Fate> {
     run.finish().0
 }
 
-/// Runs a pattern through an oracle, event by event: at one instant, a timer tick precedes
-/// a dequeue, which precedes an arrival.
+/// Runs a pattern through an oracle, event by event. At one instant, a timer tick precedes a
+/// dequeue, which precedes an arrival.
 pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
     let mut fates = vec![None; pattern.packets.len()];
     let mut arrivals = pattern.packets.iter().peekable();
@@ -113,8 +113,7 @@ pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
         free_at: 0,
     };
     let mut next_tick = oracle.tick_period();
-    // Next time at which the link asks for a frame; after an empty dequeue, the next
-    // arrival.
+    // When the idle link next requests a frame; after an empty dequeue, at the next arrival.
     let mut asks_at = None;
     while arrivals.peek().is_some() || oracle.len() > 0 {
         let arrival = arrivals.peek().map_or(u64::MAX, |packet| packet.arrival);
@@ -144,13 +143,13 @@ pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
     fates.into_iter().flatten().collect()
 }
 
-/// Records a fate, once.
+/// Records a frame's fate; it must not have one yet.
 pub fn decide(fates: &mut [Option<Fate>], number: usize, fate: Fate) {
     let before = fates[number].replace(fate);
     assert_eq!(before, None, "the oracle decided twice");
 }
 
-/// A link in exact fractions: times are nanoseconds times the rate.
+/// A link in exact fractions: times are in nanoseconds times the rate.
 struct Wire {
     rate: u128,
     free_at: u128,

@@ -1,4 +1,4 @@
-//! Queue disciplines: event-driven second implementations of their papers, late polling,
+//! Queue disciplines: independent event-driven implementations of their papers, late polling,
 //! conservation and order, and behaviour under TCP.
 
 mod behaviour;

@@ -1,10 +1,9 @@
-//! A small closed-loop model of TCP through one link, sufficient to observe a queue
-//! discipline.
+//! A small closed-loop model of TCP over one link, sufficient to study a queue discipline.
 //!
-//! Packets have one size. Each is acknowledged separately, one round trip after its
-//! departure; a loss is detected when the acknowledgement would have arrived, and another
-//! packet is sent instead. A window is reduced at most once per round trip, that is, for
-//! packets sent before the last reduction.
+//! All packets have the same size. Each is acknowledged separately, one round-trip time after its
+//! departure. A loss is detected when the acknowledgement would have arrived, and another packet is
+//! sent instead. A window is reduced at most once per round trip, that is, only for packets sent
+//! since the last reduction.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,45 +12,45 @@ use longwire_engine::{Link, Nanos, Verdict};
 
 use crate::queues::traffic::{Kind, Packet};
 
-/// A full frame.
+/// Full frame length.
 pub const FRAME: u32 = 1_514;
 
-/// Congestion control of a sender.
+/// A sender's congestion control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
-    /// RFC 5681: plus one packet per round trip, halved at a signal.
+    /// RFC 5681: grows by one packet per round trip, halves on a signal.
     Reno,
-    /// RFC 9438: a cubic function of the time since the last signal, at least Reno's share;
-    /// factor 0.7 at a signal.
+    /// RFC 9438: a cubic function of the time since the last signal, at least Reno's window;
+    /// multiplied by 0.7 on a signal.
     Cubic,
-    /// RFC 8257: plus one packet per round trip, reduced in proportion to marks.
+    /// RFC 8257: grows by one packet per round trip, shrinks in proportion to marks.
     Dctcp,
-    /// No control: a packet at this interval, in nanoseconds.
+    /// No congestion control: one packet per interval, in nanoseconds.
     Constant(u64),
 }
 
-/// One sender.
+/// A sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Sender {
     pub control: Control,
-    /// Round trip without queueing, in nanoseconds.
+    /// Round-trip time without queueing, in nanoseconds.
     pub round_trip: u64,
     /// ECN field (RFC 3168).
     pub ecn: u8,
 }
 
-/// Measurements of a flow after the warm-up.
+/// A flow's measurements after the warm-up.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub bytes: u64,
     pub losses: u64,
     pub marks: u64,
-    /// Departure of each packet with its wait in the queue, in nanoseconds.
+    /// Each packet's departure and queueing delay, in nanoseconds.
     pub waits: Vec<(u64, u64)>,
 }
 
 impl Seen {
-    /// Returns the `share`-quantile of waits, in milliseconds.
+    /// Returns the `share`-quantile of queueing delays, in milliseconds.
     pub fn wait_ms(&self, share: f64) -> f64 {
         let mut waits: Vec<u64> = self.waits.iter().map(|(_, wait)| *wait).collect();
         waits.sort_unstable();
@@ -74,7 +73,7 @@ struct Flow {
     window_max: f64,
     /// Cubic: Reno's window.
     window_reno: f64,
-    /// DCTCP: smoothed fraction of marks, and counts of this round.
+    /// DCTCP: smoothed fraction of marks, and this round's counts.
     alpha: f64,
     round: (u64, u64, u64),
     seen: Seen,
@@ -114,7 +113,7 @@ impl Flow {
         }
     }
 
-    /// Reduces the window once for packets sent since the last reduction.
+    /// Reduces the window unless the packet was sent before the last reduction.
     fn reduce(&mut self, now: u64, sent_at: u64) {
         if sent_at < self.reduced_at {
             return;
@@ -160,7 +159,7 @@ impl Flow {
     }
 }
 
-/// An event of a flow: time, tie-breaker, flow.
+/// A flow's event: time, tie-breaker, flow.
 type Event = (u64, u64, usize, What);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -170,7 +169,7 @@ enum What {
     Tick,
 }
 
-/// Senders, and the link to their receivers.
+/// Senders and the link to their receivers.
 pub struct Network {
     link: Link,
     rate: u64,
@@ -206,7 +205,7 @@ impl Network {
             .push(Reverse((time, self.next_event, flow, what)));
     }
 
-    /// Runs until `end`, in nanoseconds; returns the measurements of each flow.
+    /// Runs until `end`, in nanoseconds, and returns each flow's measurements.
     pub fn run(mut self, end: u64) -> Vec<Seen> {
         loop {
             let event = self.events.peek().map_or(u64::MAX, |event| event.0.0);

@@ -3,10 +3,10 @@
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_units::random::Stream;
 
-/// A frame that arrives.
+/// An arriving frame.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Position among all frames.
+    /// Index among all frames.
     pub number: usize,
     /// Arrival in nanoseconds.
     pub arrival: u64,
@@ -21,7 +21,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Creates a packet of 1,000 bytes of one flow, without ECN.
+    /// Creates a 1,000-byte packet of one flow, without ECN.
     pub fn plain(number: usize, arrival: u64) -> Packet {
         Packet {
             number,
@@ -53,17 +53,16 @@ impl Packet {
         FrameMeta::new(Nanos::from_nanos(self.arrival), self.len)
     }
 
-    /// Returns the frame's first bytes: a UDP datagram whose addresses and ports identify
-    /// the flow.
+    /// Returns the frame's headers: a UDP datagram whose addresses and ports identify the flow.
     pub fn bytes(&self) -> Vec<u8> {
         let class = self.dscp << 2 | self.ecn;
         let mut bytes = vec![2, 0, 0, 0, 0, self.flow, 2, 0, 0, 0, 1, 1];
         if let Some((kind, pcp)) = self.tag {
             bytes.extend(kind.to_be_bytes());
-            // VLAN 0: priority-tagged only.
+            // VLAN 0: a priority tag only.
             bytes.extend([pcp << 5, 0]);
             if kind == SERVICE_TAG {
-                // The priority of the inner tag is irrelevant.
+                // The inner tag's priority is irrelevant.
                 bytes.extend([0x81, 0x00, (7 - pcp) << 5, 9]);
             }
         }
@@ -96,7 +95,7 @@ impl Packet {
         bytes
     }
 
-    /// Returns the priority of the tag; 0 without a tag.
+    /// Returns the tag's priority; 0 without a tag.
     pub fn pcp(&self) -> u8 {
         self.tag.map_or(0, |(_, pcp)| pcp)
     }
@@ -134,7 +133,7 @@ impl Draws {
         least + (most - least) * self.0.unit()
     }
 
-    /// Returns true with probability 1/n.
+    /// Returns `true` with probability 1/n.
     pub fn once_in(&mut self, n: u64) -> bool {
         self.0.up_to(n - 1) == 0
     }
@@ -152,8 +151,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Returns the serialisation time of 1000 bytes, in nanoseconds: the unit of all times
-    /// in a pattern.
+    /// Returns the serialisation time of 1000 bytes, in nanoseconds: the time unit of a pattern.
     pub fn unit(&self) -> u64 {
         unit(self.rate)
     }
@@ -163,8 +161,8 @@ fn unit(rate: u64) -> u64 {
     (8_000_000_000_000 / rate).max(1)
 }
 
-/// Draws a pattern with phases of different load, bursts and pauses. All times scale with a
-/// frame's serialisation time.
+/// Draws a pattern with phases of different load, bursts and pauses. All times scale with the
+/// serialisation time of a frame.
 pub fn pattern(draws: &mut Draws, frames: usize) -> Pattern {
     let rate = draws.scale(100_000, 20_000_000_000);
     pattern_at(draws, frames, rate)
@@ -189,7 +187,7 @@ pub fn pattern_at(draws: &mut Draws, frames: usize, rate: u64) -> Pattern {
             now += draws.scale(unit, unit.saturating_mul(3_000));
         }
     }
-    // Separate draws: patterns are the same with and without tags.
+    // Drawn separately, so that patterns are the same with and without tags.
     let mut draws = Draws::new(rate ^ frames as u64);
     for packet in &mut packets {
         let kind = draws.choose(&[None, Some(0x8100), Some(0x8100), Some(SERVICE_TAG)]);
@@ -198,7 +196,7 @@ pub fn pattern_at(draws: &mut Draws, frames: usize, rate: u64) -> Pattern {
     Pattern { rate, packets }
 }
 
-/// Parameters of a period of constant load.
+/// Parameters of a constant-load phase.
 struct Phase {
     load: f64,
     len: (u32, u32),
@@ -233,7 +231,7 @@ impl Phase {
         let frame = f64::from(self.len.0 + self.len.1) / 2_000.0;
         let mean = unit as f64 * frame * self.burst as f64 / self.load;
         if draws.once_in(4) {
-            // Exactly in step with the link: all kinds of ties.
+            // In lockstep with the link, to produce all kinds of ties.
             mean as u64
         } else {
             draws.real(0.0, 2.0 * mean) as u64

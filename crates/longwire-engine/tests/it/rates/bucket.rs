@@ -1,4 +1,4 @@
-//! Token buckets, against counted tokens.
+//! Token buckets compared with token counting.
 
 use proptest::prelude::*;
 
@@ -30,9 +30,9 @@ impl Bucket {
         i128::from(self.burst) * 8 * NANOBITS
     }
 
-    /// Returns the departure of a frame that may start at `start`, in nanoseconds times the
-    /// rate. The line is free at `free`, in nanoseconds times the rate and the peak,
-    /// exactly; only the result is rounded, down.
+    /// Returns the departure of a frame that may start at `start`, in nanoseconds times the rate.
+    /// The line is free at `free`, in nanoseconds times the rate and the peak. Both are exact; only
+    /// the result is rounded down.
     fn line(&self, start: i128, len: u32, free: &mut i128) -> u64 {
         let rate = i128::from(self.rate);
         let Some(peak) = self.peak.map(i128::from) else {
@@ -43,7 +43,7 @@ impl Bucket {
         (*free / (rate * peak)) as u64
     }
 
-    /// Continuous tokens: each nanosecond times the rate adds one billionth of a bit.
+    /// Continuous tokens: each nanosecond adds as many billionths of a bit as the rate has bit/s.
     fn continuous(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = i128::from(self.rate);
         let (mut now, mut tokens) = (0i128, self.burst_tokens());
@@ -64,7 +64,7 @@ impl Bucket {
         departures.collect()
     }
 
-    /// Tokens arrive at ticks.
+    /// Tokens added at ticks.
     fn ticking(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = i128::from(self.rate);
         let (mut tick, mut tokens) = (0u64, self.burst_tokens());
@@ -132,7 +132,7 @@ fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
     let departures = both_ways(rate, "", 0, &frames);
     let millis: Vec<u64> = departures.iter().map(|at| at / 1_000_000).collect();
     assert_eq!(millis, [1, 1, 1, 2, 3, 4]);
-    // After a line of 80 Mbit/s, a frame takes 100 us more.
+    // A line of 80 Mbit/s adds 100 us per frame.
     let peak = format!("{rate},peak=80mbit");
     let departures = both_ways(&peak, "", 0, &frames);
     let micros: Vec<u64> = departures.iter().map(|at| at / 1_000).collect();

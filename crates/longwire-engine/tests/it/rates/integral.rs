@@ -1,5 +1,5 @@
-//! Varying rates against the integral of the rate: the data that a saturated link has sent
-//! by an instant, in exact fractions.
+//! Varying rates compared with the integral of the rate: the data sent by a saturated link up to an
+//! instant, in exact fractions.
 
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{FrameContext, Nanos, models};
@@ -31,7 +31,7 @@ fn any_steps(gap_max: u64) -> impl Strategy<Value = Vec<Step>> {
             Step { time, rate }
         };
         let mut steps: Vec<Step> = steps.into_iter().map(step).collect();
-        // The link must send within reasonable time.
+        // The link must send within a reasonable time.
         if steps.iter().all(|step| step.rate < 1_000_000) {
             steps[0].rate = 5_000_000;
         }
@@ -50,7 +50,7 @@ fn any_traffic() -> impl Strategy<Value = (u64, Vec<(u64, u32)>)> {
     })
 }
 
-/// A program that holds its last rate or repeats, and traffic.
+/// A program that holds its last rate or repeats, with traffic.
 fn any_program(linear: bool) -> impl Strategy<Value = (Program, u64, Vec<(u64, u32)>)> {
     let gap = proptest::option::of(1..10 * MILLI);
     let parts = (any_steps(50 * MILLI), gap, any_traffic());
@@ -104,8 +104,8 @@ proptest! {
     }
 }
 
-/// A million back-to-back frames across steps, with fractional frame times: accumulated
-/// rounding would show.
+/// A million back-to-back frames across steps, with fractional frame times: accumulated rounding
+/// would show.
 #[test]
 fn no_rounding_is_carried_across_steps() {
     let rate = "steps:at=0s/3gbit;7us/1.7gbit;13us/0;14us/700000001bit,period=19us";
@@ -129,8 +129,8 @@ fn no_rounding_is_carried_across_steps() {
     }
 }
 
-/// A queue may drop the frame for which the link asked and receive another: the link still
-/// does not advance before its rate does.
+/// After the link requests a frame, the queue may drop that frame and receive another; the link
+/// still does not get ahead of its rate.
 #[test]
 fn asking_again_earlier_changes_nothing() {
     for rate in [
@@ -159,9 +159,8 @@ fn asking_again_earlier_changes_nothing() {
     }
 }
 
-/// A frame of 4 GB takes 34,359,738 laps of 1000 bits each, and 360 bits more, without
-/// iterating over the laps. The linear change sends 360 bits when 2·10^6 t - 2·10^9 t² is
-/// 360.
+/// A 4 GB frame takes 34,359,738 laps of 1000 bits each plus 360 bits, without iterating over the
+/// laps. The linear change sends 360 bits when 2·10^6 t - 2·10^9 t² is 360.
 #[test]
 fn a_frame_of_very_many_laps_is_served_at_once() {
     const LAPS: u64 = 34_359_738;

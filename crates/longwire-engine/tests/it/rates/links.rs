@@ -1,4 +1,4 @@
-//! Links with only a rate model, by both paths through the engine.
+//! Links with only a rate model, on both code paths of the engine.
 
 use longwire_engine::models;
 use longwire_engine::models::queue::fifo::ManagedFifo;
@@ -8,12 +8,12 @@ use proptest::prelude::*;
 
 use crate::common::{files, frame};
 
-/// Returns a link with only this rate, whose files all hold this text.
+/// Returns a link with only this rate; every file has this text.
 pub fn link(rate: &str, file: &str, epoch: u64, managed: bool) -> Link {
     link_with(rate, &files::file(file), epoch, managed)
 }
 
-/// As [`link`], with a loader of files.
+/// Like [`link`], with a file loader.
 pub fn link_with(rate: &str, loader: &dyn Loader, epoch: u64, managed: bool) -> Link {
     let rate = models::RATE.parse_with(rate, loader);
     let queue = if managed {
@@ -50,7 +50,7 @@ pub fn deliveries(link: &mut Link, frames: &[(u64, u32)]) -> Vec<Delivery> {
     deliveries
 }
 
-/// Returns the departures of frames that depart.
+/// Returns the departures of frames that do depart.
 pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
     let deliveries = deliveries(link, frames).into_iter();
     let departures = deliveries.map(|delivery| delivery.departure.as_nanos());
@@ -59,7 +59,7 @@ pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
         .collect()
 }
 
-/// Returns the departures by both paths through the engine, which must agree.
+/// Returns the departures on both code paths, which must agree.
 pub fn both_ways(rate: &str, file: &str, epoch: u64, frames: &[(u64, u32)]) -> Vec<u64> {
     let at_arrival = departures(&mut link(rate, file, epoch, false), frames);
     let managed = departures(&mut link(rate, file, epoch, true), frames);

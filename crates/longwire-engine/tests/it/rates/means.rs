@@ -1,4 +1,4 @@
-//! A model's stated mean rate, against the data that it sends when saturated.
+//! A model's stated mean rate, compared with the data it sends when saturated.
 
 use longwire_engine::{Nanos, models};
 
@@ -28,7 +28,7 @@ const CASES: [(&str, &str, u64); 14] = [
         "",
         10_000_000,
     ),
-    // 5 frames of 1,514 bytes: the fifth reaches 6,057 bytes.
+    // The limit is reached by the fifth frame of 1,514 bytes.
     ("slots:wait=10ms,packets=9p,bytes=6057b", "", 10_000_000),
     // 5 frames take 6.056 ms.
     ("slots:wait=10ms,packets=5p,rate=10mbit", "", 16_056_000),
@@ -56,7 +56,7 @@ fn a_full_queue_is_served_at_the_mean_rate() {
             .count();
         let bits = sent as f64 * f64::from(LEN) * 8.0;
         let measured = bits / Nanos::from_nanos(to - from).as_secs_f64();
-        // One frame more or less at each end, or an aggregate of 43.
+        // One frame more or less at each end, or one aggregate of 43.
         let frames = if rate.starts_with("wifi") { 86.0 } else { 2.0 };
         let slack = frames * f64::from(LEN) * 8.0 / Nanos::from_nanos(to - from).as_secs_f64();
         // A mahimahi opportunity counts ten bytes less than the frame's length.

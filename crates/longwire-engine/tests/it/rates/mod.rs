@@ -1,4 +1,4 @@
-//! Rate models against slow, plain accounting.
+//! Rate models compared with slow, plain accounting.
 
 mod bucket;
 mod integral;

@@ -7,7 +7,7 @@ pub struct Step {
     pub rate: u64,
 }
 
-/// Continuation after the last step.
+/// Behaviour after the last step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum After {
     /// Holds the last rate.
@@ -46,7 +46,7 @@ impl Halves {
         }
     }
 
-    /// Whether it is at least `other`.
+    /// Whether this is at least `other`.
     fn reaches(&self, other: &Halves) -> bool {
         let (mine, others) = (self.part * other.of, other.part * self.of);
         (self.whole, mine) >= (other.whole, others)
@@ -113,7 +113,7 @@ impl Program {
         self.steps.get(index + 1).copied().or(back)
     }
 
-    /// Returns the end of the line segment in force just before `time`.
+    /// Returns the end of the line segment that contains the time just before `time`.
     fn line_end(&self, time: u64) -> u64 {
         let (lap, inside) = match self.after {
             After::Again(period) => (time / period * period, time % period),
@@ -124,8 +124,8 @@ impl Program {
         end.map_or(u64::MAX, |end| lap + end)
     }
 
-    /// Returns the instant, rounded down, at which `wanted` has been sent; a fraction of it
-    /// is lost at the end of the segment in force at `at`. `None` if never.
+    /// Returns the instant, rounded down, at which `wanted` has been sent; a fraction is lost at
+    /// the end of the segment that contains `at`. `None` if never.
     pub fn instant(&self, wanted: &mut Halves, at: u64) -> Option<u64> {
         let end = self.line_end(at);
         if wanted.part > 0 && !self.sent(end).reaches(wanted) {
@@ -135,12 +135,12 @@ impl Program {
         while !self.sent(high).reaches(&Halves::whole(wanted.whole + 1)) {
             match high.checked_mul(2).filter(|high| *high < 1 << 60) {
                 Some(higher) => high = higher,
-                // At the end, exactly that much may have been sent.
+                // At the end, exactly that amount may have been sent.
                 None if self.sent(high).reaches(wanted) => break,
                 None => return None,
             }
         }
-        // The first whole nanosecond at which it has been sent.
+        // The first whole nanosecond by which it has been sent.
         let mut low = at;
         while low < high {
             let middle = low + (high - low) / 2;

@@ -1,10 +1,10 @@
-//! Time-division multiplexing, slot by slot.
+//! Time-division multiplexing, simulated slot by slot.
 
 use proptest::prelude::*;
 
 use crate::rates::links::{any_frames, both_ways};
 
-/// A periodic slot of a link.
+/// A link's periodic slot.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
     rate: u64,
@@ -30,8 +30,7 @@ impl Slots {
         )
     }
 
-    /// Returns the departures, computed slot by slot; instants are integers in nanoseconds
-    /// times the rate.
+    /// Returns departures computed slot by slot; times are integers in nanoseconds times the rate.
     fn departures(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = u128::from(self.rate);
         let open = u128::from(self.slot - self.guard) * rate;
@@ -98,13 +97,13 @@ proptest! {
 #[test]
 fn a_frame_waits_for_its_slot_on_an_idle_link() {
     let rate = "tdm:rate=8mbit,period=10ms,slot=2ms,offset=3ms,guard=500us";
-    // 1000 bytes take 1 ms: in the slot, between slots, and in the guard time.
+    // 1000 bytes take 1 ms: within a slot, between slots and in the guard time.
     let frames = [(0, 1_000), (6_000_000, 1_000), (14_600_000, 1_000)];
     assert_eq!(
         both_ways(rate, "", 0, &frames),
         [4_000_000, 14_000_000, 24_000_000]
     );
-    // Half of the second one fits, or it must wait.
+    // Only half of the second frame fits; it is split or must wait.
     let frames = [(3_000_000, 1_000), (3_000_000, 1_000)];
     assert_eq!(both_ways(rate, "", 0, &frames), [4_000_000, 13_500_000]);
     let whole = format!("{rate},partial=whole");

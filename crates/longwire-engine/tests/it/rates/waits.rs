@@ -1,4 +1,4 @@
-//! Slots with waiting times, against netem's dequeue function, event by event.
+//! Slots with waiting times, compared with netem's dequeue function, event by event.
 
 use std::collections::VecDeque;
 
@@ -36,12 +36,12 @@ impl Slots {
     }
 }
 
-/// The slot state of `netem_sched_data`, with the names of net/sched/sch_netem.c, and a
-/// device with a rate.
+/// The slot state in `netem_sched_data`, with the names in net/sched/sch_netem.c, and a device with
+/// a rate.
 struct Netem {
     slots: Slots,
     stream: Stream,
-    /// In nanoseconds; before all arrivals, as if configured before them.
+    /// In nanoseconds; precedes all arrivals, as if configured earlier.
     slot_next: i128,
     packets_left: i128,
     bytes_left: i128,
@@ -79,7 +79,7 @@ impl Netem {
         self.fill();
     }
 
-    /// The device asks for frames at `now`; returns when it must ask again.
+    /// Dequeues frames for the device at `now`; returns when it must try again.
     fn dequeue(&mut self, now: u64) -> Option<u64> {
         loop {
             let (time_to_send, len) = *self.tfifo.front()?;
@@ -183,10 +183,10 @@ fn frames_gather_for_a_slot() {
         (15 * MS + 1, 100),
     ];
     let departures = both_ways("slots:wait=10ms", "", 0, &gathered);
-    // The last one is too late for the first slot.
+    // The last frame is too late for the first slot.
     assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS + 1]);
-    // Three frames of 100 bytes reach 250; the wait for the next slot starts at the end of
-    // the first.
+    // The third frame of 100 bytes reaches 250; the wait for the next slot starts at the end of the
+    // first slot.
     let frames = [(5 * MS, 100); 5];
     let departures = both_ways("slots:wait=10ms,bytes=250b", "", 0, &frames);
     assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS, 25 * MS]);
@@ -196,8 +196,8 @@ fn frames_gather_for_a_slot() {
     assert_eq!(departures, [16 * MS, 17 * MS, 28 * MS + 1]);
 }
 
-/// With one frame per slot, the gaps of a backlog are draws of the distribution, which the
-/// delay tests compare with its formula.
+/// With one frame per slot, the gaps in a backlog are draws from the distribution, which the delay
+/// tests compare with its formula.
 #[test]
 fn waits_have_the_distribution_of_a_delay() {
     for (wait, delay) in [
@@ -253,7 +253,7 @@ fn a_derived_queue_below_one_slot_is_doubtful() {
         let messages = doubts.into_iter().map(|doubt| doubt.message);
         messages.collect::<Vec<_>>()
     };
-    // 40 frames in 200 ms: 100 ms of the mean rate is half of them.
+    // 40 frames per 200 ms: the mean rate sends half of them in 100 ms.
     let line = "rate=slots:wait=200ms,packets=40p";
     assert_eq!(
         doubts(line),
@@ -273,7 +273,7 @@ fn waits_can_be_drawn_from_a_file() {
     assert_eq!(departures, [4 * MS, 8 * MS, 12 * MS]);
     let loader = files::file("4\nfour\n");
     let error = models::RATE.parse_with(rate, &loader).unwrap_err();
-    // Its text is hidden from clients that may not read the file.
+    // Hidden from clients that may not read the file.
     assert!(error.to_string().contains("four"), "{error}");
     assert!(!error.without_content().contains("four"), "{error}");
 }

@@ -5,14 +5,14 @@ use longwire_engine::{Link, Verdict};
 use crate::common::{assert_binomial, frame};
 use crate::rates::links::{departures, link};
 
-/// No random wait: preamble 20 us, acknowledgement 30 us, space 10 us.
+/// No random wait: preamble 20 us, acknowledgement 30 us, interframe space 10 us.
 const PLAIN: &str =
     "wifi:rate=80mbit,preamble=20us,ack=30us,aifs=10us,slot=9us,window=0,contention=0";
 
 #[test]
 fn queued_frames_leave_as_one_aggregate() {
-    // 1000 bytes take 100 us. The first is alone; the next three arrive while it is sent,
-    // and the last while they are.
+    // 1000 bytes take 100 us. The first frame is alone; the next three arrive during its
+    // transmission, and the last during theirs.
     let frames = [
         (0, 1_000),
         (10_000, 1_000),
@@ -32,7 +32,7 @@ fn an_idle_station_sends_at_once() {
     assert_eq!(departures, [120_000, 10_120_000]);
 }
 
-/// Returns the sizes of the aggregates of a saturated link.
+/// Returns the aggregate sizes on a saturated link.
 fn aggregates(rate: &str, frames: &[(u64, u32)]) -> Vec<usize> {
     let departures = departures(&mut link(rate, "", 0, false), frames);
     let sizes = departures.chunk_by(|a, b| a == b);
@@ -45,7 +45,7 @@ fn an_aggregate_ends_by_frames_bytes_and_time() {
     let of_frames = aggregates(&format!("{PLAIN},frames=16"), &frames);
     // The first frame of the burst finds the medium idle and is sent alone.
     assert_eq!(of_frames, [1, 16, 16, 7]);
-    // A ninth frame fits; after it, a full frame of 1514 would not.
+    // A ninth frame fits; another full frame of 1514 bytes would not.
     let of_bytes = aggregates(&format!("{PLAIN},bytes=10000b"), &frames);
     assert_eq!(of_bytes, [1, 9, 9, 9, 9, 3]);
     // 80 Mbit/s send 20,000 bytes in 2 ms.
@@ -55,7 +55,7 @@ fn an_aggregate_ends_by_frames_bytes_and_time() {
     assert_eq!(alone, [1, 1, 1]);
 }
 
-/// Returns the gaps between aggregates of single frames, without their constant part.
+/// Returns the gaps between single-frame aggregates, minus their constant part.
 fn backoffs(link: &mut Link, count: u64) -> Vec<u64> {
     let mut last = None;
     let mut waits = Vec::new();
@@ -65,15 +65,15 @@ fn backoffs(link: &mut Link, count: u64) -> Vec<u64> {
         };
         let at = delivery.departure.as_nanos();
         if let Some(last) = last.replace(at) {
-            // Acknowledgement, space, preamble and 100 us of bits.
+            // Acknowledgement, interframe space, preamble and 100 us of data.
             waits.push(at - last - 160_000);
         }
     }
     waits
 }
 
-/// 60,000 backoffs of 0 to 5 slots: each count stays within bounds that a correct model
-/// exceeds with probability 0.2 %.
+/// 60,000 backoffs of 0 to 5 slots: each count stays within bounds that a correct model exceeds
+/// with probability 0.2 %.
 #[test]
 fn backoffs_are_uniform() {
     let rate = PLAIN.replace("window=0", "window=5,frames=1");
@@ -93,8 +93,8 @@ fn contention_has_its_mean() {
     assert!((mean - 1e6).abs() < 28e3, "{mean}");
 }
 
-/// 300 frames with an excess of 1/3 of a nanosecond each: an aggregate's fraction of a
-/// nanosecond carries over to the next.
+/// 300 frames with an excess of 1/3 ns each: an aggregate's fraction of a nanosecond carries over
+/// to the next.
 #[test]
 fn no_rounding_is_carried_on() {
     let rate = "wifi:rate=3gbit,frames=1,preamble=0,ack=0,aifs=1us,window=0";

@@ -1,4 +1,4 @@
-//! RFC 8289, section 5, line by line.
+//! A line-by-line implementation of RFC 8289, section 5.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub struct CodelParams {
 pub struct CodelQueue {
     pub params: CodelParams,
     pub queue: VecDeque<Stored>,
-    /// 0 means "no time set"; times are offset by one, so that none is 0.
+    /// 0 means "no time set"; times are offset by one so that none is 0.
     first_above_time: i128,
     drop_next: i128,
     count: u32,
@@ -76,7 +76,7 @@ impl CodelQueue {
         r
     }
 
-    /// Drops the packet, or marks it if possible; returns whether it was marked.
+    /// Marks the packet if possible, otherwise drops it; returns whether it was marked.
     fn drop_or_mark(&self, r: &mut DodequeueResult, fates: &mut [Option<Fate>]) -> bool {
         let Some(p) = &mut r.p else { return false };
         if self.params.ecn && p.ecn() != 0 {

@@ -1,4 +1,4 @@
-//! RFC 9332, appendix A, figures 2, 3, 5, 7 and 8, with the schedulers of its text.
+//! RFC 9332, appendix A, figures 2, 3, 5, 7 and 8, with the schedulers described in the text.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::queues::traffic::Packet;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Scheduler {
-    /// Bytes of L per byte of C while both are backlogged.
+    /// L bytes per C byte while both are backlogged.
     Wrr(i64),
     TsFifo(u64),
 }
@@ -64,7 +64,7 @@ pub struct DualPi2 {
     p_cl: f64,
     p_c: f64,
     prevq: u64,
-    /// Above 0, C is next while both are backlogged.
+    /// If positive, C is served next while both are backlogged.
     credit: i64,
 }
 
@@ -93,7 +93,7 @@ impl DualPi2 {
         }
     }
 
-    /// Returns whether lq is next.
+    /// Returns whether lq is served next.
     fn scheduler(&self, now: u64) -> bool {
         if self.lq.packets.is_empty() {
             return false;

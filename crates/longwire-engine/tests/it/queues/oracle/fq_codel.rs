@@ -52,8 +52,7 @@ impl FqCodel {
         self.flows.iter().map(CodelQueue::bytes).sum()
     }
 
-    /// Drops half of the packets of the largest queue from its head, at least one and at
-    /// most 64.
+    /// Drops half of the largest queue's packets from its head, at least one and at most 64.
     fn drop_from_largest(&mut self, fates: &mut [Option<Fate>]) {
         let backlogs: Vec<u64> = self.flows.iter().map(CodelQueue::bytes).collect();
         let most = backlogs.iter().max().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Second implementations of the disciplines, plain and slow, each written from its paper.
+//! Independent implementations of the disciplines, plain and slow, each written from its paper.
 
 use longwire_engine::DropReason;
 use longwire_units::random::{Purpose, Stream};
@@ -24,7 +24,7 @@ pub trait Oracle {
 
     fn enqueue(&mut self, now: u64, packet: Packet, fates: &mut [Option<Fate>]);
 
-    /// The link asks for a packet, even if the queue is empty.
+    /// Requests a packet for the link, even if the queue is empty.
     fn dequeue(&mut self, now: u64, fates: &mut [Option<Fate>]) -> Option<Stored>;
 
     /// Returns the number of packets held.
@@ -81,15 +81,15 @@ pub fn drop_packet(fates: &mut [Option<Fate>], packet: &Packet, reason: DropReas
     decide(fates, packet.number, Fate::Dropped(reason));
 }
 
-/// Returns the stream that the engine gives the queue of link 0 in a run with this seed,
-/// and its first number, which perturbs hashes.
+/// Returns the stream that the engine gives to link 0's queue for this seed, and its first number,
+/// which perturbs hashes.
 pub fn queue_stream(seed: u64) -> (u64, Stream) {
     let mut stream = Stream::new(seed, 0, Purpose::Queue);
     let perturbation = stream.next_u64();
     (perturbation, stream)
 }
 
-/// Returns `a - b` in seconds: an exact difference, rounded once.
+/// Returns `a - b` in seconds: the exact difference, rounded once.
 pub fn seconds(a: u64, b: u64) -> f64 {
     (i128::from(a) - i128::from(b)) as f64 / 1e9
 }

@@ -34,7 +34,7 @@ impl Oracle for HeadDrop {
     }
 }
 
-/// A class and its queue.
+/// A class with its queue.
 pub struct Class {
     pub points: Vec<u8>,
     pub weight: i64,
@@ -53,12 +53,12 @@ impl Class {
     }
 }
 
-/// Classes; the last one has all remaining code points.
+/// Classes; the last one takes all remaining code points.
 pub struct ByClass {
     pub classes: Vec<Class>,
-    /// Limit of all classes together.
+    /// Combined limit of all classes.
     pub total: Limit,
-    /// Whether code points are those of the VLAN tag.
+    /// Whether code points come from the VLAN tag.
     pub by_tag: bool,
 }
 
@@ -74,14 +74,14 @@ impl ByClass {
         found.unwrap_or(self.classes.len() - 1)
     }
 
-    /// Whether the packet fits into the class's limit.
+    /// Whether the packet fits in the class's limit.
     fn own_fits(&self, index: usize, len: u32) -> bool {
         let class = &self.classes[index];
         let fits = |limit: Limit| limit.fits(class.queue.iter(), len);
         class.limit.is_none_or(fits)
     }
 
-    /// Whether the packet fits together with the first `classes`.
+    /// Whether the packet fits together with the first `classes` classes.
     fn fits_with(&self, classes: usize, len: u32) -> bool {
         let classes = self.classes[..classes].iter();
         self.total
@@ -106,7 +106,7 @@ impl ByClass {
 pub struct Priority(pub ByClass);
 
 impl Oracle for Priority {
-    /// Drops the latest packets of the lowest classes, if that frees enough space.
+    /// Drops the newest packets of the lowest classes, if that frees enough space.
     fn enqueue(&mut self, now: u64, packet: Packet, fates: &mut [Option<Fate>]) {
         let index = self.0.class_of(&packet);
         let helps = self.0.fits_with(index + 1, packet.len);
@@ -132,19 +132,19 @@ impl Oracle for Priority {
     }
 }
 
-/// Shreedhar and Varghese 1996, figure 2: the class at the head of the list receives a
-/// quantum and sends what its deficit covers.
+/// Shreedhar and Varghese 1996, figure 2: the class at the head of the list receives a quantum and
+/// sends packets covered by its deficit.
 pub struct Drr {
     pub classes: ByClass,
     pub quantum: i64,
     pub active: VecDeque<usize>,
-    /// The class whose turn it is; its deficit is its remaining allowance.
+    /// Class being served; its deficit is its remaining allowance.
     pub serving: Option<usize>,
 }
 
 impl Drr {
-    /// Returns the class with the most bytes per weight after a packet has arrived in
-    /// `own`, which wins ties; otherwise the first class wins.
+    /// Returns the class with the most bytes per weight after a packet arrives in `own`. Ties go to
+    /// `own`, then to the first class.
     fn longest(&self, own: usize, len: u32) -> usize {
         let share = |index: usize| {
             let class = &self.classes.classes[index];
