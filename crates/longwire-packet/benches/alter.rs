@@ -1,4 +1,4 @@
-//! Cost of altering a frame: `cargo bench -p longwire-packet --bench alter`.
+//! Cost of altering a frame. Run `cargo bench -p longwire-packet --bench alter`.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -12,11 +12,10 @@ use longwire_units::Nanos;
 /// Frames per iteration.
 const FRAMES: u64 = 1_024;
 
-/// Number of source hosts, used in turn.
+/// Number of source hosts, used in rotation.
 const HOSTS: u64 = 256;
 
-/// Returns UDP frames of `len` bytes from many hosts, over IPv4 with checksums or over
-/// IPv6.
+/// Returns UDP frames of `len` bytes from many hosts, over IPv4 with checksums or over IPv6.
 fn frames(len: usize, v6: bool) -> Vec<Vec<u8>> {
     let frame = |host: u64| {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
@@ -52,7 +51,7 @@ fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
     options
 }
 
-/// Returns all alterations of the goal in docs/rewriting.md.
+/// Returns all alterations named in the goal of docs/rewriting.md.
 fn full() -> AlterOptions {
     options(|options| {
         options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap());

@@ -16,7 +16,7 @@ fn station(number: u64) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-/// Returns a frame from one of `stations` to another, and its ingress port.
+/// Returns a frame between two of `stations`, and its ingress port.
 fn random_frame(draw: &mut Stream, stations: u64) -> (PortIndex, [u8; 64]) {
     let source = draw.up_to(stations - 1);
     let mut frame = [0; 64];

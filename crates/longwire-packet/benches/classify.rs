@@ -1,5 +1,5 @@
-//! Cost of classifying a frame, with exact address pairs in random order and with prefixes
-//! of many shapes; and cost of changing a rule.
+//! Cost of classifying a frame, with exact address pairs in random order and with prefixes of many
+//! shapes, and cost of changing a rule.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -83,7 +83,7 @@ fn bench_pairs(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Builds 10,000 destination prefixes of all lengths in random order.
+/// Builds 10,000 destination prefixes of all lengths, in random order.
 fn shapes(order: Order) -> (Classifier<u32>, Vec<[u8; 64]>) {
     let mut draw = Stream::of_seed(2);
     let mut addresses = Vec::new();

@@ -1,7 +1,7 @@
-//! Checksums: Internet checksum (RFC 1071), incremental update (RFC 1624), and CRC32c for
-//! SCTP (RFC 9260, appendix A).
+//! Checksums: Internet checksum (RFC 1071), incremental update (RFC 1624), and CRC32c for SCTP (RFC
+//! 9260, appendix A).
 
-/// Folds a sum to 16 bits in one's complement.
+/// Folds a one's complement sum to 16 bits.
 #[inline]
 pub(crate) fn fold(mut sum: u64) -> u16 {
     sum = (sum & 0xffff_ffff) + (sum >> 32);
@@ -11,8 +11,8 @@ pub(crate) fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Returns the sum of 16-bit words, with an odd last byte padded. The folded result is
-/// independent of the word size of additions (RFC 1071, section 2).
+/// Returns the sum of 16-bit words, padding an odd last byte. The folded result does not depend on
+/// the word size used for adding (RFC 1071, section 2).
 #[inline]
 pub(crate) fn sum_words(bytes: &[u8]) -> u64 {
     // Two independent sums shorten the dependency chain.
@@ -34,7 +34,7 @@ pub(crate) fn sum_words(bytes: &[u8]) -> u64 {
     even + odd
 }
 
-/// Change of checksummed bytes: the sum of ~m + m' over all words (RFC 1624, equation 3).
+/// A change to checksummed bytes: the sum of ~m + m' over all words (RFC 1624, equation 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change(u64);
 
@@ -88,7 +88,7 @@ impl Change {
 /// Reversed polynomial of CRC32c.
 const CASTAGNOLI: u32 = 0x82f6_3b78;
 
-/// Effect of a byte followed by 0 to 7 others on the remainder.
+/// Effect on the remainder of a byte followed by 0 to 7 others.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {
@@ -118,8 +118,8 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// Returns the CRC32c over concatenated parts, by slicing-by-8 (Kounavis and Berry, "A
-/// Systematic Approach to Building High Performance Software-Based CRC Generators", 2005).
+/// Returns the CRC32c of concatenated parts, using slicing-by-8 (Kounavis and Berry, "A Systematic
+/// Approach to Building High Performance Software-Based CRC Generators", 2005).
 pub fn crc32c(parts: &[&[u8]]) -> u32 {
     let mut remainder = !0u32;
     for part in parts {
@@ -145,7 +145,7 @@ pub fn crc32c(parts: &[&[u8]]) -> u32 {
 mod tests {
     use super::*;
 
-    /// The vectors of RFC 3720, appendix B.4, and the usual check value.
+    /// Vectors from RFC 3720, appendix B.4, and the usual check value.
     #[test]
     fn crc32c_matches_published_values() {
         let rising: [u8; 32] = core::array::from_fn(|n| n as u8);
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(crc32c(&[b"12", b"", b"3456789"]), 0xe306_9283);
     }
 
-    /// The example of RFC 1071, section 3.
+    /// Example from RFC 1071, section 3.
     #[test]
     fn checksums_match_rfc_1071() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(fold(sum_words(&[0xff; 65_535])), 0xff00);
     }
 
-    /// The example of RFC 1624, section 4.
+    /// Example from RFC 1624, section 4.
     #[test]
     fn updates_match_rfc_1624() {
         let mut change = Change::NONE;

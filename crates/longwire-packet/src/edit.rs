@@ -1,4 +1,4 @@
-//! Edits frames: ECN marks, header fields, corruption and checksum repair.
+//! Frame edits: ECN marks, header fields, corruption and checksum repair.
 
 use alloc::vec::Vec;
 
@@ -9,27 +9,27 @@ use crate::checksum::{Change, crc32c, fold, sum_words};
 use crate::header::protocol::{GRE, SCTP, UDP};
 use crate::header::{Ecn, IpHeader, IpVersion, Piece, Transport};
 
-/// Corruption of a frame.
+/// How to corrupt a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corruption {
-    /// Number of distinct bits to invert.
+    /// Number of distinct bits to flip.
     pub bits: u32,
-    /// Range of bytes that may be corrupted, clipped to the frame.
+    /// Byte range that may be corrupted, clipped to the frame.
     pub within: (u32, u32),
-    /// Seed of the bit selection. `None` selects the first bits, from the most significant
+    /// Seed for selecting bits. `None` selects the first bits, starting with the most significant
     /// bit of the first byte.
     pub seed: Option<u64>,
-    /// Whether to repair transport and IP checksums afterwards, so that the receiver does
-    /// not notice.
+    /// Whether to repair transport and IP checksums afterwards, so that the receiver does not
+    /// notice.
     pub repair: bool,
 }
 
 impl Corruption {
-    /// The whole frame, for [`Corruption::within`].
+    /// The whole frame, as a range for [`Corruption::within`].
     pub const ALL: (u32, u32) = (0, u32::MAX);
 }
 
-/// Fields to write to an IP header.
+/// Fields to write in an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpEdit {
     /// Differentiated services code point, 0 to 63.
@@ -40,7 +40,7 @@ pub struct IpEdit {
     pub ttl: u8,
 }
 
-/// Sets congestion experienced (RFC 3168). Frames without IP and packets that are not
+/// Marks the packet Congestion Experienced (RFC 3168). Frames without IP and packets that are not
 /// ECN-capable are unchanged.
 #[inline]
 pub fn mark(bytes: &mut [u8]) {
@@ -56,8 +56,8 @@ pub fn mark(bytes: &mut [u8]) {
     }
 }
 
-/// Writes `edit` to the header `ip`, which was parsed from the same frame, and updates the
-/// IPv4 header checksum.
+/// Writes `edit` to the header `ip`, which must have been parsed from the same frame, and updates
+/// the IPv4 header checksum.
 pub fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
     let class = edit.dscp << 2 | edit.ecn as u8;
     let header = &mut bytes[ip.at..];
@@ -81,7 +81,7 @@ pub fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
     }
 }
 
-/// Inverts the bits selected by `corruption`, and repairs the checksums if requested.
+/// Flips the bits selected by `corruption`, and repairs checksums if requested.
 pub fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
     let (start, end) = (corruption.within.0 as usize, corruption.within.1 as usize);
     let range = bytes.get(start..end.min(bytes.len()));
@@ -105,10 +105,10 @@ pub fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
     }
 }
 
-/// Returns whether `corruption` changes the frame; it does not if the repair restores every
-/// inverted bit. `scratch` is working memory.
+/// Whether `corruption` changes the frame; it does not if the repair restores every flipped bit.
+/// `scratch` is working memory.
 pub fn changes(bytes: &[u8], corruption: &Corruption, scratch: &mut Vec<u8>) -> bool {
-    // Always true without a repair, also if the bytes are not available.
+    // Always true without a repair, or if the bytes are not available.
     if !corruption.repair || bytes.is_empty() {
         return true;
     }
@@ -118,12 +118,12 @@ pub fn changes(bytes: &[u8], corruption: &Corruption, scratch: &mut Vec<u8>) -> 
     scratch[..] != *bytes
 }
 
-/// Inverts a bit; bit 0 is the most significant bit of byte 0.
+/// Flips a bit; bit 0 is the most significant bit of byte 0.
 fn turn_over(bytes: &mut [u8], bit: u64) {
     bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
 }
 
-/// Selects `wanted` distinct numbers below `there`, uniformly: few by rejection, many by
+/// Selects `wanted` distinct numbers below `there`, uniformly: a few by rejection, many by
 /// selection sampling (Knuth, volume 2, algorithm 3.4.2 S).
 fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64)) {
     const FEW: u64 = 16;
@@ -149,13 +149,14 @@ fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64
     }
 }
 
-/// Repairs the IPv4 header checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6, IGMP, GRE or
-/// Mobile IPv6, also after IPv6 extension headers. The pseudo-header uses the last address
-/// of a source route and a home address (RFC 8200, section 8.1; RFC 6275, section 11.3.1).
-/// Fragments, truncated packets and packets with an unknown type of route keep their
-/// transport checksum, which covers unavailable bytes. A UDP datagram ends at its own
-/// length; if that exceeds the packet or cuts the header, no checksum is valid, and it is
-/// left alone. Returns whether any checksum was wrong.
+/// Repairs the IPv4 header checksum and the TCP, UDP, SCTP, ICMP, ICMPv6, IGMP, GRE or Mobile IPv6
+/// checksum, also after IPv6 extension headers. Returns whether any checksum was wrong.
+///
+/// The pseudo-header uses a source route's last address and a home address (RFC 8200, section 8.1;
+/// RFC 6275, section 11.3.1). Fragments, truncated packets and packets with an unknown route type
+/// keep their transport checksum, because it covers unavailable bytes. A UDP datagram ends at its
+/// own length; if it exceeds the packet or cuts off the header, no checksum is valid, and the field
+/// is left alone.
 pub fn repair_checksums(bytes: &mut [u8]) -> bool {
     IpHeader::parse(bytes).is_some_and(|ip| repair_packet(bytes, &ip).wrong)
 }
@@ -165,7 +166,7 @@ pub fn repair_checksums(bytes: &mut [u8]) -> bool {
 pub(crate) struct Repair {
     /// Whether a checksum was wrong.
     pub wrong: bool,
-    /// Whether a transport checksum cannot be computed.
+    /// Whether a transport checksum could not be computed.
     pub unknown: bool,
 }
 
@@ -222,7 +223,7 @@ fn checksum_field(protocol: u8) -> Option<(usize, bool)> {
     }
 }
 
-/// Whether a GRE header has a checksum (RFC 2784; not in version 1, RFC 2637).
+/// Whether a GRE header has a checksum (RFC 2784); version 1 has none (RFC 2637).
 pub(crate) fn gre_has_checksum(header: &[u8]) -> bool {
     matches!(header, [flags, version, ..] if flags & 0x80 != 0 && version & 7 == 0)
 }
@@ -267,7 +268,7 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> Repair {
     let at = start + offset;
     let stored = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     if protocol == UDP && stored == 0 && ip.version == IpVersion::V4 {
-        // UDP over IPv4 may omit it.
+        // UDP over IPv4 may omit the checksum.
         return Repair::RIGHT;
     }
     bytes[at..at + 2].fill(0);
@@ -280,12 +281,12 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> Repair {
         sum => sum,
     };
     put_word(bytes, at, sum);
-    // Zero and its complement are equal sums; only UDP distinguishes them.
+    // Zero and its complement are the same sum; only UDP distinguishes them.
     let wrong = sum != stored && (protocol == UDP || sum != !stored || !matches!(sum, 0 | 0xffff));
     Repair::of(wrong, false)
 }
 
-/// Returns the sum of the pseudo-header's addresses, if available.
+/// Returns the sum of the pseudo-header addresses, if available.
 fn checked_addresses(bytes: &[u8], ip: &IpHeader, transport: &Transport) -> Option<u64> {
     let len = ip.version.address_len();
     let at = [transport.checked_source, transport.checked_destination?];
@@ -293,8 +294,8 @@ fn checked_addresses(bytes: &[u8], ip: &IpHeader, transport: &Transport) -> Opti
     Some(source? + destination?)
 }
 
-/// Returns the end of the UDP datagram at `start` by its length (RFC 768). Zero means the
-/// whole packet, in super-packets and over IPv6 (RFC 2675).
+/// Returns the end of the UDP datagram at `start`, from its length (RFC 768). Zero means the whole
+/// packet, in super-packets and over IPv6 (RFC 2675).
 fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: &IpHeader) -> Option<usize> {
     const HEADER_LEN: usize = 8;
     let len = usize::from(u16::from_be_bytes([bytes[start + 4], bytes[start + 5]]));
@@ -305,7 +306,7 @@ fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: &IpHeader) ->
     (len >= HEADER_LEN && end <= packet_end).then_some(end)
 }
 
-/// Returns the offset of an IP packet's length field, and the offset from which it counts.
+/// Returns the offset of an IP packet's length field, and the offset from which the length counts.
 #[inline]
 pub(crate) fn length_field(bytes: &[u8], ip: &IpHeader) -> (usize, usize) {
     match ip.version {
@@ -314,8 +315,8 @@ pub(crate) fn length_field(bytes: &[u8], ip: &IpHeader) -> (usize, usize) {
     }
 }
 
-/// Whether the header has no length, as in super-packets handed to an interface. An IPv6
-/// packet without payload also has a zero length.
+/// Whether the header has no length, as in super-packets handed to an interface. An IPv6 packet
+/// without payload also has length zero.
 pub(crate) fn is_super_packet(bytes: &[u8], ip: &IpHeader) -> bool {
     const JUMBO_PAYLOAD: [u8; 2] = [0xc2, 4];
     let (at, from) = length_field(bytes, ip);
@@ -329,8 +330,7 @@ pub(crate) fn is_super_packet(bytes: &[u8], ip: &IpHeader) -> bool {
     }
 }
 
-/// Returns the end of the packet in the frame. A super-packet without a length ends with
-/// the frame.
+/// Returns the packet's end within the frame. A super-packet without a length ends with the frame.
 #[inline]
 pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
     let (at, from) = length_field(bytes, ip);
@@ -340,9 +340,8 @@ pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
     }
 }
 
-/// Repairs the checksum of an SCTP packet: CRC32c with the checksum field as zero, written
-/// in little-endian order (RFC 9260, section 6.8 and appendix A). Returns whether it was
-/// wrong.
+/// Repairs an SCTP packet's checksum: CRC32c computed with a zero checksum field and stored in
+/// little-endian order (RFC 9260, section 6.8 and appendix A). Returns whether it was wrong.
 pub(crate) fn repair_sctp(packet: &mut [u8]) -> bool {
     const CHECKSUM: core::ops::Range<usize> = 8..12;
     let Some(stored) = array::<4>(packet, CHECKSUM.start) else {

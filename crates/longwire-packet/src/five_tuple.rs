@@ -1,4 +1,4 @@
-//! Five-tuples of flows.
+//! Flow five-tuples.
 
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
@@ -7,22 +7,22 @@ use crate::bytes::array;
 use crate::flow::ports;
 use crate::header::{IpHeader, IpVersion};
 
-/// Addresses, protocol and ports of an IP packet.
+/// An IP packet's addresses, protocol and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiveTuple {
     /// The source address.
     pub source: IpAddr,
     /// The destination address.
     pub destination: IpAddr,
-    /// Protocol number above IP.
+    /// Transport protocol number.
     pub protocol: u8,
-    /// Source and destination port; `None` for protocols without ports, and fragments
-    /// without a transport header.
+    /// Source and destination port; `None` for protocols without ports and for fragments without a
+    /// transport header.
     pub ports: Option<(u16, u16)>,
 }
 
 impl FiveTuple {
-    /// Parses the headers of a frame; `None` without a complete IP packet header.
+    /// Parses a frame's headers; `None` without a complete IP header.
     pub fn of(frame: &[u8]) -> Option<FiveTuple> {
         let ip = IpHeader::parse(frame)?;
         let address = |at| -> Option<IpAddr> {

@@ -1,4 +1,4 @@
-//! Conversations, as hashes of their endpoints.
+//! Conversations, identified by hashes of their endpoints.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use longwire_units::random::absorb;
 use crate::bytes::{array, word};
 use crate::header::{IpHeader, IpVersion, Piece, Transport, WITH_PORTS};
 
-/// Hashes of a packet's endpoints: address and port, if any.
+/// Hashes of a packet's endpoints: address and, if there is one, port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     source: u64,
@@ -31,7 +31,7 @@ impl Ends {
         })
     }
 
-    /// Returns endpoints that are unique to a datagram and shared by its fragments.
+    /// Returns endpoints unique to a datagram and shared by its fragments.
     pub fn of_datagram(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
         let identification: u64 = match ip.version {
             IpVersion::V4 => word(frame, ip.at + 4)?.into(),
@@ -45,7 +45,7 @@ impl Ends {
         })
     }
 
-    /// Returns a number for both directions, and whether the source has the lower hash.
+    /// Returns a key common to both directions, and whether the source has the lower hash.
     pub fn conversation(&self) -> (u64, bool) {
         let (low, high) = (
             self.source.min(self.destination),
@@ -55,13 +55,13 @@ impl Ends {
         (key, self.source <= self.destination)
     }
 
-    /// Returns a number for this direction.
+    /// Returns a key for this direction.
     #[inline]
     pub fn there(&self) -> u64 {
         absorb(absorb(self.source, self.destination), self.protocol)
     }
 
-    /// Returns a number for the reverse direction.
+    /// Returns the key for the reverse direction.
     #[inline]
     pub fn back(&self) -> u64 {
         absorb(absorb(self.destination, self.source), self.protocol)
@@ -108,7 +108,7 @@ struct FlowSlot<V> {
 /// Associativity.
 const WAYS: usize = 4;
 
-/// Number of sets of slots: 65,536 flows in 1 MiB.
+/// Number of sets: 65,536 flows in 1 MiB.
 const SETS: usize = 1 << 14;
 
 impl<V: Copy + Default> FlowTable<V> {
@@ -119,10 +119,10 @@ impl<V: Copy + Default> FlowTable<V> {
         }
     }
 
-    /// Returns the first slot of a key, and the current time.
+    /// Returns the first slot in a key's set, and the current time.
     fn find(&mut self, key: u64) -> (usize, u32) {
         if self.clock == u32::MAX {
-            // Before the clock overflows, mark all as oldest.
+            // Before the clock overflows, mark all entries as oldest.
             for place in &mut self.places {
                 place.used = place.used.min(1);
             }

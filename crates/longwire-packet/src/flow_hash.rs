@@ -1,13 +1,13 @@
-//! Flow hashes over the keys of Linux's flow dissector (`skb_get_hash`).
+//! Flow hashes over the same keys as Linux's flow dissector (`skb_get_hash`).
 
 use crate::bytes::{array, word};
 use crate::frame::{VLAN_TYPES, mac_header_len};
 use crate::header::{IpHeader, IpVersion, WITH_PORTS};
 
-/// Maximum headers, the same limit as Linux.
+/// Maximum number of headers, as in Linux.
 const HEADERS_MAX: u32 = 15;
 
-/// EtherType of an encapsulated Ethernet frame.
+/// EtherType of encapsulated Ethernet.
 const ETHERNET: u16 = 0x6558;
 const PPPOE_SESSION: u16 = 0x8864;
 const IPV4: u16 = 0x0800;
@@ -17,11 +17,11 @@ const PPP: u16 = 0x880b;
 
 /// Returns a hash of a flow's key (RFC 8290, section 4.1).
 ///
-/// The key is that of Linux's flow dissector: addresses of the innermost IP header in PPPoE
-/// sessions, IP in IP and GRE (with the GRE or PPTP key), its protocol, and the ports or
-/// the IPsec SPI. An IPv6 flow label replaces the ports. Fragments have no ports, not even
-/// the first, so that a datagram stays in one flow. The outermost VLAN tag counts. Frames
-/// without IP are one flow per MAC address pair and type.
+/// The key is that of Linux's flow dissector: the addresses in the innermost IP header within PPPoE
+/// sessions, IP in IP and GRE (with the GRE or PPTP key), its protocol, and the ports or the IPsec
+/// SPI. An IPv6 flow label replaces the ports. Fragments have no ports, not even the first, so that
+/// a datagram stays in one flow. The outermost VLAN tag is included. Frames without IP form one
+/// flow per MAC address pair and type.
 pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
     let mut keys = FlowKeys::default();
     keys.dissect(frame);
@@ -41,10 +41,10 @@ pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
     hash.finish()
 }
 
-/// The flow key of a frame.
+/// A frame's flow key.
 #[derive(Default)]
 struct FlowKeys {
-    /// Offset of the addresses of the innermost IP header.
+    /// Offset of the addresses in the innermost IP header.
     addresses: Option<(usize, IpVersion)>,
     protocol: u8,
     /// Source and destination port, or an SPI.
@@ -52,7 +52,7 @@ struct FlowKeys {
     others: OtherKeys,
 }
 
-/// Parts of the key that most frames lack.
+/// Parts of the key that few frames have.
 #[derive(Default, PartialEq, Eq)]
 struct OtherKeys {
     label: [u8; 4],
@@ -60,11 +60,11 @@ struct OtherKeys {
     vlan: [u8; 2],
 }
 
-/// The next header, with its offset.
+/// Next header, with its offset.
 enum NextHeader {
-    /// Of an Ethernet type.
+    /// By EtherType.
     Type(u16, usize),
-    /// Of an IP protocol.
+    /// By IP protocol.
     Protocol(u8, usize),
 }
 
@@ -103,7 +103,7 @@ impl FlowKeys {
                 let protocol = frame.get(at + 6..)?;
                 ppp(protocol, at + 6)
             }
-            // VLAN tags of a frame in GRE.
+            // VLAN tags in a frame carried over GRE.
             _ if VLAN_TYPES.contains(&kind) => Some(NextHeader::Type(word(frame, at + 2)?, at + 4)),
             _ => None,
         }
@@ -144,7 +144,7 @@ impl FlowKeys {
                 let [next, len] = array(frame, at)?;
                 Some(NextHeader::Protocol(next, at + (usize::from(len) + 1) * 8))
             }
-            // A fragment: ports are missing, or only in the first one.
+            // A fragment: ports are missing, or present only in the first one.
             44 if in_ipv6 => {
                 self.protocol = *frame.get(at)?;
                 None
@@ -179,7 +179,7 @@ impl FlowKeys {
         }
         if flags & 0x20 != 0 {
             let key = array(frame, end)?;
-            // The PPTP key contains the payload length and the call ID.
+            // The PPTP key contains payload length and call ID.
             self.others.gre_key = match key {
                 [_, _, a, b] if is_pptp => [0, 0, a, b],
                 key => key,
@@ -193,7 +193,7 @@ impl FlowKeys {
             if version & 0x80 != 0 {
                 end += 4;
             }
-            // Address and control precede the protocol.
+            // Address and control fields precede the protocol.
             let protocol = frame.get(end + 2..)?;
             return (kind == PPP).then(|| ppp(protocol, end + 2)).flatten();
         }
@@ -215,7 +215,7 @@ fn ppp(frame: &[u8], at: usize) -> Option<NextHeader> {
     }
 }
 
-/// A word-wise multiply-and-mix hash; flows need distribution, not secrecy.
+/// A multiply-and-mix hash over words; flows need an even distribution, not secrecy.
 struct FlowHash(u64);
 
 impl FlowHash {
@@ -223,7 +223,7 @@ impl FlowHash {
         FlowHash(0xcbf2_9ce4_8422_2325 ^ perturbation)
     }
 
-    // Always inlined, since lengths are constant at the call sites.
+    // Always inlined, because lengths are constant at call sites.
     #[inline(always)]
     fn absorb(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();

@@ -10,7 +10,7 @@ const HTTP: [u8; 8] = [0xc0, 0x01, 0, 80, 0, 8, 0, 0];
 const DNS: [u8; 8] = [0xc0, 0x01, 0, 53, 0, 8, 0, 0];
 const UDP: u8 = 17;
 
-/// Returns an Ethernet frame of this type.
+/// Returns an Ethernet frame with this type.
 fn ether(kind: u16, payload: &[u8]) -> Vec<u8> {
     let macs = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     [&macs[..], &kind.to_be_bytes(), payload].concat()

@@ -14,9 +14,9 @@ const OFFSET: u16 = 0x1fff;
 /// Maximum length of a reassembled packet.
 const PACKET_MAX: usize = 65_535;
 
-/// Fragments a frame's IPv4 packet into frames with at most `mtu` (at least 68) bytes after
-/// the MAC header, and passes each to `take`. `None` if there is no complete IPv4 packet,
-/// or it must not be fragmented.
+/// Fragments a frame's IPv4 packet into frames with at most `mtu` (at least 68) bytes after the MAC
+/// header, and passes each to `take`. `None` if there is no complete IPv4 packet, or if it must not
+/// be fragmented.
 ///
 /// `piece` is scratch memory.
 pub fn fragment(
@@ -29,7 +29,7 @@ pub fn fragment(
     fragment_packet(frame, &ip, mtu, piece, |piece| take(piece))
 }
 
-/// Like [`fragment`], for the packet with this header.
+/// Like [`fragment`], for a packet whose header is already parsed.
 pub(crate) fn fragment_packet(
     frame: &[u8],
     ip: &IpHeader,
@@ -85,7 +85,7 @@ pub(crate) fn fragment_packet(
 /// Option flag: copy to all fragments.
 const COPIED: u8 = 0x80;
 
-/// Writes the header of a later fragment, with the options to copy.
+/// Writes a later fragment's header, including the options to copy.
 fn copy_header(header: &[u8], piece: &mut Vec<u8>) {
     const FIXED: usize = 20;
     let begin = piece.len();
@@ -103,7 +103,7 @@ fn copy_header(header: &[u8], piece: &mut Vec<u8>) {
         }
         at += len;
     }
-    // Pad to words with end-of-options.
+    // Pad to whole words with end-of-options.
     while !(piece.len() - begin).is_multiple_of(4) {
         piece.push(0);
     }

@@ -1,4 +1,4 @@
-//! Frame metadata (arrival and length), and the length of the MAC header.
+//! Frame metadata (arrival and length), and the MAC header length.
 
 use longwire_units::Nanos;
 
@@ -8,10 +8,10 @@ pub const ETHERNET_HEADER_LEN: u32 = 14;
 /// Length of one VLAN tag, in bytes.
 const VLAN_TAG_LEN: u32 = 4;
 
-/// VLAN tag types: 802.1Q, 802.1ad, and its predecessor.
+/// VLAN tag types: 802.1Q, 802.1ad and its predecessor.
 pub(crate) const VLAN_TYPES: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
-/// Maximum VLAN tags parsed (802.1ad allows two; some providers stack more).
+/// Maximum number of VLAN tags parsed (802.1ad allows two; some providers stack more).
 const VLAN_TAGS_MAX: u32 = 4;
 
 /// Arrival time and length of a frame.
@@ -19,8 +19,8 @@ const VLAN_TAGS_MAX: u32 = 4;
 pub struct FrameMeta {
     /// Arrival time at the port.
     pub arrival: Nanos,
-    /// Length in bytes from the destination MAC address to the end of the
-    /// payload, without preamble, FCS and gap.
+    /// Length in bytes from the destination MAC address to the end of the payload, excluding
+    /// preamble, FCS and gap.
     pub len: u32,
 }
 
@@ -32,8 +32,8 @@ impl FrameMeta {
     }
 }
 
-/// Returns the priority code point (IEEE 802.1Q, 9.6) of the outermost VLAN tag; `None` if
-/// the frame is untagged or truncated.
+/// Returns the priority code point (IEEE 802.1Q, 9.6) in the outermost VLAN tag; `None` if the
+/// frame is untagged or truncated.
 #[inline]
 pub fn priority_code_point(header: &[u8]) -> Option<u8> {
     let tagged = mac_header_len(header) > ETHERNET_HEADER_LEN;
@@ -41,8 +41,8 @@ pub fn priority_code_point(header: &[u8]) -> Option<u8> {
     control.filter(|_| tagged).map(|control| control >> 5)
 }
 
-/// Returns the length of the MAC header with VLAN tags. `header` holds the first bytes of
-/// the frame; a truncated header counts as untagged.
+/// Returns the length of the MAC header, including VLAN tags. `header` holds the frame's first
+/// bytes; a truncated header counts as untagged.
 #[inline]
 pub fn mac_header_len(header: &[u8]) -> u32 {
     let mut len = ETHERNET_HEADER_LEN;

@@ -17,18 +17,18 @@ pub(crate) mod protocol {
     pub const UDP_LITE: u8 = 136;
 }
 
-/// Explicit congestion notification (RFC 3168, section 5), as its two bits.
+/// Explicit congestion notification field (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Not ECN-capable: congestion is signalled by drops.
+    /// Not ECN-capable: drops signal congestion.
     #[default]
     NotCapable = 0,
-    /// ECT(1): with L4S, a scalable sender (RFC 9331).
+    /// ECT(1): a scalable sender, with L4S (RFC 9331).
     Capable1 = 1,
     /// ECT(0): a classic sender.
     Capable0 = 2,
-    /// Congestion experienced.
+    /// Congestion Experienced.
     Marked = 3,
 }
 
@@ -44,7 +44,7 @@ impl Ecn {
         }
     }
 
-    /// Whether queues may mark instead of drop.
+    /// Whether queues may mark instead of dropping.
     #[inline]
     pub fn capable(self) -> bool {
         self != Ecn::NotCapable
@@ -71,12 +71,12 @@ impl IpVersion {
     }
 }
 
-/// The fields of a frame's IP header.
+/// Fields of an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpHeader {
     /// IP version.
     pub version: IpVersion,
-    /// Offset of the IP header in the frame.
+    /// Offset of the IP header within the frame.
     pub at: usize,
     /// Differentiated services code point (RFC 2474), 0 to 63.
     pub dscp: u8,
@@ -95,7 +95,7 @@ const V4_LEN: usize = 20;
 const V6_LEN: usize = 40;
 
 impl IpHeader {
-    /// Parses the IP header of a frame; `None` if there is none, or it is incomplete.
+    /// Parses a frame's IP header; `None` if absent or incomplete.
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<IpHeader> {
         let at = mac_header_len(frame) as usize;
@@ -106,7 +106,7 @@ impl IpHeader {
         }
     }
 
-    /// Parses a header of this version at `at`.
+    /// Parses a header of the given version at `at`.
     #[inline]
     pub(crate) fn parse_at(frame: &[u8], at: usize, version: IpVersion) -> Option<IpHeader> {
         let header = frame.get(at..)?;
@@ -171,27 +171,27 @@ impl IpHeader {
     }
 }
 
-/// The payload of IP after all headers.
+/// An IP packet's payload, after all headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
     /// Protocol number.
     pub protocol: u8,
-    /// Offset in the frame.
+    /// Offset within the frame.
     pub at: usize,
     /// Whether it is complete or a fragment.
     pub piece: Piece,
-    /// Offset of the pseudo-header's source address: that of a Home Address option, if any
-    /// (RFC 6275, section 11.3.1).
+    /// Offset of the source address for the pseudo-header: the Home Address option's address, if
+    /// there is one (RFC 6275, section 11.3.1).
     pub checked_source: usize,
-    /// Offset of the pseudo-header's destination address: the last one of a source route,
-    /// if any. `None` if the route does not contain it.
+    /// Offset of the destination address for the pseudo-header: a source route's last address, if
+    /// there is a route. `None` if the route lacks it.
     pub checked_destination: Option<usize>,
 }
 
-/// Part of a packet in a fragment.
+/// How much of a packet is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// All of it.
+    /// The whole packet.
     Whole,
     /// The first fragment, with the transport header.
     First,
@@ -209,13 +209,13 @@ impl Piece {
     }
 }
 
-/// Maximum IPv6 extension headers parsed: RFC 8200, section 4.1 lists seven, one of them
+/// Maximum number of IPv6 extension headers parsed: RFC 8200, section 4.1 lists seven, one of them
 /// twice.
 pub(crate) const EXTENSIONS_MAX: u32 = 8;
 
 impl IpHeader {
-    /// Finds the payload after IPv6 extension headers (RFC 8200, section 4). `None` if the
-    /// frame is truncated before it, or has too many extension headers.
+    /// Finds the payload after IPv6 extension headers (RFC 8200, section 4). `None` if the frame is
+    /// truncated before it, or has too many extension headers.
     #[inline]
     pub fn transport(&self, frame: &[u8]) -> Option<Transport> {
         let mut transport = Transport {
@@ -289,15 +289,15 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// Parses the extension header of this kind at `at`; `None` for other protocols, or if
-    /// fewer than two bytes are available.
+    /// Parses the extension header of this kind at `at`; `None` for other protocols, or if fewer
+    /// than two bytes are available.
     #[inline]
     pub fn read(frame: &[u8], kind: u8, at: usize) -> Option<Extension> {
         let [next, len] = array(frame, at)?;
         let len = match kind {
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => (usize::from(len) + 1) * 8,
             FRAGMENT => 8,
-            // Everything after it is unencrypted.
+            // Everything after the authentication header is unencrypted.
             AUTHENTICATION => (usize::from(len) + 2) * 4,
             _ => return None,
         };
@@ -309,7 +309,7 @@ impl Extension {
         })
     }
 
-    /// Whether payload of a later fragment follows instead of a header.
+    /// Whether payload of a later fragment follows, instead of a header.
     pub fn is_later_fragment(&self, frame: &[u8]) -> bool {
         self.kind == FRAGMENT && self.piece(frame) == Some(Piece::Later)
     }
@@ -324,8 +324,8 @@ impl Extension {
         frame.get(self.at + 3).copied()
     }
 
-    /// Returns the range of addresses in a routing header of type 0 or 2 (RFC 6275, section
-    /// 6.4) or 4 (segment routing, RFC 8754). `None` for others.
+    /// Returns the address range in a routing header of type 0 or 2 (RFC 6275, section 6.4) or 4
+    /// (segment routing, RFC 8754). `None` for other types.
     pub fn segments(&self, frame: &[u8]) -> Option<(usize, usize)> {
         const FIXED: usize = 8;
         let [kind, _, last_entry] = array(frame, self.at + 2)?;
@@ -348,9 +348,8 @@ impl Extension {
     }
 }
 
-/// Returns the offset of the address in a Home Address option of the IPv6 destination
-/// options at `at`, if any (RFC 6275, section 6.3). Transport checksums use it as the
-/// source.
+/// Returns the offset of the address in a Home Address option within the IPv6 destination options
+/// at `at`, if there is one (RFC 6275, section 6.3). Transport checksums use it as the source.
 pub fn home_address(frame: &[u8], at: usize) -> Option<usize> {
     const PAD1: u8 = 0;
     const HOME_ADDRESS: u8 = 0xc9;
@@ -371,9 +370,9 @@ pub fn home_address(frame: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// Returns the offset in the options of the last address of an IPv4 source route that is
-/// still to be visited; `Some(None)` if the route does not contain it, `None` without a
-/// route (RFC 791, section 3.1).
+/// Returns the offset, within the options, of the last address in an IPv4 source route that has not
+/// been completed; `Some(None)` if the route lacks it, `None` without a route (RFC 791, section
+/// 3.1).
 fn last_hop(options: &[u8]) -> Option<Option<usize>> {
     const LOOSE: u8 = 131;
     const STRICT: u8 = 137;
@@ -387,7 +386,7 @@ fn last_hop(options: &[u8]) -> Option<Option<usize>> {
     None
 }
 
-/// Iterates over IPv4 options: offset and bytes.
+/// Iterates over IPv4 options as offset and bytes.
 pub(crate) struct Options4<'a>(pub &'a [u8], pub usize);
 
 impl<'a> Iterator for Options4<'a> {
@@ -408,7 +407,7 @@ impl<'a> Iterator for Options4<'a> {
     }
 }
 
-/// Protocols that start with two ports.
+/// Protocols whose header starts with two ports.
 pub(crate) const WITH_PORTS: [u8; 5] = [
     protocol::TCP,
     protocol::UDP,
@@ -417,9 +416,9 @@ pub(crate) const WITH_PORTS: [u8; 5] = [
     protocol::UDP_LITE,
 ];
 
-/// Whether routers do not forward the packet, and so never decrement its TTL: neighbour
-/// discovery, which requires a hop limit of 255 (RFC 4861, section 6.1), and link-local
-/// multicast. `ip` was parsed from `bytes`.
+/// Whether routers do not forward the packet, and so never decrement its TTL: neighbour discovery,
+/// which requires a hop limit of 255 (RFC 4861, section 6.1), and link-local multicast. `ip` must
+/// have been parsed from `bytes`.
 #[inline]
 pub fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
     let header = &bytes[ip.at..];

@@ -1,5 +1,5 @@
-//! ICMP errors that a router sends for packets it does not forward (RFC 792, RFC 1812,
-//! section 4.3, and RFC 4443).
+//! ICMP errors sent by routers about packets that they do not forward (RFC 792, RFC 1812, section
+//! 4.3, and RFC 4443).
 
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -11,14 +11,14 @@ use crate::header::{IpHeader, IpVersion, Piece, Transport};
 /// Why a router does not forward a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// TTL or hop limit expired: time exceeded.
+    /// The TTL or hop limit expired: time exceeded.
     Expired,
-    /// Exceeds the MTU of the next link in bytes: fragmentation needed (RFC 1191) or packet
+    /// The packet exceeds the next link's MTU in bytes: fragmentation needed (RFC 1191) or packet
     /// too big (RFC 8201).
     TooBig(u32),
 }
 
-/// Source addresses of a router's errors.
+/// A router's source addresses for errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterAddresses {
     /// For errors about IPv4 packets.
@@ -27,29 +27,29 @@ pub struct RouterAddresses {
     pub v6: Ipv6Addr,
 }
 
-/// Maximum length of an IPv4 error with its IP header (RFC 1812, section 4.3.2.3).
+/// Maximum length of an IPv4 error, including its IP header (RFC 1812, section 4.3.2.3).
 const V4_MAX: usize = 576;
 
-/// Minimum IPv6 MTU, the maximum length of an error (RFC 4443, section 2.4 c).
+/// Minimum IPv6 MTU, which limits the length of errors (RFC 4443, section 2.4 c).
 const V6_MAX: usize = 1_280;
 
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
 const ICMP_HEADER: usize = 8;
 
-/// TTL and hop limit of errors; Linux uses the same.
+/// TTL and hop limit of errors, as in Linux.
 const TTL: u8 = 64;
 
-/// Internetwork control, the precedence of errors (RFC 1812, section 4.3.2.5).
+/// Internetwork control: the precedence of errors (RFC 1812, section 4.3.2.5).
 const CONTROL: u8 = 0xc0;
 
 /// Group bit of a MAC address.
 const GROUP: u8 = 1;
 
-/// Writes the ICMP error about a frame to `error`: a frame back to the sender, in the same
-/// VLANs, which quotes as much of the packet as permitted. Returns `false` with an empty
-/// `error` if none may be sent: for an ICMP error, a later fragment, a packet to or from a
-/// group, or a too big IPv4 packet that may be fragmented.
+/// Writes the ICMP error about a frame to `error`: a frame back to the sender, in the same VLANs,
+/// that quotes as much of the packet as allowed. Returns `false`, with an empty `error`, if none
+/// may be sent: about an ICMP error, a later fragment, a packet to or from a group, or an oversized
+/// IPv4 packet that may be fragmented.
 pub fn write_error(
     frame: &[u8],
     refusal: Refusal,
@@ -78,7 +78,7 @@ pub fn write_error(
     match ip.version {
         IpVersion::V4 => {
             let total = (V4_HEADER as u16 + len).to_be_bytes();
-            // Don't fragment, so no identification is needed (RFC 6864).
+            // Don't Fragment is set, so no identification is needed (RFC 6864).
             error.extend_from_slice(&[0x45, CONTROL, total[0], total[1], 0, 0, 0x40, 0]);
             error.extend_from_slice(&[TTL, ICMP, 0, 0]);
             error.extend_from_slice(&router.v4.octets());
@@ -96,7 +96,7 @@ pub fn write_error(
     true
 }
 
-/// Returns the first eight bytes without a checksum.
+/// Returns the first eight bytes, without a checksum.
 fn icmp_header(version: IpVersion, refusal: Refusal) -> [u8; ICMP_HEADER] {
     let (kind, code, mtu) = match (version, refusal) {
         (IpVersion::V4, Refusal::Expired) => (11, 0, 0),
@@ -111,7 +111,7 @@ fn icmp_header(version: IpVersion, refusal: Refusal) -> [u8; ICMP_HEADER] {
 
 /// Whether a router sends an error about this packet.
 fn may_answer(frame: &[u8], ip: &IpHeader, refusal: Refusal) -> bool {
-    // Packet too big applies to IPv6 multicast (RFC 4443, section 2.4 e).
+    // IPv6 multicast may cause Packet Too Big (RFC 4443, section 2.4 e).
     let of_group = ip.version == IpVersion::V6 && matches!(refusal, Refusal::TooBig(_));
     let to_group = frame[0] & GROUP != 0 || is_group(frame, ip);
     if frame[6] & GROUP != 0 || to_group && !of_group || !is_one_host(frame, ip) {
@@ -120,7 +120,7 @@ fn may_answer(frame: &[u8], ip: &IpHeader, refusal: Refusal) -> bool {
     let must_fragment = ip.version == IpVersion::V4
         && matches!(refusal, Refusal::TooBig(_))
         && frame[ip.at + 6] & 0x40 == 0;
-    // With incomplete headers, it might be an error itself.
+    // With incomplete headers, the packet might itself be an error.
     ip.transport(frame).is_some_and(|transport| {
         !must_fragment && transport.piece != Piece::Later && !is_error(frame, ip, &transport)
     })
@@ -146,8 +146,8 @@ fn is_one_host(frame: &[u8], ip: &IpHeader) -> bool {
     }
 }
 
-/// Whether the packet is an ICMP error or redirect; like Linux, unknown and missing types
-/// count.
+/// Whether the packet is an ICMP error or redirect; as in Linux, unknown and missing types count as
+/// errors.
 fn is_error(frame: &[u8], ip: &IpHeader, transport: &Transport) -> bool {
     let kind = frame.get(transport.at).copied();
     match (ip.version, transport.protocol) {

@@ -11,7 +11,7 @@ use crate::filter::values::mac;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MacAddress(pub [u8; 6]);
 
-/// Error of an Ethernet address.
+/// An invalid MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a MAC address; write for example 02:00:00:00:00:01")]
 pub struct MacError(String);
@@ -24,8 +24,8 @@ impl MacAddress {
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
 
-    /// Returns the address `number` after this one: the last three octets count up, and
-    /// wrap around.
+    /// Returns the address `number` after this one: the last three octets are incremented and wrap
+    /// around.
     #[inline]
     #[must_use]
     pub fn number(self, number: u64) -> MacAddress {
@@ -39,7 +39,7 @@ impl MacAddress {
 impl FromStr for MacAddress {
     type Err = MacError;
 
-    /// Parses `02:00:00:00:00:01`. Leading zeros are required, unlike in filters.
+    /// Parses addresses such as `02:00:00:00:00:01`. Leading zeros are required, unlike in filters.
     fn from_str(text: &str) -> Result<MacAddress, MacError> {
         let address = mac(text).filter(|_| text.len() == 17);
         address

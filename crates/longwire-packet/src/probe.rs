@@ -1,7 +1,7 @@
-//! Probes: contents of a generated frame that identify it and its send time.
+//! Probes: payload contents that identify a generated frame and its send time.
 //!
-//! A probe is the first 18 bytes of a frame's payload, which is exactly the space after the
-//! IPv4 and UDP or ICMP headers of a minimum Ethernet frame (60 bytes without FCS):
+//! A probe is the first 18 bytes of a frame's payload, which is exactly the space after the IPv4
+//! and UDP or ICMP headers in a minimum Ethernet frame (60 bytes without FCS):
 //!
 //! | bytes | contents |
 //! |---|---|
@@ -10,27 +10,26 @@
 //! | 4–9 | sequence number |
 //! | 10–17 | send time in nanoseconds since 1970 |
 //!
-//! Numbers are in network byte order. A random payload passes for a probe with a
-//! probability of 1 in 524,288: the check has 16 bits, and the time is below 2^61 ns (in
-//! 2043).
+//! Numbers are in network byte order. A random payload passes as a probe with probability 1 in
+//! 524,288: the check has 16 bits, and the time is below 2^61 ns (in 2043).
 
 use longwire_units::Nanos;
 
-/// A stamp in the payload of a frame.
+/// A probe in a frame's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// Stream number, below [`Probe::STREAMS`].
     pub stream: u32,
-    /// Sequence number in the stream, from 0; below [`Probe::SEQUENCES`].
+    /// Sequence number within the stream, from 0; below [`Probe::SEQUENCES`].
     pub sequence: u64,
     /// Scheduled send time since 1970.
     pub sent: Nanos,
 }
 
-/// Mixed into the check, so that zeros are not a probe.
+/// Mixed into the check, so that all zeros are not a probe.
 const MAGIC: u64 = 0x4c6f_6e67_7769_7265;
 
-/// End of valid times, in 2043.
+/// Upper limit of valid times, in 2043.
 const SENT_END: u64 = 1 << 61;
 
 impl Probe {
@@ -38,12 +37,12 @@ impl Probe {
     pub const LEN: usize = 18;
     /// Number of streams; larger numbers wrap around.
     pub const STREAMS: u32 = 1 << 16;
-    /// Sequence numbers per stream; larger numbers wrap around. They last for 162 days at
-    /// 20 million frames/s.
+    /// Number of sequence numbers per stream, after which they wrap around: 162 days at 20 million
+    /// frames/s.
     pub const SEQUENCES: u64 = 1 << 48;
 
-    /// Writes the probe to the start of a payload. Returns `false` without a change if the
-    /// payload is shorter than [`Probe::LEN`].
+    /// Writes the probe at the start of a payload. Returns `false`, without changes, if the payload
+    /// is shorter than [`Probe::LEN`].
     #[inline]
     pub fn write(&self, payload: &mut [u8]) -> bool {
         let Some(place) = payload.first_chunk_mut::<{ Probe::LEN }>() else {

@@ -1,9 +1,9 @@
-//! Determines the direction of frames in a two-way capture: up, from the near side, or
-//! down, to it.
+//! Determining frame directions in a two-way capture: up (from the near side) or down (to the near
+//! side).
 //!
-//! IP and ARP addresses decide if possible. Other frames (broadcasts before an address is
-//! known, unrelated ARP, protocols without IP) are assigned by MAC address, which is
-//! learned from a station's other frames.
+//! IP and ARP addresses decide if possible. Other frames (broadcasts before an address is known,
+//! unrelated ARP, protocols without IP) are assigned by MAC address, learned from the station's
+//! other frames.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -31,7 +31,7 @@ pub enum Heading {
 pub enum Near {
     /// An address prefix.
     Prefix(IpAddr, u8),
-    /// A station by its MAC address.
+    /// A station, by MAC address.
     Station(MacAddress),
 }
 
@@ -71,19 +71,19 @@ impl fmt::Display for Near {
     }
 }
 
-/// Side from which a station sends.
+/// The side from which a station sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StationSide {
     Near,
     Far,
-    /// Seen on both sides, so it decides nothing: the capture contains several links.
+    /// Seen on both sides, so it decides nothing: the capture covers several links.
     Both,
 }
 
-/// Maximum stations learned; a capture of one link has few.
+/// Maximum number of stations learned; a one-link capture has few.
 const STATIONS_MAX: usize = 1 << 16;
 
-/// Determines the directions of frames.
+/// Determines frame directions.
 #[derive(Debug)]
 pub struct Sides {
     near: Vec<Near>,
@@ -99,7 +99,7 @@ impl Sides {
         }
     }
 
-    /// Returns the direction of a frame, given at least its first bytes; `None` if unknown.
+    /// Returns a frame's direction, given at least its headers; `None` if unknown.
     pub fn direction(&mut self, frame: &[u8]) -> Option<Heading> {
         let [to, from] = [array(frame, 0)?, array(frame, 6)?].map(MacAddress);
         let ends = FrameAddresses::of(frame);
@@ -123,7 +123,7 @@ impl Sides {
             (Some(StationSide::Far), _) => Some(Heading::Down),
             (_, Some(StationSide::Near)) => Some(Heading::Down),
             (_, Some(StationSide::Far)) => Some(Heading::Up),
-            // No near address: the frame came from the far side.
+            // Neither address is near: the frame came from the far side.
             _ if ends.is_foreign() => Some(Heading::Down),
             _ => None,
         }
@@ -164,7 +164,7 @@ impl Near {
     }
 }
 
-/// Network addresses of a frame.
+/// A frame's network addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FrameAddresses {
     source: Option<IpAddr>,

@@ -52,10 +52,10 @@ fn addresses_decide_the_direction() {
         (ipv6("2001:db8:2::5", "2001:db8:1::5"), Some(Down)),
         (arp(near, [10, 0, 0, 1]), Some(Up)),
         (arp(far, near), Some(Down)),
-        // Neither end is near, but the sender has an address: from the far side.
+        // Neither address is near, but the sender has an address: from the far side.
         (ipv4(far, [224, 0, 0, 1]), Some(Down)),
     ] {
-        // Without MAC addresses.
+        // With zero MAC addresses.
         let frame = frame([0; 6], [0; 6], &rest);
         assert_eq!(sides.direction(&frame), direction, "{rest:?}");
     }
@@ -81,7 +81,7 @@ fn frames_without_address_use_the_learned_station() {
     let reply = frame(FAR, NEAR, &ipv4([192, 0, 2, 1], [10, 0, 0, 7]));
     assert_eq!(sides.direction(&reply), Some(Down));
     assert_eq!(all(&mut sides, FAR), [Some(Down); 3]);
-    // An unknown address of a known station.
+    // Unknown IP addresses of known stations.
     let other = frame(NEAR, FAR, &ipv6("2001:db8:9::1", "2001:db8:8::1"));
     assert_eq!(sides.direction(&other), Some(Up));
 }
@@ -127,7 +127,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_do_not_panic(
         frames in proptest::collection::vec(
-            // Bias towards types with addresses, which are rare among random bytes.
+            // Bias towards types with addresses, which are rare in random bytes.
             (any::<[u8; 12]>(), 0..6usize, proptest::collection::vec(any::<u8>(), 0..60)),
             1..20,
         ),

@@ -1,11 +1,11 @@
-//! Crypto-PAn, compared with published vectors, and its invariants.
+//! Crypto-PAn compared with published vectors, and its invariants.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
 use super::*;
 
-/// The key of the sample in the authors' own distribution.
+/// Key of the sample in the authors' distribution.
 const KEY: [u8; 32] = [
     21, 34, 23, 141, 51, 164, 207, 128, 19, 10, 91, 22, 73, 144, 125, 16, 216, 152, 143, 131, 121,
     121, 101, 39, 98, 87, 76, 45, 42, 132, 34, 2,
@@ -67,8 +67,7 @@ fn ipv6_matches_another_implementation() {
     }
 }
 
-/// 4,000 address pairs with random common prefix lengths, some of them in well-known
-/// blocks.
+/// 4,000 address pairs with random common prefix lengths, some in well-known blocks.
 #[test]
 fn exactly_the_common_prefix_is_kept() {
     let mut anonymizers = [Anonymizer::new(&KEY, true), Anonymizer::new(&KEY, false)];
@@ -122,7 +121,7 @@ fn special_addresses_are_kept() {
     }
 }
 
-/// The cache agrees with the computation, also on collisions.
+/// The cache agrees with the computation, even on collisions.
 #[test]
 fn cached_results_are_correct() {
     let mut anonymizer = Anonymizer::new(&KEY, false);

@@ -81,7 +81,7 @@ pub struct Alterations {
     rewrites_packets: bool,
     /// Whether any changed field also occurs in packets inside tunnels.
     looks_inside: bool,
-    /// What to do with unaltered frames.
+    /// Handling of frames that were not fully altered.
     on_unaltered: UnalteredAction,
     segmenter: Option<Segmenter>,
     counts: Counts,

@@ -14,7 +14,7 @@ use crate::split::Splitter;
 /// Alteration options. By default, truncated frames are restored and nothing else changes.
 #[derive(Clone, Debug, Default)]
 pub struct AlterOptions {
-    /// What to do with truncated frames.
+    /// Handling of truncated frames.
     pub truncated: Truncated,
     /// Whether frames end with an FCS, which is then removed.
     pub strip_fcs: bool,
@@ -40,7 +40,7 @@ pub struct AlterOptions {
     pub ttl: Option<TtlChange>,
     /// Maximum payload in bytes after the Ethernet header.
     pub mtu: Option<u32>,
-    /// What to do with longer frames.
+    /// Handling of longer frames.
     pub mtu_action: MtuAction,
     /// Address shifts per round.
     pub loop_addresses: Vec<LoopAddresses>,
@@ -50,7 +50,7 @@ pub struct AlterOptions {
     pub keep_groups: bool,
     /// Whether packets inside tunnels are altered too.
     pub inner: bool,
-    /// What to do with frames whose packets cannot be altered. `None` sends them, or drops them if
+    /// Handling of frames whose packets cannot be altered. `None` sends them, or drops them if
     /// addresses are anonymised.
     pub unaltered: Option<UnalteredAction>,
     /// Seed for random payload.
@@ -70,7 +70,7 @@ impl AlterOptions {
     }
 }
 
-/// What to do with truncated frames.
+/// Handling of truncated frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Truncated {
     /// Fill with zeros.
@@ -319,7 +319,7 @@ pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
         .ok_or_else(|| AlterError::not(text, "a code point: 0 to 63, ef, cs1 or af11"))
 }
 
-/// What to do with frames that are too long.
+/// Handling of frames that are too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MtuAction {
     /// Fragment IPv4 packets that allow it, and drop others.

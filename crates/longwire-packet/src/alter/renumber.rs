@@ -33,7 +33,7 @@ struct RtpStream {
     /// Packets that immediately followed their predecessor.
     following: u64,
     last_sequence: u16,
-    /// Total advance of the sequence number since the first packet, and of the timestamp.
+    /// Total advance since the first packet, in sequence numbers and in timestamps.
     sequence_span: u64,
     first_time: u32,
     time_span: u32,

@@ -42,7 +42,7 @@ const REASONS: [(Unaltered, &str); 8] = [
     (Unaltered::Tunnel, "unaltered_tunnel"),
 ];
 
-/// What to do with frames that cannot be altered.
+/// Handling of frames that cannot be altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnalteredAction {
     /// Send.

@@ -23,7 +23,7 @@ pub enum Switching {
     Static,
 }
 
-/// What to do with frames to 01-80-C2-00-00-00 … 0F: spanning tree, pause frames, LACP, LLDP (IEEE
+/// Handling of frames to 01-80-C2-00-00-00 … 0F: spanning tree, pause frames, LACP, LLDP (IEEE
 /// 802.1D, table 7-10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reserved {
@@ -75,7 +75,7 @@ pub struct BridgeConfig {
     pub table_max: u32,
     /// Static entries, which are never learned, aged or moved.
     pub statics: Vec<StaticEntry>,
-    /// What to do with frames to reserved addresses.
+    /// Handling of frames to reserved addresses.
     pub reserved: Reserved,
     /// Limit on flooded frames; none by default.
     pub storm: Option<StormLimit>,

@@ -1,6 +1,6 @@
-//! A learning bridge: selects the output ports of frames.
+//! A learning bridge: selects the egress ports of frames.
 //!
-//! [`Bridge::forward`] shows the complete sequence. It is pure: the same frames at the same
+//! [`Bridge::forward`] shows all steps in order. The bridge is pure: the same frames at the same
 //! times give the same result.
 
 mod config;
@@ -23,7 +23,7 @@ use longwire_units::Nanos;
 use crate::bytes::{array, word};
 use crate::mac::MacAddress;
 
-/// Index of a port of a bridge or run, from 0.
+/// Index of a port in a bridge or run, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortIndex(pub u16);
 
@@ -33,13 +33,13 @@ impl core::fmt::Display for PortIndex {
     }
 }
 
-/// A bridge (IEEE 802.1D, clause 7) that learns stations by VLAN and Ethernet address
-/// (independent VLAN learning, 802.1Q). The outermost tag determines the VLAN. Tags are not
-/// modified: every port belongs to every VLAN.
+/// A bridge (IEEE 802.1D, clause 7) that learns stations by VLAN and MAC address (independent VLAN
+/// learning, 802.1Q). The outermost tag determines the VLAN. Tags are not modified: every port
+/// belongs to every VLAN.
 ///
-/// When the table is full, aged stations are evicted; if there are none, new stations are
-/// not learned, and frames to them are flooded. So a sender of random addresses cannot
-/// evict active stations.
+/// When the table is full, aged stations are evicted. If there are none, new stations are not
+/// learned, and frames to them are flooded, so a sender that uses random addresses cannot evict
+/// active stations.
 #[derive(Clone, Debug)]
 pub struct Bridge {
     ports: u16,
@@ -53,7 +53,7 @@ pub struct Bridge {
     counters: BridgeCounters,
 }
 
-/// The group bit of an address.
+/// Group bit of a MAC address.
 const GROUP: u64 = 1 << 40;
 const BROADCAST: u64 = 0xffff_ffff_ffff;
 
@@ -66,7 +66,7 @@ impl Bridge {
     /// Creates a bridge.
     ///
     /// # Errors
-    /// An invalid value, with valid ones.
+    /// The invalid value, with the valid ones.
     pub fn new(config: BridgeConfig) -> Result<Bridge, BridgeError> {
         config.check()?;
         let partners = config.partners()?;
@@ -88,7 +88,7 @@ impl Bridge {
             counters: BridgeCounters::default(),
             partners,
         };
-        // Static entries have no effect with pairs, but are checked.
+        // With pairs, static entries have no effect but are still checked.
         for entry in config.statics {
             bridge.check_static(&entry)?;
             let key = station_key(entry.vlan, MacAddress(entry.mac).to_u64());
@@ -99,18 +99,18 @@ impl Bridge {
         Ok(bridge)
     }
 
-    /// Returns the partner of a port, with pairs.
+    /// Returns the port's partner, if ports are paired.
     pub fn partner(&self, port: PortIndex) -> Option<PortIndex> {
         *self.partners.as_ref()?.get(usize::from(port.0))?
     }
 
-    /// Counts frames passed to a partner without [`Bridge::forward`].
+    /// Counts frames that were passed to a partner without [`Bridge::forward`].
     pub fn count_paired(&mut self, frames: u64) {
         self.counters.forwarded += frames;
     }
 
-    /// Decides on a frame that arrives at `port` at `now`; `frame` holds at least its first
-    /// 128 bytes, or all of it.
+    /// Decides where to send a frame that arrives at `port` at `now`; `frame` holds at least its
+    /// first 128 bytes, or all of it.
     #[inline]
     pub fn forward(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         let forwarding = self.decide(now, port, frame);
@@ -118,8 +118,8 @@ impl Bridge {
         forwarding
     }
 
-    /// Port → partner → headers → learn source → reserved → group → known destination →
-    /// loop and storm.
+    /// Steps: port, partner, headers, learn source, reserved, group, known destination, loop and
+    /// storm.
     #[inline]
     fn decide(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         if port.0 >= self.ports {
@@ -174,7 +174,7 @@ impl Bridge {
     }
 
     fn flood(&mut self, now: Nanos, port: PortIndex, frame: &[u8], kind: Flooded) -> Forwarding {
-        // Before the storm limit, which would drop the repeated frames.
+        // Must precede the storm limit, which would drop the repeated frames.
         if let Some(loops) = &mut self.loops {
             loops.note_flooded(now, port.0, frame);
         }
@@ -215,7 +215,7 @@ impl Bridge {
     }
 }
 
-/// Returns destination, source and VLAN of a frame.
+/// Returns a frame's destination, source and VLAN.
 #[inline]
 fn addresses(frame: &[u8]) -> Option<(u64, u64, u16)> {
     let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = array(frame, 0)?;

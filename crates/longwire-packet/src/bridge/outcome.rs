@@ -1,15 +1,15 @@
-//! Decisions about frames, and counters.
+//! Forwarding decisions and counters.
 
 use super::PortIndex;
 
 /// A forwarding decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
-    /// To no port.
+    /// Drop.
     None(NotForwarded),
-    /// To one port.
+    /// Send to one port.
     One(PortIndex),
-    /// To all ports except the ingress port.
+    /// Send to all ports except the ingress port.
     Flood(Flooded),
 }
 
@@ -18,19 +18,19 @@ pub enum Forwarding {
 pub enum NotForwarded {
     /// The destination is at the ingress port.
     Reflection,
-    /// Reserved address, for the bridge itself.
+    /// The address is reserved for bridges.
     Reserved,
-    /// Shorter than an Ethernet header.
+    /// The frame is shorter than an Ethernet header.
     Short,
-    /// Invalid source address: zero, or a group.
+    /// The source address is invalid: zero or a group.
     Source,
     /// The ingress port exceeds the storm limit.
     Storm,
-    /// No static entry for the destination.
+    /// The destination has no static entry.
     Unknown,
     /// The port has no partner.
     Unpaired,
-    /// Unknown port.
+    /// The port does not exist.
     NoSuchPort,
 }
 
@@ -47,7 +47,7 @@ impl NotForwarded {
         NotForwarded::NoSuchPort,
     ];
 
-    /// Returns the name in reports.
+    /// Returns the reason's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             NotForwarded::Reflection => "reflection",
@@ -74,10 +74,10 @@ pub enum Flooded {
 }
 
 impl Flooded {
-    /// All reasons by index.
+    /// All reasons, in index order.
     pub const ALL: [Flooded; 3] = [Flooded::Broadcast, Flooded::Multicast, Flooded::Unknown];
 
-    /// Returns the name in metrics.
+    /// Returns the reason's name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Flooded::Broadcast => "broadcast",
@@ -87,16 +87,16 @@ impl Flooded {
     }
 }
 
-/// Counters of a bridge.
+/// Bridge counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BridgeCounters {
-    /// Frames to one port.
+    /// Frames sent to one port.
     pub forwarded: u64,
     /// Flooded frames, in the order of [`Flooded::ALL`].
     pub flooded: [u64; Flooded::ALL.len()],
     /// Frames not forwarded, in the order of [`NotForwarded::ALL`].
     pub not_forwarded: [u64; NotForwarded::ALL.len()],
-    /// Stations learned, including returning aged ones.
+    /// Stations learned, including aged ones that returned.
     pub learnt: u64,
     /// Stations that moved to another port.
     pub moved: u64,
@@ -104,14 +104,14 @@ pub struct BridgeCounters {
     pub aged: u64,
     /// Frames whose source was not learned because the table was full.
     pub not_learnt: u64,
-    /// Frames from stations at a port other than their static one. They are forwarded.
+    /// Frames from stations at a port other than in their static entry. They are forwarded.
     pub static_elsewhere: u64,
-    /// Signs of a loop.
+    /// Signs of loops.
     pub loop_signs: u64,
 }
 
 impl BridgeCounters {
-    /// Returns the number of frames not forwarded for this reason.
+    /// Returns the number of frames dropped for this reason.
     pub fn not_forwarded(&self, reason: NotForwarded) -> u64 {
         self.not_forwarded[reason as usize]
     }

@@ -1,4 +1,4 @@
-//! Limits flooded frames per port.
+//! Limits on flooded frames per port.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use longwire_units::Nanos;
 
 use super::config::StormLimit;
 
-/// Credit of one frame, in nanoseconds times packets per 1000 s, so that rates are exact.
+/// Credit for one frame, in nanoseconds times packets per 1000 s, so that rates are exact.
 const FRAME: u64 = 1_000_000_000_000;
 
 /// Token buckets, initially full.
@@ -15,7 +15,7 @@ const FRAME: u64 = 1_000_000_000_000;
 pub(super) struct Storms {
     rate: u64,
     credit_max: u64,
-    /// Credit, and time of its last update.
+    /// Credit, and when it was last updated.
     ports: Vec<(u64, Nanos)>,
 }
 
@@ -29,7 +29,7 @@ impl Storms {
         }
     }
 
-    /// Whether a port may flood another frame; if so, charges it.
+    /// Whether a port may flood another frame; if so, charges the port.
     pub fn allow(&mut self, now: Nanos, port: u16) -> bool {
         let (credit, counted) = &mut self.ports[usize::from(port)];
         let passed = now.saturating_sub(*counted).as_nanos();

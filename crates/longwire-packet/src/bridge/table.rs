@@ -1,24 +1,23 @@
-//! Table of stations.
+//! The station table.
 //!
-//! Open addressing with a fixed number of rows, so that forwarding does not allocate. A row
-//! has 16 bytes and half of the rows stay empty, so a lookup touches one cache line. The
-//! hash is keyed, since senders choose addresses. Even with a known key, lookups check at
-//! most [`PROBES_MAX`] rows, because no station is stored farther from its home.
+//! Open addressing with a fixed number of rows, so that forwarding never allocates. A row takes 16
+//! bytes and half of the rows stay empty, so a lookup touches one cache line. The hash is keyed,
+//! because senders choose addresses. Even with a known key, lookups check at most [`PROBES_MAX`]
+//! rows, because no station is stored farther from its home row.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use longwire_units::Nanos;
 
-/// Maximum rows per lookup. At 50 % load, runs of even half that length do not occur by
-/// chance.
+/// Maximum rows per lookup. At 50 % load, even runs of half this length do not occur by chance.
 const PROBES_MAX: usize = 128;
 
-/// Rows checked for aged stations per new station: with free space, and without.
+/// Rows checked for aged stations per new station, if the table has free space and if it is full.
 const SWEEP: usize = 4;
 const SWEEP_FULL: usize = 64;
 
-/// Time resolution is 2^20 ns, so that an active station causes at most one write per tick.
+/// Time resolution is 2^20 ns, so an active station causes at most one write per tick.
 const TICK_BITS: u32 = 20;
 
 /// Converts a time to ticks.
@@ -27,7 +26,7 @@ pub(super) fn tick(now: Nanos) -> u64 {
     now.as_nanos() >> TICK_BITS
 }
 
-/// VLAN and Ethernet address; zero is invalid.
+/// VLAN and MAC address; zero is invalid.
 pub(super) type StationKey = u64;
 
 #[inline]
@@ -35,7 +34,7 @@ pub(super) fn station_key(vlan: u16, mac: u64) -> StationKey {
     u64::from(vlan) << 48 | mac
 }
 
-/// A station's port and the time it was last seen.
+/// A station's port and when it was last seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct StationPlace(u64);
 
@@ -66,35 +65,35 @@ impl StationPlace {
     }
 }
 
-/// Result of learning a source address.
+/// Result of learning from a source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learnt {
     /// Already known.
     Known,
-    /// A new station.
+    /// New station.
     New,
-    /// An aged station that returned.
+    /// Aged station that returned.
     Again,
-    /// A station that moved.
+    /// Station that moved.
     Moved,
-    /// A static entry with another port.
+    /// Static entry for a different port.
     Static,
-    /// The table is full.
+    /// Table full.
     Full,
 }
 
-/// The table.
+/// The station table.
 #[derive(Clone, Debug)]
 pub(super) struct Stations {
     rows: Vec<(StationKey, StationPlace)>,
-    /// Number of rows minus one; the number is a power of two.
+    /// Number of rows (a power of two) minus one.
     last_row: usize,
     len: usize,
     len_max: usize,
-    /// In ticks; the maximum disables ageing.
+    /// Ageing time in ticks; the maximum disables ageing.
     ageing: u64,
     seed: u64,
-    /// Position of the search for aged stations.
+    /// Where the search for aged stations continues.
     hand: usize,
     aged: u64,
 }
@@ -133,8 +132,8 @@ impl Stations {
         (product as u64 ^ (product >> 64) as u64) as usize & self.last_row
     }
 
-    /// Returns the row of a station, or the empty row for it. `None` if that is too far
-    /// from its home.
+    /// Returns a station's row, or the empty row for it. `None` if that is too far from its home
+    /// row.
     #[inline]
     fn find(&self, key: StationKey) -> Option<usize> {
         let mut row = self.home(key);
@@ -160,7 +159,7 @@ impl Stations {
         (there != 0 && !self.has_aged(place, tick)).then(|| place.port())
     }
 
-    /// Records a station's port.
+    /// Records the port at which a station was seen.
     #[inline]
     pub fn learn(&mut self, key: StationKey, port: u16, tick: u64) -> Learnt {
         let Some(row) = self.find(key) else {
@@ -229,7 +228,7 @@ impl Stations {
         for _ in 0..rows.min(self.rows.len()) {
             let (key, place) = self.rows[self.hand];
             if key != 0 && self.has_aged(place, tick) {
-                // Recheck the row, since another station may have moved there.
+                // Check this row again, because another station may have moved into it.
                 self.remove(self.hand);
                 self.aged += 1;
             } else {
@@ -238,7 +237,7 @@ impl Stations {
         }
     }
 
-    /// Clears a row, and moves later ones up to keep runs contiguous.
+    /// Clears a row, and moves later rows up to keep runs contiguous.
     fn remove(&mut self, row: usize) {
         self.len -= 1;
         let mut gap = row;

@@ -1,4 +1,4 @@
-//! Finds unreachable and overlapping rules.
+//! Finding unreachable and overlapping rules.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use super::matcher::Matcher;
 use super::shape::Shape;
 use super::table::hash;
 
-/// Maximum comparisons of an analysis, which take some seconds.
+/// Maximum number of comparisons per analysis; they take some seconds.
 const WORK_MAX: u64 = 50_000_000;
 
 /// A rule that can never match.
@@ -20,33 +20,33 @@ pub struct Unreachable {
     pub covered_by: RuleId,
 }
 
-/// The rules that can never match.
+/// Rules that can never match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnreachableRules {
-    /// By rule number, each with one rule that covers it.
+    /// Sorted by rule number, each with one rule that covers it.
     pub rules: Vec<Unreachable>,
-    /// Whether the analysis is complete. It ends early with very many shapes or very long
-    /// chains of port ranges.
+    /// Whether the analysis is complete. It stops early with very many shapes or very long chains
+    /// of port ranges.
     pub complete: bool,
 }
 
 /// Two rules that overlap partially.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// The rule that applies to common frames.
+    /// The rule that applies to frames matched by both.
     pub winner: RuleId,
     /// The other rule.
     pub loser: RuleId,
 }
 
-/// Result of the search for overlapping rules.
+/// Overlapping rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overlaps {
     /// Sorted by the winner's place, then the loser's.
     pub pairs: Vec<Overlap>,
-    /// Whether all overlaps were found, within `limit` and the maximum work.
+    /// Whether all overlaps were found, within `limit` and the work limit.
     pub complete: bool,
-    /// Rules with filters, which are not analysed.
+    /// Number of rules with filters, which are not analysed.
     pub unjudged: usize,
 }
 
@@ -66,10 +66,10 @@ impl Work {
 }
 
 impl<T: Copy + PartialEq> Classifier<T> {
-    /// Returns rules that can never match, because a single earlier rule covers them.
+    /// Returns rules that can never match because a single earlier rule covers them.
     ///
-    /// Coverage by a union of rules is not detected. Filters are opaque: a filter covers
-    /// only itself, and a rule with a filter is reported if a rule without one covers it.
+    /// Coverage by a union of rules is not detected. Filters are opaque: a filter covers only an
+    /// identical one, and a rule with a filter is reported if a rule without a filter covers it.
     /// Takes one lookup per rule and shape.
     pub fn unreachable(&self) -> UnreachableRules {
         let mut work = Work(0);
@@ -84,13 +84,13 @@ impl<T: Copy + PartialEq> Classifier<T> {
         UnreachableRules { rules, complete }
     }
 
-    /// Returns at most `limit` pairs of rules with different targets that overlap without
-    /// either covering the other. A narrow rule before a wide one is an exception, not an
-    /// overlap; a wide rule before a narrow one makes the latter unreachable. A catch-all
-    /// rule of a port that follows does not count either.
+    /// Returns at most `limit` pairs of rules that have different targets and overlap without
+    /// either covering the other. A narrow rule before a wide one is an exception, not an overlap;
+    /// a wide rule before a narrow one makes the latter unreachable. A port's trailing catch-all
+    /// rule does not count either.
     ///
-    /// Rules with filters are skipped and counted. Pairs are joined on the bits common to
-    /// both shapes, which takes time proportional to rules times shapes, plus the pairs.
+    /// Rules with filters are skipped and counted. Pairs are joined on the bits common to both
+    /// shapes, in time proportional to rules times shapes, plus the number of pairs.
     pub fn overlaps(&self, limit: usize) -> Overlaps {
         let mut search = Search {
             classifier: self,
@@ -157,11 +157,11 @@ impl<T: Copy + PartialEq> Classifier<T> {
         None
     }
 
-    /// Returns a shape's rules without filters.
+    /// Returns a shape's rules that have no filter.
     fn rules_of(&self, shape: &Shape) -> Vec<u32> {
         let chains = shape.table.values().flat_map(|entry| self.chain(entry));
         let mut rules: Vec<u32> = chains.filter(|rule| !self.has_filter(*rule)).collect();
-        // The order of a hash table must not be visible.
+        // Hash table order must not be visible.
         rules.sort_unstable();
         rules
     }
@@ -181,7 +181,7 @@ struct Search<'a, T> {
 }
 
 impl<T: Copy + PartialEq> Search<'_, T> {
-    /// One pair beyond the limit reveals that there are more.
+    /// Collects one pair beyond the limit, to learn whether there are more.
     fn goes_on(&self) -> bool {
         self.pairs.len() <= self.limit && self.work.is_within()
     }
@@ -203,7 +203,7 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         }
     }
 
-    /// Rules of two shapes overlap only if their common bits are equal.
+    /// Rules of two shapes overlap only if the bits used by both are equal.
     fn between(&mut self, shape: &Shape, rules: &[u32], other: &Shape, others: &[u32]) {
         let (mine, theirs) = (shape.mask(), other.mask());
         let common: [u64; WORDS] = core::array::from_fn(|at| mine[at] & theirs[at]);
@@ -226,7 +226,7 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         }
     }
 
-    /// Returns rules sorted by a hash of some of their bits.
+    /// Returns rules sorted by a hash of their bits under `bits`.
     fn by_bits(&mut self, rules: &[u32], bits: &[u64; WORDS]) -> Vec<(u64, u32)> {
         self.work.0 += rules.len() as u64;
         let hashed = rules.iter().filter_map(|rule| {

@@ -11,11 +11,14 @@ use crate::bridge::PortIndex;
 
 /// Precedence among matching rules.
 ///
-/// In either order, a lower priority number takes precedence, and ties are broken by order
-/// of insertion.
+/// With either order, lower priority numbers come first, and ties are broken by insertion order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The first rule inserted.
+    /// More specific rules first. The first difference decides: destination prefix length (`/0` is
+    /// longer than none), source prefix length; fewer destination ports, fewer source ports; then
+    /// the presence of protocol, DSCP, VLAN, inner VLAN, VLAN priority, destination MAC, source
+    /// MAC, EtherType, ingress port, filter. A rule thus precedes any rule that covers it, unless
+    /// both have filters, which are not compared.
     #[default]
     First,
     /// The more specific rule. The first difference decides: destination prefix length
@@ -26,7 +29,7 @@ pub enum Order {
     MostSpecific,
 }
 
-/// Number of a rule. It may be reused after removal.
+/// Rule number. May be reused after removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId(pub u32);
 
@@ -39,19 +42,19 @@ impl core::fmt::Display for RuleId {
 /// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classified<T> {
-    /// Target of the rule, or of unmatched frames.
+    /// Target of the matched rule, or of unmatched frames.
     pub target: T,
     /// The matched rule; `None` for unmatched frames.
     pub rule: Option<RuleId>,
 }
 
-/// Error of inserting or changing a rule.
+/// Error from inserting or changing a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// No frame can match.
     #[error("{0}")]
     Matcher(#[from] MatcherError),
-    /// Unknown rule.
+    /// The rule does not exist.
     #[error("unknown rule {0}: it was never inserted, or has been removed")]
     NoSuchRule(RuleId),
     /// The classifier is full.
@@ -62,53 +65,52 @@ pub enum RuleError {
 /// Maximum number of rules.
 const RULES_MAX: u32 = 1 << 30;
 
-/// Number of shapes above which lookups are slow enough for a warning.
+/// Number of shapes above which lookups are slow enough to warn about.
 pub const SHAPES_MANY: usize = 64;
 
-/// Likewise, length of a chain.
+/// Chain length above which lookups are slow enough to warn about.
 pub const CHAIN_LONG: usize = 64;
 
-/// Cost of lookups.
+/// Lookup cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchCost {
-    /// Rules.
+    /// Number of rules.
     pub rules: usize,
-    /// Number of shapes, the maximum number of tables read per lookup.
+    /// Number of shapes, which is the maximum number of tables probed per lookup.
     pub shapes: usize,
-    /// Longest chain: rules that differ only in port ranges and filters are checked
+    /// Length of the longest chain: rules that differ only in port ranges and filters are checked
     /// sequentially.
     pub longest_chain: usize,
-    /// Number of rules with a filter, which parses the whole frame again.
+    /// Number of rules with a filter; each filter parses the whole frame again.
     pub filters: usize,
 }
 
 impl SearchCost {
-    /// Whether the cost deserves a warning: more than 64 shapes, or a chain of more than 64
-    /// rules.
+    /// Whether the cost warrants a warning: more than 64 shapes, or a chain of more than 64 rules.
     pub fn is_high(&self) -> bool {
         self.shapes > SHAPES_MANY || self.longest_chain > CHAIN_LONG
     }
 }
 
-/// No rule.
+/// Null rule number.
 const NONE: u32 = u32::MAX;
 
-/// Table entry: first rule with this key, plus one.
+/// Table entry: the first rule with this key, plus one.
 const HEAD: u64 = u32::MAX as u64;
 
-/// Table entry: that rule has no further conditions.
+/// Table entry flag: the first rule has no further conditions.
 const WHOLE: u64 = 1 << 32;
 
 /// A classifier with targets of type `T`, such as link numbers or classes.
 ///
-/// Inserting, removing and replacing a rule takes constant time in the number of rules,
-/// except when a table doubles, and for chains of rules that differ only in port ranges and
-/// filters. It grows with the number of shapes.
+/// Inserting, removing and replacing a rule takes constant time in the number of rules, except when
+/// a table doubles, and except for chains of rules that differ only in port ranges and filters. The
+/// time grows with the number of shapes.
 #[derive(Clone, Debug)]
 pub struct Classifier<T> {
     order: Order,
     unmatched: T,
-    /// Target, place and chain successor by rule number, in separate arrays, since a lookup
+    /// Target, place and next rule in the chain, by rule number. Separate arrays, because a lookup
     /// reads few of them.
     targets: Vec<T>,
     places: Vec<RulePlace>,
@@ -119,11 +121,11 @@ pub struct Classifier<T> {
     shapes: Vec<Shape>,
     numbers: BTreeMap<ShapeKey, u32>,
     free_shapes: Vec<u32>,
-    /// Shapes with rules, by a lower bound of their rules' places.
+    /// Non-empty shapes, sorted by a lower bound on their rules' places.
     visits: Vec<(RulePlace, u32)>,
-    /// Number of rules with conditions after the IP header.
+    /// Number of rules with conditions on fields after the IP header.
     transports: usize,
-    /// Number of rules with conditions on the Ethernet header, a tag, or the ingress port.
+    /// Number of rules with conditions on the Ethernet header, a tag or the ingress port.
     below_ip: usize,
     pub(super) filters: usize,
 }
@@ -150,10 +152,10 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Creates a classifier with rules (matcher, target, priority), numbered from 0.
+    /// Creates a classifier with rules given as (matcher, target, priority), numbered from 0.
     ///
     /// # Errors
-    /// The index of an invalid rule, and its error.
+    /// The index of the invalid rule, and its error.
     pub fn with_rules(
         order: Order,
         unmatched: T,
@@ -167,14 +169,14 @@ impl<T: Copy> Classifier<T> {
         Ok(classifier)
     }
 
-    /// Classifies a frame of `wire_len` bytes that arrived at `arrival`; `frame` holds its
+    /// Classifies a frame of `wire_len` bytes that arrived at port `arrival`; `frame` holds its
     /// first bytes. Does not allocate.
     #[inline]
     pub fn classify(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> Classified<T> {
         self.classify_by(&self.key(arrival, frame), frame, wire_len)
     }
 
-    /// Whether rules use fields after the IP header.
+    /// Whether any rule uses fields after the IP header.
     #[inline]
     pub fn uses_transport(&self) -> bool {
         self.transports > 0
@@ -186,7 +188,8 @@ impl<T: Copy> Classifier<T> {
         FrameKey::of(arrival, frame, self.transports > 0, self.below_ip > 0)
     }
 
-    /// Passes the address of the first table row of a lookup to `fetch`, for prefetching.
+    /// Calls `fetch` with the address of the first table row that a lookup will read, for
+    /// prefetching.
     #[inline]
     pub fn prefetch(&self, key: &FrameKey, fetch: impl Fn(*const u8)) {
         if let Some((_, number)) = self.visits.first() {
@@ -194,7 +197,7 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Like [`Classifier::classify`], for a key extracted since the last change of rules.
+    /// Like [`Classifier::classify`], for a key extracted since rules last changed.
     #[inline]
     pub fn classify_by(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
         let [(_, number)] = self.visits[..] else {
@@ -222,7 +225,7 @@ impl<T: Copy> Classifier<T> {
             let Some(rule) = self.first_of_chain(entry, key, frame, wire_len) else {
                 continue;
             };
-            // Places are read only if shapes compete.
+            // Places are read only if several shapes compete.
             if best.is_none() && visits.peek().is_none_or(|(next, _)| shape.worst() < *next) {
                 return self.classified(Some(rule));
             }
@@ -241,8 +244,8 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Returns the target of all frames that arrive at a port; `None` if it depends on the
-    /// frame. Scans all rules.
+    /// Returns the target of all frames that arrive at a port; `None` if it depends on the frame.
+    /// Scans all rules.
     pub fn target_of_port(&self, arrival: PortIndex) -> Option<T> {
         let may_match = |matcher: &Matcher| matcher.arrival_port.is_none_or(|port| port == arrival);
         let rules = self.matchers.iter().enumerate();
@@ -256,7 +259,7 @@ impl<T: Copy> Classifier<T> {
         matcher.is_rest().then_some(self.targets[rule])
     }
 
-    /// Returns the first rule of a chain whose ranges and filter match.
+    /// Returns the first rule in a chain whose ranges and filter match.
     #[inline]
     fn first_of_chain(
         &self,
@@ -275,7 +278,7 @@ impl<T: Copy> Classifier<T> {
         })
     }
 
-    /// Returns the rules of a table entry by place.
+    /// Returns the rules in a table entry, sorted by place.
     pub(super) fn chain(&self, entry: u64) -> impl Iterator<Item = u32> + '_ {
         let first = (entry != 0).then(|| head(entry));
         core::iter::successors(first, |rule| {
@@ -284,11 +287,10 @@ impl<T: Copy> Classifier<T> {
         })
     }
 
-    /// Adds a rule as the last of its priority. Lower priority numbers take
-    /// precedence.
+    /// Adds a rule after all others with the same priority. Lower priority numbers take precedence.
     ///
     /// # Errors
-    /// An unsatisfiable matcher, or more than 2^30 rules.
+    /// If the matcher is unsatisfiable, or there would be more than 2^30 rules.
     pub fn insert(
         &mut self,
         matcher: Matcher,
@@ -316,18 +318,18 @@ impl<T: Copy> Classifier<T> {
     /// Removes and returns a rule.
     ///
     /// # Errors
-    /// Unknown rule.
+    /// If the rule does not exist.
     pub fn remove(&mut self, id: RuleId) -> Result<(Matcher, T), RuleError> {
         let matcher = self.unlink(id)?;
         self.free.push(id.0);
         Ok((matcher, self.targets[id.0 as usize]))
     }
 
-    /// Replaces a rule's matcher and target, keeping number, priority and order. On error,
-    /// the rule is unchanged.
+    /// Replaces a rule's matcher and target; number, priority and order are kept. On error, the
+    /// rule is unchanged.
     ///
     /// # Errors
-    /// Unknown rule, or unsatisfiable matcher.
+    /// If the rule does not exist, or the matcher is unsatisfiable.
     pub fn replace(&mut self, id: RuleId, matcher: Matcher, target: T) -> Result<(), RuleError> {
         self.rule(id)?;
         matcher.check()?;
@@ -342,7 +344,7 @@ impl<T: Copy> Classifier<T> {
     /// Sets a rule's target.
     ///
     /// # Errors
-    /// Unknown rule.
+    /// If the rule does not exist.
     pub fn set_target(&mut self, id: RuleId, target: T) -> Result<(), RuleError> {
         self.rule(id)?;
         self.targets[id.0 as usize] = target;
@@ -357,7 +359,7 @@ impl<T: Copy> Classifier<T> {
     /// Returns a rule's matcher and target.
     ///
     /// # Errors
-    /// Unknown rule.
+    /// If the rule does not exist.
     pub fn rule(&self, id: RuleId) -> Result<(&Matcher, T), RuleError> {
         let matcher = self.matchers.get(id.0 as usize).and_then(Option::as_ref);
         let matcher = matcher.ok_or(RuleError::NoSuchRule(id))?;
@@ -374,7 +376,7 @@ impl<T: Copy> Classifier<T> {
         self.len() == 0
     }
 
-    /// Returns the cost of lookups. Scans all rules.
+    /// Returns the lookup cost. Scans all rules.
     pub fn cost(&self) -> SearchCost {
         let entries = self.used_shapes().flat_map(|shape| shape.table.values());
         SearchCost {
@@ -396,7 +398,7 @@ impl<T: Copy> Classifier<T> {
         self.places[rule as usize]
     }
 
-    /// Returns shapes with rules.
+    /// Returns the non-empty shapes.
     pub(super) fn used_shapes(&self) -> impl Iterator<Item = &Shape> + Clone {
         self.visits
             .iter()
@@ -404,7 +406,7 @@ impl<T: Copy> Classifier<T> {
     }
 }
 
-/// Returns the first rule of a table entry.
+/// Returns the first rule in a table entry.
 #[inline]
 fn head(entry: u64) -> u32 {
     (entry & HEAD) as u32 - 1
@@ -474,14 +476,14 @@ impl<T: Copy> Classifier<T> {
         Ok(matcher)
     }
 
-    /// Returns the table entry for the first rule of a key.
+    /// Returns the table entry for a key whose first rule is `rule`.
     fn entry(&self, rule: u32) -> u64 {
         let matcher = &self.matchers[rule as usize];
         let whole = matcher.as_ref().is_some_and(|matcher| !matcher.has_rest());
         u64::from(rule + 1) | if whole { WHOLE } else { 0 }
     }
 
-    /// Updates which fields lookups must extract.
+    /// Updates the counts that tell which fields lookups must extract.
     fn count(&mut self, cube: &Cube, matcher: &Matcher, change: isize) {
         let asks = cube.asked & (presence::PROTOCOL | presence::PORTS) != 0;
         let add = |count: &mut usize, is: bool| {
@@ -495,7 +497,7 @@ impl<T: Copy> Classifier<T> {
         add(&mut self.filters, matcher.filter.is_some());
     }
 
-    /// Returns the number of a cube's shape, which is created if necessary.
+    /// Returns the number of a cube's shape; creates the shape if necessary.
     fn shape_of(&mut self, cube: &Cube) -> u32 {
         let key = Shape::key_of(cube);
         if let Some(number) = self.numbers.get(&key) {
@@ -516,7 +518,7 @@ impl<T: Copy> Classifier<T> {
         number
     }
 
-    /// Updates a shape, its bounds, and its position among the shapes.
+    /// Updates a shape, its bounds and its position among the shapes.
     fn note(&mut self, number: u32, change: impl FnOnce(&mut Shape)) {
         let shape = &mut self.shapes[number as usize];
         let before = (shape.bound(), number);

@@ -1,4 +1,4 @@
-//! Text form of matchers.
+//! Matchers as text.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -16,13 +16,13 @@ use crate::filter::values as names;
 use crate::filter::values::{code_point, mac, number};
 use crate::mac::MacAddress;
 
-/// Error of a matcher.
+/// Error in a matcher.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct MatcherError {
     /// The field as written.
     pub field: String,
-    /// The reason, with valid values.
+    /// Reason, with the valid values.
     pub message: String,
 }
 
@@ -36,7 +36,7 @@ fn wrong(field: &str, message: impl Into<String>) -> MatcherError {
 /// Text of a matcher without conditions.
 const ANY: &str = "any";
 
-/// Fields of a matcher in output order.
+/// Matcher fields in output order.
 pub const KEYS: [&str; 14] = [
     "src",
     "dst",
@@ -60,7 +60,7 @@ const VLAN_MAX: u16 = 4094;
 const DSCP_MAX: u8 = 63;
 const PRIORITY_MAX: u8 = 7;
 
-/// VLAN tag types, which are never the type after all tags.
+/// VLAN tag types, which cannot be the type after all tags.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
 impl FromStr for Matcher {
@@ -103,7 +103,8 @@ impl FromStr for Matcher {
     }
 }
 
-/// Splits off the first field. A filter extends to the end, since it may contain commas.
+/// Splits off the first field. A filter extends to the end of the text, because it may contain
+/// commas.
 fn next_part(text: &str) -> (&str, Option<&str>) {
     let is_filter = text
         .trim_start()
@@ -165,7 +166,7 @@ fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError
 
 const ETHERNET: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
-/// Parses a value; `what` describes valid ones.
+/// Parses a value; `what` describes the valid ones.
 fn read<T>(
     field: &str,
     value: &str,
@@ -254,7 +255,7 @@ fn closes(matcher: &Matcher) -> bool {
     Cube::of(matcher).closed().is_some()
 }
 
-/// Reports the contradictory fields: those whose removal makes the matcher satisfiable.
+/// Reports the contradictory fields: each of them, if removed, makes the matcher satisfiable.
 fn contradiction(matcher: &Matcher) -> MatcherError {
     let without = |key: &str| {
         let mut other = matcher.clone();
@@ -319,7 +320,7 @@ impl Display for Matcher {
     }
 }
 
-/// Writes `key=value` pairs separated by commas.
+/// Writes comma-separated `key=value` pairs.
 struct Fields<'a, 'b> {
     f: &'a mut fmt::Formatter<'b>,
     any: bool,

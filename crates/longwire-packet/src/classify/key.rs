@@ -1,5 +1,5 @@
-//! Packs the fields of frames and matchers into words, so that one masked comparison checks
-//! them all.
+//! Packing the fields of frames and matchers into words, so that one masked comparison checks them
+//! all.
 
 use super::matcher::{Matcher, Prefix, VlanMatch};
 use crate::bridge::PortIndex;
@@ -9,7 +9,7 @@ use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, WITH_PORTS};
 use crate::mac::MacAddress;
 
-/// Words of a key.
+/// Number of words in a key.
 ///
 /// | word | of IPv4 | of IPv6 and others |
 /// |---|---|---|
@@ -20,10 +20,10 @@ use crate::mac::MacAddress;
 /// | 6 | ports, protocol, code point, outer VLAN tag | the same |
 /// | 7 | second VLAN tag | the same |
 ///
-/// A pair of IPv4 addresses is one word, so the most common rules are the cheapest.
+/// An IPv4 address pair fits in one word, so the most common rules are the cheapest.
 pub(super) const WORDS: usize = 8;
 
-/// Presence flags, since zero is a valid value.
+/// Presence flags, because zero is a valid field value.
 pub(super) mod presence {
     /// A complete Ethernet header.
     pub const ETHER: u16 = 1;
@@ -31,7 +31,7 @@ pub(super) mod presence {
     pub const TYPE: u16 = 1 << 1;
     pub const VLAN: u16 = 1 << 2;
     pub const INNER: u16 = 1 << 3;
-    /// A complete IP header of either version.
+    /// A complete IP header, of either version.
     pub const IP: u16 = 1 << 4;
     pub const V4: u16 = 1 << 5;
     pub const V6: u16 = 1 << 6;
@@ -40,7 +40,7 @@ pub(super) mod presence {
 }
 use presence::{ETHER, INNER, IP, PORTS, PROTOCOL, TYPE, V4, V6, VLAN};
 
-/// Position of a field: word, shift, mask before shifting.
+/// A field's word, shift, and mask before shifting.
 type FieldPlace = (usize, u32, u64);
 const SOURCE_MAC: FieldPlace = (4, 16, 0xffff_ffff_ffff);
 const ETHERTYPE: FieldPlace = (4, 0, 0xffff);
@@ -54,13 +54,13 @@ const VLAN_PRIORITY: FieldPlace = (6, 12, 7);
 const VLAN_ID: FieldPlace = (6, 0, 0xfff);
 const INNER_ID: FieldPlace = (7, 0, 0xfff);
 
-/// Bits of word 6 that belong to the outer VLAN tag.
+/// Outer VLAN tag in word 6.
 pub(super) const VLAN_PRIORITY_AND_ID: u64 = 7 << 12 | 0xfff;
 
 const TYPE_V4: u16 = 0x0800;
 const TYPE_V6: u16 = 0x86dd;
 
-/// Fields of a frame used by rules.
+/// The fields of a frame that rules may use.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameKey {
     pub(super) presence: u16,
@@ -68,8 +68,8 @@ pub struct FrameKey {
 }
 
 impl FrameKey {
-    /// Extracts a frame's fields; those after the IP header, and those before it in an
-    /// untagged frame, only on request.
+    /// Extracts a frame's fields. Fields after the IP header, and fields before it in an untagged
+    /// frame, are extracted only on request.
     #[inline]
     pub(super) fn of(
         arrival: PortIndex,
@@ -152,7 +152,7 @@ impl FrameKey {
         }
         let transport = ip.transport(frame);
         let protocol = match ip.version {
-            // In IPv4, it is in the fixed header.
+            // IPv4 has it in the fixed header.
             IpVersion::V4 => Some(ip.protocol),
             IpVersion::V6 => transport.map(|transport| transport.protocol),
         };
@@ -167,7 +167,7 @@ impl FrameKey {
         }
     }
 
-    /// Sets the ports of a later fragment to those of its datagram.
+    /// Sets a later fragment's ports to those of its datagram.
     #[inline]
     pub fn set_ports(&mut self, (source, destination): (u16, u16)) {
         if self.presence & PROTOCOL != 0 {
@@ -177,7 +177,7 @@ impl FrameKey {
         }
     }
 
-    /// Source and destination port; zero if absent.
+    /// Returns source and destination port; zero if absent.
     pub(super) fn ports(&self) -> (u16, u16) {
         (
             (self.words[6] >> SOURCE_PORT.1) as u16,
@@ -186,19 +186,19 @@ impl FrameKey {
     }
 }
 
-/// Conditions of a matcher except ranges and the filter: presence or absence of fields, and
-/// values of bits.
+/// A matcher's conditions, except ranges and the filter: which fields must be present or absent,
+/// and the values of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cube {
     pub asked: u16,
     pub presence: u16,
     pub mask: [u64; WORDS],
     pub value: [u64; WORDS],
-    /// Whether a field is required to be both present and absent.
+    /// Whether some field must be both present and absent.
     contradicts: bool,
 }
 
-/// Implications between presence conditions; contrapositives are used too.
+/// Implications between presence conditions; their contrapositives are used too.
 const IMPLIED: [((u16, bool), (u16, bool)); 9] = [
     ((INNER, true), (VLAN, true)),
     ((VLAN, true), (ETHER, true)),
@@ -303,7 +303,7 @@ impl Cube {
             && words.all(|((mask, value), word)| word & mask == *value)
     }
 
-    /// Whether a frame can satisfy both.
+    /// Whether some frame can satisfy both.
     pub fn meets(&self, other: &Cube) -> bool {
         let mut words = (0..WORDS)
             .map(|at| (self.value[at] ^ other.value[at]) & self.mask[at] & other.mask[at]);
@@ -311,7 +311,7 @@ impl Cube {
             && words.all(|difference| difference == 0)
     }
 
-    /// Whether this contains every frame of a closed cube.
+    /// Whether every frame in a closed cube is also in this one.
     pub fn covers(&self, closed: &Cube) -> bool {
         let within = |at: usize| {
             closed.mask[at] & self.mask[at] == self.mask[at]
@@ -322,7 +322,7 @@ impl Cube {
             && (0..WORDS).all(within)
     }
 
-    /// Returns the closure under implications; `None` if it is contradictory.
+    /// Returns the closure under implications; `None` if contradictory.
     pub fn closed(mut self) -> Option<Cube> {
         if self.contradicts {
             return None;
@@ -333,7 +333,7 @@ impl Cube {
                 self.imply((first, is), (second, so))?;
                 self.imply((second, !so), (first, !is))?;
             }
-            // An IP header has one of two versions.
+            // An IP header has either version.
             if self.says(IP) == Some(true) {
                 self.imply((V4, false), (V6, true))?;
                 self.imply((V6, false), (V4, true))?;

@@ -1,4 +1,4 @@
-//! Conditions of a rule.
+//! Rule conditions.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -10,7 +10,7 @@ use crate::bridge::PortIndex;
 use crate::bytes::{left_aligned, ones};
 use crate::filter::Filter;
 
-/// An IPv4 or IPv6 prefix; the host bits are zero.
+/// An IPv4 or IPv6 prefix; host bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: IpAddr,
@@ -18,7 +18,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Creates a prefix. `None` if `bits` is too large, or a host bit is set.
+    /// Creates a prefix. `None` if `bits` is too large or a host bit is set.
     pub fn new(address: IpAddr, bits: u8) -> Option<Prefix> {
         let widest = Prefix::host(address).bits;
         let fits = bits <= widest && left_aligned(address) & !ones(bits) == 0;
@@ -36,18 +36,18 @@ impl Prefix {
         self.address
     }
 
-    /// Returns the prefix length: at most 32 for IPv4, 128 for IPv6.
+    /// Returns the prefix length: up to 32 for IPv4, 128 for IPv6.
     pub fn bits(&self) -> u8 {
         self.bits
     }
 
-    /// Whether it is a single address.
+    /// Whether the prefix is a single address.
     pub fn is_host(&self) -> bool {
         *self == Prefix::host(self.address)
     }
 }
 
-/// An inclusive range of ports.
+/// An inclusive port range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRange {
     low: u16,
@@ -66,7 +66,7 @@ impl PortRange {
         (low <= high).then_some(PortRange { low, high })
     }
 
-    /// Creates a range of one port.
+    /// Creates a single-port range.
     pub fn one(port: u16) -> PortRange {
         PortRange {
             low: port,
@@ -84,7 +84,7 @@ impl PortRange {
         self.high
     }
 
-    /// Returns the port if there is only one.
+    /// Returns the port if the range has only one.
     pub(super) fn single(&self) -> Option<u16> {
         (self.low == self.high).then_some(self.low)
     }
@@ -105,13 +105,13 @@ impl PortRange {
 /// A condition on the outermost VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VlanMatch {
-    /// Untagged, or the tag is truncated.
+    /// Untagged, or with a truncated tag.
     Untagged,
     /// VLAN ID: 0 (priority-tagged) to 4094.
     Id(u16),
 }
 
-/// A filter with its text.
+/// A filter and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenFilter {
     text: String,
@@ -122,7 +122,7 @@ impl WrittenFilter {
     /// Parses a filter.
     ///
     /// # Errors
-    /// The error with its column.
+    /// The parse error with its column.
     pub fn parse(text: &str) -> Result<WrittenFilter, crate::filter::FilterError> {
         Ok(WrittenFilter {
             text: text.into(),
@@ -136,33 +136,31 @@ impl WrittenFilter {
     }
 }
 
-/// Conditions on a frame. A field that is `None` may have any value; the rest must be
-/// as given.
+/// Conditions on a frame. A field that is `None` may have any value; the others must match.
 ///
-/// As text, fields are `key=value` with commas between them, each key at most once and
-/// in any order, and `any` is the matcher without conditions:
+/// As text, fields are `key=value` pairs separated by commas, each key at most once and in any
+/// order; `any` is the matcher without conditions:
 /// `src=10.0.0.0/8,dst=10.1.2.3,proto=udp,dport=5000-5010,dscp=ef,vlan=7`.
 ///
 /// | key | value | what it is compared with |
 /// |---|---|---|
-/// | `src`, `dst` | address or prefix, IPv4 or IPv6 | the IP header's addresses (those in ARP are not: `filter=` reads them) |
+/// | `src`, `dst` | address or prefix, IPv4 or IPv6 | addresses in the IP header (for ARP, use `filter=`) |
 /// | `sport`, `dport` | port 0–65535, or a range | ports of TCP, UDP, DCCP, SCTP, UDP-Lite |
-/// | `proto` | number 0–255, or a name such as `udp` | the transport protocol, after IPv6's extension headers |
+/// | `proto` | number 0–255, or a name such as `udp` | the transport protocol, after IPv6 extension headers |
 /// | `dscp` | 0–63, or `ef`, `cs0`–`cs7`, `af11`–`af43` | the code point (RFC 2474) |
 /// | `vlan` | 0–4094, or `none` | the outermost VLAN tag |
 /// | `vlan-priority` | 0–7 | the priority in that tag |
 /// | `inner-vlan` | 0–4094 | the second tag (QinQ) |
-/// | `src-mac`, `dst-mac` | Ethernet address | the Ethernet header's addresses |
+/// | `src-mac`, `dst-mac` | Ethernet address | addresses in the Ethernet header |
 /// | `ethertype` | number, or a name such as `arp` | the type after all VLAN tags |
-/// | `in-port` | number of a port, from 0 | where the frame arrived |
-/// | `filter` | a [`Filter`], to the end of the text | the whole frame, as `--filter` does |
+/// | `in-port` | port number, from 0 | the ingress port |
+/// | `filter` | a [`Filter`], up to the end of the text | the whole frame, as with `--filter` |
 ///
-/// A frame that lacks a field of the matcher does not match. Later fragments (unless
-/// [`DatagramPorts`](super::DatagramPorts) adds those of the first one), frames truncated
-/// before their transport header and packets with more than eight extension headers have no
-/// ports; packets without IP have no addresses. IPv6 packets truncated within their
-/// extension headers have no protocol either. For a frame of fewer than 14 bytes, only the
-/// ingress port is known.
+/// A frame that lacks one of the matcher's fields does not match. Later fragments (unless
+/// [`DatagramPorts`](super::DatagramPorts) supplies the first one's ports), frames truncated before
+/// the transport header and packets with more than eight extension headers have no ports; packets
+/// without IP have no addresses. IPv6 packets truncated within their extension headers have no
+/// protocol either. For frames shorter than 14 bytes, only the ingress port is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matcher {
     /// Source address.
@@ -173,7 +171,7 @@ pub struct Matcher {
     pub source_ports: Option<PortRange>,
     /// Destination port.
     pub destination_ports: Option<PortRange>,
-    /// Number of the transport protocol.
+    /// Transport protocol number.
     pub protocol: Option<u8>,
     /// Differentiated services code point, 0 to 63.
     pub dscp: Option<u8>,
@@ -191,8 +189,7 @@ pub struct Matcher {
     pub ethertype: Option<u16>,
     /// Ingress port.
     pub arrival_port: Option<PortIndex>,
-    /// A further condition. It is checked last, since it is expensive and cannot be looked
-    /// up.
+    /// A further condition. Checked last, because it is expensive and cannot be looked up.
     pub filter: Option<Box<WrittenFilter>>,
 }
 
@@ -203,16 +200,16 @@ impl Matcher {
         Cube::of(self).holds(&key) && self.rest_matches(&key, frame, wire_len)
     }
 
-    /// Checks that a frame can match, and that all numbers are in range. The filter is not
+    /// Checks that some frame can match, and that all numbers are in range. The filter is not
     /// analysed.
     ///
     /// # Errors
-    /// The field that is out of range, or contradicts another.
+    /// The field that is out of range or contradicts another.
     pub fn check(&self) -> Result<(), MatcherError> {
         super::grammar::check(self)
     }
 
-    /// Whether it has no conditions except for the ingress port.
+    /// Whether there are no conditions other than the ingress port.
     pub(super) fn is_rest(&self) -> bool {
         let rest = Matcher {
             arrival_port: self.arrival_port,
@@ -221,15 +218,15 @@ impl Matcher {
         *self == rest
     }
 
-    /// Whether it has conditions that cannot be looked up.
+    /// Whether there are conditions that cannot be looked up.
     pub(super) fn has_rest(&self) -> bool {
         let ranges = [self.source_ports, self.destination_ports];
         let is_range = |range: &PortRange| range.single().is_none();
         self.filter.is_some() || ranges.iter().flatten().any(is_range)
     }
 
-    /// Whether the frame meets the conditions that cannot be looked up. The others must
-    /// hold.
+    /// Whether the frame meets the conditions that cannot be looked up, given that it meets all
+    /// others.
     pub(super) fn rest_matches(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> bool {
         let (source, destination) = key.ports();
         let within = |range: Option<PortRange>, port| range.is_none_or(|range| range.holds(port));
@@ -241,13 +238,13 @@ impl Matcher {
                 .is_none_or(|filter| filter.filter.matches(frame, wire_len))
     }
 
-    /// Whether this covers the remaining conditions of `other`, given that its key is
-    /// covered. A filter covers only an identical one.
+    /// Whether this covers the remaining conditions of `other`, given that its key is covered. A
+    /// filter covers only an identical one.
     pub(super) fn rest_covers(&self, other: &Matcher) -> bool {
         let covers = |mine: Option<PortRange>, theirs: Option<PortRange>| match (mine, theirs) {
             (None, _) => true,
             (Some(mine), Some(theirs)) => mine.covers(&theirs),
-            // The presence of ports is part of the key.
+            // The key already records the presence of ports.
             (Some(mine), None) => mine == PortRange::ALL,
         };
         covers(self.source_ports, other.source_ports)

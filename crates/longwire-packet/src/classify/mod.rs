@@ -1,12 +1,12 @@
-//! Classification: maps the headers of a frame to a rule and its target, usually a link.
+//! Classification: maps a frame's headers to a rule and its target, usually a link.
 //!
-//! A [`Matcher`] holds the conditions of a rule; a [`Classifier`] finds the rule of a frame
-//! among up to millions. Rules with the same fields and prefix lengths have one *shape* and
-//! share a hash table (tuple space search: Srinivasan, Suri and Varghese, "Packet
-//! Classification using Tuple Space Search", SIGCOMM 1999). A lookup probes one table per
-//! shape, best rules first, until no remaining shape can have a better one. A million
-//! address pairs thus cost the same as ten, except for cache misses, and a hundred shapes
-//! cost a hundred times one. [`Classifier::cost`] returns the number of shapes.
+//! A [`Matcher`] holds a rule's conditions; a [`Classifier`] finds a frame's rule among up to
+//! millions. Rules with the same fields and prefix lengths have the same *shape* and share a hash
+//! table (tuple space search: Srinivasan, Suri and Varghese, "Packet Classification using Tuple
+//! Space Search", SIGCOMM 1999). A lookup probes one table per shape, best rules first, until no
+//! remaining shape can have a better rule. A million address pairs thus cost the same as ten,
+//! except for cache misses, but a hundred shapes cost a hundred times as much as one.
+//! [`Classifier::cost`] returns the number of shapes.
 
 mod analysis;
 mod classifier;

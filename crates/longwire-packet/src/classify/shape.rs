@@ -1,39 +1,38 @@
-//! Shapes: sets of rules that use the same bits.
+//! Shapes: groups of rules that use the same bits.
 
 use alloc::collections::BTreeMap;
 
 use super::key::{Cube, FrameKey, WORDS};
 use super::table::Table;
 
-/// Identity of a shape: used bits and required fields. IPv4 and IPv6 never share a shape.
+/// Identity of a shape: the bits used and the required fields. IPv4 and IPv6 never share a shape.
 pub(super) type ShapeKey = (u16, u16, [u64; WORDS]);
 
-/// Low bits of a rule's place that hold its sequence number.
+/// Number of low bits in a rule's place that hold its sequence number.
 pub(super) const SEQUENCE_BITS: u32 = 36;
 
-/// Order of a rule; lower ones are checked first: priority, then inverse specificity, then
-/// sequence number.
+/// Sort key of a rule, lowest first: priority, then inverse specificity, then sequence number.
 pub(super) type RulePlace = u128;
 
 /// Rules with equal priority and specificity.
 #[derive(Clone, Copy, Debug)]
 struct PlaceGroup {
     count: usize,
-    /// Lower bound of their sequence numbers.
+    /// Lower bound on their sequence numbers.
     first: u64,
 }
 
-/// A shape and its rules.
+/// A shape with its rules.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     asked: u16,
     presence: u16,
-    /// Used words, with the mask of used bits.
+    /// Words used, each with its mask.
     words: [(u8, u64); WORDS],
     count: usize,
     pub table: Table,
     groups: BTreeMap<u128, PlaceGroup>,
-    /// Upper bound of the places of its rules.
+    /// Upper bound on its rules' places.
     worst: RulePlace,
 }
 
@@ -74,7 +73,7 @@ impl Shape {
         mask
     }
 
-    /// Whether presence conditions permit frames that match both shapes.
+    /// Whether presence conditions allow frames that match rules in both shapes.
     pub fn meets(&self, other: &Shape) -> bool {
         (self.presence ^ other.presence) & self.asked & other.asked == 0
     }
@@ -95,7 +94,7 @@ impl Shape {
         if key.presence & self.asked != self.presence {
             return 0;
         }
-        // Most shapes use bits of at most one word.
+        // Most shapes use bits in only one word.
         if self.count == 1 {
             let (at, mask) = self.words[0];
             return self.table.get(&[key.words[usize::from(at) % WORDS] & mask]);
@@ -130,7 +129,7 @@ impl Shape {
         self.groups.is_empty()
     }
 
-    /// Returns a lower bound of its rules' places.
+    /// Returns a lower bound on its rules' places.
     pub fn bound(&self) -> RulePlace {
         let first = self.groups.first_key_value();
         first.map_or(RulePlace::MAX, |(key, group)| {
@@ -138,7 +137,7 @@ impl Shape {
         })
     }
 
-    /// Returns an upper bound of its rules' places.
+    /// Returns an upper bound on its rules' places.
     #[inline]
     pub fn worst(&self) -> RulePlace {
         self.worst

@@ -1,25 +1,25 @@
-//! An open-addressing hash table from keys of several words to one word.
+//! An open-addressing hash table from multi-word keys to one word.
 //!
-//! Rows contain the key, so that a lookup touches one place in memory. A key's home is the
-//! first of four rows, which are compared at once: a branch per row would be mispredicted
-//! too often, and every misprediction waits for memory.
+//! Rows contain the key, so that a lookup touches one place in memory. A key's home is the first of
+//! four rows, which are compared together: a branch per row would mispredict too often, and every
+//! misprediction waits for memory.
 //!
 //! The order of rows is never visible.
 //!
-//! The hash is not keyed: keys come from rules, which the user writes. Frames only look up,
-//! and the longest run of rows bounds every lookup.
+//! The hash is not keyed: keys come from rules, which the user writes. Frames only trigger lookups,
+//! which are bounded by the longest run of rows.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Initial state and multiplier of the hash: digits of the golden ratio and of pi.
+/// Initial state and multiplier of the hash: digits of the golden ratio and pi.
 const START: u64 = 0x9e37_79b9_7f4a_7c15;
 const MULTIPLIER: u64 = 0x2436_a88a_85a3_08d3 | 1;
 
 /// Initial number of rows.
 const ROWS_MIN: usize = 8;
 
-/// Rows compared at once.
+/// Rows compared together.
 const BUCKET: usize = 4;
 
 /// A table with keys of `key_words` words, not all zero.
@@ -28,12 +28,12 @@ pub(super) struct Table {
     key_words: usize,
     /// Key and value per row; a zero value marks an empty row.
     rows: Vec<u64>,
-    /// Number of rows minus one; the number is a power of two.
+    /// Number of rows (a power of two) minus one.
     last_row: usize,
     len: usize,
 }
 
-/// Mixes by a 128-bit product, folding both halves.
+/// Mixes with a 128-bit product, folding both halves.
 #[inline]
 pub(super) fn hash(key: &[u64]) -> u64 {
     let mix = |state: u64, word: &u64| {
@@ -79,7 +79,7 @@ impl Table {
         rows.map_or(core::ptr::null(), <[u64]>::as_ptr)
     }
 
-    /// Returns the row of a key, or the empty row for it.
+    /// Returns a key's row, or the empty row for it.
     #[inline]
     fn find(&self, key: &[u64]) -> (usize, u64) {
         let mut row = self.home(key);
@@ -115,7 +115,7 @@ impl Table {
             let (mut found, mut is_full) = (0, true);
             for at in 0..BUCKET {
                 let (there, value) = (rows[2 * at], rows[2 * at + 1]);
-                // Empty rows have zero values.
+                // Empty rows have value zero.
                 found |= if there == word { value } else { 0 };
                 is_full &= value != 0;
             }
@@ -126,7 +126,7 @@ impl Table {
         }
     }
 
-    /// Sets the value of a key. Takes constant time, except when the table doubles.
+    /// Sets a key's value. Constant time, except when the table doubles.
     pub fn put(&mut self, key: &[u64], value: u64) {
         debug_assert!(value != 0, "zero is an empty row");
         let key = &key[..self.key_words];
@@ -185,7 +185,7 @@ impl Table {
         self.rows[at + self.key_words] = 0;
     }
 
-    /// All values.
+    /// Returns all values.
     pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
         let rows = self.rows.chunks_exact(self.key_words + 1);
         rows.map(|row| row[row.len() - 1])

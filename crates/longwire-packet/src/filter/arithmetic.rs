@@ -1,4 +1,4 @@
-//! Parses arithmetic expressions and relational operators.
+//! Arithmetic expressions and relational operators.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -9,7 +9,7 @@ use super::names;
 use super::parser::{FilterError, Parser};
 use super::values::number;
 
-/// Operators by increasing precedence.
+/// Operators, in order of increasing precedence.
 const LEVELS: [&[(&str, Operation)]; 5] = [
     &[("|", Operation::Or), ("^", Operation::Exclusive)],
     &[("&", Operation::And)],
@@ -22,7 +22,7 @@ const LEVELS: [&[(&str, Operation)]; 5] = [
     ],
 ];
 
-/// Relational operators of tcpdump and Wireshark.
+/// Relational operators as in tcpdump and Wireshark.
 const RELATIONS: [(&str, Relation); 13] = [
     ("==", Relation::Equal),
     ("=", Relation::Equal),
@@ -39,7 +39,7 @@ const RELATIONS: [(&str, Relation); 13] = [
     ("gt", Relation::Greater),
 ];
 
-/// Returns the relation of a word.
+/// Returns the relation that a word denotes.
 pub(super) fn relation(word: &str) -> Option<Relation> {
     let found = RELATIONS.iter().find(|(name, _)| *name == word);
     found.map(|(_, relation)| *relation)
@@ -51,7 +51,7 @@ pub(super) fn continues(word: &str) -> bool {
     operations.any(|(mark, _)| *mark == word) || relation(word).is_some()
 }
 
-/// Returns the layer that a word with brackets reads.
+/// Returns the layer that a word with brackets accesses.
 pub(super) fn layer(word: &str) -> Option<Layer> {
     Some(match word {
         "ether" | "link" => Layer::Ether,
@@ -64,7 +64,7 @@ pub(super) fn layer(word: &str) -> Option<Layer> {
 }
 
 impl Parser<'_> {
-    /// Parses an expression with operators of this precedence level or higher.
+    /// Parses an expression with operators at or above this precedence level.
     pub(super) fn expression(
         &mut self,
         level: usize,
@@ -123,7 +123,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `tcp[13]`, `ip[2:2]` and similar.
+    /// Parses byte accesses such as `tcp[13]` and `ip[2:2]`.
     fn bytes_of(&mut self, word: &str, depth: u32) -> Result<Expression, FilterError> {
         let layer = layer(word).ok_or_else(|| {
             self.wrong(format!(

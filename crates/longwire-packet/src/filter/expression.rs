@@ -1,4 +1,4 @@
-//! Numeric expressions on frames, after pcap-filter(7): unsigned 32 bits, wrapping.
+//! Numeric expressions over frames, following pcap-filter(7): 32-bit unsigned, wrapping.
 
 use alloc::boxed::Box;
 
@@ -9,13 +9,13 @@ use super::facts::{Facts, Layer};
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Expression {
     Number(u32),
-    /// Length of the frame.
+    /// Frame length.
     Length,
     /// Captured length.
     Captured,
-    /// An IP header field of either version.
+    /// An IP header field, in either version.
     Ip(IpNumber),
-    /// Bytes at a fixed offset in a layer.
+    /// Bytes at a fixed offset within a layer.
     Load {
         layer: Layer,
         offset: u32,
@@ -73,7 +73,7 @@ impl Operation {
 }
 
 impl Expression {
-    /// Returns the value, if the frame has it.
+    /// Returns the value, if the frame has one.
     #[inline]
     pub(super) fn value(&self, facts: &Facts<'_>) -> Option<u32> {
         match self {
@@ -97,7 +97,7 @@ impl Expression {
         }
     }
 
-    /// Combines two expressions; folds constants.
+    /// Combines two expressions, folding constants.
     pub(super) fn joined(operation: Operation, left: Expression, right: Expression) -> Expression {
         if let (Expression::Number(a), Expression::Number(b)) = (&left, &right)
             && let Some(number) = operation.of(*a, *b)

@@ -1,4 +1,4 @@
-//! Tests of a filter, and their evaluation.
+//! Filter tests and their evaluation.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use crate::bytes::word;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// A filter.
+/// A filter expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Node {
@@ -19,16 +19,16 @@ pub enum Node {
     Any(Vec<Node>),
 }
 
-/// A test of a frame.
+/// A test on a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Test {
     /// The type after all VLAN tags.
     EtherType(u16),
-    /// The `nth` VLAN tag from the outside, with this ID if given.
+    /// The `nth` VLAN tag, outermost first, with this ID if given.
     Vlan { nth: usize, id: Option<u16> },
-    /// The transport protocol after extension headers, or the first header after the IP
-    /// header; of this IP version if given.
+    /// The transport protocol after extension headers, or the first header after the IP header, in
+    /// this IP version if given.
     Protocol {
         version: Option<IpVersion>,
         number: u8,
@@ -43,9 +43,9 @@ pub enum Test {
     Group(Group),
     /// A comparison of two expressions.
     Relation(Box<(Expression, Relation, Expression)>),
-    /// An expression has a value.
+    /// Whether an expression has a value.
     Present(Expression),
-    /// TCP with at least one of these flags.
+    /// TCP with at least one of these flags set.
     Flag(u8),
     /// A fragment.
     Fragment,
@@ -53,7 +53,7 @@ pub enum Test {
     Bytes { offset: usize, bytes: Vec<u8> },
 }
 
-/// Side of an address or port.
+/// Which of source and destination is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Side {
@@ -63,14 +63,14 @@ pub enum Side {
     Both,
 }
 
-/// Protocols that carry an IPv4 address.
+/// Protocols that carry IPv4 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// IP, ARP or RARP.
     Any,
     /// IP.
     Ip,
-    /// An ARP-like packet of this type.
+    /// A packet in ARP format with this EtherType.
     Arp(u16),
 }
 
@@ -84,7 +84,7 @@ pub enum Group {
     Ip6Multicast,
 }
 
-/// Base of byte offsets.
+/// Base for byte offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     /// The frame.
@@ -93,13 +93,13 @@ pub enum Layer {
     Tag,
     /// ARP or RARP.
     Resolution,
-    /// The content of an Ethernet frame of this type.
+    /// Payload of an Ethernet frame with this type.
     Typed(u16),
     /// IPv4.
     Ip4,
     /// IPv6.
     Ip6,
-    /// A transport header.
+    /// Transport header of this protocol.
     Transport(u8),
 }
 
@@ -137,7 +137,7 @@ pub const RARP: u16 = 0x8035;
 /// Protocol number of TCP.
 pub const TCP: u8 = 6;
 
-/// Offset of the flags in a TCP header.
+/// Offset of the flags in the TCP header.
 pub const FLAGS_AT: u32 = 13;
 
 /// Protocols with ports: TCP, UDP, SCTP.
@@ -146,11 +146,11 @@ pub const WITH_PORTS: [u8; 3] = [TCP, 17, 132];
 /// Offset of the first VLAN tag's contents.
 const TAG_AT: usize = 14;
 
-/// Parsed fields of a frame, shared by all tests.
+/// A frame's parsed fields, shared by all tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
     bytes: &'a [u8],
-    /// Length of the frame, which may exceed `bytes`.
+    /// Frame length; may exceed `bytes`.
     len: u32,
     /// Offset of the type after all VLAN tags.
     type_at: usize,
@@ -218,7 +218,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns the number in `size` bytes at `offset` in a layer.
+    /// Returns the number in `size` bytes at `offset` within a layer.
     #[inline]
     pub fn load(&self, layer: Layer, offset: u32, size: usize) -> Option<u32> {
         let at = self.begin(layer)?.checked_add(offset as usize)?;
@@ -226,7 +226,7 @@ impl<'a> Facts<'a> {
         Some(bytes.iter().fold(0, |n, byte| n << 8 | u32::from(*byte)))
     }
 
-    /// Returns the VLAN ID of the `nth` tag, outermost first.
+    /// Returns the VLAN ID in the `nth` tag, outermost first.
     fn vlan(&self, nth: usize) -> Option<u16> {
         let at = TAG_AT + 4 * nth;
         if self.type_at < at {
@@ -240,7 +240,7 @@ impl<'a> Facts<'a> {
         transport.is_some_and(|transport| transport.piece != Piece::Whole)
     }
 
-    /// Whether a condition holds for one side, either, or both.
+    /// Whether a condition holds for one side, either side or both.
     fn of_sides(&self, side: Side, is: impl Fn(bool) -> Option<bool>) -> bool {
         let is = |destination| is(destination).unwrap_or(false);
         match side {

@@ -1,4 +1,4 @@
-//! Tests of named fields in the notation of Wireshark's display filters.
+//! Tests on named fields, in Wireshark's display filter syntax.
 
 use alloc::boxed::Box;
 use alloc::{format, vec};
@@ -11,7 +11,7 @@ use super::values::{Net, code_point, mac, number};
 use crate::header::IpVersion;
 use crate::header::protocol::{ICMP, ICMP6, SCTP, TCP, UDP};
 
-/// A field.
+/// A named field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     /// A number.
@@ -24,7 +24,7 @@ pub(super) enum Field {
     Port(u8, Side),
 }
 
-/// Name, layer, offset, size and mask of a numeric field.
+/// A numeric field's name, layer, offset, size and mask.
 type NumberField = (&'static str, Layer, u32, usize, u32);
 
 const ALL: u32 = u32::MAX;
@@ -132,7 +132,7 @@ pub(super) fn find(name: &str) -> Option<Field> {
 }
 
 impl Field {
-    /// Returns the expressions of one or two numbers.
+    /// Returns the one or two numeric expressions of a field.
     fn expressions(&self) -> alloc::vec::Vec<Expression> {
         match self {
             Field::Number(expression) => vec![expression.clone()],
@@ -163,8 +163,8 @@ impl Field {
 }
 
 impl Parser<'_> {
-    /// Parses the condition on a field: nothing (presence), a relation and a value, or a
-    /// set of values.
+    /// Parses the condition on a field: nothing (presence), a relation and a value, or a set of
+    /// values.
     pub(super) fn field(&mut self, field: Field) -> Result<Node, FilterError> {
         self.take();
         let mask = if self.take_if(&["&"]) {

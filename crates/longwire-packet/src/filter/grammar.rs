@@ -1,5 +1,5 @@
-//! The grammar: tests joined by `and`, `or`, `not` and parentheses, with bounded nesting.
-//! Every text is either parsed or refused.
+//! The grammar: tests joined by `and`, `or`, `not` and parentheses, with bounded nesting. Every
+//! text either parses or is rejected.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -13,7 +13,7 @@ use super::{fields, names};
 /// Parses a filter.
 ///
 /// # Errors
-/// The fault, with its column.
+/// The error with its column.
 pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
     let (tokens, end) = tokens(text);
     let mut parser = Parser::new(&tokens, end);
@@ -101,7 +101,7 @@ impl Parser<'_> {
         if let Some(node) = self.qualified(depth)? {
             return Ok(node);
         }
-        // "port 80 or 443" is "port 80 or port 443".
+        // "port 80 or 443" means "port 80 or port 443".
         if let Some(qualifier) = self.qualifier
             && let Some(node) = self.value_of(&qualifier)
         {

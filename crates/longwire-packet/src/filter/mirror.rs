@@ -1,23 +1,23 @@
-//! Mirrors filters: exchanges source and destination.
+//! Mirroring filters: exchanging source and destination.
 
 use super::Filter;
 use super::expression::Expression;
 use super::facts::{Layer, Node, Side, Test, WITH_PORTS};
 
-/// Paired header fields: layer, offsets of source and destination, length.
+/// Paired header fields: layer, source offset, destination offset, length.
 const PAIRS: [(Layer, u32, u32, u32); 3] = [
     (Layer::Ether, 6, 0, 6),
     (Layer::Ip4, 12, 16, 4),
     (Layer::Ip6, 8, 24, 16),
 ];
-/// Paired ports of transport protocols.
+/// Paired port fields in transport protocols.
 const PORTS: (u32, u32, u32) = (0, 2, 2);
 
 impl Filter {
-    /// Returns a filter that matches a frame if this one matches it with source and
-    /// destination exchanged: Ethernet, IP and ARP addresses, and ports. Byte accesses at
-    /// fixed offsets are mirrored within these fields. `multicast`, `broadcast`, `bytes`
-    /// and computed offsets are unchanged.
+    /// Returns a filter that matches a frame if this one matches the frame with source and
+    /// destination exchanged: Ethernet, IP and ARP addresses, and ports. Byte accesses at fixed
+    /// offsets are mirrored within these fields. `multicast`, `broadcast`, `bytes` and computed
+    /// offsets are unchanged.
     pub fn mirrored(&self) -> Filter {
         let mut filter = self.clone();
         mirror(&mut filter.root);

@@ -1,4 +1,4 @@
-//! Filters: conditions on frames, in the language of tcpdump and, in part, of Wireshark.
+//! Filters: conditions on frames, in the language of tcpdump and partly of Wireshark.
 
 mod arithmetic;
 mod expression;
@@ -17,7 +17,7 @@ use facts::{Facts, Node};
 
 pub use parser::FilterError;
 
-/// Expands to [`LANGUAGE`](crate::filter::LANGUAGE) as a literal for `concat!`.
+/// Expands to [`LANGUAGE`](crate::filter::LANGUAGE) as a literal, for use in `concat!`.
 #[macro_export]
 macro_rules! filter_language {
     () => {
@@ -30,8 +30,7 @@ macro_rules! filter_language {
     };
 }
 
-/// The tests of a filter, for other evaluators. [`Filter::matches`] defines their
-/// semantics.
+/// Filter tests, for other evaluators. [`Filter::matches`] defines their semantics.
 pub mod tree {
     pub use super::expression::{Expression, IpNumber, Operation};
     pub use super::facts::{
@@ -64,8 +63,8 @@ impl Filter {
         &self.root
     }
 
-    /// Whether a frame of `wire_len` bytes that starts with `bytes` matches. Tests of
-    /// unavailable bytes fail.
+    /// Whether a frame of `wire_len` bytes that starts with `bytes` matches. Tests on unavailable
+    /// bytes fail.
     pub fn matches(&self, bytes: &[u8], wire_len: u32) -> bool {
         self.root.matches(&Facts::of(bytes, wire_len))
     }

@@ -79,7 +79,7 @@ const SERVICES: [(&str, u16); 39] = [
     ("mdns", 5_353),
 ];
 
-/// Constants of pcap-filter(7): offsets, TCP flags, ICMP types.
+/// Constants from pcap-filter(7): offsets, TCP flags, ICMP types.
 const CONSTANTS: [(&str, u32); 44] = [
     ("tcpflags", 13),
     ("tcp-fin", 0x01),
@@ -162,7 +162,7 @@ pub(super) fn service(name: &str) -> Option<u16> {
     find(&SERVICES, name)
 }
 
-/// Returns a constant of pcap-filter(7).
+/// Returns a pcap-filter(7) constant.
 pub(super) fn constant(name: &str) -> Option<u32> {
     find(&CONSTANTS, name)
 }

@@ -1,4 +1,4 @@
-//! Tokens of a filter, the state of the parser, and errors with positions.
+//! Filter tokens, parser state, and errors with positions.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 use super::facts::Node;
 use super::primitives::Qualifier;
 
-/// Error of a filter, with its position.
+/// A filter error with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {message}")]
 pub struct FilterError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// The reason, with alternatives.
+    /// Reason, with alternatives.
     pub message: String,
 }
 
@@ -24,20 +24,20 @@ pub(super) struct Token<'a> {
     pub column: usize,
 }
 
-/// Separate tokens, longest first.
+/// Self-delimiting tokens, longest first.
 const MARKS: [&str; 22] = [
     "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "=", "<", ">", "!", "(", ")", "[", "]", "{",
     "}", "&", "|", "^", "%",
 ];
 
-/// Characters that may occur within a word: networks, names, addresses, lists. They are
-/// separate tokens where no word can start with them, and some in brackets.
+/// Characters that may occur within a word, as in networks, names, addresses and lists. They are
+/// separate tokens where no word can start with them, and some also within brackets.
 const BETWEEN: [&str; 6] = ["+", "-", "*", "/", ":", ","];
 
 /// Characters that end a word.
 const ENDS: &str = "=!<>&|()[]{}^%";
 
-/// Context of a position.
+/// Context of a character.
 #[derive(Clone, Copy, Default)]
 struct Within {
     brackets: u32,
@@ -64,8 +64,7 @@ impl Within {
     }
 }
 
-/// Splits a text at blanks and operators. Returns the tokens, and the column after the
-/// text.
+/// Splits text at blanks and operators. Returns the tokens and the column after the text.
 pub(super) fn tokens(text: &str) -> (Vec<Token<'_>>, usize) {
     let mut tokens = Vec::new();
     let mut within = Within::default();
@@ -99,15 +98,16 @@ pub(super) fn tokens(text: &str) -> (Vec<Token<'_>>, usize) {
 /// Maximum nesting of parentheses and negations.
 const DEPTH_MAX: u32 = 32;
 
-/// The words that have not been read.
+/// Tokens not yet consumed.
 pub(super) struct Parser<'a> {
     tokens: &'a [Token<'a>],
     /// Column after the text.
     end: usize,
-    /// VLAN tags tested earlier in the conjunction; the next test refers to the following
-    /// tag.
+    /// Number of VLAN tags tested earlier in the conjunction; the next test refers to the tag after
+    /// them.
     pub(super) vlans: usize,
-    /// The last qualifier, such as `udp dst port`, which applies to bare values after `or`.
+    /// Most recent qualifier, such as `udp dst port`, which also applies to plain values after
+    /// `or`.
     pub(super) qualifier: Option<Qualifier>,
 }
 

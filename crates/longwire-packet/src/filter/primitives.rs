@@ -1,4 +1,4 @@
-//! tcpdump primitives: qualifiers and a value, and tests with a dedicated keyword.
+//! tcpdump primitives: a value with qualifiers, and tests with a dedicated keyword.
 
 use alloc::vec;
 use core::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use super::parser::{FilterError, Parser, joined};
 use super::values::{Net, code_point, hexadecimal, mac, number};
 use crate::header::IpVersion;
 
-/// Qualifiers of a value, such as `udp dst port`.
+/// Qualifiers before a value, such as `udp dst port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Qualifier {
     /// Additional condition.
@@ -56,14 +56,14 @@ fn protocol(word: &str) -> Option<Protocol> {
 }
 
 impl Protocol {
-    /// Returns the test of the qualifier alone.
+    /// Returns the test that the qualifier alone implies.
     fn test(self) -> Option<Test> {
         Some(match self {
             Protocol::None | Protocol::Ether => return None,
             Protocol::Type(wanted) => Test::EtherType(wanted),
             Protocol::Carried(number) => Test::Protocol {
                 version: match number {
-                    // ICMP, IGMP, IGRP and VRRP are IPv4; ICMPv6 is IPv6.
+                    // ICMP, IGMP, IGRP and VRRP belong to IPv4; ICMPv6 belongs to IPv6.
                     1 | 2 | 9 | 112 => Some(IpVersion::V4),
                     58 => Some(IpVersion::V6),
                     _ => None,
@@ -93,7 +93,7 @@ impl Parser<'_> {
         let kind = self.kind(protocol);
         let kind = match (kind, protocol) {
             (Some(kind), _) => kind,
-            // "src 10.0.0.1" is "src host 10.0.0.1".
+            // "src 10.0.0.1" means "src host 10.0.0.1".
             (None, Protocol::Ether) => Kind::Mac,
             (None, _) if side.is_some() => Kind::Host,
             (None, protocol) => return Ok(protocol.test().map(Node::Test)),
@@ -110,7 +110,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `multicast`, `ip multicast` and similar.
+    /// Parses group tests such as `multicast` and `ip multicast`.
     fn group(&mut self, protocol: Protocol) -> Result<Option<Group>, FilterError> {
         let group = match (protocol, self.peek()) {
             (Protocol::None | Protocol::Ether, Some("broadcast")) => Group::EtherBroadcast,
@@ -275,7 +275,7 @@ impl Parser<'_> {
     }
 }
 
-/// Strips the escape that tcpdump requires for keywords used as names.
+/// Strips the escape that tcpdump requires before keywords used as names.
 fn unescaped(text: &str) -> &str {
     text.strip_prefix('\\').unwrap_or(text)
 }
@@ -292,7 +292,7 @@ fn with_protocol(protocol: Protocol, test: Test) -> Node {
     }
 }
 
-/// Returns a test of addresses in a protocol.
+/// Returns a test for addresses within a network, for one protocol.
 fn in_net(protocol: Protocol, side: Side, net: Net) -> Node {
     let of = match protocol {
         Protocol::Type(wanted @ (ARP | RARP)) => Carrier::Arp(wanted),
@@ -359,7 +359,7 @@ impl Parser<'_> {
         Ok(Some(test))
     }
 
-    /// Parses an optional relation and a value; "dscp 46" is "dscp = 46".
+    /// Parses an optional relation and a value; "dscp 46" means "dscp = 46".
     fn compare(
         &mut self,
         left: Expression,

@@ -1,4 +1,4 @@
-//! Literals: numbers, addresses, networks, bytes.
+//! Literals: numbers, addresses, networks and bytes.
 
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -14,7 +14,7 @@ pub struct Net {
     pub version: IpVersion,
     /// Address; IPv4 uses the first four bytes.
     pub address: [u8; 16],
-    /// Number of bits compared.
+    /// Number of leading bits compared.
     pub prefix: u8,
 }
 
@@ -42,7 +42,7 @@ impl Net {
         }
     }
 
-    /// Parses an address with prefix length, such as 10.0.0.0/8.
+    /// Parses an address with a prefix length, such as 10.0.0.0/8.
     pub(crate) fn with_prefix(text: &str) -> Option<Net> {
         let (start, prefix) = text.split_once('/')?;
         let whole = Net::host(start).or_else(|| Net::short(start))?;
@@ -51,13 +51,12 @@ impl Net {
         Some(Net { prefix, ..whole })
     }
 
-    /// Parses an address with optional prefix length.
+    /// Parses an address with an optional prefix length.
     pub(crate) fn host_or_prefix(text: &str) -> Option<Net> {
         Net::with_prefix(text).or_else(|| Net::host(text))
     }
 
-    /// Parses one to three octets of an IPv4 address as a prefix: 192.168 is
-    /// 192.168.0.0/16.
+    /// Parses one to three octets of an IPv4 address as a prefix: 192.168 means 192.168.0.0/16.
     pub(super) fn short(text: &str) -> Option<Net> {
         let mut octets = [0; 4];
         let mut count = 0;
@@ -97,7 +96,7 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     T::try_from(value).ok()
 }
 
-/// Parses DSCP names: ef (RFC 3246), cs0 to cs7 (RFC 2474), af11 to af43 (RFC 2597).
+/// Parses a DSCP name: ef (RFC 3246), cs0 to cs7 (RFC 2474), af11 to af43 (RFC 2597).
 pub(crate) fn code_point(text: &str) -> Option<u64> {
     let digit = |byte: &u8| u64::from(byte - b'0');
     match text.as_bytes() {
@@ -110,8 +109,8 @@ pub(crate) fn code_point(text: &str) -> Option<u64> {
     }
 }
 
-/// Parses an Ethernet address: six hexadecimal bytes separated by colons or hyphens;
-/// leading zeros are optional.
+/// Parses a MAC address: six hexadecimal bytes separated by colons or hyphens; leading zeros are
+/// optional.
 pub(crate) fn mac(text: &str) -> Option<[u8; 6]> {
     let mut address = [0; 6];
     let mut count = 0;

@@ -1,5 +1,4 @@
-//! Splits a trace by the sides of conversations, client and server, for replay from two
-//! ports.
+//! Splitting a trace by conversation side, client and server, for replay from two ports.
 
 use alloc::vec::Vec;
 use core::str::FromStr;
@@ -13,29 +12,29 @@ use crate::frame::mac_header_len;
 use crate::header::protocol::TCP;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// Side of frames from the client.
+/// Side of frames sent by clients.
 pub const CLIENT: usize = 0;
 
-/// Side of frames from the server.
+/// Side of frames sent by servers.
 pub const SERVER: usize = 1;
 
-/// Determines the sender's side in conversations.
+/// Determines which side sent a frame.
 ///
-/// Frames without information, such as those without IP, have the side of the last frame
-/// from the same Ethernet address, or else the client's.
+/// Frames that do not tell, such as those without IP, take the side of the last frame from the same
+/// MAC address, or else the client's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splitter {
     rule: Rule,
-    /// By conversation: whether the end with the lower hash is the client. By Ethernet
-    /// address: whether it is a client's.
+    /// For a conversation, whether the endpoint with the lower hash is the client. For a MAC
+    /// address, whether it belongs to a client.
     known: FlowTable<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
-    /// By the networks of clients.
+    /// By client networks.
     Networks(Vec<Net>),
-    /// By the Ethernet addresses of clients.
+    /// By client MAC addresses.
     Macs(Vec<[u8; 6]>),
     /// The client sends the first SYN or, without TCP, the first packet.
     Syn,
@@ -71,7 +70,7 @@ impl Splitter {
         }
     }
 
-    /// Falls back to the side of the last frame from the same Ethernet address.
+    /// Falls back to the side of the last frame from the same MAC address.
     fn as_neighbour(&mut self, bytes: &[u8], told: Option<bool>) -> bool {
         let Some(source) = bytes.get(6..12) else {
             return told.unwrap_or(true);
@@ -87,8 +86,7 @@ impl Splitter {
         }
     }
 
-    /// Whether the sender is the client: the sender of the first SYN, or of the first
-    /// packet.
+    /// Whether the sender is the client: it sent the first SYN or the first packet.
     fn first_sender(&mut self, bytes: &[u8]) -> Option<bool> {
         let ip = IpHeader::parse(bytes)?;
         let transport = ip.transport(bytes)?;
@@ -99,7 +97,7 @@ impl Splitter {
         }
         let (key, from_low) = Ends::of(bytes, &ip, &transport)?.conversation();
         let client_is_low = match (opening(bytes, &transport), self.known.get(key)) {
-            // A SYN is certain, even if ports are reused.
+            // A SYN is conclusive, even if ports are reused.
             (Some(by_client), _) => by_client == from_low,
             (None, Some(known)) => known,
             (None, None) => from_low,
@@ -120,7 +118,7 @@ impl Splitter {
         Some(by_client)
     }
 
-    /// Records the side of a first fragment, since later ones have no ports.
+    /// Records a first fragment's side, because later fragments have no ports.
     fn remember_pieces(&mut self, bytes: &[u8], ip: &IpHeader, first: &Transport, by_client: bool) {
         if first.piece == Piece::First
             && let Some(pieces) = Ends::of_datagram(bytes, ip, first)

@@ -7,7 +7,7 @@ use longwire_engine::{
 use crate::queues::oracle::Oracle;
 use crate::queues::traffic::{Packet, Pattern};
 
-/// What happened to a frame.
+/// A frame's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Departed, marked or not.

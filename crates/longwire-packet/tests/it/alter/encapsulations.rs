@@ -1,5 +1,5 @@
-//! Encapsulated packets, against frames that scapy built twice: with the old addresses and
-//! with the new.
+//! Encapsulated packets, compared with frames that scapy built twice: with the old addresses and
+//! with the new ones.
 
 use crate::alter::{Alterations, all_of, altered, count, holds, options};
 use crate::bytes_of;
@@ -17,7 +17,7 @@ const BACK: &str = "map=11.0.0.0/8=10.0.0.0/8 map=198.51.100.0/24=192.0.2.0/24 \
     map=225.2.0.0/16=224.1.0.0/16 map=2001:db9::/32=2001:db8::/32 \
     map=ff05::2:0/112=ff05::1:0/112";
 
-/// A row of `scapy.txt`: kind, name, the frame before, the frame after.
+/// A row in `scapy.txt`: kind, name, frame before, frame after.
 struct Row {
     kind: &'static str,
     name: &'static str,
@@ -59,7 +59,7 @@ fn addresses_are_rewritten_as_scapy_would() {
     }
 }
 
-/// Valid checksums stay; recomputing them over other bytes would not keep them.
+/// Valid checksums stay valid, which recomputing them over the wrong bytes would break.
 #[test]
 fn valid_checksums_are_not_repaired() {
     for row in scapy() {
@@ -72,12 +72,12 @@ fn valid_checksums_are_not_repaired() {
     }
 }
 
-/// The checksum of a mobile node's packet covers its home address at any position of the
-/// option (RFC 6275, section 11.3.1), and stays valid when both addresses change.
+/// A mobile node's checksum covers its home address, wherever the option is (RFC 6275, section
+/// 11.3.1), and stays valid when both addresses change.
 #[test]
 fn checksums_cover_the_home_address() {
     const HOME: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
-    // Before the option: nothing; padding of one byte; of several; another option.
+    // Before the option: nothing, one byte of padding, several, or another option.
     for before in [
         &[][..],
         &[0, 0, 0, 0],
@@ -164,7 +164,7 @@ fn invalid_checksums_are_repaired_inside_tunnels() {
     assert!(repaired > 25, "{repaired} rows");
 }
 
-/// Anonymising every address leaves no byte of an address.
+/// Anonymising every address leaves no byte of an original address.
 #[test]
 fn no_address_escapes_anonymisation() {
     let known: [&[u8]; 6] = [
@@ -186,8 +186,8 @@ fn no_address_escapes_anonymisation() {
     }
 }
 
-/// Without `inner`, a tunnel's packet is unchanged and counted; if it should be anonymised,
-/// it is not sent.
+/// Without `inner`, a tunnel's inner packet is unchanged and counted; if addresses are anonymised,
+/// the frame is not sent.
 #[test]
 fn tunnels_are_unchanged_and_counted() {
     for row in scapy().iter().filter(|row| row.kind == "tunnel") {
@@ -210,7 +210,7 @@ fn tunnels_are_unchanged_and_counted() {
         assert!(all_of(&mut anonymous, &row.before).is_empty());
         let expected = [("unaltered_tunnel", 1), ("unaltered_dropped", 1)];
         assert_eq!(unaltered(&anonymous), expected);
-        // Class and time to live apply to the outermost packet only: nothing is missing.
+        // DSCP and TTL apply only to the outermost packet, so nothing is counted.
         let mut marked = Alterations::new(options("dscp=9"));
         assert_eq!(all_of(&mut marked, &row.before).len(), 1);
         assert_eq!(unaltered(&marked), [], "{}", row.name);
@@ -244,12 +244,12 @@ fn class_and_ttl_are_written_after_any_link_header() {
     }
 }
 
-/// Returns a frame of this type.
+/// Returns a frame with this EtherType.
 fn typed(ethertype: u16, payload: &[u8]) -> Vec<u8> {
     ethernet(&[], ethertype, payload)
 }
 
-/// Frames that cannot be altered, with reasons.
+/// Frames that cannot be altered, with the reasons.
 fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
     let packet = PLAIN4.packet(17, &[0, 9, 0, 9, 0, 8, 0, 0]);
     let mut version5 = packet.clone();
@@ -313,7 +313,7 @@ fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Each reason is counted; the frame is sent unless it should be anonymised.
+/// Each reason is counted; the frame is sent unless addresses are anonymised.
 #[test]
 fn unaltered_frames_are_counted_by_reason() {
     for (reason, frame) in exceptions() {
@@ -329,13 +329,13 @@ fn unaltered_frames_are_counted_by_reason() {
         assert_eq!(all("anonymize"), (0, dropped), "{frame:x?}");
         let sent = all("anonymize unaltered=send");
         assert_eq!(sent, (1, vec![(reason, 1)]), "{frame:x?}");
-        // Changes of Ethernet addresses alone concern no packet.
+        // Rewriting only MAC addresses needs no packet.
         let macs = all("src-mac=02:00:00:00:00:0a");
         assert_eq!(macs, (1, vec![]), "{frame:x?}");
     }
 }
 
-/// The Ethernet address follows its group only if it was derived from it before.
+/// A MAC address follows its IP group only if it was derived from it before.
 #[test]
 fn ethernet_groups_follow_ip_groups() {
     let frame = |mac: [u8; 6]| {
@@ -357,8 +357,7 @@ fn ethernet_groups_follow_ip_groups() {
     let given = format!("{group} dst-mac=02:00:00:00:00:09");
     assert_eq!(to(&given, own), [2, 0, 0, 0, 0, 9]);
 
-    // A solicited-node group contains the end of an address, and so does its Ethernet
-    // address.
+    // A solicited-node group contains the end of an address, as does its MAC address.
     let mut packet = ipv6(0, &[], 17, &transport(6, 17, (1, 2), 0, b"who"));
     let solicited = [
         0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xaa, 0xbb, 0xcc,

@@ -1,4 +1,4 @@
-//! Checksums updated in place equal recomputed ones.
+//! Incrementally updated checksums equal recomputed ones.
 
 use longwire_packet::alter::AlterOptions;
 use longwire_packet::fragment::fragment;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::alter::{Alterations, all_of, altered, altered_in, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{self, Sample, crc32c};
 
-/// Options of every kind that affects checksummed bytes.
+/// One option for each kind of change to checksummed bytes.
 const OPTIONS: [&str; 11] = [
     "map=10.0.0.0/8=172.16.0.0/12 map=192.0.2.0/24=0.0.0.0/24",
     "map=2001:db8::/32=fd00:1:2::/48",
@@ -22,7 +22,7 @@ const OPTIONS: [&str; 11] = [
     "vlan=pop",
 ];
 
-/// Returns the options selected by bits; a tag is popped before another is pushed.
+/// Returns the options selected by `bits`; a tag is popped before another is pushed.
 fn chosen(bits: u32) -> AlterOptions {
     let all = OPTIONS.into_iter().enumerate().rev();
     let all = all.filter(|(bit, _)| bits >> bit & 1 == 1);
@@ -30,7 +30,7 @@ fn chosen(bits: u32) -> AlterOptions {
     options(&all.join(" "))
 }
 
-/// Returns the growth of the Ethernet header.
+/// Returns how much the Ethernet header grew.
 fn growth(sample: &Sample, after: &[u8]) -> isize {
     after.len() as isize - sample.frame.len() as isize
 }
@@ -38,7 +38,7 @@ fn growth(sample: &Sample, after: &[u8]) -> isize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// 600 sets of options, each over 11 kinds of frames in two rounds.
+    /// 600 option sets, each applied to 11 kinds of frames in two rounds.
     #[test]
     fn valid_checksums_stay_valid(bits in 0u32..1 << 11, round in 0u64..100_000) {
         let mut alterations = Alterations::new(chosen(bits));
@@ -74,7 +74,7 @@ proptest! {
         prop_assert!(!holds(&after[0]));
     }
 
-    /// Fragments altered one by one reassemble to the datagram altered as a whole.
+    /// Individually altered fragments reassemble to the datagram altered as a whole.
     #[test]
     fn fragments_reassemble_to_the_altered_packet(bits in 0u32..1 << 6, len in 200usize..3_000, mtu in 68u32..600) {
         let payload: Vec<u8> = (0..len).map(|n| (n * 7 % 251) as u8).collect();
@@ -115,7 +115,7 @@ fn the_checksum_of_sctp_is_recomputed() {
     assert_eq!(crate::alter::count(&alterations, "checksums_unknown"), 1);
 }
 
-/// A datagram without a checksum stays without one, and none becomes zero.
+/// A datagram without a checksum does not gain one, and no checksum becomes zero.
 #[test]
 fn a_zero_checksum_of_udp_means_none() {
     let wanted = || options("map-port=2=3");
@@ -137,7 +137,7 @@ fn a_zero_checksum_of_udp_means_none() {
     assert!(zeros > 0, "the sum that is zero was among them");
 }
 
-/// Maps and their inverses.
+/// Maps can be inverted.
 #[test]
 fn maps_have_inverses() {
     let there = options(
@@ -158,7 +158,7 @@ fn maps_have_inverses() {
     }
 }
 
-/// The longest network applies, and each address is mapped once.
+/// The longest prefix applies, and each address is mapped once.
 #[test]
 fn the_longest_prefix_applies() {
     for (maps, source, expected) in [

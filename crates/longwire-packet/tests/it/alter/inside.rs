@@ -31,7 +31,7 @@ fn arp_is_rewritten() {
     );
 }
 
-/// An error quotes the packet as sent, altered.
+/// An error quotes the packet as altered.
 #[test]
 fn quoted_packets_match_the_altered_ones() {
     let sent = udp((40_000, 53), &[7; 40]);
@@ -51,7 +51,7 @@ fn quoted_packets_match_the_altered_ones() {
         };
         assert_eq!(after[38..42], gateway, "{kind}");
     }
-    // An echo quotes nothing, regardless of its contents.
+    // An echo quotes nothing, even if its contents look like a packet.
     let mut message = vec![8, 0, 0, 0, 0, 1, 0, 1];
     message.extend(&sent[14..]);
     let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(1, &message));
@@ -79,7 +79,7 @@ fn ipv6_errors_quote_the_altered_packet() {
 
 #[test]
 fn neighbour_discovery_is_rewritten() {
-    // Type, bytes before the options, whether there are targets.
+    // Type, bytes before the options, and whether there are targets.
     for (kind, before, targets) in [
         (133, 8, 0),
         (134, 16, 0),
@@ -93,7 +93,7 @@ fn neighbour_discovery_is_rewritten() {
             message[8 + 16 * target..24 + 16 * target]
                 .copy_from_slice(&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
         }
-        // A prefix of 32 bytes, then the link-layer address.
+        // A 32-byte prefix option, then the link-layer address.
         message.extend([3, 4]);
         message.extend([0; 30]);
         message.extend([if kind == 136 { 2 } else { 1 }, 1, 2, 0, 0, 0, 0, 1]);

@@ -1,5 +1,5 @@
-//! Altering frames: only the requested changes occur, apart from checksums, which stay
-//! valid or invalid.
+//! Altering frames: nothing but the requested changes occurs, except in checksums, which stay valid
+//! or invalid.
 mod encapsulations;
 mod incremental;
 mod inside;
@@ -57,7 +57,7 @@ pub fn options(text: &str) -> AlterOptions {
     options
 }
 
-/// Returns the result for a frame in a round.
+/// Returns the frames that result in a given round.
 pub fn altered_in(
     alterations: &mut Alterations,
     frame: &[u8],
@@ -77,12 +77,12 @@ pub fn altered_in(
     taken
 }
 
-/// Returns the result for a whole frame in the first round.
+/// Returns the frames that result from a whole frame in the first round.
 pub fn all_of(alterations: &mut Alterations, frame: &[u8]) -> Vec<Vec<u8>> {
     altered_in(alterations, frame, frame.len(), 0)
 }
 
-/// Returns the only frame that results from a whole frame.
+/// Returns the single frame that results from a whole frame.
 pub fn altered(options: AlterOptions, frame: &[u8]) -> Vec<u8> {
     let mut alterations = Alterations::new(options);
     let mut taken = all_of(&mut alterations, frame);
@@ -90,13 +90,13 @@ pub fn altered(options: AlterOptions, frame: &[u8]) -> Vec<u8> {
     taken.remove(0)
 }
 
-/// Whether a repair finds no wrong checksum. The repair itself is tested by `edits.rs` and
+/// Whether a repair finds no wrong checksum. The repair itself is tested in `edits.rs` and
 /// `corruption.rs` of `longwire-engine`.
 pub fn holds(frame: &[u8]) -> bool {
     !longwire_packet::repair_checksums(&mut frame.to_vec())
 }
 
-/// Returns a frame with an SCTP packet with one DATA chunk and valid checksums.
+/// Returns an SCTP frame with one DATA chunk and valid checksums.
 pub fn sctp(len: usize) -> Vec<u8> {
     let mut segment = vec![0x13, 0xc4, 0x13, 0xc4, 0, 0, 0, 7, 0, 0, 0, 0];
     let chunk_len = 16 + len as u16;
@@ -109,7 +109,7 @@ pub fn sctp(len: usize) -> Vec<u8> {
     frame
 }
 
-/// Returns a frame with a UDP datagram over IPv4 between these ports.
+/// Returns a UDP datagram over IPv4 between these ports.
 pub fn udp(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
     let segment = transport(4, 17, ports, 0, payload);
     ethernet(&[], 0x0800, &PLAIN4.packet(17, &segment))
@@ -175,14 +175,14 @@ fn check_sequences_are_removed() {
     with_fcs.extend([1, 2, 3, 4]);
     let wanted = || options("strip-fcs");
     assert_eq!(altered(wanted(), &with_fcs), frame);
-    // A frame truncated before its FCS only loses it from its length.
+    // A frame truncated before its FCS only has its wire length reduced.
     let mut alterations = Alterations::new(wanted());
     let filled = altered_in(&mut alterations, &with_fcs[..60], with_fcs.len(), 0);
     assert_eq!(filled[0].len(), frame.len());
     assert!(holds(&filled[0]));
 }
 
-/// Wrong checksums are fixed, and unknown ones are counted.
+/// Wrong checksums are repaired, and unknown ones are counted.
 #[test]
 fn checksums_are_fixed_where_possible() {
     for sample in frames::samples() {

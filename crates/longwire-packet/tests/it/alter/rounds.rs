@@ -1,4 +1,4 @@
-//! Several rounds of a trace: addresses, TCP and RTP.
+//! Several rounds through a trace: addresses, TCP and RTP.
 
 use crate::alter::{About, Alterations, all_of, altered_in, count, holds, options, udp};
 use longwire_testbed::support::frames::{PLAIN4, ethernet, transport};
@@ -10,7 +10,7 @@ fn addresses_advance_with_the_round() {
         ("1", 0, [10, 1, 2, 3], [192, 0, 2, 77]),
         ("1", 1, [10, 1, 2, 4], [192, 0, 2, 78]),
         ("256", 2, [10, 1, 4, 3], [192, 0, 4, 77]),
-        // They stay within their last 24 bits, or the network.
+        // Addresses stay within their last 24 bits, or within the network.
         ("16777215", 1, [10, 1, 2, 2], [192, 0, 2, 76]),
         ("1,10.1.2.0/30", 1, [10, 1, 2, 0], [192, 0, 2, 77]),
         ("1,10.0.0.0/8", 1 << 40, [10, 1, 2, 3], [192, 0, 2, 77]),
@@ -25,8 +25,8 @@ fn addresses_advance_with_the_round() {
     }
 }
 
-/// A segment from either side, with timestamps and selective acknowledgements: NOP NOP TS,
-/// then NOP SACK, so that its edges are misaligned.
+/// A segment from either side with timestamps and selective acknowledgements: NOP NOP TS, then NOP
+/// SACK, so that SACK edges are misaligned.
 fn segment(from_client: bool, sequence: u32, acknowledgement: u32) -> Vec<u8> {
     let ports = if from_client {
         (40_000, 80)
@@ -56,8 +56,7 @@ fn number(frame: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(frame[at..at + 4].try_into().unwrap())
 }
 
-/// Each side acknowledges the numbers that the other sends, in every round, and rounds
-/// differ.
+/// In every round, each side acknowledges the numbers that the other sends, and rounds differ.
 #[test]
 fn sequence_numbers_differ_between_rounds() {
     let mut alterations = Alterations::new(options("loop-renumber"));
@@ -73,7 +72,7 @@ fn sequence_numbers_differ_between_rounds() {
         assert_eq!(number(&client, 42), number(&server, 38), "{round}");
         assert_eq!(number(&server, 69), number(&server, 42).wrapping_add(100));
         assert_eq!(number(&server, 73), number(&server, 42).wrapping_add(200));
-        // Every round is 40 ms long.
+        // Each round takes 40 ms.
         assert_eq!(number(&client, 58), 0x100 + 40 * round as u32);
         assert_eq!(number(&client, 62), 0x200 + 40 * round as u32);
         assert!(!seen.contains(&sent));
@@ -92,7 +91,7 @@ fn rtp(sequence: u16, time: u32, source: u32) -> Vec<u8> {
     udp((17_000, 18_000), &payload)
 }
 
-/// Ten packets of 20 ms, with wrap-around; the next round continues where this one ended.
+/// Ten packets at 20 ms intervals, with wrap-around; the next round continues where this one ends.
 #[test]
 fn rtp_streams_continue() {
     let mut alterations = Alterations::new(options("loop-renumber"));
@@ -114,7 +113,7 @@ fn rtp_streams_continue() {
     }
 }
 
-/// Datagrams that resemble RTP only for a packet or two, or jump, are not RTP.
+/// Datagrams that resemble RTP for only a packet or two, or that jump, are not RTP.
 #[test]
 fn datagrams_without_rtp_are_unchanged() {
     let mut alterations = Alterations::new(options("loop-renumber"));
