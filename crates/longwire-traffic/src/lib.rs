@@ -1,5 +1,5 @@
-//! Traffic for network measurements: generator, receiver, socket flows, test profiles, and
-//! conditions on reports.
+//! Traffic for network measurements: generator, receiver, socket flows, test profiles and
+//! requirements on reports.
 //!
 //! ```
 //! use longwire_traffic::{ARRIVALS, SIZES};
@@ -23,11 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`arrivals`] and [`sizes`] are the traffic models, registered like link models.
-//! [`generator`] makes frames for [`longwire_runtime::replay`]; [`receive`] compares frames
-//! that arrive at a port, or are read from a capture, with those sent. [`profile`] combines
-//! both into the tests of RFC 2544, RFC 2889 and ITU-T Y.1564. [`sockets`] exchanges
-//! traffic between ordinary sockets on two hosts.
+//! [`arrivals`] and [`sizes`] are the traffic models, registered like link models. [`generator`]
+//! makes frames for [`longwire_runtime::replay`]; [`receive`] compares frames that arrive at a
+//! port, or come from a capture, with the frames sent. [`profile`] combines both into the tests of
+//! RFC 2544, RFC 2889 and ITU-T Y.1564. [`sockets`] exchanges traffic between ordinary sockets on
+//! two hosts.
 
 pub mod arrivals;
 pub mod generator;
@@ -43,7 +43,7 @@ use longwire_engine::spec::ModelInfo;
 pub use arrivals::KIND as ARRIVALS;
 pub use sizes::KIND as SIZES;
 
-/// Returns the name of the kind and the description of every registered traffic model.
+/// Returns every registered traffic model's kind name and description.
 pub fn traffic_models() -> impl Iterator<Item = (&'static str, &'static ModelInfo)> {
     ARRIVALS.infos().chain(SIZES.infos())
 }

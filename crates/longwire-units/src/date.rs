@@ -1,19 +1,18 @@
-//! Dates with a time of day.
+//! Dates with time of day.
 
-/// A date with a time of day (Gregorian calendar), from 1970 to 2261.
+/// A date with time of day (Gregorian calendar), from 1970 to 2261.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date {
-    /// Nanoseconds since 1970-01-01, UTC. A text without a zone counts as UTC.
+    /// Nanoseconds since 1970-01-01 UTC. Text without a zone counts as UTC.
     pub nanos: u64,
     /// Whether the text has a zone.
     pub has_zone: bool,
 }
 
 impl Date {
-    /// Parses year, month, day, hour, minute and second with any separators, an optional
-    /// fraction of up to nine digits, and an optional zone: `2016-10-01 00:13:12`,
-    /// `2019.12.16_13.40.04`, `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`, also
-    /// `+0200` and `+02`.
+    /// Parses year, month, day, hour, minute and second with any separators, an optional fraction
+    /// of up to nine digits, and an optional zone: `2016-10-01 00:13:12`, `2019.12.16_13.40.04`,
+    /// `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`; zones may also be `+0200` or `+02`.
     pub fn parse(text: &str) -> Option<Date> {
         // At most 19 characters, a fraction of ten and a zone of seven.
         if text.len() > 36 || !text.is_ascii() {
@@ -43,7 +42,7 @@ impl Date {
     }
 }
 
-/// Parses the six fields; returns the remaining bytes.
+/// Parses the six fields and returns the remaining bytes.
 fn fields(bytes: &[u8]) -> Option<([u64; 6], &[u8])> {
     let mut fields = [0; 6];
     let mut at = 0;
@@ -59,7 +58,7 @@ fn fields(bytes: &[u8]) -> Option<([u64; 6], &[u8])> {
     Some((fields, &bytes[at..]))
 }
 
-/// Parses an optional fraction as nanoseconds; returns the remaining bytes.
+/// Parses an optional fraction as nanoseconds and returns the remaining bytes.
 fn fraction(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let [b'.', rest @ ..] = bytes else {
         return Some((0, bytes));
@@ -113,7 +112,7 @@ fn days_in(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Returns year, month, day, hour, minute and second (UTC) of a time in seconds since 1970.
+/// Returns year, month, day, hour, minute and second (UTC) for a time in seconds since 1970.
 pub fn calendar(seconds: u64) -> [u64; 6] {
     let days = seconds / 86_400;
     let mut year = 1970 + days / 366;
@@ -135,7 +134,7 @@ pub fn calendar(seconds: u64) -> [u64; 6] {
     ]
 }
 
-/// Returns the days from 1970-01-01 to the first of the month.
+/// Returns the number of days from 1970-01-01 to the first of the month.
 fn days_before(year: u64, month: u64) -> u64 {
     let leap_days = |year: u64| year / 4 - year / 100 + year / 400;
     let days = (year - 1970) * 365 + leap_days(year - 1) - leap_days(1969);

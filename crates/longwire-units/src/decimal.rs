@@ -1,17 +1,17 @@
-//! Exact decimal numbers in traces.
+//! Exact decimal numbers, as in traces.
 
 use alloc::format;
 use alloc::string::String;
 
-/// Significant digits kept, which fit 64 bits. Further digits are below the resolution of
-/// times and rates.
+/// Number of significant digits kept; they fit in 64 bits. Further digits are below the resolution
+/// of times and rates.
 const DIGITS_MAX: u32 = 19;
 
-/// Parses a decimal number, such as `12`, `0.5791` or `1e-3`, times `multiplier`, rounded
-/// half up to an integer.
+/// Parses a decimal number such as `12`, `0.5791` or `1e-3`, multiplies it by `multiplier`, and
+/// rounds half up to an integer.
 ///
 /// # Errors
-/// The text is not a finite number, is negative, or the result exceeds 64 bits.
+/// If the text is not a finite number or is negative, or the result exceeds 64 bits.
 pub fn scaled(text: &str, multiplier: u64) -> Result<u64, String> {
     let Some(decimal) = DecimalText::read(text) else {
         let shown: String = text.chars().take(40).collect();
@@ -78,7 +78,7 @@ impl DecimalText {
             return Some(quotient + u64::from(rest >= divisor.div_ceil(2)));
         }
         let product = u128::from(self.mantissa) * u128::from(multiplier);
-        // Exact zero: a 128-bit product has at most 39 digits.
+        // Exactly zero: a 128-bit product has at most 39 digits.
         let Some(divisor) = 10u128.checked_pow(decimals) else {
             return Some(0);
         };
@@ -88,7 +88,7 @@ impl DecimalText {
     }
 }
 
-/// Parses `e-3` or `E+06`.
+/// Parses an exponent such as `e-3` or `E+06`.
 fn read_exponent(bytes: &[u8]) -> Option<i32> {
     let digits = match bytes {
         [b'e' | b'E', b'+' | b'-', digits @ ..] | [b'e' | b'E', digits @ ..] => digits,
@@ -102,7 +102,7 @@ fn read_exponent(bytes: &[u8]) -> Option<i32> {
             .saturating_mul(10)
             .saturating_add(i32::from(digit - b'0'))
     });
-    // Beyond any value that fits, and small enough that adding it cannot overflow.
+    // Beyond any value that fits, yet small enough that adding it cannot overflow.
     let magnitude = magnitude.min(1_000_000);
     Some(if bytes[1] == b'-' {
         -magnitude

@@ -1,9 +1,9 @@
-//! Fields of a row of text.
+//! Fields in a row of text.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 
-/// The separator of a row's fields.
+/// Field separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
     /// This character.
@@ -13,7 +13,7 @@ pub enum Separator {
 }
 
 impl Separator {
-    /// Guesses the separator from a first row.
+    /// Detects the separator from the first row.
     pub fn of(first: &str) -> Separator {
         let marks = [',', ';', '\t'];
         let found = marks.into_iter().find(|mark| first.contains(*mark));
@@ -29,7 +29,7 @@ impl Separator {
     }
 }
 
-/// Iterator over the fields of a row, trimmed.
+/// Iterator over trimmed fields.
 pub struct Fields<'a> {
     separator: Separator,
     rest: Option<&'a str>,
@@ -59,8 +59,8 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Parses a quoted field; `inner` follows the opening quote. A doubled quote is
-    /// literal; text between the closing quote and the separator is dropped.
+    /// Parses a quoted field; `inner` follows the opening quote. A doubled quote is literal; text
+    /// between the closing quote and the separator is dropped.
     fn quoted(&mut self, inner: &'a str) -> Cow<'a, str> {
         let mut field = String::new();
         let mut rest = inner;

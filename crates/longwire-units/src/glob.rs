@@ -1,17 +1,16 @@
-//! Name patterns: `*` matches any characters, `?` matches one.
+//! Glob patterns: `*` matches any characters, `?` matches one.
 
-/// Maximum pattern length in bytes: a request may send megabytes, compared with a million
+/// Maximum pattern length in bytes: a request may send megabytes to be compared with a million
 /// names.
 const PATTERN_MAX: usize = 4096;
 
-/// Whether a name matches a pattern. The worst case is quadratic.
+/// Whether a name matches a pattern. Worst-case time is quadratic.
 pub fn fits(pattern: &str, name: &str) -> bool {
     if pattern.len() > PATTERN_MAX {
         return false;
     }
     let (mut rest, mut text) = (pattern, name);
-    // The pattern after the last star, and the text after the characters that the star has
-    // consumed.
+    // The pattern after the last star, and the text after the characters consumed by it.
     let mut star: Option<(&str, &str)> = None;
     loop {
         let mut after = rest.chars();
@@ -41,7 +40,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a text contains wildcards.
+/// Whether text contains wildcards.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }

@@ -14,9 +14,9 @@
 //! # Ok::<(), longwire_units::UnitError>(())
 //! ```
 //!
-//! Quantities are integers: a rate is never rounded to a time per byte, and a probability
-//! is an integer ratio. All of them parse and print in the notation of `tc`. The crate is
-//! `no_std`, reads no clock and does no I/O.
+//! Quantities are integers: a rate is never rounded to a time per byte, and a probability is an
+//! integer ratio. All of them parse and print in `tc` notation. The crate is `no_std`, reads no
+//! clock and does no I/O.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -40,14 +40,14 @@ pub use pace::{PacketRate, Speed};
 pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed, with_unit};
 pub use words::{count_of, grouped};
 
-/// Nanoseconds: a time on the run's monotonic clock, or a duration.
+/// A time on the run's monotonic clock, or a duration, in nanoseconds.
 ///
 /// [`Nanos::MAX`] means "never"; arithmetic saturates there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(u64);
 
 impl Nanos {
-    /// Start of the clock, or an empty duration.
+    /// Start of the clock, or a zero duration.
     pub const ZERO: Nanos = Nanos(0);
     /// Never.
     pub const MAX: Nanos = Nanos(u64::MAX);
@@ -57,17 +57,17 @@ impl Nanos {
         Nanos(nanos)
     }
 
-    /// From microseconds, saturating.
+    /// Creates a time from microseconds, saturating.
     pub const fn from_micros(micros: u64) -> Nanos {
         Nanos(micros.saturating_mul(1_000))
     }
 
-    /// From milliseconds, saturating.
+    /// Creates a time from milliseconds, saturating.
     pub const fn from_millis(millis: u64) -> Nanos {
         Nanos(millis.saturating_mul(1_000_000))
     }
 
-    /// From seconds, saturating.
+    /// Creates a time from seconds, saturating.
     pub const fn from_secs(secs: u64) -> Nanos {
         Nanos(secs.saturating_mul(1_000_000_000))
     }
@@ -78,44 +78,44 @@ impl Nanos {
         self.0
     }
 
-    /// Returns the time in seconds, rounded to a float.
+    /// Returns the time in seconds, rounded to the nearest float.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// Returns the time in microseconds, rounded to a float.
+    /// Returns the time in microseconds, rounded to the nearest float.
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// Returns the sum, or "never".
+    /// Returns the sum, saturating at "never".
     #[inline]
     pub const fn saturating_add(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_add(other.0))
     }
 
-    /// Returns the difference, or zero.
+    /// Returns the difference, saturating at zero.
     #[inline]
     pub const fn saturating_sub(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(other.0))
     }
 
-    /// Returns a multiple, or "never".
+    /// Returns the product, saturating at "never".
     pub const fn saturating_mul(self, times: u64) -> Nanos {
         Nanos(self.0.saturating_mul(times))
     }
 }
 
-/// Bits per second; never zero.
+/// A rate in bits per second; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BitRate(u64);
 
 impl BitRate {
-    /// 10 Tbit/s. The bits of a frame times 10^9 fit into 64 bits, and nanoseconds can
+    /// 10 Tbit/s. At this rate, a frame's bits times 10^9 still fit in 64 bits, and nanoseconds
     /// distinguish frames.
     pub const MAX: BitRate = BitRate(10_000_000_000_000);
 
-    /// From bits per second; `None` outside 1..=[`BitRate::MAX`].
+    /// Creates a rate from bits per second; `None` outside 1..=[`BitRate::MAX`].
     pub const fn from_bits_per_sec(bits: u64) -> Option<BitRate> {
         if bits == 0 || bits > BitRate::MAX.0 {
             return None;
@@ -123,13 +123,13 @@ impl BitRate {
         Some(BitRate(bits))
     }
 
-    /// Returns bits per second.
+    /// Returns the rate in bits per second.
     #[inline]
     pub const fn bits_per_sec(self) -> u64 {
         self.0
     }
 
-    /// Returns the bytes transmitted in `time`, rounded up, saturating.
+    /// Returns the bytes sent in `time`, rounded up, saturating.
     pub fn bytes_in(self, time: Nanos) -> Bytes {
         let bits = u128::from(self.0) * u128::from(time.0);
         let bytes = bits.div_ceil(8 * 1_000_000_000);
@@ -142,7 +142,7 @@ impl BitRate {
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// Maximum setting: 1 TiB. Derived values stay below it, so that they can be printed
+    /// Maximum that can be set: 1 TiB. Derived values stay within it, so that they can be printed
     /// and parsed.
     pub const SETTING_MAX: Bytes = Bytes(1 << 40);
 }
@@ -151,7 +151,7 @@ impl Bytes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Packets(pub u64);
 
-/// A probability as a multiple of 2^-64, with certainty stored separately.
+/// A probability as a multiple of 2^-64; certainty is stored separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probability {
     threshold: u64,
@@ -170,8 +170,8 @@ impl Probability {
         certain: true,
     };
 
-    /// Returns `numerator / denominator`, rounded down to a multiple of 2^-64; `None` above
-    /// one and for a zero denominator.
+    /// Returns `numerator / denominator`, rounded down to a multiple of 2^-64; `None` if above one
+    /// or if the denominator is zero.
     pub fn from_ratio(numerator: u64, denominator: u64) -> Option<Probability> {
         if denominator == 0 || numerator > denominator {
             return None;
@@ -197,7 +197,7 @@ impl Probability {
         }
     }
 
-    /// Returns the probability that one of two disjoint events occurs; `None` above one.
+    /// Returns the probability that either of two disjoint events occurs; `None` if above one.
     pub fn checked_add(self, other: Probability) -> Option<Probability> {
         if self.certain || other.certain {
             let (certain, rest) = if self.certain {
@@ -217,7 +217,7 @@ impl Probability {
         }
     }
 
-    /// Returns the nearest float below, with 53 bits.
+    /// Returns the probability as a float with 53 bits, rounded down.
     pub fn as_f64(self) -> f64 {
         if self.certain {
             return 1.0;
@@ -225,7 +225,7 @@ impl Probability {
         self.threshold as f64 / 18_446_744_073_709_551_616.0
     }
 
-    /// Whether an event with this probability occurs for a uniform 64-bit `draw`.
+    /// Whether an event with this probability occurs, given a uniform 64-bit `draw`.
     #[inline]
     pub fn accepts(self, draw: u64) -> bool {
         self.certain || draw < self.threshold
@@ -235,7 +235,7 @@ impl Probability {
 /// A correlation, from -1 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Correlation {
-    /// False for zero.
+    /// `false` for zero.
     negative: bool,
     size: Probability,
 }

@@ -1,29 +1,29 @@
-//! Splits text into lines while it is read in pieces.
+//! Splitting text into lines while it is read in pieces.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 
-/// Maximum line length in bytes; files of another format are refused early.
+/// Maximum line length in bytes, to reject files in other formats early.
 const LINE_MAX: usize = 64 * 1024;
 
 /// Splits a sequence of pieces into lines, which may span pieces.
 #[derive(Debug, Default)]
 pub struct LineSplitter {
-    /// The current line, up to the end of the last piece.
+    /// Incomplete line at the end of the last piece.
     begun: Vec<u8>,
     number: u64,
 }
 
-/// Callback for the number and text of a line.
+/// Callback for each line's number and text.
 type Take<'a> = &'a mut dyn FnMut(u64, &str) -> Result<(), String>;
 
 impl LineSplitter {
     /// Processes the next piece.
     ///
     /// # Errors
-    /// The line is too long or not UTF-8, or an error of `take`.
+    /// If a line is too long or not UTF-8, or `take` fails.
     pub fn feed(&mut self, piece: &[u8], take: Take<'_>) -> Result<(), String> {
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -40,7 +40,7 @@ impl LineSplitter {
         self.extend(rest)
     }
 
-    /// Ends the file; the remaining text is the last line.
+    /// Ends the file; remaining text is the last line.
     ///
     /// # Errors
     /// As [`LineSplitter::feed`].
@@ -65,7 +65,7 @@ impl LineSplitter {
         self.number += 1;
         let number = self.number;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // The byte order mark is not part of the line.
+        // A byte order mark is not part of the line.
         let line = match number {
             1 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line),
             _ => line,

@@ -1,4 +1,4 @@
-//! Packet rates, and playback speeds of traces.
+//! Packet rates and trace playback speeds.
 
 use super::Nanos;
 
@@ -6,19 +6,19 @@ use super::Nanos;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketRate(pub(super) u64);
 
-/// Units of a packet rate per packet/s.
+/// Number of units in one packet/s.
 const MILLI: u64 = 1_000;
 
 impl PacketRate {
     /// One packet per nanosecond.
     pub const MAX: PacketRate = PacketRate(1_000_000_000 * MILLI);
 
-    /// From packets per second; `None` outside 1..=[`PacketRate::MAX`].
+    /// Creates a rate from packets per second; `None` outside 1..=[`PacketRate::MAX`].
     pub const fn from_packets_per_sec(packets: u64) -> Option<PacketRate> {
         PacketRate::from_packets_per_kilosec(packets.saturating_mul(MILLI))
     }
 
-    /// From packets per 1000 s; `None` outside 1..=[`PacketRate::MAX`].
+    /// Creates a rate from packets per 1000 s; `None` outside 1..=[`PacketRate::MAX`].
     pub const fn from_packets_per_kilosec(packets: u64) -> Option<PacketRate> {
         if packets == 0 || packets > PacketRate::MAX.0 {
             return None;
@@ -26,18 +26,18 @@ impl PacketRate {
         Some(PacketRate(packets))
     }
 
-    /// Returns packets per 1000 s, the unit of storage.
+    /// Returns packets per 1000 s, the stored unit.
     pub const fn packets_per_kilosec(self) -> u64 {
         self.0
     }
 
-    /// Returns packets per second, rounded to a float.
+    /// Returns packets per second, rounded to the nearest float.
     pub fn packets_per_sec(self) -> f64 {
         self.0 as f64 / MILLI as f64
     }
 
-    /// Returns the due time of packet `number` (from 0) at an even pace from time zero:
-    /// rounded down to a nanosecond, saturating.
+    /// Returns the due time of packet `number` (from 0) at an even pace from time zero, rounded
+    /// down to nanoseconds, saturating.
     #[inline]
     pub fn due(self, number: u64) -> Nanos {
         const NANOS: u128 = 1_000_000_000 * MILLI as u128;
@@ -46,8 +46,8 @@ impl PacketRate {
     }
 }
 
-/// Playback speed of a trace in units of 10^-9; never zero. At 2x, one second of the trace
-/// takes half a second.
+/// A trace's playback speed in units of 10^-9; never zero. At 2x, one second of the trace takes
+/// half a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Speed(pub(super) u64);
 
@@ -57,8 +57,7 @@ impl Speed {
     /// A million times real time.
     pub const MAX: Speed = Speed(1_000_000 * Speed::UNCHANGED.0);
 
-    /// Returns the time that `span` of a trace takes: rounded down to a nanosecond,
-    /// saturating.
+    /// Returns how long `span` of a trace takes, rounded down to nanoseconds, saturating.
     #[inline]
     pub fn pass(self, span: Nanos) -> Nanos {
         if self == Speed::UNCHANGED {

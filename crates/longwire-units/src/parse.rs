@@ -1,7 +1,7 @@
-//! Parses units in the notation of `tc`: `10mbit`, `1.5gbit`, `20ms`, `64kb`, `100p`, `1%`.
+//! Parsing of units in `tc` notation: `10mbit`, `1.5gbit`, `20ms`, `64kb`, `100p`, `1%`.
 //!
-//! Numbers are decimal and exact: `1.5gbit` is 1,500,000,000 bit/s, and `0.3ns` is refused
-//! rather than rounded. A number without a unit is refused; a unit is never guessed.
+//! Numbers are decimal and exact: `1.5gbit` is 1,500,000,000 bit/s, and `0.3ns` is rejected rather
+//! than rounded. A number without a unit is rejected; units are never guessed.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,7 +10,7 @@ use core::str::FromStr;
 
 use super::{BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed};
 
-/// Error of a value with a unit.
+/// Error in a value with a unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum UnitError {
@@ -47,7 +47,7 @@ fn with_units(text: &str, units: &[&str]) -> String {
     written.join(" or ")
 }
 
-/// Formats a number in a unit. For `%`, a number below 1 may be a ratio: `1% (a share of
+/// Formats a number with a unit. For `%`, a number below 1 may be meant as a ratio: `1% (a share of
 /// 0.01) or 0.01%`.
 #[must_use]
 pub fn with_unit(text: &str, unit: &str) -> String {
@@ -80,8 +80,8 @@ struct Decimal {
     decimals: u32,
 }
 
-/// Maximum digits before and after the point, without insignificant zeros. Scaled by any
-/// unit (below 2^42) they fit 128 bits. Numbers with more digits are out of range or too
+/// Maximum number of digits before and after the point, excluding insignificant zeros. Scaled by
+/// any unit (below 2^42), they fit in 128 bits. Numbers with more digits are out of range or too
 /// fine for every unit, except for unusual spellings of powers of two.
 const WHOLE_DIGITS_MAX: usize = 18;
 const FRACTION_DIGITS_MAX: usize = 24;
@@ -131,7 +131,7 @@ impl Decimal {
         if self.whole == 0 && self.fraction == 0 {
             return Ok(0);
         }
-        // Larger powers are out of range for any number with this many digits.
+        // Larger powers are out of range for any nonzero number with this many digits.
         let exponent = exponent.parse().unwrap_or(u32::MAX);
         if self.decimals > exponent {
             return Err(Unfit::TooFine);
@@ -142,7 +142,7 @@ impl Decimal {
     }
 }
 
-/// Parses decimal digits, few enough to fit.
+/// Parses decimal digits; the caller limits their number.
 fn number(digits: &str) -> u128 {
     let digits = digits.bytes().map(|digit| u128::from(digit - b'0'));
     digits.fold(0, |value, digit| value * 10 + digit)
@@ -169,7 +169,7 @@ fn not_plain(text: &str, example: &'static str) -> UnitError {
     UnitError::NotAPlainNumber { text, example }
 }
 
-/// A family of units: names with their number of base units, and texts of messages.
+/// A family of units: names with their size in base units, and message texts.
 struct Family {
     units: &'static [(&'static str, u128)],
     /// Units suggested for a number without one.
@@ -336,7 +336,7 @@ impl Family {
 impl FromStr for Nanos {
     type Err = UnitError;
 
-    /// `20ms`, `1.5s`, `250us`, `10ns`; at most 24h.
+    /// Parses `20ms`, `1.5s`, `250us`, `10ns`; at most 24h.
     fn from_str(text: &str) -> Result<Nanos, UnitError> {
         // Zero is unambiguous without a unit.
         if text == "0" {
@@ -349,7 +349,7 @@ impl FromStr for Nanos {
 impl FromStr for BitRate {
     type Err = UnitError;
 
-    /// `10mbit`, `1.5gbit`; from 1 bit/s to 10 Tbit/s.
+    /// Parses `10mbit`, `1.5gbit`; from 1 bit/s to 10 Tbit/s.
     fn from_str(text: &str) -> Result<BitRate, UnitError> {
         match RATE.parse(text)? {
             0 => Err(UnitError::ZeroRate {
@@ -361,8 +361,8 @@ impl FromStr for BitRate {
 }
 
 impl BitRate {
-    /// Returns a warning about a rate such as `10mbps`: elsewhere bps is bits per second;
-    /// here it is bytes, as in tc. `10MBps` is unambiguous.
+    /// Returns a warning about rates such as `10mbps`: elsewhere, bps means bits per second; as in
+    /// tc, Longwire reads bytes. `10MBps` is unambiguous.
     #[must_use]
     pub fn doubt(text: &str) -> Option<String> {
         let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -379,7 +379,7 @@ impl BitRate {
 impl FromStr for Bytes {
     type Err = UnitError;
 
-    /// `1500b`, `64kb`, `1mb`; a kilobyte is 1024 bytes.
+    /// Parses `1500b`, `64kb`, `1mb`; a kilobyte is 1024 bytes.
     fn from_str(text: &str) -> Result<Bytes, UnitError> {
         SIZE.parse(text).map(Bytes)
     }
@@ -388,7 +388,7 @@ impl FromStr for Bytes {
 impl FromStr for Packets {
     type Err = UnitError;
 
-    /// `100p`.
+    /// Parses `100p`.
     fn from_str(text: &str) -> Result<Packets, UnitError> {
         PACKETS.parse(text).map(Packets)
     }
@@ -397,7 +397,7 @@ impl FromStr for Packets {
 impl FromStr for PacketRate {
     type Err = UnitError;
 
-    /// `100kpps`, `1.5mpps`, `0.5pps`; from 0.001pps to 1gpps.
+    /// Parses `100kpps`, `1.5mpps`, `0.5pps`; from 0.001pps to 1gpps.
     fn from_str(text: &str) -> Result<PacketRate, UnitError> {
         match PACKET_RATE.parse(text)? {
             0 => Err(UnitError::OutOfRange {
@@ -412,7 +412,7 @@ impl FromStr for PacketRate {
 impl FromStr for Speed {
     type Err = UnitError;
 
-    /// `2x`, `0.1x`, `150%`; from 0.000000001x to 1000000x.
+    /// Parses `2x`, `0.1x`, `150%`; from 0.000000001x to 1000000x.
     fn from_str(text: &str) -> Result<Speed, UnitError> {
         match SPEED.parse(text)? {
             0 => Err(UnitError::OutOfRange {
@@ -427,13 +427,13 @@ impl FromStr for Speed {
 impl FromStr for Probability {
     type Err = UnitError;
 
-    /// `1%`, `0.05%`, `100%`; `0` needs no unit.
+    /// Parses `1%`, `0.05%`, `100%`; `0` needs no unit.
     fn from_str(text: &str) -> Result<Probability, UnitError> {
         if text == "0" {
             return Ok(Probability::ZERO);
         }
         let steps = PROBABILITY.parse(text)?;
-        // The maximum of the family is certainty.
+        // The family's maximum is certainty.
         Ok(Probability::from_ratio(steps, PROBABILITY.most_value).unwrap_or(Probability::ONE))
     }
 }
@@ -441,7 +441,7 @@ impl FromStr for Probability {
 impl FromStr for Correlation {
     type Err = UnitError;
 
-    /// `25%`, `-10%`; `0` needs no unit.
+    /// Parses `25%`, `-10%`; `0` needs no unit.
     fn from_str(text: &str) -> Result<Correlation, UnitError> {
         let size = text.strip_prefix('-').unwrap_or(text);
         let size: Probability = size.parse()?;
@@ -452,11 +452,11 @@ impl FromStr for Correlation {
     }
 }
 
-/// Parses a count without a unit, such as `1000` or `1e3`.
+/// Parses a natural number without a unit, such as `1000` or `1e3`.
 ///
 /// # Errors
 /// [`UnitError::Negative`] below 0, [`UnitError::TooLarge`] above 2^64 − 1,
-/// [`UnitError::NotAPlainNumber`] for a fraction or any other text.
+/// [`UnitError::NotAPlainNumber`] for a fraction or other text.
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     refuse_negative(text)?;
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -475,11 +475,11 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     })
 }
 
-/// Parses a ratio from 0 to 1, such as a bit error rate of `1e-6`.
+/// Parses a ratio from 0 to 1, such as the bit error rate `1e-6`.
 ///
 /// # Errors
-/// [`UnitError::Negative`] below 0, [`UnitError::TooLarge`] above 1,
-/// [`UnitError::NotAPlainNumber`] for any other text.
+/// [`UnitError::Negative`] below 0, [`UnitError::TooLarge`] above 1, [`UnitError::NotAPlainNumber`]
+/// for other text.
 pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
     refuse_negative(text)?;
     // The standard parser accepts "inf", "nan" and a plus sign.
@@ -493,8 +493,8 @@ pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
 /// Parses an integer, such as `-4`.
 ///
 /// # Errors
-/// [`UnitError::TooLarge`] if it exceeds `i64`, [`UnitError::NotAPlainNumber`] for a
-/// fraction or any other text.
+/// [`UnitError::TooLarge`] if it exceeds `i64`, [`UnitError::NotAPlainNumber`] for a fraction or
+/// other text.
 pub fn parse_signed(text: &str) -> Result<i64, UnitError> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit()) {

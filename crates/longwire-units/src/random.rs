@@ -1,15 +1,14 @@
-//! Seeded random streams, one per link and model: adding a model never changes the draws of
-//! another.
+//! Seeded random streams, one per link and model: adding a model never changes another's draws.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::{Nanos, Probability};
 
-/// The purpose of a stream: the kind of model that draws from it.
+/// Purpose of a stream: the kind of model that draws from it.
 ///
-/// The discriminants are part of a seed's meaning: changing one changes the outcome of
-/// every recorded run.
+/// The discriminants determine what a seed means: changing one changes the outcome of every
+/// recorded run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -19,15 +18,15 @@ pub enum Purpose {
     MediumLoss = 2,
     /// Propagation delay and jitter.
     Delay = 3,
-    /// The rate.
+    /// Rate.
     Rate = 4,
-    /// The queue discipline.
+    /// Queue discipline.
     Queue = 5,
     /// Corruption on the medium.
     Corruption = 6,
     /// Duplication on the medium.
     Duplication = 7,
-    /// The delays of duplicates.
+    /// Delays of duplicates.
     CopyDelay = 8,
     /// Deliberate reordering.
     Reordering = 9,
@@ -53,14 +52,14 @@ impl Stream {
         Stream::of_model(seed, link, purpose, "", 0)
     }
 
-    /// Returns the stream of the `nth` (from 0) model named `model` with this purpose. It
-    /// does not depend on models with other names.
+    /// Returns the stream of the `nth` (from 0) model named `model` with this purpose. Independent
+    /// of models with other names.
     pub fn of_model(seed: u64, link: u32, purpose: Purpose, model: &str, nth: u32) -> Stream {
         Stream::of_change(seed, link, purpose, model, nth, 0)
     }
 
-    /// Returns the stream of a model installed by change number `change` of its link; 0
-    /// gives the stream of [`Stream::of_model`].
+    /// Returns the stream of a model installed by the link's change number `change`; 0 yields the
+    /// stream of [`Stream::of_model`].
     pub fn of_change(
         seed: u64,
         link: u32,
@@ -75,7 +74,7 @@ impl Stream {
             .bytes()
             .fold(state, |state, byte| absorb(state, byte.into()));
         if change > 0 {
-            // Separates it from the name: no byte of a name has this value.
+            // Separates it from the name: no byte has this value.
             state = absorb(absorb(state, u64::MAX), change);
         }
         Stream(Xoshiro256PlusPlus::seed_from_u64(state))
@@ -98,8 +97,7 @@ impl Stream {
         p.accepts(self.next_u64())
     }
 
-    /// Returns a uniform value in `0..=max`, without bias (Lemire 2019, multiply and
-    /// reject).
+    /// Returns an unbiased uniform value in `0..=max` (Lemire 2019, multiply and reject).
     pub fn up_to(&mut self, max: u64) -> u64 {
         let Some(span) = max.checked_add(1) else {
             return self.next_u64();
@@ -119,8 +117,8 @@ impl Stream {
         ((self.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Returns an exponential value by inversion, to the nearest nanosecond. The maximum is
-    /// 36.8 times the mean, with probability 2^-53.
+    /// Returns an exponential value by inversion, rounded to nanoseconds. The maximum is 36.8 times
+    /// the mean, with probability 2^-53.
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         let draw = -libm::log(self.unit()) * mean.as_nanos() as f64;
         // The cast truncates and saturates.
@@ -128,8 +126,8 @@ impl Stream {
     }
 }
 
-/// Mixes a word into a hash, so that adjacent seeds and links get unrelated streams. The
-/// finaliser is that of SplitMix64 (Steele, Lea, Flood 2014).
+/// Mixes a word into a hash, so that adjacent seeds and links get unrelated streams. Uses the
+/// finaliser of SplitMix64 (Steele, Lea, Flood 2014).
 #[inline]
 pub fn absorb(state: u64, word: u64) -> u64 {
     let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);

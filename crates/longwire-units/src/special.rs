@@ -12,11 +12,11 @@ pub fn normal_density(z: f64) -> f64 {
     libm::exp(-0.5 * z * z) / libm::sqrt(2.0 * PI)
 }
 
-/// Returns the `z` ≥ 0 that a standard normal variable exceeds with probability `above`, in
-/// (0, 1/2].
+/// Returns the `z` ≥ 0 that a standard normal variable exceeds with probability `above`, in (0,
+/// 1/2].
 ///
-/// Starts from Hastings' rational approximation (Abramowitz and Stegun, 26.2.23, accurate
-/// to 4.5e-4). Each step of Halley's method triples the number of correct digits.
+/// Starts from Hastings' rational approximation (Abramowitz and Stegun, 26.2.23, accurate to
+/// 4.5e-4). Each step of Halley's method triples the number of correct digits.
 pub fn normal_quantile(above: f64) -> f64 {
     let t = libm::sqrt(-2.0 * libm::log(above));
     let numerator = 2.515517 + t * (0.802853 + t * 0.010328);
@@ -29,16 +29,16 @@ pub fn normal_quantile(above: f64) -> f64 {
     z.max(0.0)
 }
 
-/// Maximum terms of the series and the fraction; enough for shapes up to
+/// Maximum number of terms in the series and the continued fraction; enough for shapes up to
 /// [`GAMMA_SHAPE_MAX`].
 const TERMS_MAX: u32 = 20_000;
 
-/// Maximum shape for which [`gamma_tails`] is accurate to 1e-10.
+/// Maximum shape up to which [`gamma_tails`] is accurate to 1e-10.
 pub const GAMMA_SHAPE_MAX: f64 = 1e4;
 
-/// Returns the regularised incomplete gamma functions P(a, x) and Q(a, x) of shape `a`. The
-/// smaller one is computed, the other is its complement: by the series of DLMF 8.11.4 below
-/// the mean, by the continued fraction of DLMF 8.9.2 above.
+/// Returns the regularised incomplete gamma functions P(a, x) and Q(a, x). The smaller one is
+/// computed, the other is its complement: by the series in DLMF 8.11.4 below the mean, by the
+/// continued fraction in DLMF 8.9.2 above it.
 pub fn gamma_tails(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);
@@ -66,10 +66,10 @@ fn gamma_series(a: f64, x: f64) -> f64 {
     sum
 }
 
-/// 1/(x+1-a- 1(1-a)/(x+3-a- 2(2-a)/(x+5-a- …))), by Lentz's method (1976) as modified by
-/// Thompson and Barnett.
+/// 1/(x+1-a- 1(1-a)/(x+3-a- 2(2-a)/(x+5-a- …))), by Lentz's method (1976) as modified by Thompson
+/// and Barnett.
 fn gamma_fraction(a: f64, x: f64) -> f64 {
-    // Replaces a denominator of zero.
+    // Replaces a zero denominator.
     const TINY: f64 = 1e-300;
     let nonzero = |value: f64| if value == 0.0 { TINY } else { value };
     let mut b = x + 1.0 - a;
@@ -90,13 +90,11 @@ fn gamma_fraction(a: f64, x: f64) -> f64 {
     fraction
 }
 
-/// Returns the quantile of a gamma variable of shape `a` and scale 1. `below` and `above`
-/// are the tail probabilities, which add up to 1; both are given because the smaller one is
-/// more accurate.
+/// Returns the quantile of a gamma variable with shape `a` and scale 1. `below` and `above` are the
+/// tail probabilities, which sum to 1; both are passed because the smaller one is more accurate.
 ///
-/// Starts from the normal approximation of Wilson and Hilferty (1931), or from the first
-/// term of the series where that fails. Newton's method then refines the logarithm of the
-/// tail, which is concave.
+/// Starts from the normal approximation by Wilson and Hilferty (1931), or from the series' first
+/// term where that fails. Newton's method then refines the logarithm of the tail, which is concave.
 pub fn gamma_quantile(a: f64, below: f64, above: f64) -> f64 {
     let z = if below < above {
         -normal_quantile(below)
@@ -116,9 +114,9 @@ pub fn gamma_quantile(a: f64, below: f64, above: f64) -> f64 {
     };
     for _ in 0..60 {
         let (lower, upper) = gamma_tails(a, x);
-        // The density times x.
+        // Density times x.
         let slope = libm::exp(a * libm::log(x) - x - libm::lgamma(a));
-        // The step in ln x.
+        // Step in ln x.
         let step = if below < above {
             libm::log(below / lower) * lower / slope
         } else {

@@ -1,5 +1,5 @@
-//! Formats quantities for humans, rounded to three digits. [`Display`](core::fmt::Display)
-//! of the units is exact.
+//! Formatting for humans, rounded to three digits. The units' [`Display`](core::fmt::Display) is
+//! exact.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -49,7 +49,7 @@ pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
         0.0 => "0%".to_owned(),
-        // Below one frame in 10^8.
+        // Less than one frame in 10^8.
         p if p < 1e-6 => "less than 0.000001%".to_owned(),
         // Two significant digits.
         p if p < 0.01 => format!("{p:.0$}%", (1.0 - libm::floor(libm::log10(p))) as usize),
@@ -59,8 +59,8 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Formats a count with its noun and thousands separators: `1 frame`, `0 frames`,
-/// `1,234 more links`. The noun is singular; the plural adds `s`.
+/// Formats a count with its noun and thousands separators: `1 frame`, `0 frames`, `1,234 more
+/// links`. `noun` is singular; the plural adds `s`.
 pub fn count_of(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", grouped(count))

@@ -1,4 +1,4 @@
-//! A router's ICMP errors, against errors built by scapy.
+//! A router's ICMP errors, compared with errors built by scapy.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -22,11 +22,11 @@ fn refusal_of(text: &str) -> Refusal {
 
 #[test]
 fn errors_equal_those_of_scapy() {
-    // After two lines of comment.
+    // Skip two comment lines.
     let table = include_str!("icmp_scapy.txt").splitn(3, '\n').last();
     let (mut sent, mut withheld) = (0, 0);
     for [name, refusal, frame, expected] in rows(table.unwrap()) {
-        // The remains of an earlier error must not matter.
+        // Remnants of an earlier error must not matter.
         let mut error = vec![7; 3];
         let wrote = write_error(&bytes_of(frame), refusal_of(refusal), &ROUTER, &mut error);
         let expected = match expected {

@@ -1,4 +1,4 @@
-//! The tests of this crate in one binary, to link once.
+//! All tests of this crate in one binary, to link once.
 #![allow(missing_docs, reason = "tests")]
 
 mod alter;
@@ -9,7 +9,7 @@ mod icmp;
 mod payload;
 mod probe;
 
-/// Converts hexadecimal digits.
+/// Decodes hexadecimal digits.
 fn bytes_of(hex: &str) -> Vec<u8> {
     let digits = (0..hex.len()).step_by(2).map(|at| &hex[at..at + 2]);
     let bytes = digits.map(|digits| u8::from_str_radix(digits, 16).expect("hex digits"));

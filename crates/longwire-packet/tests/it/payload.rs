@@ -1,5 +1,4 @@
-//! Transport payloads, against the position that scapy 2.8.0 reports for frames that it
-//! built.
+//! Transport payloads, compared with the position that scapy 2.8.0 reports for frames it built.
 
 use longwire_packet::transport_payload;
 use longwire_testbed::support::rows;
@@ -7,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::bytes_of;
 
-/// A row of `payload.txt`: name, start and end of the payload if any, and the frame.
-/// Padding was added to the frames, and UDP-Lite was described to scapy by its fields.
+/// A row in `payload.txt`: name, payload start and end if there is one, and the frame. Padding was
+/// appended to the frames, and UDP-Lite was defined in scapy by its fields.
 struct Row {
     name: &'static str,
     payload: Option<(usize, usize)>,
@@ -40,7 +39,7 @@ fn payloads_are_where_scapy_finds_them() {
     } in rows
     {
         assert_eq!(payload(&frame), expected, "{name}");
-        // A truncated frame has the remainder of its payload.
+        // A truncated frame has the part of its payload that remains.
         for len in 0..frame.len() {
             let left = expected.map(|(start, end)| (start, end.min(len)));
             let left = left.filter(|(start, end)| start < end);
@@ -49,7 +48,7 @@ fn payloads_are_where_scapy_finds_them() {
     }
 }
 
-/// Contradictory lengths: bytes that are certainly not payload are excluded.
+/// With inconsistent lengths, bytes that are certainly not payload are excluded.
 #[test]
 fn lengths_of_malformed_packets_bound_the_payload() {
     let rows = scapy();
@@ -78,7 +77,7 @@ fn lengths_of_malformed_packets_bound_the_payload() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// For any frame, the payload is within it and after its first headers.
+    /// In any frame, the payload lies within the frame and after its first headers.
     #[test]
     fn payloads_are_within_their_frames(
         which in any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! Probes in payloads read back as written, and nothing else is one.
+//! Probes in payloads read back as written, and nothing else is read as a probe.
 
 use longwire_packet::probe::Probe;
 use longwire_units::Nanos;
@@ -20,7 +20,7 @@ fn written(probe: &Probe) -> [u8; Probe::LEN] {
 
 #[test]
 fn a_probe_fits_the_shortest_frame() {
-    // 14 of Ethernet, 20 of IPv4, 8 of UDP, in 60 bytes.
+    // 14 for Ethernet, 20 for IPv4 and 8 for UDP, in 60 bytes.
     assert_eq!(60 - (14 + 20 + 8), Probe::LEN);
 }
 
@@ -96,8 +96,8 @@ fn corrupted_probes_are_rejected() {
     assert!(missed < 20, "{missed}");
 }
 
-/// One random payload in 2^19 passes: eight of 2^22 are expected, and more than 30 have a
-/// probability below 1e-8 (Poisson; seed 1).
+/// One random payload in 2^19 passes: eight of 2^22 are expected; more than 30 have a probability
+/// below 1e-8 (Poisson; seed 1).
 #[test]
 fn random_payloads_are_rarely_probes() {
     let mut stream = Stream::of_seed(1);

@@ -1,4 +1,4 @@
-//! Bursts of a fixed number of frames.
+//! Bursts with a fixed number of frames.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use longwire_units::{BitRate, Nanos, Packets};
 
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
@@ -65,7 +65,7 @@ impl ArrivalModel for Burst {
 #[derive(Clone, Debug)]
 struct BurstArrivals {
     frames: u64,
-    /// Remaining frames of this burst.
+    /// Frames left in this burst.
     left: u64,
     /// Start of this burst.
     begin: Nanos,
@@ -83,7 +83,7 @@ impl Arrivals for BurstArrivals {
             self.begin = even;
         }
         self.left -= 1;
-        // A burst that exceeds its period on the line delays the next one.
+        // A burst that takes longer than its period on the line delays the next one.
         let due = self.begin.max(self.free_at);
         self.free_at = self.line.depart(due, len);
         due

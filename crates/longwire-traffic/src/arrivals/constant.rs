@@ -9,7 +9,7 @@ use longwire_units::random::Stream;
 
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
     info: &ModelInfo {
         name: "constant",

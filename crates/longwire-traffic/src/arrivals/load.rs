@@ -1,4 +1,4 @@
-//! The offered load, and an exact clock of evenly spaced arrivals.
+//! Offered load, and an exact clock for evenly spaced arrivals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,10 +10,10 @@ use crate::sizes::SizeModel;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// One packet in units of [`PacketRate`].
+/// One packet, in units of [`PacketRate`].
 const MILLIPACKETS: u64 = 1_000;
 
-/// A mean rate in bits or frames per second.
+/// A mean rate, in bits or frames per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadRate {
     /// Bits per second, with this framing.
@@ -23,8 +23,8 @@ pub enum LoadRate {
 }
 
 impl LoadRate {
-    /// Returns the work of a frame of `len` bytes in units of [`LoadRate::per_sec`]: bits,
-    /// or 0.001 packets.
+    /// Returns a frame's work in units of [`LoadRate::per_sec`]: bits, or 0.001 packets. `len` is
+    /// in bytes.
     #[inline]
     pub fn work(&self, len: u32) -> u64 {
         match self {
@@ -41,7 +41,7 @@ impl LoadRate {
         }
     }
 
-    /// Returns the same rate with a different framing; a no-op for packet rates.
+    /// Returns the same rate with different framing; a no-op for packet rates.
     #[must_use]
     pub fn framed(self, framing: Framing) -> LoadRate {
         match self {
@@ -80,10 +80,10 @@ impl fmt::Display for LoadRate {
     }
 }
 
-/// A mean rate with the mean work of a frame.
+/// A mean rate, with a frame's mean work.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// The rate.
+    /// Mean rate.
     pub rate: LoadRate,
     /// Mean of [`LoadRate::work`].
     mean_work: f64,
@@ -108,17 +108,15 @@ impl Load {
     }
 }
 
-/// Evenly spaced arrivals: each frame is due when the work of the previous ones is done at
-/// the mean rate. Times are rounded down to a nanosecond, and the remainder is carried
-/// over.
+/// Evenly spaced arrivals: each frame is due when the previous frames' work is done at the mean
+/// rate. Times are rounded down to nanoseconds, and the remainder is carried.
 #[derive(Clone, Debug)]
 pub struct EvenClock {
     rate: LoadRate,
     /// The exact time is `at + remainder / rate`.
     at: u64,
     remainder: u64,
-    /// The last work with its quotient and remainder, which saves divisions for repeated
-    /// lengths.
+    /// Most recent work with its quotient and remainder; avoids divisions for repeated lengths.
     last: (u64, u64, u64),
 }
 
@@ -133,8 +131,7 @@ impl EvenClock {
         }
     }
 
-    /// Returns the due time of the next frame, of `len` bytes; [`Nanos::MAX`] beyond the
-    /// end of the clock.
+    /// Returns the due time of the next frame; [`Nanos::MAX`] beyond representable time.
     #[inline]
     pub fn due(&mut self, len: u32) -> Nanos {
         let due = Nanos::from_nanos(self.at);

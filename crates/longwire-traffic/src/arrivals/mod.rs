@@ -1,6 +1,6 @@
 //! Arrival models: when generated frames are due.
 //!
-//! Every model keeps the requested mean rate, and distributes frames around it.
+//! Every model keeps the requested mean rate and distributes frames around it.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub trait ArrivalModel: fmt::Debug + Send + Sync {
     /// Formats the model in command-line syntax.
     ///
     /// # Errors
-    /// Only errors of the formatter `f`.
+    /// If writing to `f` fails.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -37,8 +37,8 @@ impl fmt::Display for dyn ArrivalModel {
 
 /// A sequence of arrivals.
 pub trait Arrivals: fmt::Debug + Send {
-    /// Returns the due time of the next frame, of `len` bytes, since the start;
-    /// non-decreasing. [`Nanos::MAX`] is never.
+    /// Returns the due time of the next frame, of `len` bytes, since the start; non-decreasing.
+    /// [`Nanos::MAX`] means never.
     fn due(&mut self, len: u32, stream: &mut Stream) -> Nanos;
 }
 

@@ -9,7 +9,7 @@ use longwire_units::{Nanos, UnitError, parse_real};
 
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
@@ -69,7 +69,7 @@ impl OnOff {
     fn draw(&self, mean: Nanos, stream: &mut Stream) -> u64 {
         match self.law {
             CONSTANT => mean.as_nanos(),
-            // scale·u^(-1/shape) has the mean scale·shape/(shape-1).
+            // scale·u^(-1/shape) has mean scale·shape/(shape-1).
             PARETO => {
                 let scale = mean.as_nanos() as f64 * (self.shape - 1.0) / self.shape;
                 let length = scale * libm::pow(stream.unit(), -1.0 / self.shape);
@@ -99,7 +99,7 @@ impl ArrivalModel for OnOff {
 #[derive(Clone, Debug)]
 struct OnOffArrivals {
     model: OnOff,
-    /// Clock of arrivals without off periods.
+    /// Clock for arrivals that ignores off periods.
     even: EvenClock,
     /// Total duration of on periods, up to the end of the current one, and of off periods.
     on: u64,
@@ -112,8 +112,8 @@ impl Arrivals for OnOffArrivals {
         if even == Nanos::MAX {
             return even;
         }
-        // The clock runs during on periods only, faster by the inverse of their share.
-        // Converted from absolute times, so that no rounding accumulates.
+        // The clock runs only during on periods, faster by the inverse of their share. Converted
+        // from absolute times, so that rounding does not accumulate.
         let (on, off) = (self.model.on.as_nanos(), self.model.off.as_nanos());
         let position = u128::from(even.as_nanos()) * u128::from(on);
         let position = (position / (u128::from(on) + u128::from(off))) as u64;

@@ -9,7 +9,7 @@ use longwire_units::random::Stream;
 
 use super::{ArrivalModel, Arrivals, Load};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
     info: &ModelInfo {
         name: "poisson",
@@ -41,8 +41,8 @@ impl ArrivalModel for Poisson {
 struct PoissonArrivals {
     /// In nanoseconds.
     mean_gap: f64,
-    /// Integer part of the last arrival in nanoseconds, and its fraction; gaps are not
-    /// rounded individually.
+    /// Last arrival in nanoseconds, as integer part and fraction; gaps are not rounded
+    /// individually.
     at: u64,
     fraction: f64,
 }

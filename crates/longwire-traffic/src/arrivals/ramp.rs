@@ -1,4 +1,4 @@
-//! Increasing or decreasing rate.
+//! Increasing or decreasing rates.
 
 use std::fmt::{self, Write};
 
@@ -12,7 +12,7 @@ use longwire_units::{Bytes, Nanos, Packets, Probability, parse_count};
 
 use super::{ArrivalModel, Arrivals, Load};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
@@ -66,7 +66,7 @@ struct RampModel {
 }
 
 impl RampModel {
-    /// Returns the rate in the syntax of the rate model.
+    /// Returns the rate in the rate model's syntax.
     fn course(&self, per_sec: u64) -> String {
         let whole = per_sec as f64;
         let (from, to) = (self.from.as_f64() * whole, self.to.as_f64() * whole);
@@ -93,7 +93,7 @@ impl ArrivalModel for RampModel {
         let course = rate::KIND.parse(&self.course(load.rate.per_sec()));
         Box::new(RampArrivals {
             load,
-            // Fails only if the rate stays below 1 bit/s.
+            // Fails only if the rate always stays below 1 bit/s.
             wire: course.ok(),
             next: Nanos::ZERO,
         })
@@ -113,7 +113,7 @@ impl ArrivalModel for RampModel {
 #[derive(Clone, Debug)]
 struct RampArrivals {
     load: Load,
-    /// A saturated wire with that rate: a frame is due when the previous one has left.
+    /// A saturated wire at that rate: a frame is due when the previous one has departed.
     wire: Option<Rate>,
     next: Nanos,
 }

@@ -1,4 +1,4 @@
-//! Ranges of addresses and ports for flows.
+//! Address and port ranges for flows.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// Creates a range of one address.
+    /// Creates a single-address range.
     pub fn one(address: IpAddr) -> AddressRange {
         let (first, v6) = number(address);
         AddressRange {
@@ -26,7 +26,7 @@ impl AddressRange {
         }
     }
 
-    /// Whether these are IPv6 addresses.
+    /// Whether the addresses are IPv6.
     pub fn is_v6(&self) -> bool {
         self.v6
     }
@@ -78,7 +78,7 @@ impl AddressRange {
 impl FromStr for AddressRange {
     type Err = GeneratorError;
 
-    /// Parses `10.0.0.1`, `10.0.0.0/24` (its hosts) or `10.0.0.1-10.0.0.9`, also IPv6.
+    /// Parses `10.0.0.1`, `10.0.0.0/24` (its hosts) or `10.0.0.1-10.0.0.9`; IPv6 likewise.
     fn from_str(text: &str) -> Result<AddressRange, GeneratorError> {
         let wrong = "not an address or a range of addresses";
         let refused = || refused(text, wrong, "10.0.0.1, 10.0.0.0/24 or 10.0.0.1-10.0.0.9");
@@ -120,13 +120,13 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// The dynamic ports (RFC 6335, section 6).
+    /// Dynamic ports (RFC 6335, section 6).
     pub const DYNAMIC: PortRange = PortRange {
         first: 49_152,
         last: 65_535,
     };
 
-    /// Creates a range of one port.
+    /// Creates a single-port range.
     pub const fn one(port: u16) -> PortRange {
         PortRange {
             first: port,

@@ -1,4 +1,4 @@
-//! Configuration of a generator.
+//! Generator configuration.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use super::payload::Payload;
 use crate::arrivals::{ArrivalModel, LoadRate};
 use crate::sizes::SizeModel;
 
-/// Configuration of a generator.
+/// Generator configuration.
 #[derive(Clone, Debug)]
 pub struct GeneratorConfig {
     /// Addresses, ports and headers.
     pub flows: FlowConfig,
     /// Frame lengths, from the destination MAC address to the end of the payload.
     pub sizes: Arc<dyn SizeModel>,
-    /// Distribution of frames around the rate.
+    /// Distribution of frames around the mean rate.
     pub arrivals: Arc<dyn ArrivalModel>,
-    /// Mean rate; `None` is as fast as the port accepts frames.
+    /// Mean rate; `None` sends as fast as the port accepts frames.
     pub rate: Option<LoadRate>,
     /// Payload after the probe.
     pub payload: Payload,
-    /// Stream number of the [`Probe`](longwire_packet::probe::Probe) at the start of each
-    /// payload, if any. A paced probe carries the due time, so that a late departure counts
-    /// as delay; an unpaced one carries the time of its generation.
+    /// Stream number of the [`Probe`](longwire_packet::probe::Probe) at the start of each payload,
+    /// if any. A paced probe carries its due time, so that a late departure counts as delay; an
+    /// unpaced probe carries the time at which it was generated.
     pub probe: Option<u32>,
     /// Ends after this many frames.
     pub count: Option<u64>,

@@ -1,13 +1,13 @@
-//! Limits and errors of generators.
+//! Generator limits and errors.
 
-/// Maximum number of flows, at 44 bytes each.
+/// Maximum number of flows; each takes 44 bytes.
 pub const FLOWS_MAX: u64 = 1 << 20;
 
-/// Maximum consecutive MAC addresses. They differ in the last three octets only, so none
+/// Maximum number of consecutive MAC addresses. They differ only in the last three octets, so none
 /// becomes a group address or changes its OUI.
 pub const MACS_MAX: u64 = 1 << 24;
 
-/// Maximum length of a payload pattern in bytes.
+/// Maximum payload pattern length in bytes.
 pub const PAYLOAD_MAX: usize = 65_536;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +47,7 @@ pub enum GeneratorError {
     },
 }
 
-/// Creates the error for a text that cannot be parsed.
+/// Returns the error for text that does not parse.
 pub(super) fn refused(text: &str, wrong: &'static str, example: &'static str) -> GeneratorError {
     GeneratorError::Text {
         text: text.to_owned(),

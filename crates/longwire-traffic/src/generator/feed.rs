@@ -20,7 +20,7 @@ pub struct GeneratorFeed {
     template: Template,
     flows: Flows,
     pace: Option<Box<dyn Arrivals>>,
-    /// The size of all frames, if constant.
+    /// Size of all frames, if constant.
     fixed: Option<u32>,
     sizes_stream: Stream,
     arrivals_stream: Stream,
@@ -37,7 +37,7 @@ impl GeneratorFeed {
     /// Creates a generator.
     ///
     /// # Errors
-    /// Sizes are too short for the headers, or the flows are invalid.
+    /// If sizes are too short for the headers, or flows are invalid.
     pub fn new(config: GeneratorConfig) -> Result<GeneratorFeed, GeneratorError> {
         let (least, greatest) = config.sizes.range();
         let stream = |purpose| Stream::new(config.seed, 0, purpose);
@@ -96,7 +96,7 @@ impl GeneratorFeed {
         (due != Nanos::MAX && !over).then_some((len, due))
     }
 
-    /// Generates a frame with the values from [`GeneratorFeed::next`]; `made` is the
+    /// Generates a frame from the values returned by [`GeneratorFeed::next`]; `made` is the
     /// wall-clock time of the start.
     #[inline]
     pub(super) fn make(
@@ -150,7 +150,7 @@ impl Feed for GeneratorFeed {
         if self.pace.is_none() {
             let now = monotonic_now();
             made = self.start.wall_time(now);
-            // An unpaced feed ends by the clock.
+            // The clock ends an unpaced feed.
             let elapsed = now.saturating_sub(self.start.monotonic);
             self.ended |= self.config.time.is_some_and(|time| elapsed >= time);
         }

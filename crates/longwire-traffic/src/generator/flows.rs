@@ -10,14 +10,14 @@ use longwire_units::random::Stream;
 use super::addresses::{AddressRange, PortRange};
 use super::error::{FLOWS_MAX, GeneratorError, MACS_MAX, refused};
 
-/// Protocol above IP.
+/// Transport protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// UDP datagrams.
     #[default]
     Udp,
-    /// TCP segments of established connections with increasing sequence numbers. No
-    /// handshake, and no retransmission.
+    /// TCP segments on established connections, with increasing sequence numbers but without
+    /// handshake or retransmission.
     Tcp,
     /// ICMP echo requests; the source port is the identifier.
     Icmp,
@@ -29,7 +29,7 @@ pub enum FlowOrder {
     /// Round robin.
     #[default]
     RoundRobin,
-    /// Drawn independently per frame.
+    /// Drawn independently for each frame.
     Random,
 }
 
@@ -106,10 +106,10 @@ impl FromStr for VlanTag {
 /// Header fields of generated frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
-    /// Protocol above IP.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// Number of distinct flows. Source addresses vary first, then destination addresses,
-    /// source ports, destination ports.
+    /// Number of distinct flows. Source addresses vary fastest, then destination addresses, source
+    /// ports and destination ports.
     pub count: u64,
     /// Order of flows.
     pub order: FlowOrder,
@@ -121,12 +121,12 @@ pub struct FlowConfig {
     pub source_ports: PortRange,
     /// Destination ports; unused for ICMP.
     pub destination_ports: PortRange,
-    /// Source MAC address, the first of `source_macs`.
+    /// First source MAC address.
     pub source_mac: MacAddress,
-    /// Number of consecutive source MAC addresses, used in turn by the frames of all flows:
-    /// 1 to [`MACS_MAX`].
+    /// Number of consecutive source MAC addresses, used in rotation by the frames of all flows: 1
+    /// to [`MACS_MAX`].
     pub source_macs: u64,
-    /// Destination MAC address, the first of `destination_macs`.
+    /// First destination MAC address.
     pub destination_mac: MacAddress,
     /// Number of consecutive destination MAC addresses.
     pub destination_macs: u64,
@@ -146,8 +146,8 @@ impl FlowConfig {
 }
 
 impl Default for FlowConfig {
-    /// One UDP flow between benchmark addresses (198.18.0.0/15, RFC 2544 C.2.2), with
-    /// locally administered MAC addresses.
+    /// One UDP flow between benchmark addresses (198.18.0.0/15, RFC 2544 C.2.2), with locally
+    /// administered MAC addresses.
     fn default() -> FlowConfig {
         FlowConfig {
             protocol: Protocol::Udp,
@@ -188,7 +188,7 @@ fn family(addresses: &AddressRange) -> &'static str {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// Addresses; an IPv4 address is in the first four bytes.
+    /// Addresses; an IPv4 address occupies the first four bytes.
     pub source: [u8; 16],
     pub destination: [u8; 16],
     pub source_port: u16,
@@ -199,7 +199,7 @@ pub(super) struct Flow {
     pub sequence: u32,
 }
 
-/// Flows in order.
+/// Flows in sending order.
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: Vec<Flow>,

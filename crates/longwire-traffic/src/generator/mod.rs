@@ -1,8 +1,7 @@
-//! Generates frames from flows, sizes and arrivals.
+//! Frame generation from flows, sizes and arrivals.
 //!
-//! Headers and payload are prepared in a template. Per frame, only the varying fields are
-//! written, and checksums follow from precomputed sums, so the cost does not depend on the
-//! length.
+//! Headers and payload are prepared in a template. For each frame, only varying fields are written,
+//! and checksums derive from precomputed sums, so the cost does not depend on frame length.
 
 mod addresses;
 mod config;

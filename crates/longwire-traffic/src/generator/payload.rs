@@ -13,7 +13,7 @@ pub enum Payload {
     Zeros,
     /// Counting bytes: 0, 1, 2, … 255, 0, …
     Counting,
-    /// Random bytes, equal in every frame.
+    /// Random bytes, identical in every frame.
     Random,
     /// A repeated pattern; not empty.
     Pattern(Vec<u8>),

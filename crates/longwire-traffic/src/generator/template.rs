@@ -1,4 +1,4 @@
-//! The template of generated frames.
+//! Template for generated frames.
 
 use longwire_packet::MacAddress;
 use longwire_packet::probe::Probe;
@@ -14,19 +14,19 @@ pub(super) struct Template {
     bytes: Vec<u8>,
     v6: bool,
     protocol: Protocol,
-    /// First MAC addresses, and their number.
+    /// First MAC address and number of addresses.
     sources: (MacAddress, u64),
     destinations: (MacAddress, u64),
     /// Offsets of the IP header, the transport header and the payload.
     ip: usize,
     transport: usize,
     payload: usize,
-    /// Checksum of the constant part of the IPv4 header.
+    /// Checksum over the constant part of the IPv4 header.
     ip_sum: u64,
-    /// Checksum of the constant part of the transport header, with the pseudo-header's
+    /// Checksum over the constant part of the transport header, including the pseudo-header's
     /// protocol.
     transport_sum: u64,
-    /// Checksums of payload prefixes by number of words, without the probe.
+    /// Checksums of payload prefixes, by number of words, excluding the probe.
     payload_sums: Vec<u32>,
 }
 
@@ -41,7 +41,7 @@ impl Template {
                 Protocol::Tcp => 20,
                 Protocol::Udp | Protocol::Icmp => 8,
             };
-        // Room for the headers even if sizes are too short; the caller refuses that.
+        // Leaves room for the headers even if sizes are too short, which the caller rejects.
         let mut template = Template {
             bytes: vec![0; (len_max as usize).max(payload)],
             v6,
@@ -110,7 +110,7 @@ impl Template {
         } else {
             header[0] = 0x45;
             header[1] = class;
-            // Don't fragment, so no identification is needed (RFC 6864, section 4.1).
+            // Don't Fragment is set, so no identification is needed (RFC 6864, section 4.1).
             header[6] = 0x40;
             header[8] = flows.ttl;
             header[9] = protocol;
@@ -166,7 +166,7 @@ impl Template {
         self.payload_sums.push(0);
         for (index, word) in payload.chunks_exact(2).enumerate() {
             if index * 2 >= before {
-                // At most 2^15 words, so it stays below 2^31.
+                // At most 2^15 words, so the sum stays below 2^31.
                 total += u32::from(u16::from_be_bytes([word[0], word[1]]));
             }
             self.payload_sums.push(total);
@@ -187,7 +187,7 @@ impl Template {
         self.v6 || self.protocol != Protocol::Icmp
     }
 
-    /// Returns a frame of `len` bytes, which must fit headers and probe.
+    /// Returns a frame of `len` bytes, which must have room for headers and probe.
     #[inline]
     pub fn frame(&mut self, len: u32, flow: &mut Flow, probe: Option<Probe>) -> &[u8] {
         let len = len as usize;
@@ -210,7 +210,7 @@ impl Template {
                 put16(header, 2, flow.destination_port);
                 put16(header, 4, transport_len);
                 let checksum = !fold(total + ports + u64::from(transport_len));
-                // Zero means no checksum (RFC 768).
+                // Zero would mean "no checksum" (RFC 768).
                 put16(header, 6, if checksum == 0 { 0xffff } else { checksum });
             }
             Protocol::Tcp => {
@@ -251,7 +251,7 @@ impl Template {
         }
     }
 
-    /// Returns the checksum of the payload of a frame of `len` bytes, without its probe.
+    /// Returns the payload checksum for a frame of `len` bytes, excluding its probe.
     #[inline]
     fn payload_sum(&self, len: usize) -> u64 {
         let payload = len - self.payload;
@@ -269,7 +269,7 @@ fn put16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Returns the sum of 16-bit words (RFC 1071) of an even number of bytes.
+/// Returns the sum of 16-bit words (RFC 1071) over an even number of bytes.
 #[inline]
 fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(2);
@@ -278,7 +278,7 @@ fn sum(bytes: &[u8]) -> u64 {
         .sum()
 }
 
-/// Folds a sum below 2^48 to 16 bits in one's complement.
+/// Folds a one's complement sum below 2^48 to 16 bits.
 #[inline]
 fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);

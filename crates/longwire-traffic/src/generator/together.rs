@@ -1,4 +1,4 @@
-//! Several generators with one output.
+//! Several generators with a shared output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use super::config::GeneratorConfig;
 use super::error::GeneratorError;
 use super::feed::GeneratorFeed;
 
-/// Merges the frames of several generators by due time; ties go to the first generator.
-/// Each generator has its own rate, arrivals, sizes, headers and stream of probes. All need
-/// a rate, since unpaced frames have no due time.
+/// Merges frames from several generators by due time; ties go to the earlier generator. Each
+/// generator has its own rate, arrivals, sizes, headers and probe stream. All need a rate, because
+/// unpaced frames have no due time.
 pub struct TogetherFeed {
     streams: Vec<GeneratorFeed>,
-    /// Length and due time of the next frame of each generator.
+    /// Length and due time of each generator's next frame.
     heads: Vec<Option<(u32, Nanos)>>,
     sent: Arc<[AtomicU64]>,
     start: Epoch,
@@ -27,7 +27,7 @@ impl TogetherFeed {
     /// Creates the generators.
     ///
     /// # Errors
-    /// No generator, one without a rate, or an invalid one.
+    /// If there is no generator, or one is invalid or has no rate.
     pub fn new(configs: Vec<GeneratorConfig>) -> Result<TogetherFeed, GeneratorError> {
         if configs.is_empty() || configs.iter().any(|config| config.rate.is_none()) {
             return Err(GeneratorError::NoStream);
@@ -46,12 +46,12 @@ impl TogetherFeed {
         })
     }
 
-    /// Returns the live count of frames of each generator.
+    /// Returns each generator's live frame count.
     pub fn sent(&self) -> Arc<[AtomicU64]> {
         Arc::clone(&self.sent)
     }
 
-    /// Returns the generator with the earliest frame.
+    /// Returns the generator whose next frame is due first.
     #[inline]
     fn earliest(&self) -> Option<usize> {
         let heads = self.heads.iter().enumerate();
@@ -99,7 +99,7 @@ impl Feed for TogetherFeed {
         let streams = self.streams.iter().map(GeneratorFeed::status);
         let streams: Vec<FeedStatus> = streams.collect();
         let names = streams.iter().map(|status| status.name.as_str());
-        // The slowest generator determines the progress.
+        // The slowest generator determines progress.
         let fractions = streams.iter().map(|status| status.fraction);
         let least = |least: f64, fraction: Option<f64>| Some(least.min(fraction?));
         FeedStatus {

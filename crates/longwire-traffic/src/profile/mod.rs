@@ -1,9 +1,9 @@
-//! Device tests that combine several generator runs: RFC 2544 for throughput and latency,
-//! RFC 2889 for switches, ITU-T Y.1564 for services.
+//! Device tests that combine several generator runs: RFC 2544 for throughput and latency, RFC 2889
+//! for switches, ITU-T Y.1564 for services.
 //!
-//! A test requests trials from a [`Tester`] and judges their outcomes; [`PortTester`] runs
-//! them between two ports. Loss that the generator or the receiver may have caused is never
-//! attributed to the device: see [`Verdict`].
+//! A test requests trials from a [`Tester`] and judges their outcomes; [`PortTester`] runs them
+//! between two ports. Loss that the generator or receiver may have caused is never attributed to
+//! the device: see [`Verdict`].
 
 mod ports;
 mod probes;
@@ -33,7 +33,7 @@ pub use y1564::{ServiceReport, StepReport, Y1564, Y1564Report};
 
 use serde::Serialize;
 
-/// The report of a profile.
+/// Report of a profile.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileReport {
@@ -41,7 +41,7 @@ pub enum ProfileReport {
     Rfc2544(Rfc2544Report),
     /// RFC 2889: forwarding and learning of a switch.
     Rfc2889(Rfc2889Report),
-    /// ITU-T Y.1564: rates and limits of services.
+    /// ITU-T Y.1564: service rates and limits.
     Y1564(Y1564Report),
 }
 

@@ -1,4 +1,4 @@
-//! Runs trials between two ports.
+//! Trials between two ports.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use crate::receive::{ReceiveConfig, ReceiveReport, Receiver};
 /// Starts a run that sends a feed.
 pub type StartRun<'a, E> = Box<dyn FnMut(Box<dyn Feed>) -> Result<RunningNetwork, E> + 'a>;
 
-/// Receives each trial with its outcome.
+/// Called with each trial and its outcome.
 pub type Progress<'a, E> = Box<dyn FnMut(&Trial, &Outcome) -> Result<(), E> + 'a>;
 
-/// Runs trials: sends at one port and receives at another.
+/// Runs trials by sending at one port and receiving at another.
 pub struct PortTester<'a, E> {
-    /// Frame configuration, unless a trial overrides it. Concurrent trials get consecutive
-    /// streams of probes, starting with this one.
+    /// Frame configuration, unless overridden by a trial. Concurrent trials get consecutive probe
+    /// streams, starting with this one.
     pub config: GeneratorConfig,
-    /// The name of the receiving port.
+    /// Name of the receiving port.
     pub receive: &'a str,
     /// Time to wait for frames in flight.
     pub settle: Nanos,
@@ -37,11 +37,11 @@ pub struct PortTester<'a, E> {
     pub progress: Progress<'a, E>,
 }
 
-/// Tolerated median lateness, as a share of the trial's duration. A rate that is too high
-/// by 0.1 % exceeds it.
+/// Tolerated median lateness, as a share of the trial's duration. A rate that is 0.1 % too high
+/// exceeds it.
 const LATE_SHARE: f64 = 0.0005;
 
-/// Minimum tolerance in microseconds, for pauses of the machine during short trials.
+/// Minimum tolerance in microseconds, for machine pauses during short trials.
 const LATE_LEAST_US: f64 = 500.0;
 
 /// Share of the planned frames that must be sent.
@@ -118,8 +118,8 @@ impl<E: From<ProfileError>> Tester for PortTester<'_, E> {
             let sent = sent[number].load(Ordering::Relaxed);
             let found = ProbeReport::of(&report, &receiver, self.stream(number));
             let outcome = Outcome {
-                // With several trials, unsent frames cannot be attributed to one; they
-                // count as lost, but excusable.
+                // With several trials, unsent frames cannot be attributed to one trial; they count
+                // as lost, but excusable.
                 sent: if trials.len() == 1 { found.sent } else { sent },
                 received: found.received,
                 delay_us: found.delay_us,
@@ -147,13 +147,13 @@ impl<E: From<ProfileError>> Tester for PortTester<'_, E> {
     }
 }
 
-/// The frames that concurrent trials are to send.
+/// Frames that concurrent trials are to send.
 struct Plan {
     /// Total number of frames.
     frames: f64,
     /// Duration in seconds.
     seconds: f64,
-    /// Mean frame size of each trial.
+    /// Mean frame size per trial.
     sizes: Vec<f64>,
 }
 
@@ -178,8 +178,8 @@ impl Plan {
         }
     }
 
-    /// Distributes the received bytes over the trials by frames and mean size, since the
-    /// receiver counts all streams together.
+    /// Distributes received bytes over trials by frame count and mean size, because the receiver
+    /// counts all streams together.
     fn share_bytes(&self, bytes: u64, outcomes: &mut [Outcome]) {
         let weights = outcomes.iter().zip(&self.sizes);
         let weights = weights.map(|(outcome, size)| outcome.received as f64 * size);
@@ -195,8 +195,8 @@ impl Plan {
     }
 }
 
-/// Returns what all trials of a run share: duration, and losses that are not attributable
-/// to the device.
+/// Returns the parts of an outcome that all trials in a run share: duration, and losses not
+/// attributable to the device.
 fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome {
     let lateness = report.links.first().map(|link| link.lateness_us);
     let late = lateness.map_or(0.0, |lateness| lateness.p50);
@@ -225,7 +225,7 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     let late: u64 = late.map(sum).sum();
     let unseen = receiver.unseen.total();
     let unsent: u64 = match plan.sizes.len() {
-        // Unsent frames of a single trial are not counted as sent.
+        // A single trial does not count unsent frames as sent.
         1 => 0,
         _ => UNSENT.into_iter().map(sum).sum(),
     };

@@ -1,4 +1,4 @@
-//! Probes of a run.
+//! Probes in a run.
 
 use longwire_runtime::{Artifact, RunReport, Spread};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::receive::ReceiveReport;
 use crate::rounded;
 
-/// Report on the probes of a run.
+/// Report on the probes in a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProbeReport {
     /// Frames that entered the device or the emulated link.
@@ -30,7 +30,7 @@ pub struct ProbeReport {
     pub jitter_us: f64,
 }
 
-/// Artifacts of frames that are never sent.
+/// Artifacts that mean a frame was never sent.
 pub(super) const UNSENT: [Artifact; 4] = [
     Artifact::Memory,
     Artifact::Refused,
@@ -38,7 +38,7 @@ pub(super) const UNSENT: [Artifact; 4] = [
     Artifact::NoCarrier,
 ];
 
-/// Returns the number of frames of a run that entered the device.
+/// Returns the number of frames in a run that entered the device.
 pub(super) fn sent(report: &RunReport) -> u64 {
     let links = report.links.iter();
     let sent = links.map(|link| {
@@ -50,7 +50,7 @@ pub(super) fn sent(report: &RunReport) -> u64 {
 }
 
 impl ProbeReport {
-    /// Creates the report of a stream of probes.
+    /// Creates the report on a probe stream.
     pub fn of(report: &RunReport, receiver: &ReceiveReport, stream: u32) -> ProbeReport {
         let sent = sent(report);
         let streams = receiver.streams.iter();

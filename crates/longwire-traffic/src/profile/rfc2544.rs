@@ -1,9 +1,9 @@
 //! RFC 2544, section 26: throughput, latency, frame loss rate, back-to-back frames.
 //!
-//! Differences: every frame of a latency trial is measured, not one per 120 s; latency is
-//! the time from a frame's due time to its kernel receive stamp, including the transit of
-//! the sending port. System recovery and reset (26.5, 26.6) need a person at the device and
-//! are omitted. The loss table also contains forwarding rates, as used by RFC 2889.
+//! Differences from the RFC: a latency trial measures every frame, not one per 120 s; latency is
+//! the time from a frame's due time to its kernel receive timestamp, including transit through the
+//! sending port. System recovery and reset (26.5, 26.6) need a person at the device and are
+//! omitted. The loss table also contains forwarding rates, which RFC 2889 uses.
 
 use std::sync::Arc;
 
@@ -20,36 +20,36 @@ use longwire_runtime::Spread;
 /// 100 %, in parts per million.
 pub(super) const WHOLE: u32 = 1_000_000;
 
-/// Step of the loss test (26.3 allows at most 10 %).
+/// Step in the loss test (26.3 allows at most 10 %).
 pub(super) const STEP: u32 = WHOLE / 10;
 
-/// A test of RFC 2544.
+/// An RFC 2544 test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rfc2544Test {
     /// Maximum rate without loss (26.1).
     Throughput,
     /// Delay at that rate (26.2).
     Latency,
-    /// Loss from the full rate downwards (26.3).
+    /// Loss at loads from the full rate downwards (26.3).
     Loss,
     /// Longest burst without loss (26.4).
     BackToBack,
 }
 
-/// Configuration of the benchmarks of RFC 2544.
+/// RFC 2544 benchmark configuration.
 #[derive(Clone, Debug)]
 pub struct Rfc2544 {
-    /// The rate of 100 %.
+    /// Rate that counts as 100 %.
     pub rate: LoadRate,
-    /// Frame sizes in bytes without FCS.
+    /// Frame sizes in bytes, without FCS.
     pub sizes: Vec<u32>,
     /// Tests to run.
     pub tests: Vec<Rfc2544Test>,
     /// Duration of a trial.
     pub trial: Nanos,
-    /// Resolution of the rate search in parts per million.
+    /// Resolution of the rate search, in parts per million.
     pub resolution: u32,
-    /// Loss ratio that counts as none.
+    /// Loss ratio that counts as no loss.
     pub acceptable_loss: f64,
     /// Throughput required to pass, in parts per million.
     pub min_throughput: u32,
@@ -57,14 +57,14 @@ pub struct Rfc2544 {
     pub bursts: u32,
 }
 
-/// The report of the benchmarks of RFC 2544.
+/// RFC 2544 benchmark report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rfc2544Report {
-    /// The rate of 100 %.
+    /// Rate that counts as 100 %.
     pub rate: String,
     /// Duration of a trial in seconds.
     pub trial_s: f64,
-    /// Results by frame size.
+    /// Results per frame size.
     pub sizes: Vec<SizeReport>,
     /// Whether throughput met the requirement at every size.
     pub passed: bool,
@@ -73,7 +73,7 @@ pub struct Rfc2544Report {
 /// Results for one frame size.
 #[derive(Clone, Debug, Serialize)]
 pub struct SizeReport {
-    /// Frame size in bytes with FCS.
+    /// Frame size in bytes, with FCS.
     pub frame_size: u32,
     /// Frames/s at 100 %.
     pub whole_frames_per_s: f64,
@@ -81,7 +81,7 @@ pub struct SizeReport {
     pub throughput: Option<ThroughputReport>,
     /// Delay at that rate.
     pub latency: Option<LatencyReport>,
-    /// Loss from the full rate downwards.
+    /// Loss at loads from the full rate downwards.
     pub loss: Vec<LossReport>,
     /// Longest burst without loss.
     pub bursts: Option<BurstReport>,
@@ -94,9 +94,9 @@ pub struct ThroughputReport {
     pub share: f64,
     /// Frames per second.
     pub frames_per_s: f64,
-    /// Bits per second of frames with FCS.
+    /// Bits per second, counting frames with FCS.
     pub bits_per_s: f64,
-    /// `none`: the full rate passed; `device`: the device loses frames above; `unknown`:
+    /// `none`: the full rate passed; `device`: the device loses frames at higher rates; `unknown`:
     /// higher rates could not be tested.
     pub limit: &'static str,
     /// Reason for `unknown`.
@@ -129,22 +129,22 @@ pub struct LossReport {
     pub loss: f64,
     /// Forwarding rate in frames/s.
     pub forwarding_per_s: f64,
-    /// Why the trial is no evidence about the device, if so.
+    /// Why the trial says nothing about the device, if so.
     pub void: Option<String>,
 }
 
 /// Back-to-back frames (26.4).
 #[derive(Clone, Debug, Serialize)]
 pub struct BurstReport {
-    /// Mean of the longest bursts in frames.
+    /// Mean length of the longest bursts, in frames.
     pub frames_mean: f64,
-    /// Minimum of them.
+    /// Minimum length among them.
     pub frames_min: u64,
     /// Number of searches.
     pub tries: u32,
     /// Longest burst tested.
     pub frames_tried: u64,
-    /// As for throughput.
+    /// As in [`ThroughputReport::limit`].
     pub limit: &'static str,
     /// Reason for `unknown`.
     pub reason: Option<String>,
@@ -159,7 +159,7 @@ impl Rfc2544 {
     /// Runs the tests.
     ///
     /// # Errors
-    /// A trial cannot be run.
+    /// If a trial cannot be run.
     pub fn run<T: Tester>(&self, tester: &mut T) -> Result<Rfc2544Report, T::Error> {
         let mut sizes = Vec::new();
         for size in &self.sizes {
@@ -260,7 +260,7 @@ impl Rfc2544 {
         }))
     }
 
-    /// Tests decreasing loads until two in a row are free of loss.
+    /// Tests decreasing loads until two in a row are lossless.
     fn loss<T: Tester>(&self, size: u32, tester: &mut T) -> Result<Vec<LossReport>, T::Error> {
         let (mut steps, mut whole) = (Vec::new(), 0);
         for parts in (1..=WHOLE / STEP).rev().map(|step| step * STEP) {
@@ -287,7 +287,7 @@ impl Rfc2544 {
         tester: &mut T,
     ) -> Result<(LossReport, Verdict), T::Error> {
         let trial = self.trial(size, parts.into(), Length::Time(self.trial), test);
-        // Every loss counts here, so trials with excusable loss are repeated.
+        // Every loss counts in this test, so trials with excusable loss are repeated.
         let (outcome, verdict) = attempt(tester, &trial, 0.0, &mut 0)?;
         let report = LossReport {
             share: as_share(parts.into()),

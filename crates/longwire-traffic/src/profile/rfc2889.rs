@@ -1,12 +1,12 @@
-//! RFC 2889 with two ports: forwarding rates (5.1, 5.2), address caching capacity (5.7) and
-//! address learning rate (5.8).
+//! RFC 2889 with two ports: forwarding rates (5.1, 5.2), address caching capacity (5.7) and address
+//! learning rate (5.8).
 //!
-//! RFC 2889 looks for flooded frames at a third port. Two ports suffice: a switch does not
-//! forward a frame back to the port where it learned the destination (IEEE 802.1Q, 8.6.1),
-//! but floods it if the destination is unknown. So frames from the addresses are sent
-//! first, then frames to them, into the same port; those that leave the other port were not
-//! learned. Addresses age out before each trial, and each trial uses new ones, so that a
-//! stale entry never counts as learned.
+//! RFC 2889 looks for flooded frames at a third port. Two ports suffice: a switch does not forward
+//! a frame back to the port where it learned the destination (IEEE 802.1Q, 8.6.1), but floods it if
+//! the destination is unknown. So frames from the addresses are sent first, then frames to them,
+//! into the same port; an address was not learned if its frame leaves the other port. Addresses age
+//! out before each trial, and each trial uses new ones, so that a stale entry never counts as
+//! learned.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::generator::{MACS_MAX, MacAddress};
 /// First test address; the last three octets count up.
 const FIRST: MacAddress = MacAddress([0x02, 0x28, 0x89, 0, 0, 0]);
 
-/// A test of RFC 2889.
+/// An RFC 2889 test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rfc2889Test {
-    /// Forwarding rates from the full load downwards (5.1, 5.2).
+    /// Forwarding rates at loads from the full rate downwards (5.1, 5.2).
     Forwarding,
     /// Number of addresses kept (5.7).
     Caching,
@@ -36,7 +36,7 @@ pub enum Rfc2889Test {
     Learning,
 }
 
-/// Configuration of the benchmarks of RFC 2889.
+/// RFC 2889 benchmark configuration.
 #[derive(Clone, Debug)]
 pub struct Rfc2889 {
     /// Rates, sizes and durations, as for RFC 2544.
@@ -45,20 +45,20 @@ pub struct Rfc2889 {
     pub tests: Vec<Rfc2889Test>,
     /// Maximum number of addresses tested.
     pub addresses: u64,
-    /// Rate at which addresses are sent in the capacity test, and at which they are probed.
+    /// Rate of address frames in the capacity test, and of probing frames.
     pub learning_rate: LoadRate,
     /// Ageing time of the switch.
     pub aging: Nanos,
 }
 
-/// The report of the benchmarks of RFC 2889.
+/// RFC 2889 benchmark report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rfc2889Report {
-    /// The rate of 100 %.
+    /// Rate that counts as 100 %.
     pub rate: String,
     /// Duration of a forwarding trial in seconds.
     pub trial_s: f64,
-    /// Results by frame size.
+    /// Results per frame size.
     pub forwarding: Vec<ForwardingReport>,
     /// Address caching capacity.
     pub caching: Option<CachingReport>,
@@ -71,7 +71,7 @@ pub struct Rfc2889Report {
 /// Forwarding rates for one frame size (5.1, 5.2).
 #[derive(Clone, Debug, Serialize)]
 pub struct ForwardingReport {
-    /// Frame size in bytes with FCS.
+    /// Frame size in bytes, with FCS.
     pub frame_size: u32,
     /// Frames/s at 100 %.
     pub whole_frames_per_s: f64,
@@ -88,12 +88,12 @@ pub struct ForwardingReport {
 /// Address caching capacity (5.7).
 #[derive(Clone, Debug, Serialize)]
 pub struct CachingReport {
-    /// Largest number of addresses that were all kept.
+    /// Largest number of addresses all of which were kept.
     pub addresses: u64,
     /// Largest number tested.
     pub addresses_tried: u64,
-    /// `none`: all were kept; `device`: more are not kept; `unknown`: more could not be
-    /// tested.
+    /// `none`: all were kept; `device`: larger numbers are not kept; `unknown`: larger numbers
+    /// could not be tested.
     pub limit: &'static str,
     /// Reason for `unknown`.
     pub reason: Option<String>,
@@ -106,11 +106,11 @@ pub struct CachingReport {
 pub struct LearningReport {
     /// Number of addresses per trial.
     pub addresses: u64,
-    /// Maximum rate at which all were learned, as a share of the full rate.
+    /// Maximum rate at which all addresses were learned, as a share of the full rate.
     pub share: f64,
-    /// The same in frames/s, which is addresses/s.
+    /// The same in frames/s, which equals addresses/s.
     pub frames_per_s: f64,
-    /// As for the caching capacity.
+    /// As in [`CachingReport::limit`].
     pub limit: &'static str,
     /// Reason for `unknown`.
     pub reason: Option<String>,
@@ -122,7 +122,7 @@ impl Rfc2889 {
     /// Runs the tests.
     ///
     /// # Errors
-    /// A trial cannot be run.
+    /// If a trial cannot be run.
     pub fn run<T: Tester>(&self, tester: &mut T) -> Result<Rfc2889Report, T::Error> {
         let asks = |test| self.tests.contains(&test);
         let mut forwarding = Vec::new();
@@ -226,14 +226,14 @@ impl Rfc2889 {
         })
     }
 
-    /// Returns the size of learning frames: the minimum size.
+    /// Returns the size of learning frames: the minimum.
     fn shortest(&self) -> Arc<dyn SizeModel> {
         let shortest = self.loads.sizes.iter().copied().min();
         Arc::new(Fixed::new(shortest.unwrap_or(60)))
     }
 
-    /// Sends frames from `addresses` addresses at a rate, and tests whether all were
-    /// learned. Repeats void trials with new addresses.
+    /// Sends frames from `addresses` addresses at a rate, and tests whether all were learned.
+    /// Repeats void trials with new addresses.
     fn learn<T: Tester>(
         &self,
         addresses: u64,
@@ -276,7 +276,7 @@ impl Rfc2889 {
         };
         let learning = tester.trial(&trial(rate, from, "learning"))?;
         let to = Headers {
-            // One of the learned addresses, which takes no further entry.
+            // An address already learned, which needs no further entry.
             sources: Some((first, 1)),
             destinations: Some((first, addresses)),
             ..Headers::default()
@@ -287,7 +287,7 @@ impl Rfc2889 {
     }
 }
 
-/// Returns the verdict of a learning and a probing trial.
+/// Returns the verdict on a learning trial and a probing trial.
 fn judge(learning: &Outcome, probing: &Outcome, addresses: u64) -> Verdict {
     for outcome in [learning, probing] {
         if let Some(reason) = &outcome.not_kept {
@@ -298,7 +298,7 @@ fn judge(learning: &Outcome, probing: &Outcome, addresses: u64) -> Verdict {
         }
     }
     if learning.received == 0 {
-        // Without forwarding, the absence of flooding proves nothing.
+        // If nothing is forwarded, the absence of flooding proves nothing.
         return Verdict::Void("no frame leaves the device".to_owned());
     }
     match probing.received {
@@ -319,8 +319,7 @@ struct AddressPool {
 }
 
 impl AddressPool {
-    /// Returns the first of `count` addresses unused by earlier trials, until they wrap
-    /// around.
+    /// Returns the first of `count` addresses that no earlier trial used, until they wrap around.
     fn next(&mut self, count: u64) -> MacAddress {
         let first = self.addresses % MACS_MAX;
         self.addresses += count;

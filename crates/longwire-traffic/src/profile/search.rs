@@ -1,4 +1,4 @@
-//! Searches the maximum load without loss.
+//! Search for the maximum load without loss.
 
 use super::trial::{Outcome, ProfileError, Tester, Trial, Verdict};
 
@@ -9,12 +9,12 @@ pub enum Limit {
     None,
     /// The device lost frames at higher loads.
     Device,
-    /// Trials at higher loads were void, for this reason: the true limit is at least the
-    /// one found.
+    /// Trials at higher loads were void, for this reason: the true limit is at least the load
+    /// found.
     Unknown(String),
 }
 
-/// The result of a search.
+/// Result of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// Maximum load that passed, with its outcome; `None` if none did.
@@ -25,13 +25,13 @@ pub struct Search {
     pub trials: u32,
 }
 
-/// Maximum attempts for a void trial.
+/// Maximum number of attempts at a void trial.
 pub(super) const ATTEMPTS: u32 = 3;
 
 /// Finds the maximum load in `1..=most` whose trial passes.
 ///
 /// # Errors
-/// A trial cannot be run.
+/// If a trial cannot be run.
 pub fn highest<T: Tester>(
     tester: &mut T,
     most: u64,
@@ -47,8 +47,8 @@ pub fn highest<T: Tester>(
     Ok(search)
 }
 
-/// Finds the maximum load in `1..=most` that passes, to within `resolution`, by bisection.
-/// `most` is tried first.
+/// Finds the maximum load in `1..=most` that passes, to within `resolution`, by bisection. Tries
+/// `most` first.
 ///
 /// # Errors
 /// Those of `attempt`.
@@ -81,7 +81,7 @@ pub(super) fn halve<E>(
                 search.limit = Limit::Unknown(reason);
             }
         }
-        // `most` was tried first: it either passed or is an upper bound.
+        // `most` was tried first, so it either passed or is an upper bound.
         if passed == most || failed - passed <= resolution.max(1) {
             return Ok(search);
         }
@@ -89,7 +89,7 @@ pub(super) fn halve<E>(
     }
 }
 
-/// Runs a trial, and repeats it while it is void.
+/// Runs a trial, repeating it while it is void.
 pub(super) fn attempt<T: Tester>(
     tester: &mut T,
     trial: &Trial,
@@ -102,8 +102,7 @@ pub(super) fn attempt<T: Tester>(
     judged.ok_or_else(|| ProfileError::NoOutcome.into())
 }
 
-/// Runs concurrent trials, each with its acceptable loss, and repeats them while one is
-/// void.
+/// Runs concurrent trials, each with its acceptable loss, repeating them while any is void.
 pub(super) fn attempt_together<T: Tester>(
     tester: &mut T,
     asked: &[(Trial, f64)],

@@ -1,4 +1,4 @@
-//! Trials: frames sent at a rate, and their outcome.
+//! Trials: frames sent at a rate, and the outcome.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::generator::{FlowConfig, GeneratorError, MacAddress, VlanTag};
 use crate::receive::ReceiveError;
 use crate::sizes::SizeModel;
 
-/// The frames of a trial.
+/// Frames sent in a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Frame sizes; default: the user's options.
+    /// Frame sizes; the user's options by default.
     pub sizes: Option<Arc<dyn SizeModel>>,
     /// Rate.
     pub rate: LoadRate,
-    /// Arrivals; default: evenly spaced.
+    /// Arrivals; evenly spaced by default.
     pub arrivals: Option<Arc<dyn ArrivalModel>>,
     /// Duration or number of frames.
     pub length: Length,
-    /// Markings and addresses.
+    /// Header fields, such as DSCP and addresses.
     pub headers: Headers,
-    /// Purpose, for progress messages.
+    /// Purpose, shown in progress messages.
     pub purpose: String,
 }
 
@@ -35,14 +35,14 @@ pub struct Headers {
     pub vlan: Option<VlanTag>,
     /// DSCP.
     pub dscp: Option<u8>,
-    /// First source MAC address, and number of addresses.
+    /// First source MAC address, and the number of addresses.
     pub sources: Option<(MacAddress, u64)>,
-    /// First destination MAC address, and number of addresses.
+    /// First destination MAC address, and the number of addresses.
     pub destinations: Option<(MacAddress, u64)>,
 }
 
 impl Headers {
-    /// Overrides the header fields of `flows`.
+    /// Overrides header fields in `flows`.
     pub(super) fn apply(&self, flows: &mut FlowConfig) {
         if let Some(tag) = self.vlan {
             match flows.vlans.first_mut() {
@@ -71,14 +71,14 @@ pub enum Length {
     Frames(u64),
 }
 
-/// The outcome of a trial.
+/// Outcome of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Frames that entered the device.
     pub sent: u64,
     /// Distinct frames that left it.
     pub received: u64,
-    /// Bytes of these frames without FCS.
+    /// Bytes in these frames, without FCS.
     pub received_bytes: u64,
     /// Time from the first arrival to the last, in seconds.
     pub duration_s: f64,
@@ -88,23 +88,23 @@ pub struct Outcome {
     pub jitter_us: f64,
     /// Reordered frames.
     pub reordered: u64,
-    /// Why the rate was not kept, if so.
+    /// Why the rate could not be kept, if so.
     pub not_kept: Option<String>,
-    /// Lost frames that the generator or receiver may have caused: frames sent late and
-    /// hence in a burst, and frames that overflowed the receiver.
+    /// Lost frames that the generator or receiver may have caused: frames sent late, and therefore
+    /// in a burst, and frames that overflowed the receiver.
     pub excusable: u64,
     /// Reason for `excusable`.
     pub excuse: Option<String>,
 }
 
-/// Verdict of a trial on the device.
+/// A trial's verdict on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Acceptable loss at the requested rate.
+    /// Loss was acceptable at the requested rate.
     Passed,
     /// The device lost too many frames.
     Lost,
-    /// The trial is no evidence, for this reason.
+    /// The trial says nothing about the device, for this reason.
     Void(String),
 }
 
@@ -148,16 +148,16 @@ pub trait Tester {
     /// Error of a trial that cannot be run.
     type Error: From<ProfileError>;
 
-    /// Runs trials concurrently; returns the outcome of each.
+    /// Runs trials concurrently and returns each outcome.
     ///
     /// # Errors
-    /// A port cannot be opened, the run cannot be started, or the user interrupts it.
+    /// If a port cannot be opened, the run cannot be started, or the user interrupts it.
     fn together(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, Self::Error>;
 
     /// Waits without sending.
     ///
     /// # Errors
-    /// The user interrupts it.
+    /// If the user interrupts it.
     fn pause(&mut self, time: Nanos) -> Result<(), Self::Error>;
 
     /// Runs one trial.
@@ -171,7 +171,7 @@ pub trait Tester {
     }
 }
 
-/// Returns a share of a rate in parts per million; at least 1.
+/// Returns a fraction of a rate, in parts per million; at least 1.
 pub(super) fn share(rate: LoadRate, parts_per_million: u32) -> LoadRate {
     let part = |whole: u64| {
         let part = u128::from(whole) * u128::from(parts_per_million) / 1_000_000;
@@ -194,7 +194,7 @@ pub(super) fn share(rate: LoadRate, parts_per_million: u32) -> LoadRate {
 pub enum ProfileError {
     #[error("{step}: the rate is too high")]
     RateTooHigh { step: String },
-    /// The frames of a trial cannot be generated.
+    /// A trial's frames cannot be generated.
     #[error(transparent)]
     Generator(#[from] GeneratorError),
     /// A model used by the profile is invalid.
@@ -209,7 +209,7 @@ pub enum ProfileError {
     NoOutcome,
     #[error("interrupted; no result")]
     Interrupted,
-    /// The run of a trial, or its receiver, failed.
+    /// A trial's run or receiver failed.
     #[error("{0}")]
     Run(String),
 }

@@ -1,13 +1,13 @@
-//! ITU-T Y.1564 activation test of Ethernet services: committed rates within limits,
-//! policing of excess traffic, and all services together.
+//! ITU-T Y.1564 activation test for Ethernet services: committed rates within limits, policing of
+//! excess traffic, and all services together.
 //!
-//! Each service is tested alone: 25, 50, 75 and 100 % of its committed rate, then with the
-//! excess rate, then above both. If all pass, all services send at their committed rates
-//! together. In colour-aware mode, excess frames are a separate stream, and committed
-//! frames must still meet all limits.
+//! Each service is tested alone: at 25, 50, 75 and 100 % of its committed rate, then with the
+//! excess rate, then above both. If all pass, all services send at their committed rates together.
+//! In colour-aware mode, excess frames form a separate stream, and committed frames must still meet
+//! all limits.
 //!
-//! Omitted: bursts of the committed and excess size (CBS, EBS). Delay variation is the
-//! 99.9th percentile minus the minimum of the delay.
+//! Bursts of the committed and excess size (CBS, EBS) are omitted. Delay variation is the 99.9th
+//! percentile of the delay minus its minimum.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::trial::{Headers, Length, Outcome, ProfileError, Tester, Trial, Verdic
 use crate::arrivals::{ArrivalModel, LoadRate};
 use crate::sizes::SizeModel;
 
-/// Limits of a service.
+/// A service's limits.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Limits {
     /// Frame loss ratio.
@@ -43,15 +43,15 @@ pub struct Service {
     pub eir: Option<BitRate>,
     /// Limits.
     pub limits: Limits,
-    /// Frame sizes; default: those of the generator.
+    /// Frame sizes; the generator's by default.
     pub sizes: Option<Arc<dyn SizeModel>>,
-    /// Marking of committed frames.
+    /// Header fields that mark committed frames.
     pub committed: Headers,
-    /// Marking of excess frames in colour-aware mode.
+    /// Header fields that mark excess frames in colour-aware mode.
     pub excess: Option<Headers>,
 }
 
-/// Configuration of the activation test.
+/// Activation test configuration.
 #[derive(Clone, Debug)]
 pub struct Y1564 {
     /// The services.
@@ -64,10 +64,10 @@ pub struct Y1564 {
     pub arrivals: Arc<dyn ArrivalModel>,
 }
 
-/// The report of the activation test.
+/// Activation test report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Y1564Report {
-    /// Results by service.
+    /// Results per service.
     pub services: Vec<ServiceReport>,
     /// Whether all steps of all services passed.
     pub passed: bool,
@@ -84,7 +84,7 @@ pub struct ServiceReport {
     pub eir: Option<String>,
     /// Limits.
     pub limits: Limits,
-    /// Steps of the configuration test, then the performance test of all services together.
+    /// Steps of the configuration test, then the performance test with all services together.
     pub steps: Vec<StepReport>,
     /// Whether all steps passed.
     pub passed: bool,
@@ -117,7 +117,7 @@ pub struct StepReport {
     pub void: bool,
 }
 
-/// Requirement of a step.
+/// Requirement on a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     /// All limits apply.
@@ -126,11 +126,11 @@ enum Ask {
     AtLeastCir,
     /// At most the sum of both rates is received.
     Policed,
-    /// None: another row judges the step.
+    /// Nothing: another row judges the step.
     Nothing,
 }
 
-/// Tolerance above both rates for policing: the policer's burst, and rounding.
+/// Tolerance above the sum of both rates when policing: the policer's burst, and rounding.
 const POLICING_MARGIN: f64 = 0.05;
 
 /// Tolerance below the committed rate when more is sent.
@@ -161,7 +161,7 @@ impl Y1564 {
     /// Runs the tests. The performance test runs only if every configuration test passed.
     ///
     /// # Errors
-    /// A trial cannot be run.
+    /// If a trial cannot be run.
     pub fn run<T: Tester>(&self, tester: &mut T) -> Result<Y1564Report, T::Error> {
         let mut steps = Vec::new();
         for service in &self.services {
@@ -212,7 +212,7 @@ impl Y1564 {
             return Ok(steps);
         };
         let sum = |one: u64, other: u64| one.saturating_add(other);
-        // Y.1564, 8.1.2: the overload is relative to the larger of both rates.
+        // Y.1564, 8.1.2: the overload is relative to the larger rate.
         let (name, over) = if eir.saturating_mul(5) >= cir {
             ("policing: CIR + 125 % of EIR", sum(eir, eir / 4))
         } else {
@@ -244,7 +244,7 @@ impl Y1564 {
         Ok(steps)
     }
 
-    /// Sends all streams concurrently, and judges each.
+    /// Sends all streams concurrently and judges each.
     fn step<T: Tester>(
         &self,
         parts: &[Part<'_>],
@@ -334,17 +334,16 @@ impl Part<'_> {
     }
 }
 
-/// Failure of policing.
+/// Policing failure.
 const TOO_MUCH: &str = "received more than CIR + EIR";
 
-/// Returns the maximum permitted output of a service in bit/s.
+/// Returns a service's maximum permitted output in bit/s.
 fn most(service: &Service) -> f64 {
     let eir = service.eir.map_or(0, BitRate::bits_per_sec);
     (service.cir.bits_per_sec() as f64 + eir as f64) * (1.0 + POLICING_MARGIN)
 }
 
-/// Judges the sum of both streams of a service; a violation is attributed to the excess
-/// stream.
+/// Judges the sum of a service's two streams; a violation is attributed to the excess stream.
 fn police(steps: &mut [StepReport], service: &Service) {
     let out: f64 = steps.iter().map(|step| step.received_bits_per_s).sum();
     if let Some(excess) = steps.last_mut().filter(|_| out > most(service)) {
@@ -353,7 +352,7 @@ fn police(steps: &mut [StepReport], service: &Service) {
     }
 }
 
-/// Information rate: destination MAC address through FCS (Y.1564, 3.2).
+/// Information rate framing: destination MAC address through FCS (Y.1564, 3.2).
 fn information_rate() -> Result<Framing, ProfileError> {
     Ok(FRAMING.parse("bytes:overhead=4")?)
 }

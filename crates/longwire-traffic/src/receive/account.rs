@@ -1,4 +1,4 @@
-//! Statistics of received frames.
+//! Statistics over received frames.
 
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
@@ -19,7 +19,7 @@ use super::spread::Distribution;
 use super::streams::Streams;
 use super::timing::ScheduleComparison;
 
-/// Statistics of received frames.
+/// Statistics over received frames.
 pub(super) struct Account {
     config: ReceiveConfig,
     /// Converts arrivals to wall-clock time.
@@ -30,7 +30,7 @@ pub(super) struct Account {
     first: Nanos,
     last: Nanos,
     latest: Nanos,
-    /// Frames with a stamp before their predecessor's.
+    /// Number of frames timestamped earlier than their predecessor.
     set_back: u64,
     gaps: Distribution,
     series: Series,
@@ -44,11 +44,11 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Opens the trace to compare with and the capture to write. `epoch` converts arrivals
-    /// to wall-clock time.
+    /// Opens the trace to compare with and the capture to write. `epoch` converts arrivals to
+    /// wall-clock time.
     ///
     /// # Errors
-    /// Either cannot be opened.
+    /// If either cannot be opened.
     pub(super) fn open(config: ReceiveConfig, epoch: Epoch) -> Result<Account, PortError> {
         let comparison = config.against.clone().map(Comparison::open).transpose()?;
         let capture = config.capture.as_deref().map(CaptureWriter::create);
@@ -61,7 +61,7 @@ impl Account {
             last: Nanos::ZERO,
             latest: Nanos::ZERO,
             set_back: 0,
-            // Gaps of a steady flow are close together.
+            // A steady flow's gaps lie close together.
             gaps: Distribution::with_digits(4),
             series: Series::new(),
             expected: config.expect_gap.map(|_| ScheduleComparison::new()),
@@ -131,8 +131,7 @@ impl Account {
         }
     }
 
-    /// Does slower work. Must be called between bursts of at most [`Account::burst_max`]
-    /// frames.
+    /// Does the slower work. Call it between bursts of at most [`Account::burst_max`] frames.
     pub(super) fn rest(&mut self) {
         if let Some(comparison) = &mut self.comparison
             && comparison.room() > 0
@@ -170,7 +169,7 @@ impl Account {
         }
     }
 
-    /// Returns the current report, without the fields of port and thread.
+    /// Returns the current report, without port and thread fields.
     pub(super) fn report(&self) -> ReceiveReport {
         let seconds = self.latest.saturating_sub(self.first).as_secs_f64();
         // n frames span n - 1 gaps, so the first frame does not count.
@@ -222,7 +221,7 @@ fn payload_of(bytes: &[u8]) -> Option<&[u8]> {
     let header = match transport.protocol {
         // ICMP, UDP, ICMPv6: eight bytes.
         1 | 17 | 58 => 8,
-        // The TCP header length is in words.
+        // TCP header length is in words.
         6 => usize::from(bytes.get(transport.at + 12)? >> 4) * 4,
         _ => 0,
     };

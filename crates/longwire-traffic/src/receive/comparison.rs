@@ -1,4 +1,4 @@
-//! Compares arrivals with a trace that is read along.
+//! Comparing arrivals with a trace read in step.
 
 use longwire_capture::{CaptureReader, RecordCounts};
 use longwire_engine::Nanos;
@@ -9,22 +9,22 @@ use longwire_runtime::sent::{IgnoredFields, digest};
 use super::matching::{Expected, Matching};
 use super::report::TraceReport;
 
-/// The trace that arrivals are compared with.
+/// The trace with which arrivals are compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgainstTrace {
-    /// File name of the trace.
+    /// Trace file name.
     pub trace: String,
-    /// Pace of the sender.
+    /// Sender's pace.
     pub pace: Pace,
-    /// Maximum gap between frames at the sender.
+    /// Sender's maximum gap between frames.
     pub gap_cap: Option<Nanos>,
-    /// Number of repetitions; 0 is unlimited.
+    /// Number of rounds; 0 means unlimited.
     pub rounds: u64,
     /// Fields that may change in transit.
     pub ignored: IgnoredFields,
 }
 
-/// Compares arrivals with a trace that is read along.
+/// Compares arrivals with a trace read in step.
 pub(super) struct Comparison {
     config: AgainstTrace,
     reader: Option<CaptureReader>,
@@ -33,7 +33,7 @@ pub(super) struct Comparison {
     frames_of_round: u64,
     cut: u64,
     matching: Matching,
-    /// Record counts of all rounds.
+    /// Record counts over all rounds.
     records: RecordCounts,
     error: Option<PortError>,
 }
@@ -42,7 +42,7 @@ impl Comparison {
     /// Opens the trace and reads its beginning.
     ///
     /// # Errors
-    /// The trace cannot be opened.
+    /// If the trace cannot be opened.
     pub(super) fn open(config: AgainstTrace) -> Result<Comparison, PortError> {
         let reader = CaptureReader::open(&config.trace)?;
         let mut comparison = Comparison {
@@ -63,13 +63,13 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// Returns how many frames may arrive before the trace must be read further.
+    /// Returns how many frames may arrive before more of the trace must be read.
     #[inline]
     pub(super) fn room(&self) -> u64 {
         self.matching.room()
     }
 
-    /// Reads the trace as far ahead as there is room.
+    /// Reads ahead in the trace while there is room.
     pub(super) fn read_ahead(&mut self) {
         while self.matching.room() > 0 {
             match self.next_expected() {
@@ -143,7 +143,7 @@ impl Comparison {
         }
     }
 
-    /// Returns the read error of the trace.
+    /// Returns the error from reading the trace, if any.
     pub(super) fn error(&self) -> Option<String> {
         self.error.as_ref().map(ToString::to_string)
     }

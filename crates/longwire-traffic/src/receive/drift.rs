@@ -1,4 +1,4 @@
-//! Estimates the drift of arrivals against a schedule; [`Drift`] describes the method.
+//! Estimates the drift of arrivals relative to a schedule; [`Drift`] describes the method.
 
 use super::report::Drift;
 
@@ -11,7 +11,7 @@ const STRETCHES_MIN: usize = 8;
 /// Initial interval length in nanoseconds.
 const LENGTH_START: u64 = 1_000_000;
 
-/// The earliest frame of an interval, relative to the schedule.
+/// The earliest frame in an interval, relative to the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Earliest {
     due: u64,
@@ -34,7 +34,7 @@ impl DriftFit {
         }
     }
 
-    /// Records a frame due at `due` ns since the schedule's start that arrived `offset` ns
+    /// Records a frame that was due at `due` ns after the schedule's start and arrived `offset` ns
     /// late.
     #[inline]
     pub(super) fn record(&mut self, due: u64, offset: i64) {
@@ -123,8 +123,8 @@ mod tests {
                 5e9 + noise(number) + due as f64 * slope / 1e6
             })
             .unwrap_or_default();
-            // 0.1 ppm; a steep slope within an interval hides most frames, which costs
-            // 10^-5 of it.
+            // 0.1 ppm; with a steep slope, most frames in an interval are masked, which costs 10^-5
+            // of the slope.
             let bound = 0.1 + slope.abs() / 1e5;
             assert!((drift.ppm - slope).abs() < bound, "{slope}: {drift:?}");
             assert!(drift.low_ppm <= drift.ppm && drift.ppm <= drift.high_ppm);
@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn pauses_do_not_change_the_drift() {
-        // 10 % of the time, frames are delayed by up to 4 ms, more often towards the end of
-        // the run.
+        // 10 % of the time, frames are delayed by up to 4 ms, more often towards the end of the
+        // run.
         let held = |number: u64| {
             let pause = number % 5_000 < 200 + number / 100;
             if pause {

@@ -1,4 +1,4 @@
-//! Compares arrivals with frames sent by the same process.
+//! Comparing arrivals with frames sent by the same process.
 
 use longwire_engine::Nanos;
 use longwire_runtime::sent::{SentFrames, fingerprint};
@@ -17,8 +17,8 @@ struct Arrival {
 
 /// Matches arrivals with sent frames.
 ///
-/// A sender logs a frame before it leaves. Arrivals are therefore collected first, and
-/// looked up after the log has been read, so that no lookup is early.
+/// The sender logs a frame before it leaves. Arrivals are therefore buffered, and looked up only
+/// after the log has been read, so that no lookup comes too early.
 pub(super) struct LiveComparison {
     sent: SentFrames,
     arrivals: Vec<Arrival>,
@@ -49,7 +49,7 @@ impl LiveComparison {
         });
     }
 
-    /// Looks up collected arrivals. Must be called after each burst and at the end.
+    /// Looks up buffered arrivals. Call it after each burst and at the end.
     pub(super) fn settle(&mut self) {
         let matching = &mut self.matching;
         self.sent.drain(|frame, left| {
@@ -123,7 +123,7 @@ mod tests {
         for number in 0..100 {
             send(&mut log, number);
             let mut bytes = frame(number);
-            // The MAC address is ignored; frame 50 is changed, 60 duplicated, 70 lost, 80
+            // The MAC address is ignored. Frame 50 is changed, 60 duplicated, 70 lost, and 80
             // arrives after 81, the last frame.
             bytes[3] = 9;
             match number {
@@ -164,7 +164,7 @@ mod tests {
                 live.settle();
             }
         }
-        // The last frame arrives, and one that had been given up.
+        // The last frame arrives, and one that had already been evicted.
         live.record(&frame(599_999), arrival(599_999));
         live.record(&frame(3), arrival(599_999));
         live.settle();

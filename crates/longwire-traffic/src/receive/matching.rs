@@ -1,8 +1,8 @@
-//! Matches arriving frames with the frames of a trace.
+//! Matching arrivals with a trace's frames.
 //!
-//! A window moves along the trace. Digests index two hash tables of chains: frames that are
-//! expected, and frames that have arrived. There is no allocation per frame. Identical
-//! frames match in trace order; which of them was lost is unknown.
+//! A window moves along the trace. Digests index two hash tables of chains: expected frames, and
+//! frames that have arrived. Nothing is allocated per frame. Identical frames match in trace order;
+//! which of them was lost is unknown.
 
 use std::collections::VecDeque;
 
@@ -14,22 +14,22 @@ use super::timing::ScheduleComparison;
 /// Frames in the window.
 const WINDOW: usize = 1 << 18;
 
-/// Maximum frames of the window after the last arrival.
+/// Maximum number of frames in the window after the last arrival.
 const AHEAD: u64 = 1 << 17;
 
-/// Maximum unmatched frames that may be changed ones.
+/// Maximum number of unmatched frames that may be changed frames.
 const UNKNOWN_MAX: usize = 1024;
 
-/// Maximum steps along a chain; only identical frames make long chains.
+/// Maximum number of steps along a chain; only identical frames make long chains.
 const STEPS_MAX: usize = 4096;
 
-/// A frame of the trace.
+/// A frame in the trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     pub digest: u64,
     pub due: Nanos,
     pub wire_len: u32,
-    /// Lateness of the departure in nanoseconds, at most 4.29 s; 0 if unknown.
+    /// Departure lateness in nanoseconds, at most 4.29 s; 0 if unknown.
     pub late: u32,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Expected {
 enum State {
     Expected,
     Arrived,
-    /// A changed frame arrived in its place.
+    /// A changed frame arrived instead.
     Changed,
 }
 
@@ -50,10 +50,10 @@ struct Slot {
     next: u32,
 }
 
-/// No slot.
+/// Null index of a slot.
 const NONE: u32 = u32::MAX;
 
-/// Ends of a chain in trace order.
+/// Head and tail of a chain in trace order.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
     head: u32,
@@ -65,7 +65,7 @@ const EMPTY: Chain = Chain {
     tail: NONE,
 };
 
-/// A window on a trace.
+/// A window onto a trace.
 pub(super) struct Matching {
     slots: Vec<Slot>,
     /// Expected frames by digest.
@@ -77,9 +77,9 @@ pub(super) struct Matching {
     end: u64,
     /// Position after the last arrival in order.
     frontier: u64,
-    /// Whether frames before the frontier were given up, so that no gap spans them.
+    /// Whether frames before the frontier were evicted, so that no gap spans them.
     has_gap: bool,
-    /// Counts, without frames missing in the window.
+    /// Counters, excluding frames missing in the window.
     counts: TraceReport,
     /// Lengths of unmatched frames since the last arrival in order.
     unknown: VecDeque<u32>,
@@ -111,13 +111,13 @@ impl Matching {
         }
     }
 
-    /// Returns how many more frames of the trace fit.
+    /// Returns how many more trace frames fit.
     #[inline]
     pub(super) fn room(&self) -> u64 {
         AHEAD.saturating_sub(self.end - self.frontier)
     }
 
-    /// Adds the next frame of the trace. There must be room.
+    /// Adds the trace's next frame. There must be room.
     pub(super) fn expect(&mut self, expected: Expected) {
         if self.end - self.begin == WINDOW as u64 {
             self.forget();
@@ -137,8 +137,8 @@ impl Matching {
         self.end += 1;
     }
 
-    /// Adds the next frame of a trace that does not wait for arrivals, such as frames being
-    /// sent. The oldest frames are given up.
+    /// Adds the next frame of a trace that does not wait for arrivals, such as frames being sent.
+    /// Evicts the oldest frames.
     pub(super) fn expect_at_once(&mut self, expected: Expected) {
         self.expect(expected);
         if self.begin > self.frontier {
@@ -147,7 +147,7 @@ impl Matching {
         }
     }
 
-    /// Removes the oldest frame from the window.
+    /// Evicts the oldest frame from the window.
     fn forget(&mut self) {
         let index = slot_of(self.begin);
         match self.slots[index].state {
@@ -161,8 +161,7 @@ impl Matching {
         self.begin += 1;
     }
 
-    /// Matches an arrival. Returns the frame of the trace, unless it is a duplicate or
-    /// unknown.
+    /// Matches an arrival. Returns the trace's frame, unless the arrival is a duplicate or unknown.
     #[inline]
     pub(super) fn match_frame(
         &mut self,
@@ -185,8 +184,8 @@ impl Matching {
         let before = self.last_arrival(digest);
         let far = |position: u64| position.abs_diff(self.frontier);
         match (waiting, before) {
-            // A duplicate of a recent frame is more likely than a jump to an identical one
-            // far ahead.
+            // A duplicate of a recent frame is more likely than a jump to an identical frame far
+            // ahead.
             (Some(position), Some(copy)) if far(copy) <= far(position) => {
                 self.counts.duplicates += 1;
             }
@@ -300,8 +299,8 @@ impl Matching {
         self.counts.matched += 1;
     }
 
-    /// Returns the report, without the fields of the trace's reader; frames missing before
-    /// the last arrival count as lost.
+    /// Returns the report, without the trace reader's fields; frames missing before the last
+    /// arrival count as lost.
     pub(super) fn report(&self) -> TraceReport {
         let waits = |position: &u64| self.slots[slot_of(*position)].state == State::Expected;
         let missing = (self.begin..self.frontier).filter(waits).count() as u64;

@@ -1,11 +1,10 @@
-//! Receiver: compares frames that arrive at a port with the frames sent.
+//! Receiver: compares frames that arrive at a port with frames sent.
 //!
-//! A [`Receiver`] is a thread at a port with kernel stamps; a [`CaptureReceiver`] reads a
-//! capture. Both collect the same statistics: rates and gaps; frames compared with an
-//! expected gap, a trace ([`AgainstTrace`]), frames sent by the same process
-//! ([`longwire_runtime::sent`]), or the times in probes ([`longwire_packet::probe`]); lost,
-//! duplicated, reordered and changed frames. The statistics take bytes and times, and know
-//! neither port nor clock.
+//! A [`Receiver`] is a thread at a port with kernel timestamps; a [`CaptureReceiver`] reads a
+//! capture. Both collect the same statistics: rates and gaps; comparison with an expected gap, with
+//! a trace ([`AgainstTrace`]), with frames sent by the same process ([`longwire_runtime::sent`]),
+//! or with the times in probes ([`longwire_packet::probe`]); and lost, duplicated, reordered and
+//! changed frames. The statistics take bytes and times and know neither port nor clock.
 
 mod account;
 mod comparison;
@@ -40,12 +39,12 @@ pub use thread::{Receiver, open_options};
 /// Configuration of a receiver.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiveConfig {
-    /// Expected gap between frames. A lost frame makes all later ones late by one gap, so
-    /// this suits lossless paths only.
+    /// Expected gap between frames. A lost frame makes all later ones late by one gap, so use this
+    /// only on lossless paths.
     pub expect_gap: Option<Nanos>,
     /// Trace being sent.
     pub against: Option<AgainstTrace>,
-    /// Counts matching frames only.
+    /// If set, counts only matching frames.
     pub filter: Option<Filter>,
     /// Ends after this many frames.
     pub count: Option<u64>,
@@ -53,14 +52,13 @@ pub struct ReceiveConfig {
     pub idle: Option<Nanos>,
     /// Capture file to write.
     pub capture: Option<String>,
-    /// Detects pauses of the machine with a thread that spins while its core is otherwise
-    /// idle.
+    /// Detects machine pauses with a thread that spins while its core is otherwise idle.
     pub witness: bool,
-    /// Core of the receiving and witness threads.
+    /// Core for the receiving and witness threads.
     pub core: Option<usize>,
 }
 
-/// Error of starting a receiver.
+/// Error from starting a receiver.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ReceiveError {

@@ -1,4 +1,4 @@
-//! Receives from a capture, by its own stamps.
+//! Receiving from a capture, by its timestamps.
 
 use longwire_capture::CaptureReader;
 use longwire_engine::Nanos;
@@ -20,13 +20,13 @@ pub struct CaptureReceiver {
 }
 
 impl CaptureReceiver {
-    /// Opens the capture and the files of `config`. The fields for live ports (idle,
-    /// witness, core) are ignored.
+    /// Opens the capture and the files named in `config`. Fields for live ports (idle, witness,
+    /// core) are ignored.
     ///
     /// # Errors
-    /// A file cannot be opened.
+    /// If a file cannot be opened.
     pub fn open(capture: &str, config: ReceiveConfig) -> Result<CaptureReceiver, PortError> {
-        // Stamps are wall-clock times already.
+        // Capture timestamps are already wall-clock times.
         let epoch = Epoch {
             monotonic: Nanos::ZERO,
             wall: Nanos::ZERO,
@@ -39,7 +39,7 @@ impl CaptureReceiver {
         })
     }
 
-    /// Reads some frames. Returns whether more remain.
+    /// Reads some frames, and returns whether more remain.
     pub fn step(&mut self) -> bool {
         for _ in 0..BURST {
             if self.over || self.account.is_complete() {

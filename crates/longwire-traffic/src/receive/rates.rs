@@ -1,4 +1,4 @@
-//! Frames and bytes over time in bounded memory.
+//! Frame and byte counts over time, in bounded memory.
 
 use longwire_engine::Nanos;
 
@@ -10,11 +10,11 @@ const INTERVALS: usize = 600;
 /// Initial interval length.
 const LENGTH_START: Nanos = Nanos::from_millis(100);
 
-/// Counts per interval of equal length. When intervals run out, neighbours are merged.
+/// Counts in intervals of equal length. When intervals run out, neighbours are merged.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     length: u64,
-    /// Frames and bytes.
+    /// Frames and bytes per interval.
     intervals: Vec<(u64, u64)>,
 }
 
@@ -26,7 +26,7 @@ impl Series {
         }
     }
 
-    /// Records a frame `since` the first.
+    /// Records a frame that arrived `since` after the first.
     #[inline]
     pub(super) fn record(&mut self, since: Nanos, bytes: u64) {
         while since.as_nanos() / self.length >= INTERVALS as u64 {

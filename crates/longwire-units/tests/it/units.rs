@@ -1,4 +1,4 @@
-//! Parsing, refusals with their messages, and round trips.
+//! Parsing, rejections with their messages, and round trips.
 
 use std::str::FromStr;
 
@@ -79,7 +79,7 @@ fn refusal<T: FromStr<Err = UnitError>>(text: &str) -> String {
     }
 }
 
-/// Checks refusals, one per line, without the leading quotation mark.
+/// Checks rejection messages, one per line, without the leading quotation mark.
 fn assert_refused<T: FromStr<Err = UnitError>>(messages: &str) {
     let lines = messages.lines().map(str::trim);
     for message in lines.filter(|line| !line.is_empty()) {
@@ -108,7 +108,7 @@ fn refused_times_name_the_reason() {
         let message = format!("'{text}' is not a number with a unit; write for example 20ms");
         assert_eq!(refusal::<Nanos>(text), message);
     }
-    // Very long numbers, too large and too fine.
+    // Very long numbers, too large or too fine.
     let nines = format!("{}s", "9".repeat(500));
     assert!(refusal::<Nanos>(&nines).ends_with("is too large; the maximum is 24h"));
     let fine = format!("0.{}1s", "0".repeat(500));
@@ -256,7 +256,7 @@ fn probabilities_are_clamped_and_exact() {
     assert_eq!(Probability::from_f64(0.000_5).to_string(), "0.05%");
 }
 
-/// Values of every order of magnitude up to `most`.
+/// Values in every order of magnitude up to `most`.
 fn up_to(most: u64) -> impl Strategy<Value = u64> {
     prop_oneof![
         0..=most,

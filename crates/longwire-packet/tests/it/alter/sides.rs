@@ -1,4 +1,4 @@
-//! The side of a conversation that sent a frame, and addresses per side.
+//! Which side of a conversation sent a frame, and per-side addresses.
 
 use longwire_packet::split::Splitter;
 use longwire_testbed::support::rows;
@@ -6,7 +6,7 @@ use longwire_testbed::support::rows;
 use crate::alter::{Alterations, all_of, options};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
 
-/// Returns a frame between a client 10.1.2.3 and a server 192.0.2.77.
+/// Returns a frame between client 10.1.2.3 and server 192.0.2.77.
 fn frame(from_client: bool, protocol: u8, ports: (u16, u16), flags: u8, fragment: u16) -> Vec<u8> {
     let ports = if from_client {
         ports
@@ -64,7 +64,7 @@ fn networks_and_mac_addresses_decide_the_side() {
 #[test]
 fn the_sender_of_the_first_syn_is_the_client() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
-    // The first sender before any SYN is considered the client...
+    // Before any SYN, the first sender is taken for the client...
     assert_eq!(splitter.side(&frame(false, 6, (40_000, 80), ACK, 0)), 0);
     assert_eq!(splitter.side(&frame(true, 6, (40_000, 80), ACK, 0)), 1);
     // ...until a SYN corrects it.
@@ -97,22 +97,21 @@ fn the_end_with_the_lower_port_is_the_server() {
     }
 }
 
-/// Later fragments have no ports; they follow the first one.
+/// Later fragments have no ports; they take the first one's side.
 #[test]
 fn fragments_follow_their_first() {
     for rule in ["syn", "port"] {
         let mut splitter = rule.parse::<Splitter>().unwrap();
         assert_eq!(splitter.side(&frame(true, 17, (40_000, 53), 0, 0)), 0);
         assert_eq!(splitter.side(&frame(false, 17, (40_000, 53), 0, 0x2000)), 1);
-        // From another Ethernet address, so that only the fragment identifies the side.
+        // From another MAC address, so that only the fragment identifies the side.
         let mut later = frame(false, 17, (40_000, 53), 0, 0x0010);
         later[6..12].fill(0x0e);
         assert_eq!(splitter.side(&later), 1, "{rule}");
     }
 }
 
-/// A frame without information has the side of the last frame from the same Ethernet
-/// address.
+/// A frame that does not tell takes the side of the last frame from the same MAC address.
 #[test]
 fn frames_without_ip_follow_their_station() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
@@ -157,7 +156,7 @@ fn refused_rules_get_a_remedy() {
     }
 }
 
-/// Two Ethernet addresses, one per side.
+/// Two MAC addresses, one per side.
 #[test]
 fn each_side_has_its_address() {
     let mut alterations = Alterations::new(options(

@@ -1,5 +1,5 @@
-//! Altered frames in tshark: none malformed, no checksum wrong. Where tshark is not
-//! installed, the test reports so and passes; in CI it fails.
+//! Altered frames in tshark: none malformed, no checksum wrong. If tshark is not installed, the
+//! test prints a message and passes, except in CI, where it fails.
 
 use std::fs;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn sources() -> Vec<Vec<u8>> {
     all
 }
 
-/// Passes the sources through sets of options, whole and truncated to at most 96 bytes.
+/// Alters the sources with several option sets, whole and truncated to at most 96 bytes.
 fn all_altered() -> Vec<Vec<u8>> {
     let sets = [
         options(
@@ -75,7 +75,7 @@ fn tshark_accepts_altered_frames() {
     for check in &checks {
         command.args(["-o", check]);
     }
-    // 0 means bad, in all versions.
+    // 0 means "bad" in all versions.
     let wrong = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 \
                  || udp.checksum.status == 0 || icmp.checksum.status == 0 \
                  || icmpv6.checksum.status == 0 || sctp.checksum.status == 0";

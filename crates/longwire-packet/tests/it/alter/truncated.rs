@@ -1,4 +1,4 @@
-//! Truncated frames: filled, kept, or skipped.
+//! Truncated frames: restored, kept or skipped.
 
 use crate::alter::{Alterations, all_of, altered_in, count, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
@@ -10,8 +10,8 @@ fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alteratio
     (taken.remove(0), alterations)
 }
 
-/// A frame truncated anywhere after its headers regains its length and valid checksums;
-/// otherwise, captured bytes are unchanged.
+/// A frame truncated anywhere after its headers regains its length and valid checksums; otherwise,
+/// captured bytes are unchanged.
 #[test]
 fn missing_payload_is_filled() {
     for sample in frames::samples() {
@@ -47,8 +47,8 @@ fn missing_payload_is_filled() {
     }
 }
 
-/// A truncated transport header is completed to a parsable one: TCP's data offset, UDP's
-/// length, and checksums.
+/// A truncated transport header is completed so that it parses: TCP data offset, UDP length, and
+/// checksums.
 #[test]
 fn headers_are_completed() {
     for sample in frames::samples() {
@@ -69,7 +69,7 @@ fn headers_are_completed() {
                 _ => {}
             }
         }
-        // Earlier truncation leaves less information, but the length is restored.
+        // Earlier truncation loses more, but the length is restored.
         for captured in 0..sample.transport_at {
             let (frame, alterations) = filled("zeros", &sample.frame, captured);
             assert_eq!(frame.len(), sample.frame.len());
@@ -118,7 +118,7 @@ fn fragments_keep_their_checksum() {
     }
 }
 
-/// A kernel's super-packet may have no length.
+/// A kernel's super-packet may lack a length.
 #[test]
 fn lengths_are_repaired() {
     let mut frame = udp((1, 2), &[9; 800]);
@@ -135,7 +135,7 @@ fn lengths_are_repaired() {
         frame.len() - 54
     );
     assert!(holds(&frame));
-    // A frame's padding is not payload.
+    // Frame padding is not payload.
     let mut frame = udp((1, 2), &[]);
     frame.resize(60, 0);
     let (again, _) = filled("pattern:ff", &frame, 42);
@@ -173,7 +173,7 @@ fn truncated_frames_are_kept_or_skipped() {
     assert!(altered_in(&mut alterations, &frame[..96], frame.len(), 0).is_empty());
     assert_eq!(all_of(&mut alterations, &frame).len(), 1);
     assert_eq!(count(&alterations, "truncated_skipped"), 1);
-    // Kept frames are altered as far as they were captured.
+    // Kept frames are altered as far as captured.
     let mut alterations = Alterations::new(options("truncated=keep map=10.0.0.0/8=11.0.0.0/8"));
     let mut whole = all_of(&mut alterations, &frame).remove(0);
     let kept = altered_in(&mut alterations, &frame[..96], frame.len(), 0);
@@ -181,7 +181,7 @@ fn truncated_frames_are_kept_or_skipped() {
     assert_eq!(kept, [whole]);
 }
 
-/// A record that claims an impossible frame length is not extended to it.
+/// A record that claims an impossible wire length is not extended to it.
 #[test]
 fn the_length_of_a_filled_frame_is_bounded() {
     let frame = udp((1, 2), &[9; 100]);

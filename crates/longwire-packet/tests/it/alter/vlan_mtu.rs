@@ -75,7 +75,7 @@ fn long_frames_are_fragmented() {
     assert_eq!(count(&alterations, "mtu_fragmented"), 1);
     let (fits, _) = fitted(1_428, "fragment", &frame);
     assert_eq!(fits, [frame]);
-    // Don't fragment, and IPv6, which routers do not fragment.
+    // Don't Fragment, and IPv6, which routers do not fragment.
     let kept_whole = Ipv4 {
         fragment: 0x4000,
         ..PLAIN4

@@ -19,8 +19,7 @@ fn bridge() -> Bridge {
     Bridge::new(BridgeConfig::new(4)).unwrap()
 }
 
-/// Ports 1 and 2 are connected by a cable: frames flooded to one arrive at the other a
-/// microsecond later.
+/// A cable connects ports 1 and 2: frames flooded to one arrive at the other a microsecond later.
 #[test]
 fn a_cable_between_two_ports_is_detected_at_once() {
     let mut bridge = bridge();
@@ -60,7 +59,7 @@ fn many_stations_in_a_loop_do_not_hide_it() {
     assert!(bridge.counters().loop_signs > 100);
 }
 
-/// Traffic without a loop: roaming, failover, retries, broadcasts at high rates.
+/// Loop-free traffic: roaming, failover, retries, broadcasts at high rates.
 #[test]
 fn ordinary_traffic_is_not_a_loop() {
     let mut bridge = bridge();
@@ -68,11 +67,11 @@ fn ordinary_traffic_is_not_a_loop() {
     for n in 0..200_000u64 {
         let now = Nanos::from_micros(n * 100);
         let source = draw.up_to(499) as u32 + 1;
-        // Every station changes its port occasionally, at most once per second.
+        // Every station changes ports occasionally, at most once per second.
         let second = n / 10_000;
         let home = (u64::from(source) + second * u64::from(source.is_multiple_of(7))) % 4;
-        // One in ten asks for the same address for the third time: the same bytes from the
-        // same port.
+        // One in ten requests the same address for the third time: the same bytes from the same
+        // port.
         let bytes = match n % 10 {
             0 => numbered(source, second),
             1..4 => numbered(source, n),

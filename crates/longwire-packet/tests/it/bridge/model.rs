@@ -1,4 +1,4 @@
-//! The bridge against a linear search over a list of stations.
+//! The bridge compared with a linear search over a list of stations.
 
 use longwire_packet::bridge::{
     Bridge, BridgeConfig, Flooded, Forwarding, NotForwarded, PortIndex, Reserved, StaticEntry,
@@ -10,7 +10,7 @@ use longwire_units::{PacketRate, Packets};
 
 use crate::bridge::{BROADCAST, frame, port, station};
 
-/// VLAN, address, port, and last seen time; `None` for static entries.
+/// VLAN, address, port and time last seen; `None` for static entries.
 type Known = (u16, [u8; 6], u16, Option<u64>);
 
 /// A naive bridge.
@@ -20,12 +20,12 @@ struct Naive {
     moved: u64,
     learnt: u64,
     not_learnt: u64,
-    /// Flooding times per port.
+    /// Times of flooded frames per port.
     flooded: Vec<(u16, u64)>,
     credit: Vec<(f64, u64)>,
 }
 
-/// Tick of [`BridgeConfig::ageing`].
+/// Tick in which [`BridgeConfig::ageing`] is counted.
 const TICK: u64 = 1 << 20;
 
 impl Naive {
@@ -124,7 +124,7 @@ impl Naive {
 
     fn flood(&mut self, now: u64, arrival: u16, kind: Flooded) -> Forwarding {
         if let Some(limit) = self.config.storm {
-            // A rate whose credit a float holds exactly: 1000/s and whole milliseconds.
+            // The rate, 1000/s, and whole milliseconds keep credits exact in floats.
             let (credit, since) = &mut self.credit[usize::from(arrival)];
             let earned = (now - *since) as f64 / 1e9 * limit.rate.packets_per_sec();
             *credit = (*credit + earned).min(limit.burst.0 as f64);
@@ -176,8 +176,8 @@ fn random_config(draw: &mut Stream, small: bool) -> BridgeConfig {
             burst: Packets(1 + draw.up_to(4)),
         });
     }
-    // Either the table is small and nothing ages, or it is large: when aged stations make
-    // room is an implementation detail.
+    // Either the table is small and nothing ages, or it is large: when aged stations make room is
+    // an implementation detail.
     if small {
         config.table_max = 4 + draw.up_to(8) as u32;
         config.ageing = Nanos::MAX;
@@ -244,8 +244,8 @@ fn bridges_agree_with_a_linear_search() {
     );
 }
 
-/// With both ageing and too little room, the size limit holds, and frames never go to a
-/// port where the station was not recently seen.
+/// With ageing and a table that is too small, the size limit holds, and frames never go to a port
+/// where the station was not recently seen.
 #[test]
 fn a_small_table_with_ageing_keeps_its_bounds() {
     for seed in 0..200u64 {

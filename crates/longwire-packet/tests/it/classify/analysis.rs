@@ -12,7 +12,7 @@ fn classifier(order: Order, rules: &[(&str, u32)]) -> Classifier<u32> {
     Classifier::with_rules(order, 0, rules).unwrap()
 }
 
-/// Returns the unreachable rules, each with a rule that covers it.
+/// Returns unreachable rules, each with a rule that covers it.
 fn unreachable(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
     let found = classifier.unreachable();
     assert!(found.complete);
@@ -75,7 +75,7 @@ fn the_most_specific_order_has_other_unreachable_rules() {
         unreachable(&classifier(Order::First, &rules)),
         [(1, 0), (2, 0)]
     );
-    // Priority takes precedence.
+    // Priority decides first.
     let rules = [("src=10.1.0.0/16", 1, 5), ("src=10.0.0.0/8", 2, 1)];
     let rules = rules.map(|(text, target, priority)| (text.parse().unwrap(), target, priority));
     let found = Classifier::with_rules(Order::MostSpecific, 0, rules).unwrap();
@@ -216,15 +216,15 @@ fn reports_agree_with_frames() {
         }
         unreachables += found.len();
     }
-    // The test is pointless with few findings.
+    // With few findings, the test would be pointless.
     assert!(
         unreachables > 500 && pairs > 500,
         "{unreachables} unreachable, {pairs} pairs"
     );
 }
 
-/// Rules that match a common frame overlap, unless one is within the other: then the pair
-/// must not be listed.
+/// Rules that match a common frame overlap, unless one contains the other; then the pair must not
+/// be listed.
 fn check_pairs(
     rules: &[(Matcher, u32)],
     hits: &[bool],
@@ -248,8 +248,8 @@ fn check_pairs(
                 "seed {seed}: {a} and {b} are said to overlap"
             );
             if hits[first] && hits[second] && judged && !within {
-                // Containment that is not visible field by field follows from types,
-                // protocols or full ranges.
+                // Containment that comparing fields cannot reveal follows from types, protocols or
+                // full ranges.
                 let implied = |matcher: &Matcher| {
                     matcher.ethertype.is_some()
                         || matcher.source_ports.is_some()
@@ -287,7 +287,7 @@ fn a_hundred_thousand_rules_are_analysed() {
         unreachable(&classifier),
         [(100_000, 77), (100_002, 100_001)]
     );
-    // Pairs from 10.0.3.0/24 overlap with the last rule, which is within the one before it,
+    // Pairs from 10.0.3.0/24 overlap with the last rule, which is contained in the one before it,
     // but not with rules that contain them.
     let found = overlaps(&classifier);
     assert_eq!(found.len(), 256, "{:?}", &found[..3]);

@@ -1,4 +1,4 @@
-//! Text form of matchers.
+//! Matchers as text.
 
 use longwire_packet::classify::{Matcher, PortRange, VlanMatch};
 use longwire_testbed::support::rows;

@@ -1,4 +1,4 @@
-//! Lookup of rules.
+//! Rule lookup.
 
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Matcher, Order, Prefix, RuleError, RuleId};
@@ -6,7 +6,7 @@ use longwire_packet::classify::{Classifier, Matcher, Order, Prefix, RuleError, R
 use crate::classify::oracle;
 use crate::classify::universe::Universe;
 
-/// A rule of the naive model.
+/// A rule in the naive model.
 struct Naive {
     id: RuleId,
     matcher: Matcher,
@@ -130,7 +130,7 @@ fn lookups_agree_with_a_linear_search() {
         }
         assert_eq!(classifier.len(), rules.len());
     }
-    // The test is pointless if frames rarely match.
+    // If frames rarely matched, the test would be pointless.
     assert!(matched > lookups / 3, "{matched} of {lookups} matched");
 }
 
@@ -244,7 +244,7 @@ fn high_costs_are_reported() {
             classifier.insert(text.parse().unwrap(), 1, 0).unwrap();
         }
     }
-    // Both /0 have the same condition: an IPv4 packet.
+    // Both /0 prefixes have the same condition: an IPv4 packet.
     assert_eq!(classifier.cost().shapes, 65);
     assert!(classifier.cost().is_high());
 }

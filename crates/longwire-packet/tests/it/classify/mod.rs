@@ -1,4 +1,4 @@
-//! The classifier against linear search over rules, by independent code.
+//! The classifier compared with independent code: a linear search over rules.
 
 mod analysis;
 mod grammar;

@@ -1,4 +1,4 @@
-//! Fields of frames, parsed byte by byte, and conditions of matchers.
+//! Frame fields, parsed byte by byte, and matcher conditions.
 
 use std::net::IpAddr;
 
@@ -37,7 +37,7 @@ impl Cursor<'_> {
 impl Fields {
     pub fn of(frame: &[u8]) -> Fields {
         let mut fields = Fields::default();
-        // An early end leaves the fields read so far.
+        // On an early end, the fields read so far remain.
         let _ = fields.read(&mut Cursor(frame));
         fields
     }

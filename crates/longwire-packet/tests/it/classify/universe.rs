@@ -1,4 +1,4 @@
-//! Random matchers and frames from few values, so that they match often.
+//! Random matchers and frames drawn from few values, so that they match often.
 
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Matcher, PortRange, Prefix, VlanMatch, WrittenFilter};
@@ -128,7 +128,7 @@ impl Universe {
         }
         for (index, kind) in kinds.iter().enumerate() {
             let next = kinds.get(index + 1).copied().unwrap_or(protocol);
-            // Sixteen bytes of authentication header are four words, less two.
+            // A sixteen-byte authentication header is four words long, minus two.
             match kind {
                 51 => packet.extend([next, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
                 44 => packet.extend([next, 0, 0, self.of(&[0, 1, 8]), 0, 0, 0, 0]),
@@ -139,7 +139,7 @@ impl Universe {
         packet
     }
 
-    /// Returns a frame with its ingress port and length; often truncated, sometimes random
+    /// Returns a frame with its ingress port and wire length; often truncated, sometimes random
     /// bytes.
     pub fn frame(&mut self) -> (PortIndex, Vec<u8>, u32) {
         let port = PortIndex(self.below(3) as u16);
@@ -176,7 +176,7 @@ impl Universe {
     }
 }
 
-/// Parses a prefix by means of a matcher.
+/// Parses a prefix through a matcher.
 fn prefix(text: &str) -> Prefix {
     let matcher: Matcher = format!("src={text}").parse().unwrap();
     matcher.source.unwrap()

@@ -1,6 +1,6 @@
-//! Compares filters with the programs that define their languages: tcpdump, and
-//! tshark for display filters. Tests are skipped with a message where these are not
-//! installed, except in CI, where they fail.
+//! Compares filters with the programs that define their languages: tcpdump, and tshark for display
+//! filters. If these are not installed, tests are skipped with a message, except in CI, where they
+//! fail.
 use std::fs;
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use longwire_testbed::support::capture::pcap;
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, sum, transport};
 use longwire_testbed::support::{Draws, Folder, output, rows, words};
 
-/// Writes a capture of these frames, one per second.
+/// Writes a capture with these frames, one per second.
 fn capture(folder: &Folder, frames: &[Vec<u8>]) -> String {
     let path = folder.file("frames.pcap");
     let timed = (0..).map(|second| second * 1_000_000_000).zip(frames);
@@ -17,7 +17,7 @@ fn capture(folder: &Folder, frames: &[Vec<u8>]) -> String {
     path
 }
 
-/// Returns the output of a tool, or skips the test if it is not installed.
+/// Returns a tool's output, or skips the test if the tool is not installed.
 fn run(tool: &str, arguments: &[&str]) -> Option<String> {
     let output = output(Command::new(tool).args(arguments))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -27,7 +27,7 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
 
 const PORTS: [u16; 10] = [22, 53, 80, 443, 5_060, 8_080, 1_024, 40_000, 53_000, 65_535];
 
-/// SCTP's header after the ports, and a COOKIE ACK chunk.
+/// The rest of an SCTP header after the ports, and a COOKIE ACK chunk.
 const SCTP_REST: [u8; 12] = [0, 0, 0, 7, 0, 0, 0, 0, 11, 0, 0, 4];
 
 /// Returns a random packet with its EtherType.
@@ -90,7 +90,7 @@ fn arp(random: &mut Draws, kind: u16) -> (u16, Vec<u8>) {
     (kind, packet)
 }
 
-/// Returns 600 frames, each with one or two tags if `tags` is set.
+/// Returns 600 frames; if `tags` is set, each has one or two tags.
 fn frames(tags: usize) -> Vec<Vec<u8>> {
     let mut random = Draws(7 + tags as u64);
     let frame = |_| {
@@ -113,10 +113,10 @@ fn frames(tags: usize) -> Vec<Vec<u8>> {
     (0..600).map(frame).collect()
 }
 
-/// Filters of tcpdump users with the same meaning here.
+/// tcpdump filters with the same meaning in both.
 const TCPDUMP: &str = include_str!("tcpdump.txt");
 
-/// Rewrites a filter to avoid intended differences: TCP and UDP bytes of IPv6 packets.
+/// Rewrites a filter to avoid intended differences: TCP and UDP bytes in IPv6 packets.
 fn asked(filter: &str) -> String {
     let of_both = ["tcp[", "udp["].iter().any(|bytes| filter.contains(bytes));
     if of_both && !filter.starts_with("ip ") {
@@ -160,7 +160,7 @@ fn tcpdump_matches_the_same_frames() {
     assert!(some > 105, "{some} filters tell frames apart");
 }
 
-/// For tagged frames, tcpdump needs tags in the filter.
+/// For tagged frames, tcpdump filters must mention tags.
 #[test]
 fn tcpdump_matches_the_same_tagged_frames() {
     let once = frames(1);
