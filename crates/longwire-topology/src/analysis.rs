@@ -1,4 +1,4 @@
-//! Warnings: valid values that are probably not meant.
+//! Warnings: valid values that are probably unintended.
 
 use longwire_engine::models::is_scheduled;
 use longwire_engine::{LinkSpec, NoLoader, PARTS};
@@ -12,13 +12,13 @@ use super::timeline::Action;
 use super::tree;
 use super::value::Table;
 
-/// Maximum pairs of overlapping rules reported.
+/// Maximum number of overlapping rule pairs reported.
 const OVERLAPS_MAX: usize = 5;
 
-/// Maximum further pairs compared, since pairs of one link are not reported.
+/// Maximum number of additional pairs compared, because pairs on the same link are not reported.
 const COMPARED_MAX: usize = 10_000;
 
-/// Maximum unreachable rules reported.
+/// Maximum number of unreachable rules reported.
 const UNREACHABLE_MAX: usize = 5;
 
 /// Warns about links and paths that no frame takes.
@@ -62,8 +62,8 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder) {
     }
 }
 
-/// Removes the first value from a model's text, so that models which differ only in it
-/// compare equal.
+/// Removes the first value from a model's text, so that models that differ only in it compare
+/// equal.
 fn without_value(text: &str) -> String {
     let start = text
         .find(|c: char| c.is_ascii_digit())
@@ -88,7 +88,7 @@ impl Topology {
         !self.timeline.events.is_empty() || texts.into_iter().any(|text| is_scheduled(&text))
     }
 
-    /// Returns a warning for each ramp that replaces another model of a link.
+    /// Returns a warning for each ramp that replaces another model on a link.
     fn replaced_by_ramps(&self) -> Vec<String> {
         let ramps = self.timeline.events.iter().flat_map(|event| &event.ramps);
         let replaced = ramps.filter_map(|ramp| {
@@ -116,8 +116,8 @@ impl Topology {
         replaced.collect()
     }
 
-    /// Returns warnings about ramps and rules: rules that can never match, and pairs whose
-    /// order matters. Linear in the rules; builds a classifier.
+    /// Returns warnings about ramps and rules: rules that can never match, and pairs whose order
+    /// matters. Takes time linear in the number of rules, and builds a classifier.
     pub fn doubts(&self) -> Vec<String> {
         let first = Target {
             class: Class::Link(0),
@@ -147,8 +147,8 @@ impl Topology {
                 count_of(more as u64, "more rule")
             ));
         }
-        // Directions of one link may match the same frames, for instance between hosts of
-        // one subnet.
+        // Directions of one link may match the same frames, for example between hosts in one
+        // subnet.
         let class = |rule: RuleId| self.rules[rule.0 as usize].target.class;
         let mut overlaps = classifier.overlaps(OVERLAPS_MAX + self.rules.len().min(COMPARED_MAX));
         overlaps
@@ -176,7 +176,7 @@ impl Topology {
         doubts
     }
 
-    /// Formats a rule: its matcher and its target.
+    /// Formats a rule as its matcher and target.
     pub fn rule_words(&self, rule: RuleId) -> String {
         let rule = &self.rules[rule.0 as usize];
         let Target { class, direction } = rule.target;

@@ -1,5 +1,5 @@
-//! Ports with options: at an interface in use, `NAME.attach = { … }` in `[ports]`, or with a
-//! carrier that follows links, `NAME = { opens = "tap:lw0", carrier = "access.down" }`.
+//! Ports with options: attached to an interface in use (`NAME.attach = { … }` in `[ports]`), or
+//! with a carrier that follows links (`NAME = { opens = "tap:lw0", carrier = "access.down" }`).
 
 use longwire_attach::{ContainerName, PodName, Target};
 use longwire_io::attach::Selection;
@@ -17,7 +17,7 @@ use super::value::{Span, Table};
 /// Fields that select a namespace; exactly one is required.
 const TARGETS: [&str; 4] = ["netns", "pid", "container", "pod"];
 
-/// Describes an attached port: "attach pod shop/cart-0, eth0".
+/// Returns an attached port's description, such as "attach pod shop/cart-0, eth0".
 pub(super) fn description(port: &Table<'_>) -> String {
     let table = tree::table(port, "attach");
     let target = table.and_then(|table| target(table)?.ok());
@@ -122,7 +122,7 @@ fn plan(
     })
 }
 
-/// Returns the target of an attachment; `None` unless exactly one is named.
+/// Returns an attachment's target; `None` unless exactly one is named.
 fn target(table: &Table<'_>) -> Option<Result<Target, String>> {
     let given = TARGETS.iter().filter(|name| table.contains_key(name));
     if given.count() != 1 {
@@ -157,7 +157,7 @@ fn prefix(text: &Placed<&str>, at: &str, diagnostics: &mut Diagnostics) -> Optio
     }
 }
 
-/// Whether both ports would take packets to one address from one interface.
+/// Whether both ports would take packets to the same address from the same interface.
 fn overlaps(one: &AttachPlan, other: &AttachPlan) -> bool {
     if (&one.target, &one.interface) != (&other.target, &other.interface) {
         return false;

@@ -1,4 +1,4 @@
-//! Builds a topology: names, links and rules.
+//! Building a topology: names, links and rules.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use super::problem::{Diagnostics, Place, Problem, suggestion};
 use super::tree::Placed;
 use crate::steps::Steps;
 
-/// The parts read so far.
+/// The parts parsed so far.
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
     pub diagnostics: Diagnostics<'a>,
     pub store: OptionStore,
-    /// Progress; advances per link.
+    /// Progress, advanced once per link.
     pub steps: &'a Steps,
-    /// The topology read so far. Its rules are added at the end.
+    /// Topology so far. Its rules are added at the end.
     pub topology: Topology,
     /// Addresses of options whose combination has been checked.
     pub judged: HashSet<usize>,
-    /// With their position in the file, which determines their order.
+    /// Rules with their position in the file, which determines their order.
     pub rules: Vec<(usize, RulePlan)>,
     /// Classes with matchers; set once all links are read, if a scenario moves frames.
     pub matched: Option<HashSet<Class>>,
-    /// By link number: whether frames can reach it.
+    /// Whether frames can reach a link, by link number.
     pub used: Vec<bool>,
 }
 
-/// Matchers of a link or path, unparsed.
+/// A link's or path's matchers, unparsed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matches {
     /// For direction up.
@@ -49,7 +49,7 @@ pub(super) struct NewLink {
     pub up: Arc<longwire_engine::LinkSpec>,
     pub down: Option<Arc<longwire_engine::LinkSpec>>,
     pub matches: Matches,
-    /// Position, for problems and for the order of rules.
+    /// Position, for problems and for ordering rules.
     pub place: Place,
     pub position: usize,
 }
@@ -80,7 +80,7 @@ impl<'a> Builder<'a> {
         Ok(self.topology)
     }
 
-    /// Appends the rules to those of the topology, in file order.
+    /// Appends the rules to the topology's, in file order.
     pub fn add_sorted_rules(&mut self) {
         self.rules.sort_by_key(|(position, _)| *position);
         let rules = self.rules.drain(..).map(|(_, rule)| rule);
@@ -89,7 +89,7 @@ impl<'a> Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// As [`Diagnostics::refuse`].
+    /// Like [`Diagnostics::refuse`].
     pub fn refuse(
         &mut self,
         place: impl Into<Place>,
@@ -100,11 +100,11 @@ impl Builder<'_> {
         self.diagnostics.refuse(place, field, reason, remedy);
     }
 
-    /// Adds a link; returns `false` if it was refused.
+    /// Adds a link; returns `false` if it was rejected.
     pub fn add_link(&mut self, link: NewLink) -> bool {
         self.steps.advance();
         for options in [Some(&link.up), link.down.as_ref()].into_iter().flatten() {
-            // Links of one table share their options.
+            // Links from one table share their options.
             if !self.judged.insert(Arc::as_ptr(options) as usize) {
                 continue;
             }
@@ -135,7 +135,7 @@ impl Builder<'_> {
         self.add_rules(class, &link.matches, shared, at, "link.match")
     }
 
-    /// Sends all frames of a port up the last link, which has no other direction.
+    /// Sends all frames from a port up the last link, which has no other direction.
     pub fn one_way_from(&mut self, port: PortIndex) {
         let Some(link) = self.topology.links.last_mut() else {
             return;
@@ -150,8 +150,8 @@ impl Builder<'_> {
         self.used[self.topology.links.len() - 1] = true;
     }
 
-    /// Registers the name of a link or path. Both share one namespace, since a scenario may
-    /// refer to either.
+    /// Registers a link's or path's name. Both share one namespace, because a scenario may refer to
+    /// either.
     pub fn add_name(
         &mut self,
         name: &str,
@@ -176,7 +176,7 @@ impl Builder<'_> {
         Some(name)
     }
 
-    /// Adds the rules of a link or path for both directions.
+    /// Adds a link's or path's rules for both directions.
     pub fn add_rules(
         &mut self,
         class: Class,
@@ -252,15 +252,15 @@ impl Builder<'_> {
 /// Maximum names compared with an unknown one.
 const NAMES_COMPARED_MAX: usize = 10_000;
 
-/// Whether a text is a valid name for a port, link, path or host. Invisible and formatting
-/// characters (Unicode categories Cc, Cf, Zl, Zp, Co and Cn) are excluded, since they make
-/// different names look alike.
+/// Whether text is a valid name for a port, link, path or host. Invisible and formatting characters
+/// (Unicode categories Cc, Cf, Zl, Zp, Co and Cn) are excluded, because they make different names
+/// look alike.
 fn is_name(text: &str) -> bool {
     let wrong = |c: char| c.is_whitespace() || is_unprintable(c) || "*?,{}\"'".contains(c);
     !text.is_empty() && !text.contains(wrong)
 }
 
-/// Refuses an invalid name of a port or host; returns whether it is valid.
+/// Rejects an invalid port or host name; returns whether it is valid.
 pub(super) fn check_name(name: &Placed<&str>, field: &str, diagnostics: &mut Diagnostics) -> bool {
     let is_valid = is_name(name.value);
     if !is_valid {

@@ -1,5 +1,4 @@
-//! Changes of a running network: the actions of `[[at]]`, plus links and paths to add or
-//! remove.
+//! Changes to a running network: the actions in `[[at]]`, plus links and paths to add or remove.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,26 +25,26 @@ pub enum ChangeTime {
     Now,
     /// At a time since the start of the run.
     At(Nanos),
-    /// At a time from now.
+    /// After a delay, counted from now.
     In(Nanos),
 }
 
 /// A parsed and checked change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// When it applies.
+    /// When the change applies.
     pub time: ChangeTime,
     /// Actions on existing links.
     pub actions: Vec<Action>,
-    /// Added links and paths; the topology already contains them.
+    /// Added links and paths, already part of the topology.
     pub added: Added,
-    /// Links and paths to remove; the topology still contains them.
+    /// Links and paths to remove, still part of the topology.
     pub removed: Vec<Class>,
-    /// Valid values that are probably not meant.
+    /// Warnings: valid values that are probably unintended.
     pub warnings: Vec<Problem>,
 }
 
-/// Indices of the parts that a change added.
+/// Indices of the parts added by a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// In [`Topology::links`].
@@ -63,14 +62,13 @@ impl Added {
     }
 }
 
-/// Stands for the file name in problems.
+/// Replaces the file name in problems.
 const NAME: &str = "change";
 
 impl Topology {
-    /// Reads a change: a JSON object with the fields of [`fields::CHANGE`]. Additions are
-    /// applied here; removals are left to the caller ([`Topology::remove`]). `moved` maps
-    /// each moved class to the class whose links it takes; `files` opens the files that the
-    /// change names.
+    /// Reads a change: a JSON object with the fields in [`fields::CHANGE`]. Additions are applied
+    /// immediately; removals are left to the caller ([`Topology::remove`]). `moved` maps each moved
+    /// class to the class whose links it takes; `files` opens the files named in the change.
     ///
     /// # Errors
     /// All problems. The topology is then unchanged.
@@ -96,7 +94,7 @@ impl Topology {
         tree::check(&fields::CHANGE, &file, "", &mut builder.diagnostics);
         builder.diagnostics.checking_shape = false;
         let mut change = Change::default();
-        // Suppress errors that follow from an invalid shape.
+        // Suppresses errors caused by an invalid shape.
         if builder.diagnostics.has_no_errors() {
             change = read(&file, moved, builder);
         }
@@ -122,7 +120,7 @@ impl Topology {
         self.rules.truncate(added.rules.start);
     }
 
-    /// Removes links and paths. The others keep their numbers.
+    /// Removes links and paths. The remaining ones keep their numbers.
     pub fn remove(&mut self, classes: &[Class]) {
         let nothing: Arc<str> = Arc::from("");
         for class in classes {
@@ -208,8 +206,8 @@ fn warn_of_unused(first: usize, builder: &mut Builder) {
     }
 }
 
-/// Returns the links and paths with this name or matching this pattern, without those that
-/// the same change adds.
+/// Returns the links and paths with this name or matching this pattern, except those added by the
+/// same change.
 fn fitting(
     text: &Placed<&str>,
     (links, paths): (usize, usize),
@@ -245,7 +243,7 @@ fn fitting(
     found
 }
 
-/// Reports removed links that something else depends on.
+/// Reports removed links on which something else depends.
 fn check_removed(removed: &[Class], moved: &HashMap<Class, Class>, builder: &mut Builder) {
     let goes = |class: Class| removed.binary_search(&class).is_ok();
     let mut refused: Vec<(String, &str)> = Vec::new();
@@ -279,11 +277,10 @@ fn check_removed(removed: &[Class], moved: &HashMap<Class, Class>, builder: &mut
     }
 }
 
-/// A topology that is being extended. Unless committed, it is restored on drop, also after
-/// a panic.
+/// A topology being extended. Unless committed, it is restored on drop, even after a panic.
 pub(super) struct Draft<'t, 'a> {
     topology: &'t mut Topology,
-    /// Holds the parts of the topology until then.
+    /// Holds the topology's parts until then.
     pub builder: Builder<'a>,
     links: usize,
     paths: usize,
@@ -311,7 +308,7 @@ impl Topology {
 }
 
 impl<'a> Draft<'_, 'a> {
-    /// Keeps the additions, and returns them.
+    /// Keeps the additions and returns them.
     pub fn commit(mut self) -> Added {
         self.committed = true;
         let rules = self.builder.topology.rules.len();
@@ -407,7 +404,7 @@ mod tests {
                 links::read(&item, &mut draft.builder);
             }
             assert_eq!(draft.builder.topology.links.len(), 2);
-            // The name of a link that is never added.
+            // Name of a link that is never added.
             draft
                 .builder
                 .topology

@@ -1,7 +1,7 @@
 //! `[[host]]` and `[underlay]`: hosts that run a network together.
 //!
-//! A link is decided on the host whose ports its frames enter, so that no frame waits for
-//! the decision of another host. Files that violate this are refused
+//! A link is decided on the host through whose ports its frames enter, so that no frame waits for
+//! another host's decision. Files that violate this are rejected
 //! ([`docs/decisions/0046-hosts.md`]).
 //!
 //! [`docs/decisions/0046-hosts.md`]: ../../../docs/decisions/0046-hosts.md
@@ -29,11 +29,10 @@ const PORT_DEFAULT: u16 = 4795;
 /// Default maximum UDP payload in bytes.
 const MTU_DEFAULT: u64 = 1400;
 
-/// Remedy for a mix of address families: a socket has only one.
+/// Fix for mixed address families: a socket has only one.
 const ONE_FAMILY: &str = "use IPv4 for all hosts, or IPv6";
 
-/// Reads the hosts and assigns each link to one; `None` without hosts, or if they are
-/// refused.
+/// Reads the hosts and assigns each link to one; `None` without hosts, or if they are rejected.
 pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Option<Cluster> {
     let items = tree::tables(file, "host");
     let underlay = tree::table(file, "underlay");
@@ -94,7 +93,7 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Option<Cluster> {
     })
 }
 
-/// Refuses state that frames of several hosts would share.
+/// Rejects state that would be shared by frames on several hosts.
 fn refuse_common_state(file: &Table<'_>, span: Span, builder: &mut Builder) -> Option<()> {
     if builder.topology.bridge.switching == Switching::Bridge {
         let reason =
@@ -115,7 +114,7 @@ fn refuse_common_state(file: &Table<'_>, span: Span, builder: &mut Builder) -> O
     Some(())
 }
 
-/// Returns the classes to which the scenario moves the frames of each class.
+/// Returns, for each class, the classes to which the scenario moves its frames.
 fn targets(topology: &Topology) -> HashMap<Class, Vec<Class>> {
     let mut targets: HashMap<Class, Vec<Class>> = HashMap::new();
     for action in topology.timeline.actions() {
@@ -132,7 +131,7 @@ struct HostReader {
     hosts: Vec<HostPlan>,
     /// Host index by port.
     owners: Vec<Option<usize>>,
-    /// Refusals before the first host.
+    /// Number of errors before the first host.
     refused: usize,
 }
 
@@ -187,7 +186,7 @@ impl HostReader {
         });
     }
 
-    /// Reads the public and the listening address; `None` if the former is refused.
+    /// Reads the public and the listening address; `None` if the public one is rejected.
     fn addresses(
         &self,
         item: &Placed<&Table<'_>>,
@@ -257,7 +256,7 @@ impl HostReader {
         Some(index)
     }
 
-    /// Returns the hosts, and the host of each port.
+    /// Returns the hosts and each port's host.
     fn finish(
         self,
         span: Span,
@@ -300,7 +299,7 @@ fn read_address(
     address.map(|it| SocketAddr::new(it.ip().to_canonical(), it.port()))
 }
 
-/// Returns the reason why other hosts cannot send to an address.
+/// Returns why other hosts cannot send to an address, if so.
 fn unreachable_reason(address: SocketAddr) -> Option<String> {
     let kind = match address.ip() {
         _ if address.port() == 0 => "has no UDP port",
@@ -318,12 +317,12 @@ struct Placement<'a> {
     hosts: &'a [HostPlan],
     owners: &'a [usize],
     deciders: Vec<[Option<usize>; 2]>,
-    /// Classes to which the scenario moves the frames of a class.
+    /// For each class, the classes to which the scenario moves its frames.
     targets: HashMap<Class, Vec<Class>>,
 }
 
 impl Placement<'_> {
-    /// Assigns the links of all rules; `None` if one is refused.
+    /// Assigns the links of all rules; `None` if one is rejected.
     fn place_all(&mut self, builder: &mut Builder) -> Option<()> {
         for index in 0..builder.rules.len() {
             let (position, rule) = builder.rules[index].clone();
@@ -348,8 +347,8 @@ impl Placement<'_> {
         Some(())
     }
 
-    /// Assigns the links that frames of a rule cross, now or after a move. On conflict,
-    /// returns the link and its other host.
+    /// Assigns the links that a rule's frames cross, now or after a move. On conflict, returns the
+    /// link and the other host.
     fn place(
         &mut self,
         rule: &RulePlan,
@@ -377,7 +376,7 @@ impl Placement<'_> {
     }
 }
 
-/// Returns the hops of a class in one direction.
+/// Returns a class's hops in one direction.
 fn hops(class: Class, direction: Direction, paths: &[PathPlan]) -> Vec<Hop> {
     match class {
         Class::Link(link) => vec![Hop { link, direction }],

@@ -1,4 +1,4 @@
-//! `[[at]]`: the scenario of a topology, or of a separate file.
+//! `[[at]]`: the scenario in a topology or in a separate file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,10 +16,10 @@ use super::tree::{self, Placed};
 use super::value::Table;
 use super::{NamedText, glob, toml_table, workload};
 
-/// Default number of steps of a ramp.
+/// Default number of steps in a ramp.
 const STEPS: u64 = 100;
 
-/// Reads all events. All links and paths must have been read.
+/// Reads all events. All links and paths must already have been read.
 pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Timeline {
     let mut events: Vec<(Event, Range<usize>)> = Vec::new();
     let items = tree::tables(file, "at");
@@ -82,7 +82,7 @@ fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
     })
 }
 
-/// Reads the immediate actions of a table. `at` is the prefix of its fields in messages.
+/// Reads a table's immediate actions. `at` is the prefix of its fields in messages.
 pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
     let mut actions = sets(table, at, builder);
     let states = [
@@ -91,7 +91,7 @@ pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec
         ("pause", State::Paused),
     ];
     let given = states.iter().filter(|(key, _)| table.contains_key(key));
-    // A pattern may name a million links: they are compared only if they can conflict.
+    // A pattern may name a million links, which are compared only if they can conflict.
     let mut keys = (given.count() > 1).then(BTreeMap::new);
     for (field, state) in states {
         for text in tree::texts(table, field) {
@@ -111,11 +111,11 @@ pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec
     actions
 }
 
-/// The key under which each direction of a link is named.
+/// Key under which each direction of a link is named.
 type StateKeys = BTreeMap<(usize, Direction), &'static str>;
 
-/// Enters the links that a pattern names under a state's key. Returns the first that is
-/// also under another key.
+/// Records the links named by a pattern under a state's key. Returns the first link that is also
+/// under another key.
 fn other_state(
     pattern: &str,
     key: &'static str,
@@ -222,7 +222,7 @@ fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
             check_class(name, &tree::under(at, "move"), builder);
         }
         check_matched(&class, to, &tree::under(at, "move"), builder);
-        // Links that only a scenario moves frames to count as used.
+        // Links to which only a scenario moves frames count as used.
         for hop in [class.value, to] {
             if let Some(link) = builder.topology.link_named(hop) {
                 builder.used[link] = true;
@@ -325,7 +325,7 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
     ramps
 }
 
-/// The sections of a scenario file.
+/// Sections of a scenario file.
 static SCENARIO: Section = Section {
     name: "scenario",
     help: "Changes of a topology during the run",
@@ -343,7 +343,7 @@ pub(super) fn is_scenario(file: &Table<'_>) -> bool {
     !file.is_empty() && file.keys().all(named)
 }
 
-/// Reads a scenario. All links and paths must have been read. Problems refer to the
+/// Reads a scenario. All links and paths must already have been read. Problems refer to the
 /// scenario's file.
 pub(super) fn read_scenario<'a>(
     (name, text): &'a NamedText,

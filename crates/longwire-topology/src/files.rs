@@ -1,4 +1,4 @@
-//! Files named by a topology or a change.
+//! Files named in a topology or change.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longwire_engine::{Hook, Loader, Plugin, TakePiece};
 use longwire_runtime::{FileAccess, FileLoader};
 
-/// Opens and loads the files named by a topology or a change.
+/// Opens and loads the files named in a topology or change.
 pub trait Files: Loader + Debug + Send + Sync {
     /// Opens a CSV file of links, relative to the topology's folder.
     ///
@@ -25,14 +25,13 @@ pub trait Files: Loader + Debug + Send + Sync {
         self.access().may_quote()
     }
 
-    /// Returns the files and plugins that models have named so far.
+    /// Returns the files and plugins named by models so far.
     fn named(&self) -> BTreeSet<String> {
         BTreeSet::new()
     }
 }
 
-/// Files read at the start. The default loader allows all regular files that this user may
-/// read.
+/// Files read at startup. The default loader allows all regular files that the user may read.
 #[derive(Debug, Default)]
 pub struct StartFiles {
     loader: FileLoader,
@@ -40,7 +39,7 @@ pub struct StartFiles {
 }
 
 impl StartFiles {
-    /// Allows all regular files that this user may read.
+    /// Allows all regular files that the user may read.
     pub fn any() -> Arc<dyn Files> {
         StartFiles::of(FileLoader::new())
     }

@@ -1,12 +1,11 @@
-//! Host addresses of subnets, for links made in bulk.
+//! Host addresses in subnets, for links generated in bulk.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Maximum number of hosts of a subnet.
+/// Maximum number of hosts per subnet.
 const HOSTS_MAX: u128 = 1 << 32;
 
-/// The host addresses of a subnet: without the first and the last for IPv4 prefixes up to
-/// 30 bits.
+/// A subnet's host addresses; for IPv4 prefixes up to 30 bits, excludes the first and last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HostRange {
     first: IpAddr,
@@ -14,10 +13,10 @@ pub(super) struct HostRange {
 }
 
 impl HostRange {
-    /// Parses `10.1.0.0/22`.
+    /// Parses a subnet such as `10.1.0.0/22`.
     ///
     /// # Errors
-    /// A message.
+    /// If the text is not a subnet.
     pub fn read(text: &str) -> Result<HostRange, String> {
         let what = || format!("'{text}' is not a subnet such as 10.1.0.0/22 or 2001:db8::/112");
         let (address, bits) = text.trim().split_once('/').ok_or_else(what)?;
@@ -75,7 +74,7 @@ impl HostRange {
     }
 }
 
-/// Adds an offset, which stays within the subnet.
+/// Adds an offset, which must stay within the subnet.
 fn add(address: IpAddr, nth: u64) -> IpAddr {
     match address {
         IpAddr::V4(address) => Ipv4Addr::from(u32::from(address).wrapping_add(nth as u32)).into(),

@@ -1,5 +1,5 @@
-//! The configuration file of Longwire: TOML with the names and grammar of the command line,
-//! parsed into the plan of a run.
+//! Longwire's configuration file: TOML with the names and syntax of the command line, parsed into
+//! the plan of a run.
 //!
 //! ```
 //! use std::path::Path;
@@ -27,10 +27,10 @@
 //! assert!(problem.starts_with("house.toml:9:5: link.rat:"), "{problem}");
 //! ```
 //!
-//! [`Topology::read`] reads a file, [`Topology::read_change`] a change of a running
-//! network, [`ns::import`] a script of ns-2 or Emulab. [`fields`] is the table of all
-//! fields, from which the parser and the JSON [`schema`] follow. [`summary`] counts the
-//! links of a topology and describes its timeline.
+//! [`Topology::read`] reads a file, [`Topology::read_change`] a change to a running network, and
+//! [`ns::import`] an ns-2 or Emulab script. [`fields`] is the table of all fields, from which the
+//! parser and the JSON [`schema`] derive. [`summary`] counts a topology's links and describes its
+//! timeline.
 
 mod analysis;
 mod attach;
@@ -92,15 +92,15 @@ use problem::Diagnostics;
 use tree::Placed;
 use value::Table;
 
-/// Maximum file size: several times that of a million links.
+/// Maximum file size: several times the size for a million links.
 const FILE_MAX: u64 = 1 << 30;
 
 /// Prefix of a link name in `unmatched`.
 const LINK_PREFIX: &str = "link:";
 
 impl Topology {
-    /// Reads a file. CSV files are relative to it; files named by models are relative to
-    /// the working directory.
+    /// Reads a file. CSV files are relative to it; files named by models are relative to the
+    /// working directory.
     ///
     /// # Errors
     /// All problems, sorted by position.
@@ -108,11 +108,11 @@ impl Topology {
         Topology::read_in_steps(path, None, &StartFiles::any(), Steps::ignored())
     }
 
-    /// Reads a file, and another with the scenario that replaces its own, with restricted
-    /// file access and progress reports.
+    /// Reads a file, and optionally a second one whose scenario replaces that of the first, with
+    /// restricted file access and progress reports.
     ///
     /// # Errors
-    /// As [`Topology::read`], of both files.
+    /// As [`Topology::read`], for both files.
     pub fn read_in_steps(
         path: &Path,
         scenario: Option<&Path>,
@@ -126,7 +126,7 @@ impl Topology {
         Topology::parse_in_steps((&name, &text), folder, other.as_ref(), files, steps)
     }
 
-    /// Reads a text as if it were a file with this name in this folder.
+    /// Parses text as if it were a file with this name in this folder.
     ///
     /// # Errors
     /// As [`Topology::read`].
@@ -135,7 +135,7 @@ impl Topology {
         Topology::parse_in_steps((name, text), folder, None, &files, steps)
     }
 
-    /// Reads a text that came from elsewhere, with restricted file access.
+    /// Parses text from an untrusted source, with restricted file access.
     ///
     /// # Errors
     /// As [`Topology::read`].
@@ -195,8 +195,8 @@ impl Topology {
     }
 }
 
-/// Parses TOML; `None` after syntax errors, which are reported. Semantic errors would only
-/// follow from them.
+/// Parses TOML. Reports syntax errors and returns `None`, because semantic errors would only be
+/// consequences.
 fn toml_table<'t>(text: &'t str, diagnostics: &mut Diagnostics<'_>) -> Option<Table<'t>> {
     let (file, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -207,7 +207,7 @@ fn toml_table<'t>(text: &'t str, diagnostics: &mut Diagnostics<'_>) -> Option<Ta
     errors.is_empty().then(|| file.into_inner().into())
 }
 
-/// A file's name, for messages, and its text.
+/// A file's name (for messages) and its text.
 type NamedText = (String, String);
 
 /// Returns the name and text of a file.
@@ -239,7 +239,7 @@ fn read_file(path: &Path) -> Result<String, String> {
     }
 }
 
-/// Reads everything that links depend on.
+/// Reads everything on which links depend.
 fn begin<'a>(
     file: &Table<'_>,
     (folder, files, steps): (&Path, &Arc<dyn Files>, &'a Steps),

@@ -14,12 +14,12 @@ use super::problem::{Place, suggestion};
 use super::tree::{self, Placed};
 use super::value::Table;
 
-/// Placeholders in texts: link number, host addresses.
+/// Placeholders in texts: link number and host addresses.
 const NUMBER: &str = "{n}";
 const HOST_A: &str = "{a}";
 const HOST_B: &str = "{b}";
 
-/// Values of the placeholders for one link.
+/// One link's placeholder values.
 #[derive(Clone, Debug, Default)]
 struct Instance {
     number: u64,
@@ -88,7 +88,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     make(item, (name.value, pattern), options, instances, builder);
 }
 
-/// Adds one link per instance. `pattern` is the name with placeholders, if any.
+/// Adds one link per instance. `pattern` is the name with placeholders, if it has any.
 fn make(
     item: &Placed<&Table<'_>>,
     (name, pattern): (&str, Option<&str>),
@@ -110,14 +110,14 @@ fn make(
             place: match_place(item),
             position: item.span.start,
         };
-        // The others would fail in the same way.
+        // The remaining links would fail in the same way.
         if !builder.add_link(link) {
             return;
         }
     }
 }
 
-/// Returns the options of a template, if one is named, over the defaults.
+/// Returns the options of the named template, if any, overlaid on the defaults.
 pub(super) fn template_of(
     name: Option<&str>,
     place: Place,
@@ -139,13 +139,13 @@ pub(super) fn template_of(
     None
 }
 
-/// Options of direction up, and of direction down unless it is shared.
+/// Options for direction up and, unless the link is shared, for direction down.
 type SharedOptions = (
     Arc<longwire_engine::LinkSpec>,
     Option<Arc<longwire_engine::LinkSpec>>,
 );
 
-/// Returns the options of both directions, or of one shared link.
+/// Returns the options for both directions, or for one shared link.
 pub(super) fn shared_options(
     options: Duplex,
     shared: bool,
@@ -171,7 +171,7 @@ fn match_place(item: &Placed<&Table<'_>>) -> Place {
     Place::Span(first.or(name).unwrap_or(item.span.clone()))
 }
 
-/// Returns the matchers of a link; by default, the pair of hosts.
+/// Returns a link's matchers; by default, its pair of hosts.
 pub(super) fn matches(table: &Table<'_>) -> Matches {
     let mut forward = tree::strings(table, "match");
     let down = tree::table(table, "down");
@@ -189,7 +189,7 @@ pub(super) fn matches(table: &Table<'_>) -> Matches {
     }
 }
 
-/// With two ports and one link, and no rules, makes all frames cross the link.
+/// If there are two ports, one link and no rules, makes all frames cross the link.
 pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     let ([left, right], [link]) = (
         builder.topology.ports.as_slice(),
@@ -211,7 +211,7 @@ pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     builder.used[0] = true;
 }
 
-/// Returns an instance per link; `None` if their number is unclear.
+/// Returns one instance per link; `None` if their number is unclear.
 fn instances(
     item: &Placed<&Table<'_>>,
     builder: &mut Builder,
@@ -224,7 +224,7 @@ fn instances(
     let available = match networks.as_slice() {
         [] => count.unwrap_or(1),
         [a] => a.count(),
-        // A host is not paired with itself.
+        // A host is never paired with itself.
         [a, b] if all => a.count().saturating_mul(b.count()) - a.common(b),
         [a, b] => {
             let (fewer, more) = (a.count().min(b.count()), a.count().max(b.count()));

@@ -1,4 +1,4 @@
-//! Parses matchers, and derives those of the reverse direction.
+//! Parsing matchers, and deriving the reverse direction's.
 
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{KEYS, Matcher, MatcherError};
@@ -11,15 +11,15 @@ use longwire_runtime::suggest::closest;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortNames<'a> {
     pub ports: &'a [PortPlan],
-    /// Paired ports, if all are paired.
+    /// The port pairs, if all ports are paired.
     pub pairs: Option<&'a [(PortIndex, PortIndex)]>,
 }
 
-/// The reason and the remedy.
+/// Reason and fix.
 type MatcherProblem = (String, String);
 
 impl PortNames<'_> {
-    /// Parses a matcher in the grammar of [`Matcher`], with port names.
+    /// Parses a matcher in [`Matcher`] syntax, with port names.
     pub fn read(&self, text: &str) -> Result<Matcher, MatcherProblem> {
         const KEY: &str = "in-port=";
         let (fields, filter) = match text.find("filter") {
@@ -70,8 +70,8 @@ impl PortNames<'_> {
         (format!("no port named '{name}'"), suggestion(name, known))
     }
 
-    /// Returns the matcher for direction up. Between two ports, a matcher without an
-    /// endpoint (address or port of arrival) selects frames from the first port.
+    /// Returns the matcher for direction up. Between two ports, a matcher without an endpoint
+    /// (address or ingress port) selects frames from the first port.
     pub fn directed(&self, matcher: Matcher) -> Matcher {
         let names_end = matcher.source.is_some()
             || matcher.destination.is_some()
@@ -88,8 +88,7 @@ impl PortNames<'_> {
         }
     }
 
-    /// Returns the matcher for direction down: source and destination swapped, and the
-    /// paired port.
+    /// Returns the matcher for direction down: source and destination swapped, and the paired port.
     pub fn back(&self, matcher: &Matcher) -> Result<Matcher, MatcherProblem> {
         let remedy = "write matchers for the reverse direction (down = { match = … } of a link, \
                       match-back of a path), or set shared = true";

@@ -13,11 +13,10 @@ use super::problem::{Diagnostics, Place, Problem};
 use super::value::{JsonSource, Table};
 use super::{fields, tree};
 
-/// Caches parsed texts and specifications, so that 100,000 links with the same options
-/// share them.
+/// Caches parsed texts and specifications, so that 100,000 links with the same options share them.
 #[derive(Debug)]
 pub(super) struct OptionStore {
-    /// Valid values, each as a specification with one option.
+    /// Valid values, each parsed as a specification with one option.
     parsed: HashMap<(&'static str, String), LinkSpec>,
     shared: HashMap<String, Arc<LinkSpec>>,
     pub files: Arc<dyn Files>,
@@ -39,7 +38,7 @@ impl OptionStore {
         }
     }
 
-    /// Parses an option and adds it to a specification. Returns warnings.
+    /// Parses an option, adds it to a specification, and returns warnings.
     fn add(
         &mut self,
         spec: &mut LinkSpec,
@@ -57,7 +56,7 @@ impl OptionStore {
         Ok(doubts.map(|doubt| doubt.message).collect())
     }
 
-    /// Adds an option to a specification, or reports why not.
+    /// Adds an option to a specification, or reports why it cannot.
     pub fn set(
         &mut self,
         spec: &mut LinkSpec,
@@ -81,7 +80,7 @@ impl OptionStore {
         }
     }
 
-    /// Returns the reason of a refusal, without the option's name.
+    /// Returns why a value was rejected, without the option's name.
     fn reason(&self, error: &LinkSpecError) -> String {
         match error {
             LinkSpecError::Option(OptionError { source, .. }) if self.files.may_quote() => {
@@ -94,7 +93,7 @@ impl OptionStore {
         }
     }
 
-    /// Reads the options of a table, ignoring `up` and `down`.
+    /// Reads a table's options, ignoring `up` and `down`.
     pub fn one_way(
         &mut self,
         table: &Table<'_>,
@@ -109,8 +108,8 @@ impl OptionStore {
         spec
     }
 
-    /// Reads the options of a table by direction: the preset, then common options, then
-    /// those of one direction.
+    /// Reads a table's options by direction: the preset, then common options, then those for one
+    /// direction.
     pub fn duplex(&mut self, table: &Table<'_>, at: &str, diagnostics: &mut Diagnostics) -> Duplex {
         let both = self.one_way(table, at, diagnostics);
         let mut side = |name: &str| match tree::table(table, name) {
@@ -143,7 +142,7 @@ impl OptionStore {
         }
     }
 
-    /// Returns an equal specification from the cache, or adds this one.
+    /// Returns an equal specification from the cache, adding this one if there is none.
     pub fn intern(&mut self, spec: LinkSpec) -> Arc<LinkSpec> {
         let mut key = String::new();
         for (name, text) in spec.given() {
@@ -165,8 +164,8 @@ pub(super) fn overlay(under: &Duplex, over: &Duplex) -> Duplex {
 /// Prefix of fields in messages.
 const AT: &str = "link";
 
-/// Reads the options of a link: for both directions, in tables `up` and `down` for one
-/// direction, over those of a `preset`. Also returns warnings.
+/// Reads a link's options from JSON: common options, and per-direction options in tables `up` and
+/// `down`, over those of a `preset`. Also returns warnings.
 ///
 /// # Errors
 /// All problems; pointers are relative to `options`.

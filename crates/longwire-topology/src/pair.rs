@@ -1,5 +1,5 @@
-//! Topologies defined on the command line: links between pairs of ports, or one link per
-//! output of a replay.
+//! Topologies defined on the command line: links between pairs of ports, or one link per replay
+//! output.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use super::problem::{Diagnostics, Place, Problem};
 use super::switching::PortCheck;
 use super::{events, named_text};
 
-/// Stands for the file name in messages.
+/// Replaces the file name in messages.
 const SOURCE: &str = "the command line";
 
 /// Name of the link.
 const LINK: &str = "link";
 
-/// A link that all frames between two ports cross.
+/// A link crossed by all frames between two ports.
 #[derive(Clone, Debug)]
 pub struct PairPlan {
     /// Name of the link.
     pub link: String,
-    /// Direction up is from the first port to the second.
+    /// Direction up leads from the first port to the second.
     pub ports: [PortPlan; 2],
 }
 
-/// Properties of the link between two ports besides its models.
+/// Properties of a link between two ports, other than its models.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PairOptions {
-    /// No frames go down.
+    /// Whether no frames go down.
     pub one_way: bool,
-    /// A port has no carrier while the direction toward it is off.
+    /// Whether a port loses carrier while the direction towards it is off.
     pub carrier: bool,
 }
 
 impl Topology {
-    /// Returns a topology with one link between two ports; direction up is from the first
-    /// to the second. `scenario` is a file.
+    /// Returns a topology with one link between two ports; direction up leads from the first to the
+    /// second. `scenario` is a file.
     ///
     /// # Errors
-    /// An invalid port, or problems of the scenario.
+    /// If a port is invalid or the scenario has problems.
     pub fn pair(
         ports: [PortPlan; 2],
         link: Duplex,
@@ -71,7 +71,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Returns a topology with several links of equal options, each between two ports.
+    /// Returns a topology with several links with equal options, each between two ports.
     ///
     /// # Errors
     /// As [`Topology::pair`].
@@ -106,7 +106,7 @@ impl Topology {
         let mut builder = Builder::new(diagnostics, OptionStore::default());
         builder.topology.bridge = bridge;
         let (up, down) = (Arc::new(link.up), Arc::new(link.down));
-        // The doubts about these options are reported when the links are built.
+        // Warnings about these options are reported when the links are built.
         let known = [&up, &down].map(|options| Arc::as_ptr(options) as usize);
         builder.judged.extend(known);
         let ports = pairs.iter().flat_map(|pair| pair.ports.clone());
@@ -140,11 +140,11 @@ impl Topology {
 }
 
 impl Topology {
-    /// Returns a topology with one link per output of a replay, by name. Frames come from a
-    /// feed, so it has no ports or rules; it can be viewed but not run.
+    /// Returns a topology with one link per replay output, by name. Frames come from a feed, so
+    /// there are no ports or rules; the topology can be viewed but not run.
     ///
     /// # Errors
-    /// An invalid or duplicate name.
+    /// If a name is invalid or duplicate.
     pub fn outputs(
         outputs: impl IntoIterator<Item = (String, LinkSpec)>,
     ) -> Result<Topology, Vec<Problem>> {

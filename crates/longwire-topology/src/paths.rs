@@ -6,10 +6,10 @@ use super::problem::Place;
 use super::tree::{self, Placed};
 use super::value::Table;
 
-/// Maximum links of a path.
+/// Maximum number of links in a path.
 const HOPS_MAX: usize = 1024;
 
-/// Reads a path. All links must have been read.
+/// Reads a path. All links must already have been read.
 pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let Some(name) = tree::text(table, "name") else {

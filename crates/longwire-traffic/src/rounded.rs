@@ -1,4 +1,4 @@
-//! Serialises numbers in reports, rounded to a sensible precision.
+//! Serialising numbers in reports with a sensible precision.
 
 use serde::{Serialize, Serializer};
 

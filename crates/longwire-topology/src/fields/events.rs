@@ -60,8 +60,8 @@ pub static EVENT: Section = Section {
     ],
 };
 
-/// A change of a running network: the immediate actions of `[[at]]`, plus links and paths
-/// to add or remove.
+/// A change to a running network: the immediate actions in `[[at]]`, plus links and paths to add or
+/// remove.
 pub static CHANGE: Section = Section {
     name: "change",
     help: "A change of a running network; applied as a whole, or not at all",
@@ -92,7 +92,7 @@ pub static CHANGE: Section = Section {
     ],
 };
 
-/// `add` of a change.
+/// `add` in a change.
 pub static ADD: Section = Section {
     name: "add",
     help: "Links and paths to add",

@@ -1,5 +1,5 @@
-//! The field tables, one per section of the file. Parser, messages and JSON schema follow
-//! from them.
+//! Field tables, one per section of the file. The parser, messages and JSON schema derive from
+//! them.
 
 mod events;
 mod links;
@@ -10,35 +10,35 @@ pub use links::{DEFAULTS, DOWNWARDS, LINK, ONE_WAY, PATH, TEMPLATE};
 /// A table of the file.
 #[derive(Debug)]
 pub struct Section {
-    /// Its header, such as `[switching]`.
+    /// Header, such as `[switching]`.
     pub name: &'static str,
-    /// One line of help.
+    /// One-line help.
     pub help: &'static str,
-    /// Its fields, without link options.
+    /// Fields, excluding link options.
     pub fields: &'static [Field],
-    /// Whether it also takes link options.
+    /// Whether the section also takes link options.
     pub options: bool,
 }
 
-/// A field of a section.
+/// A field in a section.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// The key in the file.
+    /// Key in the file.
     pub name: &'static str,
-    /// The type of its value.
+    /// Type of the value.
     pub kind: Kind,
-    /// One line of help.
+    /// One-line help.
     pub help: &'static str,
 }
 
-/// The type of a value.
+/// Type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A string.
     Text,
     /// A string or a list of strings.
     Texts,
-    /// A list of strings with a length in this range.
+    /// A list of strings whose length is in this range.
     Tuple(usize, usize),
     /// A list of pairs of strings.
     Pairs,
@@ -73,10 +73,10 @@ pub const PORTS_MAX: u64 = 1024;
 /// Maximum number of hosts.
 pub const HOSTS_MAX: usize = 256;
 
-/// Maximum number of steps of a ramp.
+/// Maximum number of steps in a ramp.
 pub const STEPS_MAX: u64 = 1_000_000;
 
-/// Minimum underlay MTU in bytes of UDP payload: what every IPv4 host accepts.
+/// Minimum underlay MTU in bytes of UDP payload, which every IPv4 host accepts.
 pub const UNDERLAY_MTU_MIN: u64 = 548;
 
 /// Maximum underlay MTU in bytes of UDP payload.
@@ -308,7 +308,7 @@ pub static UNDERLAY: Section = Section {
 };
 
 impl Section {
-    /// Returns the field with a name.
+    /// Returns the field with this name.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }

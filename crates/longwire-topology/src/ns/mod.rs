@@ -1,6 +1,5 @@
-//! Imports topologies from ns-2 and Emulab scripts: the commands that describe nodes and
-//! links. Commands that do not affect the network are ignored; others are refused with
-//! their line.
+//! Importing topologies from ns-2 and Emulab scripts: the commands that describe nodes and links.
+//! Commands that do not affect the network are ignored; others are rejected with their line.
 
 mod network;
 mod script;
@@ -12,7 +11,7 @@ use longwire_engine::Nanos;
 use network::{Edge, EdgeOptions, Network};
 use script::Script;
 
-/// Default queue of ns-2 and Emulab, in packets.
+/// Default queue in ns-2 and Emulab, in packets.
 const QUEUE: u64 = 50;
 
 /// Maximum number of nodes.
@@ -21,7 +20,7 @@ const NODES_MAX: usize = 60_000;
 /// Converts a script to TOML, with at most `paths_max` paths between nodes.
 ///
 /// # Errors
-/// `LINE: reason; remedy`.
+/// A message of the form `LINE: reason; remedy`.
 pub fn import(text: &str, paths_max: usize) -> Result<String, String> {
     let mut script = Script::default();
     script
@@ -61,7 +60,7 @@ fn nodes(network: &Network) -> Vec<usize> {
         .collect()
 }
 
-/// Assigns unused addresses of 10.0.0.0/8 to nodes without one.
+/// Assigns unused addresses in 10.0.0.0/8 to nodes without one.
 fn give_addresses(network: &mut Network, nodes: &[usize]) {
     let vertices = network.vertices.iter();
     let taken: Vec<String> = vertices

@@ -1,45 +1,45 @@
-//! The network of a script: nodes, LANs and links.
+//! A script's network: nodes, LANs and links.
 
 use std::collections::{HashMap, VecDeque};
 
-/// One direction of a link.
+/// Options of a link in one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EdgeOptions {
-    /// In the syntax of `rate`.
+    /// Rate, in `rate` syntax.
     pub rate: String,
-    /// In nanoseconds.
+    /// Delay in nanoseconds.
     pub delay_ns: u64,
-    /// A probability.
+    /// Loss probability.
     pub loss: f64,
-    /// In packets.
+    /// Queue limit in packets.
     pub queue: Option<u64>,
 }
 
 /// A link between two vertices.
 #[derive(Clone, Debug)]
 pub struct Edge {
-    /// Its name in the topology.
+    /// Name in the topology.
     pub name: String,
-    /// Vertices in direction up.
+    /// Source and destination vertex for direction up.
     pub ends: (usize, usize),
-    /// Options of direction up.
+    /// Options for direction up.
     pub up: EdgeOptions,
-    /// Options of direction down; `None` for a simplex link without a counterpart.
+    /// Options for direction down; `None` for a simplex link without a counterpart.
     pub down: Option<EdgeOptions>,
-    /// Line of its command.
+    /// Line of the command that created it.
     pub line: usize,
-    /// The LAN that it belongs to.
+    /// LAN to which it belongs, if any.
     pub lan: Option<String>,
 }
 
 /// A node or a LAN.
 #[derive(Clone, Debug)]
 pub struct Vertex {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// LANs have no port.
+    /// Whether this is a LAN, which has no port.
     pub is_lan: bool,
-    /// Addresses of a node.
+    /// A node's addresses.
     pub addresses: Vec<String>,
 }
 
@@ -53,13 +53,12 @@ pub struct Network {
 }
 
 impl Network {
-    /// Returns the index of a vertex.
+    /// Returns the index of a vertex, by name.
     pub fn vertex(&self, name: &str) -> Option<usize> {
         self.vertices.iter().position(|vertex| vertex.name == name)
     }
 
-    /// Returns the link between two vertices, and whether its direction up is from `a` to
-    /// `b`.
+    /// Returns the link between two vertices, and whether its direction up leads from `a` to `b`.
     pub fn between(&mut self, a: usize, b: usize) -> Option<(&mut Edge, bool)> {
         let joins = |edge: &&mut Edge| edge.ends == (a, b) || edge.ends == (b, a);
         let edge = self.edges.iter_mut().find(joins)?;
@@ -67,8 +66,8 @@ impl Network {
         Some((edge, forward))
     }
 
-    /// Breadth-first search from a vertex, ties broken by script order: for each reachable
-    /// vertex, the link that leads to it and the previous vertex.
+    /// Breadth-first search from a vertex, with ties broken by script order. Returns, for each
+    /// reachable vertex, the link that leads to it and the previous vertex.
     pub fn shortest_paths(&self, from: usize) -> Vec<Option<(usize, usize)>> {
         let mut neighbours: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
         for (index, edge) in self.edges.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Executes the commands of a script.
+//! Executing a script's commands.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use longwire_engine::{BitRate, Nanos};
 use super::network::{Edge, EdgeOptions, Network, Vertex};
 use super::tcl::{ScriptCommand, ScriptError, Word, commands};
 
-/// Maximum commands, including those in loops.
+/// Maximum number of commands, including those in loops.
 const COMMANDS_MAX: u64 = 1_000_000;
 
 /// Commands that do not affect the network.
@@ -37,10 +37,10 @@ const IGNORED_OF_NS: [&str; 6] = [
     "duplex-link-op",
 ];
 
-/// A script under execution.
+/// A script being executed.
 #[derive(Debug, Default)]
 pub struct Script {
-    /// The network described so far.
+    /// Network described so far.
     pub network: Network,
     values: HashMap<String, String>,
     simulator: Option<String>,
@@ -54,7 +54,7 @@ impl Script {
     /// Runs a script or a loop body.
     ///
     /// # Errors
-    /// An unsupported command, with its line.
+    /// If a command is unsupported; includes its line.
     pub fn run(&mut self, text: &str, line: usize) -> Result<(), ScriptError> {
         for command in commands(text, line)? {
             self.run += 1;
@@ -149,7 +149,7 @@ impl Script {
         command.words.iter().map(word).collect()
     }
 
-    /// Runs a `[…]` whose result is assigned to a variable.
+    /// Runs a `[…]` command whose result is assigned to a variable.
     fn evaluate(&mut self, variable: &str, words: &[String]) -> Result<String, ScriptError> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
@@ -165,7 +165,7 @@ impl Script {
 
     /// Runs a method of `$ns`.
     fn simulator_method(&mut self, variable: &str, words: &[&str]) -> Result<String, ScriptError> {
-        // As Emulab names them: nodes(3) is nodes-3.
+        // Named as in Emulab: nodes(3) becomes nodes-3.
         let name = variable.replace('(', "-").replace(')', "");
         match words {
             ["node"] if !name.is_empty() => self.add_vertex(&name, false),
@@ -264,8 +264,8 @@ impl Script {
         Ok(name)
     }
 
-    /// Each member has a link to a central vertex. Delays are given between members, so
-    /// each link gets half.
+    /// Creates a LAN: each member has a link to a central vertex. Delays are given between members,
+    /// so each link gets half.
     fn lan(
         &mut self,
         name: &str,
@@ -400,7 +400,7 @@ impl Script {
         Ok(())
     }
 
-    /// Runs `for {set i 0} {$i < 4} {incr i} { … }`.
+    /// Runs a loop such as `for {set i 0} {$i < 4} {incr i} { … }`.
     fn repeat(
         &mut self,
         (first, test, step): (&str, &str, &str),
@@ -417,7 +417,7 @@ impl Script {
     }
 
     fn condition(&mut self, test: &str, line: usize) -> Result<bool, ScriptError> {
-        // A loop with an empty body counts too.
+        // Iterations of an empty loop count too.
         self.run += 1;
         self.line = line;
         if self.run > COMMANDS_MAX {
@@ -442,18 +442,18 @@ impl Script {
         ))
     }
 
-    /// Refuses the current command.
+    /// Rejects the current command.
     fn refuse<T>(&self, reason: String) -> Result<T, ScriptError> {
         self.at_line(Err(reason))
     }
 
-    /// Adds the line of the current command to an error.
+    /// Adds the current command's line to an error.
     fn at_line<T>(&self, result: Result<T, String>) -> Result<T, ScriptError> {
         result.map_err(|reason| (self.line, reason))
     }
 }
 
-/// Converts `100Mb`, `1.5Mbps`, `56Kb` or `1Gb` to the syntax of `rate`.
+/// Converts `100Mb`, `1.5Mbps`, `56Kb` or `1Gb` to `rate` syntax.
 fn rate(text: &str) -> Result<String, String> {
     let wrong = || format!("'{text}' is not a bandwidth such as 100Mb, 1.5Mb or 56kb");
     let bare = text.strip_suffix("bps").or_else(|| text.strip_suffix('b'));

@@ -1,12 +1,12 @@
-//! A subset of Tcl: commands of words, variables, and text in braces, brackets and quotes.
+//! A subset of Tcl: commands made of words, variables, and text in braces, brackets and quotes.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// A bare or quoted word, subject to variable substitution.
+    /// An unquoted or quoted word, subject to variable substitution.
     Plain(String),
-    /// Literal text in braces, with its first line.
+    /// Literal text in braces, with the number of its first line.
     Braced(String, usize),
-    /// A command in brackets, whose result is substituted.
+    /// A command in brackets, replaced by its result.
     Bracket(String),
 }
 
@@ -25,7 +25,7 @@ pub type ScriptError = (usize, String);
 /// Splits a script into commands; `line` is the number of its first line.
 ///
 /// # Errors
-/// An unclosed brace, bracket or quote.
+/// If a brace, bracket or quote is unclosed.
 pub fn commands(script: &str, line: usize) -> Result<Vec<ScriptCommand>, ScriptError> {
     let mut scanner = Scanner { rest: script, line };
     let mut commands = Vec::new();

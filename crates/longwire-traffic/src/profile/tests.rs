@@ -1,4 +1,4 @@
-//! Profiles against known devices: an engine link in virtual time, and faulty devices.
+//! Profiles run against known devices: an engine link in virtual time, and faulty devices.
 
 mod services;
 mod switch;
@@ -16,13 +16,13 @@ use super::trial::{Headers, Length, Outcome, Tester, Trial, share};
 use super::{Limit, ProfileError, Rfc2544, Rfc2544Test, highest};
 use longwire_runtime::Spread;
 
-/// A device that is an engine link.
+/// An engine link as the device.
 struct Emulated {
     link: LinkSpec,
     sizes: Arc<dyn SizeModel>,
-    /// Maximum rate of the generator in frames/s.
+    /// Generator's maximum rate in frames/s.
     breath: f64,
-    /// A policer drops frames with this marking.
+    /// DSCP whose frames a policer drops.
     dropped_dscp: Option<u8>,
     trials: u32,
 }
@@ -82,7 +82,7 @@ impl Sender {
 }
 
 impl Emulated {
-    /// Overrides options of the link.
+    /// Overrides link options.
     fn change(&mut self, line: &str) {
         let change = line.parse().expect("a valid line");
         self.link = self.link.overlay(&change);
@@ -162,8 +162,8 @@ fn rfc2544(rate: &str, sizes: &[u32], tests: &[Rfc2544Test]) -> Rfc2544 {
     }
 }
 
-/// A 300 Mbit/s link behind a 1 Gbit/s line passes 30 %. A trial of 2 s also passes what
-/// fits the queue of `queue` frames: at most queue × bits / 2 s.
+/// A 300 Mbit/s link behind a 1 Gbit/s line passes 30 %. A 2 s trial additionally passes what fits
+/// in the queue of `queue` frames: at most queue × bits / 2 s.
 #[test]
 fn throughput_is_the_rate_of_the_link() {
     let mut device = emulated("300mbit", "10p", "ethernet");
@@ -182,7 +182,7 @@ fn throughput_is_the_rate_of_the_link() {
             size.frame_size,
             found.share
         );
-        // Bisection of 200 steps takes at most 9 trials.
+        // Bisecting 200 steps takes at most 9 trials.
         assert!(found.trials <= 9, "{}", found.trials);
         let latency = size.latency.as_ref().expect("latency");
         let wire = f64::from(size.frame_size + 20) * 8.0 / 300.0;
@@ -213,8 +213,8 @@ fn too_little_throughput_fails() {
     assert!(!test.run(&mut device).expect("a report").passed);
 }
 
-/// 100 %, 90 %, … of 1 Gbit/s into 550 Mbit/s: 45 % loss at first, and none at 50 % and 40
-/// %, where the test ends.
+/// 100 %, 90 %, … of 1 Gbit/s into 550 Mbit/s: 45 % loss at first, and none at 50 % and 40 %, where
+/// the test ends.
 #[test]
 fn loss_is_the_load_beyond_the_rate() {
     let mut device = emulated("550mbit", "10p", "ethernet");
@@ -233,13 +233,13 @@ fn loss_is_the_load_beyond_the_rate() {
     }
 }
 
-/// A queue of 100 frames, including the one in service, at half the line rate: of n frames,
-/// (n-1)/2 have left when the last one arrives, so n - (n-1)/2 ≤ 100. The maximum n is 199.
+/// A queue of 100 frames, including the one in service, at half the line rate: of n frames, (n-1)/2
+/// have departed when the last one arrives, so n - (n-1)/2 ≤ 100. The maximum n is 199.
 #[test]
 fn the_longest_burst_fills_the_queue() {
     let mut device = emulated("500mbit", "100p", "ethernet");
     let mut test = rfc2544("1gbit", &[1_514], &[Rfc2544Test::BackToBack]);
-    // At most 16,000 frames, resolved to one frame.
+    // At most 16,000 frames, with a resolution of one frame.
     test.resolution = 1;
     let report = test.run(&mut device).expect("a report");
     let bursts = report.sizes[0].bursts.as_ref().expect("bursts");
@@ -259,7 +259,7 @@ fn a_slow_generator_is_not_the_limit_of_the_device() {
     let report = test.run(&mut device).expect("a report");
     let size = &report.sizes[0];
     let found = size.throughput.as_ref().expect("throughput");
-    // 400,000 of 1,488,095 frames/s are 26.88 %.
+    // 400,000 of 1,488,095 frames/s equal 26.88 %.
     assert!((0.2638..=0.2689).contains(&found.share), "{found:?}");
     assert_eq!(found.limit, "unknown");
     assert_eq!(found.reason.as_deref(), Some("out of breath"));
@@ -267,7 +267,7 @@ fn a_slow_generator_is_not_the_limit_of_the_device() {
     assert_eq!(void.count(), 8, "100 % to 30 %");
 }
 
-/// Loses a share of all frames, some of it excusable.
+/// Loses a share of all frames, part of it excusable.
 struct Lossy {
     lost: u64,
     excusable: u64,
@@ -317,12 +317,12 @@ fn only_unexcused_loss_is_attributed_to_the_device() {
     let found = search(&mut lossy(10, 0), 0.0);
     assert_eq!((found.limit, found.best.is_none()), (Limit::Device, true));
     assert_eq!(found.trials, 5, "100 %, 50 %, 25 %, 12.5 %, 6.25 %");
-    // A burst of 10 late frames explains them.
+    // A burst of 10 late frames would explain 10 losses.
     let mut device = lossy(10, 10);
     let found = search(&mut device, 0.0);
     assert_eq!(found.limit, Limit::Unknown("a pause".to_owned()));
     assert_eq!(found.trials, 15, "each three times");
-    // But not 11.
+    // It would not explain 11.
     assert_eq!(search(&mut lossy(11, 10), 0.0).limit, Limit::Device);
     // Acceptable loss passes.
     assert_eq!(search(&mut lossy(10, 0), 0.01).limit, Limit::None);

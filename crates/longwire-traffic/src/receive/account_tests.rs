@@ -2,7 +2,7 @@ use longwire_units::random::Stream;
 
 use super::*;
 
-/// The arrival clock started half a day before some day in 2023.
+/// The arrival clock started half a day before a day in 2023.
 fn epoch() -> Epoch {
     Epoch {
         monotonic: Nanos::from_secs(43_200),
@@ -65,7 +65,7 @@ fn gap_errors_agree_with_sorted_values() {
         let wanted = values[(share * values.len() as f64).ceil() as usize - 1];
         assert!((found - wanted).abs() <= 0.001 * wanted, "{found} {wanted}");
     }
-    // 14 ns in 70 us.
+    // 14 ns per 70 us.
     let drift = expected.drift.unwrap_or_default();
     assert!((drift.ppm - 200.0).abs() < 0.5, "{drift:?}");
     assert_eq!((report.packets, report.bytes), (20_000, 1_200_000));

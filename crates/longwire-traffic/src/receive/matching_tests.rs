@@ -11,7 +11,7 @@ fn expected(digest: u64) -> Expected {
     }
 }
 
-/// Feeds `matching` like a reader of a trace of `total` frames.
+/// Feeds `matching` the way a reader of a `total`-frame trace would.
 struct Feeder {
     next: u64,
     total: u64,
@@ -28,7 +28,7 @@ impl Feeder {
     }
 }
 
-/// Matches arrivals, given as digests, with a trace of the digests 0 to `total`.
+/// Matches arrivals, given as digests, with a trace whose digests are 0 to `total`.
 fn run(total: u64, arrivals: &[u64]) -> Matching {
     let mut matching = Matching::new();
     let mut feeder = Feeder { next: 0, total };
@@ -89,7 +89,7 @@ fn loss_duplicates_and_disorder_are_counted_exactly() {
         order.push((total + 50, total - 1));
         order.sort_by_key(|(place, _)| *place);
         let arrivals: Vec<u64> = order.iter().map(|(_, number)| *number).collect();
-        // By definition: first arrival, below an earlier number.
+        // By definition: the first arrival of a number below an earlier one.
         let mut reordered = 0;
         let (mut highest, mut seen) = (0, vec![false; total as usize]);
         for number in &arrivals {
@@ -110,7 +110,7 @@ fn changed_frames_are_distinguished_from_foreign_ones() {
     let mut arrivals: Vec<u64> = (0..5).collect();
     arrivals.extend([changed(5), changed(6), changed(7)]);
     arrivals.extend(8..20);
-    // Two without a missing frame, and a loss with a foreign frame of another length.
+    // Two without a missing frame, and a loss with a foreign frame of a different length.
     arrivals.extend([changed(1), changed(2)]);
     arrivals.extend(20..30);
     arrivals.push(changed(31));
@@ -140,7 +140,7 @@ fn equal_frames_match_in_order_and_duplicates_match_the_nearest() {
         let wire_len = expected(number).wire_len;
         matching.match_frame(name(number), wire_len, Nanos::ZERO);
         if number == 1_000 {
-            // A duplicate of an identical frame; the next one is ten ahead.
+            // A duplicate of an identical frame; the next identical frame is ten ahead.
             matching.match_frame(name(number), wire_len, Nanos::ZERO);
         }
     }
@@ -191,8 +191,7 @@ fn a_live_trace_gives_up_its_oldest_frames() {
     let all = WINDOW as u64 + 10;
     (0..all).for_each(|number| matching.expect_at_once(expected(number)));
     assert_eq!(matching.report().lost, 10);
-    // The first remaining frame: its predecessor was given up, so it has no gap. The next
-    // one has.
+    // The first remaining frame has no gap, because its predecessor was evicted. The next one has.
     for number in [10, 11] {
         let arrival = Nanos::from_micros(70 * number + 5);
         let found = matching.match_frame(number, 60, arrival);

@@ -1,4 +1,4 @@
-//! Reports of receivers.
+//! Receiver reports.
 
 use std::collections::BTreeMap;
 
@@ -7,56 +7,56 @@ use serde::Serialize;
 
 use crate::rounded;
 
-/// Report of a receiver.
+/// A receiver's report.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReceiveReport {
-    /// Port or capture.
+    /// Port name, or path of the capture.
     pub port: String,
     /// Time from the first arrival to the last, in seconds.
     #[serde(serialize_with = "rounded::seconds")]
     pub duration_s: f64,
     /// Frames that arrived.
     pub packets: u64,
-    /// Bytes from the destination address to the end of the payload.
+    /// Bytes from the destination MAC address to the end of the payload.
     pub bytes: u64,
-    /// Mean rate from the first arrival to the last.
+    /// Mean rate in frames/s, from the first arrival to the last.
     pub packets_per_s: f64,
-    /// Mean rate from the first arrival to the last, of the same bytes.
+    /// Mean rate in bit/s, from the first arrival to the last, counting the same bytes.
     pub bits_per_s: f64,
-    /// Frames excluded by the filter, which count nowhere else.
+    /// Frames excluded by the filter; no other field counts them.
     pub left_out: u64,
     /// Frames that arrived but could not be examined; losses include them.
     pub unseen: Unseen,
     /// Rates over time.
     pub rates: Rates,
-    /// Gaps between frames in microseconds.
+    /// Gaps between frames, in microseconds.
     pub gap_us: Spread,
-    /// Timing against the expected gap.
+    /// Timing relative to the expected gap.
     pub expected_gap: Option<Timing>,
     /// Comparison with a trace.
     pub trace: Option<TraceReport>,
     /// Delay, if the sender is in the same process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<DelayReport>,
-    /// Streams of probes by number.
+    /// Probe streams by number.
     pub streams: Vec<StreamReport>,
-    /// Probes of streams beyond the maximum number.
+    /// Probes in streams beyond the maximum number of streams.
     pub stray_probes: u64,
-    /// Pauses of the machine, if a witness watched.
+    /// Machine pauses, if a witness thread ran.
     pub witness: Option<WitnessReport>,
     /// Steal time of all cores in seconds; `None` if unknown.
     #[serde(serialize_with = "rounded::some_seconds")]
     pub stolen_s: Option<f64>,
-    /// CPU time of the receiver's thread in seconds; set at the end.
+    /// CPU time of the receiving thread in seconds; set at the end.
     #[serde(serialize_with = "rounded::seconds")]
     pub cpu_s: f64,
     /// Notes for the user.
     pub notes: Vec<String>,
-    /// Why it ended early, if so.
+    /// Why the receiver ended early, if so.
     pub error: Option<String>,
 }
 
-/// The reports of receivers, by the names of the links whose frames they received.
+/// Receiver reports by the name of the link whose frames they received.
 pub type ReceivedByLink = BTreeMap<String, ReceiveReport>;
 
 /// Frames that arrived but could not be examined.
@@ -66,7 +66,7 @@ pub struct Unseen {
     pub ring_full: u64,
     /// Frames longer than a ring slot.
     pub too_long: u64,
-    /// Frames with contradictory metadata.
+    /// Frames with inconsistent metadata.
     pub unusable: u64,
 }
 
@@ -89,38 +89,36 @@ pub struct Rates {
     pub bytes: Vec<u64>,
 }
 
-/// Timing of arrivals against a schedule.
+/// Timing of arrivals relative to a schedule.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Timing {
-    /// |gap − scheduled gap| between adjacent frames in microseconds.
+    /// |gap − scheduled gap| between adjacent frames, in microseconds.
     pub gap_error_us: Spread,
-    /// Offset from the schedule relative to the first frame in microseconds; negative if
-    /// early.
+    /// Offset from the schedule, relative to the first frame, in microseconds; negative if early.
     pub offset_us: Spread,
-    /// Drift against the schedule.
+    /// Drift relative to the schedule.
     pub drift: Option<Drift>,
 }
 
-/// Slope of arrivals against a schedule.
+/// Slope of arrivals relative to a schedule.
 ///
-/// The run is divided into at most 256 intervals, each represented by its earliest frame
-/// relative to the schedule, since disturbances (pauses, queues) only delay frames (Moon,
-/// Skelly, Towsley: Estimation and removal of clock skew from network delay measurements,
-/// 1999). The slope is the median over all pairs (Theil 1950, Sen 1968), with a breakdown
-/// point above 25 %.
+/// The run is divided into at most 256 intervals, each represented by its earliest frame relative
+/// to the schedule, because disturbances (pauses, queues) only delay frames (Moon, Skelly, Towsley:
+/// Estimation and removal of clock skew from network delay measurements, 1999). The slope is the
+/// median over all pairs (Theil 1950, Sen 1968), with a breakdown point above 25 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Drift {
     /// Parts per million; positive if arrivals fall behind.
     pub ppm: f64,
     /// Lower end of the 95 % confidence interval (Sen 1968).
     pub low_ppm: f64,
-    /// Upper end.
+    /// Upper end of the 95 % confidence interval.
     pub high_ppm: f64,
     /// Number of intervals.
     pub stretches: usize,
 }
 
-/// Report on a stream of probes.
+/// Report on a probe stream.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct StreamReport {
     /// Stream number.
@@ -129,7 +127,7 @@ pub struct StreamReport {
     pub packets: u64,
     /// Losses, duplicates and reordering.
     pub sequence: SequenceReport,
-    /// Arrival − send time in microseconds; negative if the clocks differ by more than the
+    /// Arrival minus send time, in microseconds; negative if the clocks differ by more than the
     /// delay.
     pub delay_us: Spread,
     /// Difference of delays between consecutive probes that arrived in order (RFC 3393), in
@@ -141,15 +139,15 @@ pub struct StreamReport {
     /// Maximum jitter in microseconds.
     #[serde(serialize_with = "rounded::micros")]
     pub jitter_max_us: f64,
-    /// Timing of arrivals against the send times.
+    /// Timing of arrivals relative to send times.
     pub timing: Timing,
 }
 
-/// Delay from the handover to the output port to the receive stamp.
+/// Delay from the handover at the egress port to the receive timestamp.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct DelayReport {
-    /// Arrival − handover in microseconds; arrival − release for frames handed early to a
-    /// device that holds them. Frames of one batch count from the handover of the first.
+    /// Arrival minus handover, in microseconds; arrival minus release for frames handed early to a
+    /// device that holds them. Frames in a batch count from the handover of the first.
     pub one_way_us: Spread,
     /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in microseconds.
     #[serde(serialize_with = "rounded::micros")]
@@ -168,12 +166,12 @@ pub struct SequenceReport {
     pub last: u64,
     /// Distinct numbers received.
     pub received: u64,
-    /// Missing numbers between the lowest and the highest. Only the sender knows of losses
-    /// outside.
+    /// Missing numbers between the lowest and the highest. Only the sender can know about losses
+    /// outside that range.
     pub lost: u64,
     /// Duplicates.
     pub duplicates: u64,
-    /// Packets below an earlier number (RFC 4737, section 3: type-P-reordered), without
+    /// Packets below an earlier number (RFC 4737, section 3: type-P-reordered), excluding
     /// duplicates.
     pub reordered: u64,
     /// Reordered packets as a share of those received (RFC 4737, section 4.1).
@@ -182,8 +180,7 @@ pub struct SequenceReport {
     pub extent: Spread,
     /// Late time offset in microseconds (RFC 4737, section 4.3).
     pub late_us: Spread,
-    /// Packets too far below the highest number to be classified; in none of the other
-    /// counts.
+    /// Packets too far below the highest number to be classified; no other counter includes them.
     pub beyond_window: u64,
 }
 
@@ -192,11 +189,11 @@ pub struct SequenceReport {
 pub struct TraceReport {
     /// File name of the trace.
     pub trace: String,
-    /// Frames of the trace up to the last arrival.
+    /// Trace frames up to the last arrival.
     pub frames: u64,
     /// Frames that arrived unchanged.
     pub matched: u64,
-    /// Frames before the last arrival that are missing.
+    /// Missing frames before the last arrival.
     pub lost: u64,
     /// Frames after the last arrival, as far as the trace was read: lost or not sent.
     pub behind_last: u64,
@@ -204,25 +201,25 @@ pub struct TraceReport {
     pub goes_on: bool,
     /// Duplicates.
     pub duplicates: u64,
-    /// Frames that arrived after a later one of the trace.
+    /// Frames that arrived after a later frame in the trace.
     pub reordered: u64,
-    /// Unmatched frames that replace a missing frame of the same length.
+    /// Unmatched frames that replace a missing frame with the same length.
     pub changed: u64,
     /// Frames that are not in the trace.
     pub foreign: u64,
     /// Frames truncated in the trace, compared as if padded with zeros.
     pub cut: u64,
-    /// Timing against the trace.
+    /// Timing relative to the trace.
     pub timing: Timing,
 }
 
-/// Pauses seen by a thread that reads the clock in the idle scheduling class, so it runs
-/// only on an otherwise idle core.
+/// Machine pauses detected by a clock-reading thread in the idle scheduling class, which runs only
+/// while its core is otherwise idle.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct WitnessReport {
-    /// Times at which neither it nor another thread ran on the core.
+    /// Times when neither the witness nor another thread ran on the core.
     pub pauses: Pauses,
-    /// Time under observation in seconds.
+    /// Observation time in seconds.
     #[serde(serialize_with = "rounded::seconds")]
     pub watched_s: f64,
 }

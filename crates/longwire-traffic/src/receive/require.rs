@@ -1,8 +1,8 @@
-//! `receive --require`: conditions on received frames, such as
+//! `receive --require`: requirements on received frames, such as
 //! `lost=0,gap_error.p99<10us,drift<1`.
 //!
-//! Clauses are separated by commas and must all hold. If a report has several values of a
-//! measure, for streams or for a trace and an expected gap, the maximum counts.
+//! Comma-separated clauses must all hold. If a report has several values for a measure (per stream,
+//! or for a trace and an expected gap), the maximum counts.
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ use super::report::{ReceiveReport, SequenceReport, Timing, TraceReport};
 use crate::require::RequireError;
 use crate::require::grammar::{self, Comparator, SplitClause};
 
-/// A conjunction of conditions on a receiver.
+/// A conjunction of requirements on a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiveRequirement {
     clauses: Vec<ReceiveCondition>,
@@ -27,7 +27,7 @@ struct ReceiveCondition {
     text: String,
     measure: ReceiveMeasure,
     comparison: Comparator,
-    /// A count, microseconds, or parts per million.
+    /// A count, microseconds or parts per million.
     value: f64,
 }
 
@@ -89,7 +89,7 @@ fn sum(
     streams.sum::<u64>() + report.trace.as_ref().map_or(0, of_trace)
 }
 
-/// Name and accessor of distributions of times.
+/// Name and accessor of a set of time distributions.
 type Spreads = (&'static str, fn(&ReceiveReport) -> Vec<Spread>);
 
 const SPREADS: [Spreads; 4] = [
@@ -109,7 +109,7 @@ const SPREADS: [Spreads; 4] = [
     }),
 ];
 
-/// An expression that messages show.
+/// An example expression, shown in messages.
 const EXAMPLE: &str = "lost=0,gap_error.p99<10us";
 
 impl FromStr for ReceiveRequirement {
@@ -182,7 +182,7 @@ fn timings(report: &ReceiveReport) -> Vec<Timing> {
 }
 
 impl ReceiveRequirement {
-    /// Returns a message for each clause that is not met.
+    /// Returns a message for each unmet clause.
     pub fn unmet(&self, report: &ReceiveReport) -> Vec<String> {
         let clauses = self.clauses.iter();
         clauses.filter_map(|clause| clause.unmet(report)).collect()
@@ -207,7 +207,7 @@ impl ReceiveCondition {
 }
 
 impl ReceiveMeasure {
-    /// Returns the maximum of the values, if there are any.
+    /// Returns the maximum value, if there is any.
     fn of(self, report: &ReceiveReport) -> Option<f64> {
         match self {
             ReceiveMeasure::Count(count) => Some(COUNTS[count].1(report) as f64),

@@ -7,23 +7,22 @@ use longwire_engine::Nanos;
 use super::report::SequenceReport;
 use super::spread::Distribution;
 
-/// Numbers below the highest for which duplicates can be detected.
+/// Range of numbers below the highest in which duplicates are detected.
 const WINDOW: u64 = 1 << 17;
 
-/// Maximum runs remembered for the extent of reordering.
+/// Maximum number of runs kept for the reordering extent.
 const RUNS: usize = 4096;
 
 /// Classification of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Classification {
-    /// Highest number so far; `next` if it directly follows the previous highest number and
-    /// packet.
+    /// A new highest number; `next` if it directly follows the previous highest number and packet.
     InOrder { next: bool },
-    /// Below an earlier number.
+    /// A number below an earlier one.
     Reordered,
-    /// Duplicate.
+    /// A number already received.
     Duplicate,
-    /// Too far below the highest number.
+    /// A number too far below the highest.
     BeyondWindow,
 }
 
@@ -31,18 +30,18 @@ pub(super) enum Classification {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first: u64,
-    /// Number of packets received before it.
+    /// Number of packets received before the run.
     place: u64,
     arrival: Nanos,
 }
 
-/// Numbers of one stream.
+/// Numbers in one stream.
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
-    /// One bit per number of the window, by number modulo the window.
+    /// One bit per number in the window, indexed by number modulo the window.
     seen: Box<[u64]>,
     runs: VecDeque<Run>,
-    /// Numbers and counts so far, without losses and distributions.
+    /// Numbers and counters so far, excluding losses and distributions.
     counts: SequenceReport,
     /// Whether the last packet had the highest number.
     last_in_order: bool,
@@ -108,8 +107,8 @@ impl Sequence {
         }
         self.counts.first = self.counts.first.min(number);
         self.counts.reordered += 1;
-        // Of the packets with a greater number, the earliest was in order, and its run
-        // begins above this number, which had not arrived.
+        // The earliest packet with a greater number was in order, and its run starts above this
+        // number, which had not arrived.
         let after = self.runs.partition_point(|run| run.first < number);
         if let Some(run) = self.runs.get(after) {
             self.extent

@@ -4,10 +4,10 @@ use longwire_units::random::Stream;
 
 use super::*;
 
-/// RFC 4737 implemented literally, with all packets remembered.
+/// A literal implementation of RFC 4737 that remembers all packets.
 #[derive(Default)]
 struct Oracle {
-    /// Numbers in order of arrival, without duplicates.
+    /// Numbers in arrival order, excluding duplicates.
     kept: Vec<(u64, Nanos)>,
     duplicates: u64,
     reordered: u64,
@@ -86,7 +86,7 @@ fn the_examples_of_rfc_4737() {
 fn sequence_counts_agree_with_the_oracle() {
     for seed in 0..30 {
         let mut chance = Stream::of_seed(seed);
-        // Packets are delayed by up to `spread` positions, 10 % are lost, some duplicated.
+        // Packets are delayed by up to `spread` positions, 10 % are lost, and some are duplicated.
         let spread = 1 + seed % 15;
         let mut order: Vec<(u64, u64)> = Vec::new();
         for number in 0..600 {
@@ -112,10 +112,10 @@ fn numbers_beyond_the_window_are_not_classified() {
     assert_eq!(record(1), Classification::InOrder { next: true });
     assert_eq!(record(WINDOW + 50), Classification::InOrder { next: false });
     assert_eq!(record(1), Classification::BeyondWindow);
-    // At the edge of the window, not seen before.
+    // At the edge of the window, not yet seen.
     assert_eq!(record(51), Classification::Reordered);
     assert_eq!(record(51), Classification::Duplicate);
-    // Its bit belonged to another number before.
+    // Its bit previously belonged to another number.
     assert_eq!(record(WINDOW + 49), Classification::Reordered);
     assert_eq!(
         record(5 * WINDOW + 1),

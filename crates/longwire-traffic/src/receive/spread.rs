@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use longwire_runtime::Spread;
 
-/// Values are clamped to this magnitude in nanoseconds: 137 s.
+/// Magnitude to which values are clamped, in nanoseconds: 137 s.
 const LIMIT: u64 = 1 << 37;
 
 /// Signed values, mostly nanoseconds.
@@ -19,19 +19,20 @@ pub(super) struct Distribution {
     max: i64,
 }
 
-/// Returns a histogram up to [`LIMIT`] with this number of significant digits.
+/// Returns a histogram up to [`LIMIT`] with this many significant digits.
 fn counters(digits: u8) -> Histogram<u32> {
     Histogram::new_with_bounds(1, LIMIT, digits)
         .unwrap_or_else(|_| unreachable!("bounds and digits are constants that fit"))
 }
 
 impl Distribution {
-    /// Percentiles with three significant digits; about 100 KB.
+    /// Creates a distribution whose percentiles have three significant digits; about 100 KB.
     pub(super) fn new() -> Distribution {
         Distribution::with_digits(3)
     }
 
-    /// Percentiles with 1 to 5 significant digits; each digit multiplies the memory by ten.
+    /// Creates a distribution whose percentiles have 1 to 5 significant digits; each digit
+    /// multiplies the memory by ten.
     pub(super) fn with_digits(digits: u8) -> Distribution {
         Distribution {
             above: counters(digits),
@@ -65,7 +66,7 @@ impl Distribution {
         let rank = ((quantile * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let negative = self.below.as_ref().map_or(0, Histogram::len);
         let value = match &self.below {
-            // The lowest value has the greatest magnitude.
+            // The lowest value has the largest magnitude.
             Some(below) if rank <= negative => -ranked(below, negative - rank + 1),
             _ => ranked(&self.above, rank - negative),
         };
@@ -93,7 +94,7 @@ impl Distribution {
     }
 }
 
-/// Returns the midpoint of the bin of rank `rank`, from 1.
+/// Returns the midpoint of the bin that contains rank `rank`, from 1.
 fn ranked(histogram: &Histogram<u32>, rank: u64) -> i64 {
     let mut seen = 0;
     for class in histogram.iter_recorded() {
@@ -109,7 +110,7 @@ fn ranked(histogram: &Histogram<u32>, rank: u64) -> i64 {
 mod tests {
     use super::*;
 
-    /// Quantiles by sorting.
+    /// Returns a quantile by sorting.
     fn exact(values: &[i64], quantile: f64) -> i64 {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
@@ -147,7 +148,7 @@ mod tests {
         check(&[0, 0, 1]);
         check(&(-500..1_500).collect::<Vec<i64>>());
         check(&(-3_000..-10).collect::<Vec<i64>>());
-        // Many orders of magnitude, both signs.
+        // Many orders of magnitude, in both signs.
         let values: Vec<i64> = (0..4_000i64)
             .map(|n| (n - 1_000) * (n * 7_919 % 100_003) * 11)
             .collect();

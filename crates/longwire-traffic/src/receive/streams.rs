@@ -1,4 +1,4 @@
-//! Streams of probes: one-way delay, its variation, and loss.
+//! Probe streams: one-way delay, delay variation and loss.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::sequence::{Classification, Sequence};
 use super::spread::Distribution;
 use super::timing::{Jitter, ScheduleComparison};
 
-/// Maximum number of streams, at about 0.5 MB each.
+/// Maximum number of streams; each takes about 0.5 MB.
 const STREAMS_MAX: usize = 256;
 
-/// Maximum difference between a probe's time and its arrival, to exclude payloads that
-/// merely resemble probes.
+/// Maximum difference between a probe's time and its arrival; excludes payloads that merely
+/// resemble probes.
 const PLAUSIBLE: Nanos = Nanos::from_secs(24 * 60 * 60);
 
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl Streams {
             .collect()
     }
 
-    /// Returns the number of probes of streams beyond the maximum.
+    /// Returns the number of probes in streams beyond the maximum.
     pub(super) fn stray(&self) -> u64 {
         self.stray
     }
@@ -82,7 +82,7 @@ impl StreamAccount {
     fn record(&mut self, probe: &Probe, arrival: Nanos) {
         self.packets += 1;
         let class = self.sequence.record(probe.sequence, arrival);
-        // A duplicate carries no new delay, and a packet beyond the window may be one.
+        // A duplicate carries no new delay, and a packet beyond the window may be a duplicate.
         if matches!(
             class,
             Classification::Duplicate | Classification::BeyondWindow

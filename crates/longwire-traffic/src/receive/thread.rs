@@ -1,8 +1,7 @@
 //! The receiving thread.
 //!
-//! It must not disturb the measurement. The kernel stamps frames on arrival, so read times
-//! do not matter: the thread sleeps, and never requests wakeups, which would cost the
-//! sender time.
+//! It must not disturb the measurement. The kernel timestamps frames on arrival, so read times do
+//! not matter: the thread sleeps, and never requests wakeups, which would cost the sender time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,10 +26,10 @@ use super::report::{ReceiveReport, Unseen};
 use super::witness::{Witness, stolen_s};
 use super::{ReceiveConfig, ReceiveError};
 
-/// Frames per call.
+/// Frames per receive call.
 const BURST: usize = 1024;
 
-/// Maximum calls per wakeup.
+/// Maximum number of receive calls per wakeup.
 const BURSTS_MAX: usize = 16;
 
 /// Sleep while frames arrive; the ring holds 20 ms at 500,000 frames/s.
@@ -39,17 +38,17 @@ const REST: Duration = Duration::from_millis(2);
 /// Sleep while idle.
 const REST_IDLE: Duration = Duration::from_millis(10);
 
-/// Time without frames until the port counts as idle.
+/// Time without frames after which the port counts as idle.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Interval of reading the port's loss counters.
+/// Interval for reading the port's loss counters.
 const ASK: Duration = Duration::from_millis(250);
 
-/// Receive ring in bytes: larger than that of a forwarding port, smaller than a CPU cache.
+/// Receive ring in bytes: larger than a forwarding port's, smaller than a CPU cache.
 const RING_BYTES: usize = 16 << 20;
 
-/// Returns the options of a receiving port: no offloads, so that frames have their wire
-/// size, and a large ring.
+/// Returns the options for a receiving port: no offloads, so that frames have their wire size, and
+/// a large ring.
 pub fn open_options() -> OpenOptions {
     OpenOptions {
         offloads: false,
@@ -82,16 +81,16 @@ impl Shared {
 }
 
 impl Receiver {
-    /// Opens a port with [`open_options`] in the calling thread's network namespace, and
-    /// starts to receive.
+    /// Opens a port with [`open_options`] in the calling thread's network namespace, and starts
+    /// receiving.
     ///
     /// # Errors
-    /// The port, the trace or the capture cannot be opened.
+    /// If the port, the trace or the capture cannot be opened.
     pub fn open(port: &str, config: ReceiveConfig) -> Result<Receiver, ReceiveError> {
         Receiver::start(port, config, None)
     }
 
-    /// Like [`Receiver::open`], and compares arrivals with frames that this process sends
+    /// Like [`Receiver::open`], but compares arrivals with frames sent by this process
     /// ([`longwire_runtime::sent`]).
     ///
     /// # Errors
@@ -120,8 +119,7 @@ impl Receiver {
             account: Mutex::new(account),
         });
         let worker = Worker {
-            // Keeps the transmit half: the port restores the interface when both are
-            // dropped.
+            // Kept alive: the port restores the interface once both halves are dropped.
             _tx: port.tx,
             port: port.rx,
             shared: Arc::clone(&shared),
@@ -160,7 +158,7 @@ impl Receiver {
         self.shared.account().packets()
     }
 
-    /// Whether it has ended: enough frames, idle for long enough, or a failed port.
+    /// Whether the receiver has ended: enough frames, idle for long enough, or a failed port.
     pub fn ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -177,7 +175,7 @@ impl Receiver {
         report
     }
 
-    /// Receives what is pending, stops, and returns the report.
+    /// Receives pending frames, stops, and returns the report.
     pub fn stop(mut self) -> ReceiveReport {
         let cpu_s = self.end();
         let witness = self.witness.take().map(Witness::stop);
@@ -187,8 +185,8 @@ impl Receiver {
         report
     }
 
-    /// Waits for frames in flight, then stops. Waits until as many frames have arrived as
-    /// `run` sent, for at most `time`, or until `stop` is set.
+    /// Waits for frames in flight, then stops: until as many frames have arrived as `run` sent, for
+    /// at most `time`, or until `stop` is set.
     pub fn settle(self, run: &RunReport, time: Nanos, stop: &AtomicBool) -> ReceiveReport {
         const LOOK: Duration = Duration::from_millis(5);
         let sent: u64 = run.links.iter().map(|link| link.traffic.packets_out).sum();
@@ -213,14 +211,14 @@ impl Receiver {
 }
 
 impl Drop for Receiver {
-    /// Stops the receiver and discards its report.
+    /// Stops the receiver, discarding its report.
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// Reads both clocks at one instant: the tightest of several readings, since preemption may
-/// separate them.
+/// Reads both clocks as simultaneously as possible: the tightest of several readings, because
+/// preemption may separate them.
 fn sharp_epoch() -> Epoch {
     let read = || {
         let before = monotonic_now();
@@ -245,11 +243,11 @@ struct Worker {
 }
 
 impl Worker {
-    /// Receives until stopped. Returns the CPU time in seconds.
+    /// Receives until stopped and returns the CPU time in seconds.
     fn run(mut self) -> f64 {
         let (mut active, mut asked) = (Instant::now(), Instant::now());
         loop {
-            // Read before receiving, so that everything before the stop is received.
+            // Loaded before receiving, so that every frame before the stop is received.
             let stopping = self.shared.stop.load(Ordering::Acquire);
             match self.take_waiting() {
                 Ok(Received::Some) => active = Instant::now(),
@@ -287,7 +285,7 @@ impl Worker {
         account.is_complete() || silent && account.packets() > 0
     }
 
-    /// Receives pending frames, at most as many as the ring holds.
+    /// Receives pending frames, at most one ring's worth.
     fn take_waiting(&mut self) -> Result<Received, PortError> {
         let mut taken = Received::None;
         for _ in 0..BURSTS_MAX {

@@ -1,4 +1,4 @@
-//! Timing of arrivals: against a schedule, and interarrival jitter.
+//! Arrival timing: relative to a schedule, and interarrival jitter.
 
 use longwire_engine::Nanos;
 
@@ -6,7 +6,7 @@ use super::drift::DriftFit;
 use super::report::Timing;
 use super::spread::Distribution;
 
-/// Timing of frames against known due times.
+/// Frame timing relative to known due times.
 #[derive(Clone, Debug)]
 pub(super) struct ScheduleComparison {
     gap_error: Distribution,
@@ -34,9 +34,8 @@ impl ScheduleComparison {
         }
     }
 
-    /// Records a frame; `due` and `arrival` may have different time bases. With `next`, the
-    /// frame directly follows its predecessor in both, and the gap counts. Returns the
-    /// signed gap error.
+    /// Records a frame; `due` and `arrival` may have different time bases. With `next`, the frame
+    /// directly follows its predecessor in both, so the gap counts. Returns the signed gap error.
     #[inline]
     pub(super) fn record(&mut self, due: Nanos, arrival: Nanos, next: bool) -> Option<i64> {
         let (due, arrival) = (due.as_nanos(), arrival.as_nanos());
@@ -44,7 +43,7 @@ impl ScheduleComparison {
         let (first_due, first_offset) = *self.origin.get_or_insert((due, offset));
         let offset = offset.wrapping_sub(first_offset);
         self.offset.record(offset);
-        // The fit does not cover frames due before the first arrival.
+        // The fit excludes frames due before the first arrival.
         if let Some(since) = due.checked_sub(first_due) {
             self.drift.record(since, offset);
         }
@@ -65,8 +64,8 @@ impl ScheduleComparison {
     }
 }
 
-/// Interarrival jitter (RFC 3550, section 6.4.1): the mean deviation of delay differences
-/// in order of arrival, with a gain of 1/16.
+/// Interarrival jitter (RFC 3550, section 6.4.1): smoothed mean deviation of delay differences in
+/// arrival order, with a gain of 1/16.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Jitter {
     last: Option<i64>,
@@ -104,7 +103,7 @@ mod tests {
     #[test]
     fn gap_errors_are_relative_to_the_schedule() {
         let mut against = ScheduleComparison::new();
-        // Due times and arrivals in microseconds, with different time bases.
+        // Due times and arrivals in microseconds, on different time bases.
         let frames = [(0, 9_000), (70, 9_072), (140, 9_139), (210, 9_210)];
         let mut errors = Vec::new();
         for (due, arrival) in frames {

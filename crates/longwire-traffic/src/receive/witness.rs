@@ -1,5 +1,5 @@
-//! Detects pauses of the machine: a thread reads the clock continuously, and a gap without
-//! a context switch means that the core stood still.
+//! Detects machine pauses: a thread reads the clock continuously, and a gap without a context
+//! switch means that the core was stopped.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use super::report::WitnessReport;
 
-/// Minimum gap between two clock readings that counts as a pause.
+/// Minimum gap between clock readings that counts as a pause.
 const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 
-/// Interval of publishing results.
+/// Interval between published results.
 const PUBLISH: Nanos = Nanos::from_millis(20);
 
 /// Watches a core until dropped.
@@ -32,11 +32,11 @@ struct Watch {
 }
 
 impl Witness {
-    /// Watches `core`, or any core. The thread runs in the idle class, so it preempts no
-    /// other.
+    /// Watches `core`, or whichever core the scheduler picks. The thread runs in the idle class, so
+    /// it preempts no other thread.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// If the thread cannot be started.
     pub(super) fn start(core: Option<usize>) -> std::io::Result<Witness> {
         let shared = Arc::new(Watch::default());
         let watched = Arc::clone(&shared);
@@ -45,7 +45,7 @@ impl Witness {
             .spawn(move || {
                 host::give_up_rights();
                 if let Some(core) = core {
-                    // Best effort: otherwise it watches another core.
+                    // Best effort; on failure, the thread watches another core.
                     let _ = host::pin(core);
                 }
                 yield_to_everybody();
@@ -57,7 +57,7 @@ impl Witness {
         })
     }
 
-    /// Returns the pauses so far.
+    /// Returns the pauses detected so far.
     pub(super) fn seen(&self) -> WitnessReport {
         *self
             .shared
@@ -66,7 +66,7 @@ impl Witness {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops, and returns the pauses.
+    /// Stops and returns the pauses.
     pub(super) fn stop(mut self) -> WitnessReport {
         self.end();
         self.seen()
@@ -86,10 +86,10 @@ impl Drop for Witness {
     }
 }
 
-/// SCHED_IDLE: any other thread preempts it.
+/// Uses SCHED_IDLE, so that any other thread preempts this one.
 fn yield_to_everybody() {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the pointer is to a live value that the call only reads; 0 is the calling
+    // SAFETY: the pointer refers to a live value that the call only reads; 0 means the calling
     // thread. On failure, the witness is an ordinary thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
 }
@@ -125,23 +125,22 @@ fn publish(shared: &Watch, seen: WitnessReport) {
     *shared.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
 }
 
-/// Returns the number of context switches of this thread.
+/// Returns this thread's number of context switches.
 fn times_taken() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| {
         usage.involuntary_context_switches() + usage.voluntary_context_switches()
     })
 }
 
-/// Returns the steal time of all cores since boot in seconds; `None` if the kernel does not
-/// report it.
+/// Returns all cores' steal time since boot in seconds; `None` if the kernel does not report it.
 pub(super) fn stolen_s() -> Option<f64> {
-    // SAFETY: sysconf takes an integer and accesses no memory of ours.
+    // SAFETY: sysconf takes an integer and accesses no memory of the caller.
     let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     let stat = fs::read_to_string("/proc/stat").ok()?;
     (ticks_per_s > 0).then_some(stolen_ticks(&stat)? as f64 / ticks_per_s as f64)
 }
 
-/// Returns the eighth number of the `cpu` line.
+/// Returns the eighth number on the `cpu` line.
 fn stolen_ticks(stat: &str) -> Option<u64> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     line.split_whitespace().nth(7)?.parse().ok()

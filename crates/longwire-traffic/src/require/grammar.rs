@@ -1,10 +1,9 @@
-//! The grammar of conditions: clauses with commas between them, each a name, a comparison
-//! and a value.
+//! Syntax of requirements: comma-separated clauses, each with a name, a comparison and a value.
 
 use longwire_runtime::suggest;
 use longwire_units::UnitError;
 
-/// A clause, split.
+/// A clause, split into its parts.
 pub(crate) struct SplitClause<'a> {
     pub name: &'a str,
     pub comparison: Comparator,
@@ -20,8 +19,7 @@ pub(crate) enum Comparator {
     Greater,
 }
 
-/// How comparisons are written; those of two characters come first, so that
-/// `<=` is not read as `<`.
+/// Comparison operators; two-character ones come first, so that `<=` is not read as `<`.
 const COMPARISONS: [(&str, Comparator); 5] = [
     ("<=", Comparator::LessOrEqual),
     (">=", Comparator::GreaterOrEqual),
@@ -30,10 +28,10 @@ const COMPARISONS: [(&str, Comparator); 5] = [
     ("=", Comparator::Equal),
 ];
 
-/// Returns the clauses of an expression.
+/// Returns the clauses in an expression.
 ///
 /// # Errors
-/// If there are none, with `example`; or if one is empty.
+/// If there are none, with `example`, or if one is empty.
 pub(crate) fn clauses<'a>(
     text: &'a str,
     example: &'static str,
@@ -54,7 +52,7 @@ impl<'a> SplitClause<'a> {
     /// Splits a clause.
     ///
     /// # Errors
-    /// If it has no comparison.
+    /// If it contains no comparison.
     pub fn of(text: &'a str) -> Result<SplitClause<'a>, RequireError> {
         let missing = || RequireError::NoComparison {
             clause: text.to_owned(),
@@ -84,7 +82,7 @@ impl Comparator {
     }
 }
 
-/// The error of a requirement that is refused.
+/// Error in a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RequireError {
@@ -119,7 +117,7 @@ pub enum RequireError {
     },
 }
 
-/// Returns a question with the known names that are closest to a name, if any are close.
+/// Returns a "did you mean" question with the closest known names, if any are close.
 fn nearest(name: &str, known: &str) -> String {
     const SHOWN: usize = 3;
     match suggest::nearest(name, known.split(", "), SHOWN).as_slice() {

@@ -1,4 +1,4 @@
-//! Measures of `--require`: values of a link or run report.
+//! Measures for `--require`: values from a link or run report.
 
 use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::fabric::PortReport;
@@ -11,23 +11,23 @@ use super::{Place, RequireError};
 /// A measure.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Measure {
-    /// A statistic of a distribution of times.
+    /// A statistic over a distribution of times.
     Time(&'static Distribution, &'static Statistic),
-    /// Artifacts of one kind, or of all.
+    /// Artifacts of one kind, or of all kinds.
     Artifacts(Option<Artifact>),
     /// Artifacts caused by the emulator itself.
     ArtifactsOwn,
-    /// Artifacts that are frames lost by the emulator.
+    /// Artifacts in which the emulator lost a frame.
     ArtifactsLost,
-    /// Drops for one reason, or all.
+    /// Drops for one reason, or for all reasons.
     Drops(Option<DropReason>),
     /// A link counter.
     Counter(&'static Counter),
-    /// Pauses of the machine, or stops of the process.
+    /// Machine pauses or process stops.
     Standstill(&'static Standstill, &'static PauseMeasure),
 }
 
-/// A kind of interruption of the run.
+/// A kind of run interruption.
 #[derive(Debug)]
 pub(super) struct Standstill {
     name: &'static str,
@@ -45,7 +45,7 @@ static STANDSTILLS: [Standstill; 2] = [
     },
 ];
 
-/// A statistic of interruptions; times are in nanoseconds.
+/// A statistic over interruptions; times are in nanoseconds.
 #[derive(Debug)]
 pub(super) struct PauseMeasure {
     name: &'static str,
@@ -71,7 +71,7 @@ static PAUSES: [PauseMeasure; 3] = [
     },
 ];
 
-/// Measures that are sums over several counters.
+/// Measures that sum several counters.
 const SUMS: [(&str, Measure); 4] = [
     ("artifacts", Measure::Artifacts(None)),
     ("artifacts-own", Measure::ArtifactsOwn),
@@ -79,7 +79,7 @@ const SUMS: [(&str, Measure); 4] = [
     ("drops", Measure::Drops(None)),
 ];
 
-/// Returns the plain counters of a link by name.
+/// Returns a link's plain counters by name.
 fn counts() -> impl Iterator<Item = (&'static str, Measure)> {
     let counters = [Traffic::COUNTERS, Effects::COUNTERS];
     let counters = counters.into_iter().flatten();
@@ -87,7 +87,7 @@ fn counts() -> impl Iterator<Item = (&'static str, Measure)> {
     SUMS.into_iter().chain(counters)
 }
 
-/// Returns the families of measures `FAMILY.PART` with their parts.
+/// Returns the measure families, `FAMILY.PART`, with their parts.
 fn families() -> Vec<(&'static str, Vec<(&'static str, Measure)>)> {
     let artifacts = Artifact::ALL.map(|kind| (kind.name(), Measure::Artifacts(Some(kind))));
     let drops = DropReason::ALL.map(|reason| (reason.name(), Measure::Drops(Some(reason))));
@@ -109,10 +109,10 @@ fn families() -> Vec<(&'static str, Vec<(&'static str, Measure)>)> {
         .collect()
 }
 
-/// Parses the name of a measure.
+/// Parses a measure's name.
 ///
 /// # Errors
-/// Unknown name, with the closest ones.
+/// If the name is unknown; the message lists the closest ones.
 pub(super) fn parse(name: &str) -> Result<Measure, RequireError> {
     let unknown = |known: String| RequireError::UnknownName {
         name: name.to_owned(),
@@ -154,7 +154,7 @@ fn prefixed(prefix: &str, parts: &[(&str, Measure)]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a statistic in nanoseconds; `None` where nothing was measured.
+/// Returns a statistic in nanoseconds; `None` if nothing was measured.
 fn time(place: &Place<'_>, times: &Distribution, part: &Statistic) -> Option<f64> {
     let of_port = |port: &PortReport| match times.name {
         "lateness" => Some(port.lateness_us),
@@ -167,9 +167,9 @@ fn time(place: &Place<'_>, times: &Distribution, part: &Statistic) -> Option<f64
         Place::Host(_) | Place::Recording(_) => None,
     };
     let found = found.map(|found| (part.of)(&found));
-    // The report has microseconds with all decimals.
+    // The report contains microseconds with all decimals.
     let found = match found {
-        // A replay without gaps has no error.
+        // A replay without gaps has no gap error.
         Some(found) if found.is_nan() && times.name == "gap" => Some(0.0),
         found => found.filter(|found| !found.is_nan()),
     };
@@ -177,7 +177,7 @@ fn time(place: &Place<'_>, times: &Distribution, part: &Statistic) -> Option<f64
 }
 
 impl Measure {
-    /// Returns the value of a measure of the whole run.
+    /// Returns the value of a run-level measure.
     pub(super) fn of_run(&self, report: &RunReport) -> Option<f64> {
         match self {
             Measure::Standstill(standstill, part) => Some((part.of)((standstill.of)(report))),
@@ -185,12 +185,12 @@ impl Measure {
         }
     }
 
-    /// Whether this is a measure of the whole run, not of links.
+    /// Whether this measure belongs to the whole run, not to links.
     pub(super) fn is_of_run(&self) -> bool {
         matches!(self, Measure::Standstill(..))
     }
 
-    /// Whether it can be compared with a share of frames.
+    /// Whether the measure can be compared with a share of frames.
     pub(super) fn is_shared(&self) -> bool {
         matches!(
             self,
@@ -201,7 +201,7 @@ impl Measure {
         )
     }
 
-    /// Whether it is measured where frames enter and leave rather than on links.
+    /// Whether it is measured where frames enter and leave, not on links.
     pub(super) fn is_at_ports(&self) -> bool {
         match self {
             Measure::Time(times, _) => times.name.starts_with("lateness"),
@@ -210,7 +210,7 @@ impl Measure {
         }
     }
 
-    /// Returns the kind of artifact that it counts, if it counts one kind.
+    /// Returns the artifact kind that it counts, if only one.
     fn kind(&self) -> Option<Artifact> {
         match self {
             Measure::Artifacts(kind) => *kind,
@@ -223,17 +223,17 @@ impl Measure {
         matches!(self, Measure::Counter(counter) if Traffic::COUNTERS.contains(counter))
     }
 
-    /// Whether it is measured between the departures of a replay.
+    /// Whether it is measured between departures in a replay.
     pub(super) fn is_of_gaps(&self) -> bool {
         matches!(self, Measure::Time(times, _) if times.name == "gap")
     }
 
-    /// Whether it is measured by send stamps.
+    /// Whether it is measured from send timestamps.
     pub(super) fn is_of_stamps(&self) -> bool {
         matches!(self, Measure::Time(times, _) if times.name == "sent")
     }
 
-    /// Whether this is a time, not a count.
+    /// Whether it is a time, not a count.
     pub(super) fn is_time(&self) -> bool {
         match self {
             Measure::Time(..) => true,
@@ -247,8 +247,8 @@ impl Measure {
         matches!(self, Measure::Time(times, _) if times.name != "gap")
     }
 
-    /// Returns the value: nanoseconds or a count. A missing count in a report
-    /// is zero; `None` where nothing was measured.
+    /// Returns the value in nanoseconds or as a count. A count missing from a report is zero;
+    /// `None` if nothing was measured.
     pub(super) fn of(&self, place: &Place<'_>) -> Option<f64> {
         let count = match self {
             Measure::Time(times, part) => return time(place, times, part),

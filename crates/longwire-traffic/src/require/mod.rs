@@ -1,10 +1,10 @@
-//! `--require`: conditions on a run, such as `artifacts-own<0.1%,lateness-own.p99<1ms`.
+//! `--require`: requirements on a run, such as `artifacts-own<0.1%,lateness-own.p99<1ms`.
 //!
-//! Clauses are separated by commas and must all hold. A clause is a [grade](Grade), or a
-//! name, a comparison and a value. Artifacts and lateness are measured at ports, frames and
-//! drops at links; a name in front selects one: `far.lateness.p99<50us`,
-//! `adsl7.down.drops=0`. The set of links is known when the run has ended. Counts of artifacts and drops are
-//! compared with a count or, written with `%`, with a share of the frames.
+//! Comma-separated clauses must all hold. A clause is a [grade](Grade), or a name, a comparison and
+//! a value. Artifacts and lateness are measured at ports, frames and drops on links; a name prefix
+//! selects one port or link: `far.lateness.p99<50us`, `adsl7.down.drops=0`. The set of links is
+//! known only when the run has ended. Artifact and drop counts are compared with a count or, if
+//! written with `%`, with a share of the frames.
 
 pub(crate) mod grammar;
 mod measure;
@@ -27,22 +27,22 @@ use self::place::{known, named, no_such_link};
 use self::received::ReceivedClause;
 use crate::receive::ReceivedByLink;
 
-/// The recommended line for CI: the run is at least nearly faithful (decision 0055), and each
-/// link carried a frame. A test that never used its link has no artifacts, and must not pass.
+/// Recommended for CI: the run is at least nearly faithful (decision 0055), and each link carried a
+/// frame. A test that never used its link has no artifacts, but must not pass.
 pub const RECOMMENDED: &str = "nearly-faithful,packets_in>0";
 
-/// The measures of a run besides those of its links and ports.
+/// Properties of a run that determine what is measured besides its links and ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunKind {
-    /// Its links are known: clients add none.
+    /// Whether its links are known in advance: clients add none.
     pub is_fixed: bool,
-    /// It sends a feed: departures are measured.
+    /// Whether it sends a feed, so that departures are measured.
     pub replays: bool,
-    /// It has receivers.
+    /// Whether it has receivers.
     pub receives: bool,
 }
 
-/// A conjunction of conditions on a run.
+/// A conjunction of requirements on a run.
 #[derive(Clone, Debug)]
 pub struct Requirement {
     grades: Vec<Grade>,
@@ -54,7 +54,7 @@ pub struct Requirement {
 struct Clause {
     /// The clause as written.
     text: String,
-    /// The link or port; `None` is every one that has the measure.
+    /// Link or port; `None` means every one that has the measure.
     place: Option<String>,
     measure: Measure,
     comparison: Comparator,
@@ -63,7 +63,7 @@ struct Clause {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
-    /// Nanoseconds for times, else a count.
+    /// Nanoseconds for times, otherwise a count.
     Plain(u64),
     /// A share of the frames, 0 to 1.
     Share(f64),
@@ -121,7 +121,7 @@ impl FromStr for Clause {
     }
 }
 
-/// Parses the value of a clause in the unit of its measure.
+/// Parses a clause's value in its measure's unit.
 fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, RequireError> {
     if let Some(number) = text.strip_suffix('%') {
         if !measure.is_shared() {
@@ -146,7 +146,7 @@ fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, Req
     };
     value.map(Value::Plain).map_err(|source| {
         let clause = clause.to_owned();
-        // A fraction is probably meant as a share.
+        // A fraction was probably meant as a share.
         if measure.is_shared() && text.parse::<f64>().is_ok_and(|value| value >= 0.0) {
             RequireError::Count {
                 clause,
@@ -158,8 +158,8 @@ fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, Req
     })
 }
 
-/// Splits a name into optional link and measure. A link's name may contain dots: the
-/// longest suffix that is a measure wins.
+/// Splits a name into an optional link and a measure. Link names may contain dots: the longest
+/// suffix that is a measure wins.
 fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
     let unknown = match measure::parse(name) {
         Ok(measure) => return Ok((None, measure)),
@@ -183,8 +183,8 @@ fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
 }
 
 impl Requirement {
-    /// Returns a sentence for each clause that no run between these ports and links can
-    /// meet: it names an unknown one, or a measure that is not taken.
+    /// Returns a sentence for each clause that no run between these ports and links can meet,
+    /// because it names an unknown one or a measure that is not taken.
     pub fn unmeetable(&self, ports: &[&str], links: &[&str], kind: RunKind) -> Vec<String> {
         let names = [ports, links].concat();
         let clauses = self.clauses.iter().filter_map(|clause| {
@@ -196,7 +196,7 @@ impl Requirement {
         clauses.chain(received).collect()
     }
 
-    /// Returns the clauses that bound times of frames below `least`.
+    /// Returns the clauses that bound frame times below `least`.
     pub fn bounds_below(&self, least: Nanos) -> Vec<&str> {
         let is_finer = |clause: &&Clause| {
             let limits = !matches!(
@@ -210,13 +210,13 @@ impl Requirement {
         finer.map(|clause| clause.text.as_str()).collect()
     }
 
-    /// Whether a grade is required that a run of this grade does not have.
+    /// Whether this requires a grade that a run with `grade` does not reach.
     pub fn misses(&self, grade: Grade) -> bool {
         self.grades.iter().any(|wanted| !wanted.is_met_by(grade))
     }
 
-    /// Returns a sentence for each clause and place that the run, of this grade, did not
-    /// meet; of receivers, see [`Requirement::unmet_by_receivers`].
+    /// Returns a sentence for each clause and place where the run, with this grade, did not meet
+    /// it. For receivers, see [`Requirement::unmet_by_receivers`].
     pub fn unmet(&self, report: &RunReport, grade: Grade) -> Vec<String> {
         let wanted = self.grades.iter().filter(|wanted| !wanted.is_met_by(grade));
         let wanted = wanted.map(|wanted| {
@@ -234,7 +234,7 @@ impl Requirement {
                 unmet.extend(clause.unmet_by(found, "the run"));
                 continue;
             }
-            // The outputs of a replay are links and ports of the same names.
+            // A replay's outputs are both links and ports, with the same names.
             let (first, others) = if clause.measure.is_at_ports() {
                 (&measured, &links)
             } else {
@@ -258,7 +258,7 @@ impl Requirement {
         unmet
     }
 
-    /// Returns a sentence for each requirement on receivers that they did not meet.
+    /// Returns a sentence for each unmet requirement on receivers.
     pub fn unmet_by_receivers(&self, report: &RunReport, received: &ReceivedByLink) -> Vec<String> {
         let names: Vec<&str> = report.links.iter().map(|link| link.name.as_str()).collect();
         let clauses = self.received.iter();
@@ -269,7 +269,7 @@ impl Requirement {
 }
 
 impl Clause {
-    /// Returns why no run can meet the clause. The first names are those of ports.
+    /// Returns why no run can meet the clause. The first names belong to ports.
     fn unmeetable(&self, names: &[&str], ports: usize, kind: RunKind) -> Option<String> {
         if self.measure.is_of_gaps() && !kind.replays {
             return Some("gaps are measured for replays".to_owned());

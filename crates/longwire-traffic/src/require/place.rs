@@ -1,4 +1,4 @@
-//! The places of a report that conditions and verdicts are about, and their names.
+//! Places in a report to which requirements and verdicts refer, and their names.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use longwire_runtime::{Artifact, LinkReport, RunReport, suggest};
 pub enum Place<'a> {
     /// A port.
     Port(&'a PortReport),
-    /// A direction of a link.
+    /// One direction of a link.
     Link(&'a LinkReport),
     /// The exchange with another host.
     Host(&'a PeerReport),
@@ -21,7 +21,7 @@ pub enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Returns the places where artifacts happen. A report without ports has them at its links.
+    /// Returns the places where artifacts occur; in a report without ports, these are its links.
     pub fn measured(report: &'a RunReport) -> Vec<Place<'a>> {
         let ports = report.ports.iter().map(Place::Port);
         let links = report.links.iter().map(Place::Link);
@@ -33,7 +33,7 @@ impl<'a> Place<'a> {
         ports.chain(links).chain(hosts).chain(recording).collect()
     }
 
-    /// Returns the name by which conditions and verdicts refer to it.
+    /// Returns the name used in requirements and verdicts.
     pub fn name(&self) -> Cow<'a, str> {
         match self {
             Place::Port(port) => Cow::Borrowed(&port.name),
@@ -47,7 +47,7 @@ impl<'a> Place<'a> {
     pub fn artifacts(&self) -> Cow<'a, NamedCounts> {
         match self {
             Place::Port(port) => Cow::Borrowed(&port.artifacts),
-            // A network counts them for the ports, late handovers apart.
+            // A network counts artifacts at its ports, except for late handovers.
             Place::Link(link) if link.artifacts.is_empty() => Cow::Owned(
                 [
                     (Artifact::Late.name(), link.handovers.late),
@@ -63,8 +63,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether artifacts of a kind, or of all, are counted here. Links of a network count late
-    /// handovers only.
+    /// Whether artifacts of a kind, or of all kinds, are counted at this place. Links in a network
+    /// count only late handovers.
     pub(super) fn counts_artifacts(&self, kind: Option<Artifact>) -> bool {
         match self {
             Place::Link(link) if link.artifacts.is_empty() => {
@@ -98,8 +98,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns the frames of which shares are taken: those that entered or those that left,
-    /// the larger number of both, and those that an input port lost.
+    /// Returns the number of frames to which shares refer: those that entered or those that left,
+    /// whichever is larger, plus those lost by an ingress port.
     pub fn frames(&self) -> u64 {
         let lost = |kind| matches!(kind, Artifact::RingFull | Artifact::TooLong);
         let traffic = self.traffic();
@@ -130,8 +130,8 @@ fn without_direction(name: &str) -> Option<&str> {
     matches!(way, "up" | "down").then_some(link)
 }
 
-/// Returns the indices of the places that a name means: the one with this name; a direction
-/// of the only link; or both directions of a link.
+/// Returns the indices of the places that a name denotes: the one with this name, a direction of
+/// the only link, or both directions of a link.
 pub(super) fn named(name: &str, names: &[&str]) -> Vec<usize> {
     let chosen = |is: &dyn Fn(&str) -> bool| -> Vec<usize> {
         (0..names.len()).filter(|index| is(names[*index])).collect()
@@ -154,10 +154,10 @@ pub(super) fn named(name: &str, names: &[&str]) -> Vec<usize> {
     chosen(&|known| known == wanted)
 }
 
-/// Maximum names listed.
+/// Maximum number of names listed.
 const LISTED_MAX: usize = 12;
 
-/// Returns an error with the links that exist.
+/// Returns an error that lists the existing links.
 pub(super) fn no_such_link(clause: &str, name: &str, names: &[&str]) -> String {
     let known = known(name, names, "were");
     format!("{clause}: no link named '{name}'; {known}")

@@ -1,30 +1,30 @@
-//! Conditions on the receivers of a run.
+//! Requirements on a run's receivers.
 
 use super::RequireError;
 use super::place::{named, no_such_link};
 use crate::receive::{ReceiveRequirement, ReceivedByLink};
 
-/// Prefix of conditions on receivers.
+/// Prefix of requirements on receivers.
 const PREFIX: &str = "received.";
 
-/// Separates a link's name from a condition on its receiver.
+/// Separates a link's name from a requirement on its receiver.
 const BEHIND_LINK: &str = ".received.";
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ReceivedClause {
     /// The clause as written.
     pub(super) text: String,
-    /// The link; `None` is every link.
+    /// Link; `None` means every link.
     link: Option<String>,
     requirement: ReceiveRequirement,
 }
 
 impl ReceivedClause {
-    /// Parses a clause on receivers: `received.lost=0`, `out1.received.delay.p99<1ms`.
-    /// Returns `None` for other clauses.
+    /// Parses a clause on receivers: `received.lost=0`, `out1.received.delay.p99<1ms`. Returns
+    /// `None` for other clauses.
     ///
     /// # Errors
-    /// No valid condition follows `received.`.
+    /// If no valid requirement follows `received.`.
     pub(super) fn parse(clause: &str) -> Option<Result<ReceivedClause, RequireError>> {
         let (link, condition) = match clause.strip_prefix(PREFIX) {
             Some(condition) => (None, condition),
@@ -49,7 +49,7 @@ impl ReceivedClause {
         )
     }
 
-    /// Returns a sentence for each link that does not meet the condition.
+    /// Returns a sentence for each link that does not meet the requirement.
     pub(super) fn unmet(&self, links: &[&str], received: &ReceivedByLink) -> Vec<String> {
         let about = match &self.link {
             Some(name) => named(name, links),

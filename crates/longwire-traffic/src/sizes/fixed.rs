@@ -1,4 +1,4 @@
-//! Frames of one size.
+//! Frames with a fixed size.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use longwire_units::random::Stream;
 
 use super::{FCS, Fcs, SizeModel};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

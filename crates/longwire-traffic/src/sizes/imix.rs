@@ -6,7 +6,7 @@ use longwire_engine::spec::ModelInfo;
 use super::weighted::{ORDER, Weighted};
 use super::{FCS, SizeModel};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry {
     info: &INFO,
     build: |arguments| Weighted::build("imix:", SIMPLE.to_vec(), arguments),
@@ -26,5 +26,5 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Sizes with FCS and weights. The smallest packet is padded to the minimum Ethernet frame.
+/// Sizes with FCS, and weights. The smallest packet is padded to the minimum Ethernet frame.
 const SIMPLE: [(u64, u64); 3] = [(64, 7), (594, 4), (1_518, 1)];

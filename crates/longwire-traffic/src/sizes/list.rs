@@ -6,7 +6,7 @@ use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use super::weighted::{ORDER, Weighted, read_weighted};
 use super::{FCS, SizeModel};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
@@ -35,7 +35,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
         if let Some(word) = words.next() {
             weight = read_weighted(word)?.0;
         }
-        // Repeated sizes add up, so that a list of recorded frame sizes works too.
+        // Repeated sizes accumulate, so a list of recorded frame sizes works too.
         match written.iter_mut().find(|(known, _)| *known == size) {
             Some((_, known)) => *known = known.saturating_add(weight),
             None => written.push((size, weight)),

@@ -6,7 +6,7 @@ use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use super::weighted::{ORDER, Weighted, read_weighted};
 use super::{FCS, SizeModel};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

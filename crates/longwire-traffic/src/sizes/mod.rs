@@ -1,7 +1,7 @@
 //! Sizes of generated frames.
 //!
-//! A size counts the bytes from the destination MAC address to the end of the payload. With
-//! `fcs=with` it includes the FCS, as usual for testers, and frames are 4 bytes shorter.
+//! A size counts bytes from the destination MAC address to the end of the payload. With `fcs=with`,
+//! it includes the FCS, as is usual for testers, and frames are 4 bytes shorter.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub trait SizeModel: fmt::Debug + Send + Sync {
     /// Returns the size of frame `number`, from 0, without FCS.
     fn draw(&self, number: u64, stream: &mut Stream) -> u32;
 
-    /// Passes every size with its share of the frames to `take`; shares add up to 1.
+    /// Calls `take` with every size and its share of frames; shares sum to 1.
     fn each(&self, take: &mut dyn FnMut(u32, f64));
 
     /// Returns the size if it is constant.
@@ -32,7 +32,7 @@ pub trait SizeModel: fmt::Debug + Send + Sync {
     /// Formats the model in command-line syntax.
     ///
     /// # Errors
-    /// Only errors of the formatter `f`.
+    /// If writing to `f` fails.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for dyn SizeModel {
 /// Length of the frame check sequence (IEEE 802.3, 3.2.9).
 pub const FCS_LEN: u32 = 4;
 
-/// From an Ethernet header to the maximum of a port.
+/// From an Ethernet header to the maximum frame length of a port.
 const SIZE_MIN: u64 = 14;
 const SIZE_MAX: u64 = 65_535;
 
@@ -97,7 +97,7 @@ impl Fcs {
         }
     }
 
-    /// Returns the bytes by which a written size exceeds the frame size.
+    /// Returns by how many bytes a size as written exceeds the frame size.
     fn excess(self) -> u32 {
         if self.counted { FCS_LEN } else { 0 }
     }

@@ -9,7 +9,7 @@ use longwire_units::random::Stream;
 
 use super::{FCS, Fcs, SizeModel};
 
-/// The registry line.
+/// Registry entry.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {

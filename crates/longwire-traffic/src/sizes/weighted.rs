@@ -15,7 +15,7 @@ pub(super) const ORDER: Param =
          known sequence); random: each frame drawn independently",
     );
 
-/// Maximum length of a round: a longer one is indistinguishable from a random order.
+/// Maximum length of a round; a longer one is indistinguishable from a random order.
 const ROUND_MAX: u64 = 1 << 16;
 
 /// Maximum number of sizes in a mix.
@@ -33,15 +33,14 @@ pub(super) struct Weighted {
     written: Vec<(u64, u64)>,
     fcs: Fcs,
     random: bool,
-    /// Frame sizes of a round in order; empty if random.
+    /// Frame sizes in a round, in order; empty if random.
     round: Vec<u32>,
     /// Frame sizes with cumulative weights.
     upto: Vec<(u32, u64)>,
 }
 
 impl Weighted {
-    /// Builds a mix of sizes and weights as written; `head` is its description up to
-    /// `order=`.
+    /// Builds a mix from sizes and weights as written; `head` is its description up to `order=`.
     pub fn build(
         head: &str,
         written: Vec<(u64, u64)>,
@@ -89,8 +88,8 @@ impl Weighted {
         Ok(Box::new(weighted))
     }
 
-    /// Returns a round in which each size is evenly spaced: the next size is always the one
-    /// with the largest deficit.
+    /// Returns a round in which each size is evenly spaced: the size with the largest deficit
+    /// always comes next.
     fn spread(&self, divisor: u64) -> Vec<u32> {
         let sizes = self.upto.iter().map(|(size, _)| *size);
         let weights = self.written.iter().map(|(_, weight)| weight / divisor);
@@ -145,7 +144,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Parses a size with optional weight: `594/4`, `594:4` or `594`.
+/// Parses a size with an optional weight: `594/4`, `594:4` or `594`.
 pub(super) fn read_weighted(text: &str) -> Result<(u64, u64), String> {
     let (size, weight) = text
         .split_once(['/', ':'])

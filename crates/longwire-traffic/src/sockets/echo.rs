@@ -1,7 +1,7 @@
-//! Round-trip times of datagrams.
+//! Datagram round-trip times.
 //!
-//! Arrivals are kernel stamps, as for `ping`, and the time that the responder holds a
-//! datagram is subtracted. What remains is the path in both directions.
+//! Arrivals are kernel timestamps, as for `ping`, and the time that the responder holds a datagram
+//! is subtracted, so only the path in both directions remains.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,15 +27,15 @@ impl RoundTrips {
     }
 }
 
-/// Datagrams for round-trip measurements.
+/// Round-trip measurement settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Probes {
-    /// Frame length in bytes with the Ethernet header, 58 to 1514. Responses have the same
+    /// Frame length in bytes including the Ethernet header, 58 to 1514. Responses have the same
     /// length.
     pub frame_len: u32,
     /// Number of requests.
     pub count: u32,
-    /// Minimum interval between requests; only one is outstanding at a time.
+    /// Minimum interval between requests; at most one is outstanding.
     pub interval: Duration,
     /// Response timeout.
     pub timeout: Duration,
@@ -44,7 +44,7 @@ pub struct Probes {
 /// Measures `count` round trips with minimum-size datagrams.
 ///
 /// # Errors
-/// A namespace cannot be entered, or a socket operation fails.
+/// If a namespace cannot be entered or a socket operation fails.
 pub fn round_trips(
     path: Path<'_>,
     count: u32,
@@ -63,7 +63,7 @@ pub fn round_trips(
 /// Measures round trips.
 ///
 /// # Errors
-/// A namespace cannot be entered, or a socket operation fails.
+/// If a namespace cannot be entered or a socket operation fails.
 pub fn probe_trips(path: Path<'_>, probes: Probes) -> Result<RoundTrips, TrafficError> {
     let server = receiver_of(path)?;
     let serve = |done: &AtomicBool| serve(&server, done);
@@ -71,7 +71,7 @@ pub fn probe_trips(path: Path<'_>, probes: Probes) -> Result<RoundTrips, Traffic
     Ok(trips)
 }
 
-/// Length of a response: request number, and time for which the request was held.
+/// Length of a response: request number, and how long the request was held.
 const ANSWER_LEN: usize = 16;
 
 fn serve(server: &UdpSocket, done: &AtomicBool) -> Result<(), TrafficError> {
@@ -118,7 +118,7 @@ fn ask(client: &UdpSocket, probes: Probes) -> Result<RoundTrips, TrafficError> {
     Ok(trips)
 }
 
-/// Returns the arrival of a response, and how long the responder held the request.
+/// Returns a response's arrival, and how long the responder held the request.
 fn answer(client: &UdpSocket, number: i64) -> Option<(i64, i64)> {
     let mut buffer = [0u8; 2048];
     loop {

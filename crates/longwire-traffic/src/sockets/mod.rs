@@ -1,5 +1,5 @@
-//! Flows between ordinary sockets on two hosts, each a network namespace. They use the same
-//! path as programs, and see the same results.
+//! Flows between ordinary sockets on two hosts, each a network namespace. They take the same path
+//! as real programs and see the same results.
 
 mod echo;
 mod one_way;
@@ -18,7 +18,7 @@ use std::net::Ipv4Addr;
 
 use longwire_io::net::{NetError, NetNamespace};
 
-/// One end of a path.
+/// One endpoint of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
     /// Namespace of its sockets.
@@ -27,7 +27,7 @@ pub struct Host<'a> {
     pub address: Ipv4Addr,
 }
 
-/// The two ends of a flow.
+/// The two endpoints of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     /// The sending host.
@@ -65,5 +65,5 @@ fn during(action: &'static str) -> impl Fn(io::Error) -> TrafficError {
     move |source| TrafficError::Socket { action, source }
 }
 
-/// Bytes of Ethernet, IPv4 and UDP headers.
+/// Length of the Ethernet, IPv4 and UDP headers in bytes.
 pub const UDP_HEADERS: u32 = 14 + 20 + 8;

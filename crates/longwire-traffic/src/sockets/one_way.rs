@@ -1,4 +1,4 @@
-//! One-way delay of stamped datagrams.
+//! One-way delay of timestamped datagrams.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,32 +11,32 @@ use super::stamped::{self, number_at, put_number, realtime_ns};
 use super::udp::{enlarge_receive_buffer, exchange, payload_len, receiver_of};
 use super::{Path, TrafficError, during};
 
-/// Payload bytes of a datagram: number and send time.
+/// Payload length of a datagram: number and send time.
 const STAMP_LEN: usize = 16;
 
 /// Time to wait for late datagrams, in addition to the link's delay.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Results of a stamped flow.
+/// Results of a timestamped flow.
 #[derive(Clone, Debug, Default)]
 pub struct OneWay {
     /// Sorted one-way delays in nanoseconds.
     pub times_ns: Vec<i64>,
-    /// Number and delay of each datagram in order of arrival.
+    /// Number and delay of each datagram, in arrival order.
     pub arrivals: Vec<(u64, i64)>,
     /// Datagrams sent.
     pub sent: u64,
 }
 
 impl OneWay {
-    /// Returns a quantile of the delay in nanoseconds.
+    /// Returns a delay quantile in nanoseconds.
     pub fn quantile(&self, share: f64) -> i64 {
         let last = self.times_ns.len().saturating_sub(1);
         let index = (share * last as f64).round() as usize;
         self.times_ns.get(index).copied().unwrap_or(0)
     }
 
-    /// Returns mean and standard deviation in nanoseconds.
+    /// Returns the mean and standard deviation in nanoseconds.
     pub fn mean_stddev(&self) -> (f64, f64) {
         let count = self.times_ns.len().max(1) as f64;
         let mean = self.times_ns.iter().map(|t| *t as f64).sum::<f64>() / count;
@@ -50,16 +50,15 @@ impl OneWay {
     }
 }
 
-/// Sends `count` datagrams in frames of `frame_len` bytes at `per_second`, and measures the
-/// delay of each.
+/// Sends `count` datagrams in frames of `frame_len` bytes at `per_second`, and measures the delay
+/// of each.
 ///
-/// The sender stamps CLOCK_REALTIME just before the system call; the receiver's kernel
-/// stamps arrivals with the same clock. Both threads run on `core`, if given: next to an
-/// emulator that spins on another core, the scheduler might otherwise place one of them
-/// there.
+/// The sender reads CLOCK_REALTIME just before the system call; the receiver's kernel timestamps
+/// arrivals with the same clock. Both threads run on `core`, if given: otherwise, the scheduler
+/// might place one of them on the core where an emulator spins.
 ///
 /// # Errors
-/// A namespace cannot be entered, or a socket operation fails.
+/// If a namespace cannot be entered or a socket operation fails.
 pub fn one_way(
     path: Path<'_>,
     frame_len: u32,

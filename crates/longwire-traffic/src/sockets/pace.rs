@@ -1,10 +1,10 @@
-//! Sends at scheduled times.
+//! Sending at scheduled times.
 
 use longwire_engine::Nanos;
 use longwire_runtime::clock::monotonic_now;
 use std::time::Duration;
 
-/// A paced sender spins for this long before its due time.
+/// How long a paced sender spins before its due time.
 const SPIN: Nanos = Nanos::from_micros(100);
 
 /// An absolute schedule, so that errors do not accumulate.
@@ -16,7 +16,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Starts a schedule of `per_second` events; 0 is as fast as possible.
+    /// Starts a schedule with `per_second` events; 0 means as fast as possible.
     pub fn new(per_second: u64) -> Pace {
         Pace {
             start: monotonic_now(),
@@ -35,7 +35,7 @@ impl Pace {
     }
 }
 
-/// Returns the due time of event `nth` since the start.
+/// Returns the due time of event `nth`, since the start.
 fn nanos_of(nth: u64, per_second: u64) -> Option<u64> {
     let nanos = (u128::from(nth) * 1_000_000_000).checked_div(u128::from(per_second))?;
     Some(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! Receives datagrams with kernel stamps, which are independent of wakeup latency.
+//! Receiving datagrams with kernel timestamps, which do not depend on wakeup latency.
 
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
@@ -11,7 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::{TrafficError, during};
 
-/// Enables kernel stamps.
+/// Enables kernel timestamps.
 pub(super) fn stamp_arrivals(socket: &UdpSocket) -> Result<(), TrafficError> {
     setsockopt(socket, ReceiveTimestampns, &true).map_err(|e| during("stamp arrivals")(e.into()))
 }
@@ -50,13 +50,13 @@ fn stamp_of(message: ControlMessageOwned) -> Option<i64> {
     }
 }
 
-/// Returns the time on the clock of the stamps.
+/// Returns the current time on the timestamps' clock.
 pub(super) fn realtime_ns() -> i64 {
     clock_gettime(ClockId::CLOCK_REALTIME)
         .map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec())
 }
 
-/// Reads the `nth` 8-byte number of a payload.
+/// Reads the `nth` 8-byte number in a payload.
 pub(super) fn number_at(payload: &[u8], nth: usize) -> Option<i64> {
     let bytes = payload.get(nth * 8..nth * 8 + 8)?;
     Some(i64::from_le_bytes(bytes.try_into().ok()?))

@@ -23,11 +23,10 @@ pub struct TcpFlow {
 /// Bytes per write.
 const CHUNK: usize = 128 << 10;
 
-/// Sends for `duration` over one connection; the first `warm_up` does not count towards the
-/// goodput.
+/// Sends for `duration` over one connection; goodput excludes the first `warm_up`.
 ///
 /// # Errors
-/// A namespace cannot be entered, a socket operation fails, or no connection is made.
+/// If a namespace cannot be entered, a socket operation fails, or no connection is established.
 pub fn tcp_flow(
     path: Path<'_>,
     duration: Duration,
@@ -37,9 +36,9 @@ pub fn tcp_flow(
     flow_to(path, duration, warm_up, listen)
 }
 
-/// Like [`tcp_flow`], with a receive window of at most about `window` bytes. If the
-/// bottleneck queue holds the window, nothing is lost, and the goodput of a slow link is
-/// exact even over few frames.
+/// Like [`tcp_flow`], with a receive window of at most about `window` bytes. If the bottleneck
+/// queue holds the whole window, nothing is lost, and a slow link's goodput is exact even over few
+/// frames.
 ///
 /// # Errors
 /// As [`tcp_flow`].

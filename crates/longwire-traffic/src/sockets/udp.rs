@@ -13,12 +13,12 @@ use super::{Path, TrafficError, UDP_HEADERS, during};
 /// Large enough for a receiver that is preempted for a while.
 const RECEIVE_BUFFER: usize = 16 << 20;
 
-/// Configuration of a UDP flow.
+/// UDP flow settings.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpFlow {
-    /// Frame length in bytes with the Ethernet header.
+    /// Frame length in bytes, including the Ethernet header.
     pub frame_len: u32,
-    /// Datagrams per second; 0 is as fast as possible.
+    /// Datagrams per second; 0 means as fast as possible.
     pub per_second: u64,
     /// Stops after this many datagrams.
     pub count: Option<u64>,
@@ -26,13 +26,13 @@ pub struct UdpFlow {
     pub duration: Duration,
     /// Time to wait for late datagrams.
     pub timeout: Duration,
-    /// Number of source ports, used in turn; each is a flow to queues and switches. 0 and 1
-    /// are one flow.
+    /// Number of source ports, used in rotation; queues and switches see each as a flow. 0 and 1
+    /// both mean one flow.
     pub flows: u32,
 }
 
 impl UdpFlow {
-    /// Returns a flow of frames of this length; 0 per second is as fast as possible.
+    /// Creates a flow; `per_second` 0 means as fast as possible.
     pub fn new(frame_len: u32, per_second: u64, duration: Duration) -> UdpFlow {
         UdpFlow {
             frame_len,
@@ -67,13 +67,11 @@ pub(super) fn receiver_of(path: Path<'_>) -> Result<UdpSocket, TrafficError> {
         .map_err(during("open a socket"))
 }
 
-/// Sends from one end of a path to a socket at the other end, which is read by another
-/// thread. `receive` gets a flag that is set when `send` has returned. Returns both
-/// results.
+/// Sends from one endpoint of a path to a socket at the other, which another thread reads.
+/// `receive` gets a flag that is set once `send` has returned. Returns both results.
 ///
 /// # Errors
-/// A namespace cannot be entered, a socket operation fails, or an error of `send` or
-/// `receive`.
+/// If a namespace cannot be entered, a socket operation fails, or `send` or `receive` fails.
 pub(super) fn exchange<S: Send, R: Send>(
     path: Path<'_>,
     receiver: &UdpSocket,
@@ -100,7 +98,7 @@ pub(super) fn exchange<S: Send, R: Send>(
     })
 }
 
-/// Returns the payload length of a datagram in a frame of this length.
+/// Returns the datagram payload length for this frame length.
 pub(super) fn payload_len(frame_len: u32) -> usize {
     frame_len.saturating_sub(UDP_HEADERS) as usize
 }
@@ -115,7 +113,7 @@ pub(super) fn enlarge_receive_buffer(socket: &UdpSocket) {
 /// Sends a flow and counts arrivals.
 ///
 /// # Errors
-/// A namespace cannot be entered, or a socket operation fails.
+/// If a namespace cannot be entered or a socket operation fails.
 pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError> {
     let receiver = receiver_of(path)?;
     enlarge_receive_buffer(&receiver);
@@ -125,7 +123,7 @@ pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError
     Ok(Datagrams { sent, ..counted })
 }
 
-/// Returns `count` sockets with different source ports: this one and new ones.
+/// Returns `count` sockets with different source ports: this one and additional ones.
 fn with_others(socket: &UdpSocket, count: u32) -> Result<Vec<UdpSocket>, TrafficError> {
     let open = || -> io::Result<UdpSocket> {
         let another = UdpSocket::bind((socket.local_addr()?.ip(), 0))?;
@@ -167,7 +165,7 @@ fn count(socket: &UdpSocket, done: &AtomicBool, flow: UdpFlow) -> Result<Datagra
     let mut buffer = vec![0u8; 65_536];
     let mut result = Datagrams::default();
     let mut span: Option<(Instant, Instant)> = None;
-    // Both ends of the steady part are arrivals, so its length is exact.
+    // The steady part starts and ends with an arrival, so its length is exact.
     let mut steady: Option<(Instant, u64)> = None;
     let mut last_read = Instant::now();
     let mut ended: Option<(Instant, u64)> = None;

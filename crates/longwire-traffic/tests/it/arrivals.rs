@@ -66,9 +66,9 @@ fn a_load_gives_its_packet_rate() {
     assert!((even.mean_gap() - 500.0).abs() < 1e-9);
 }
 
-/// Gaps against the exponential distribution: the Kolmogorov distance exceeds 2.8/sqrt(n)
-/// with probability 3e-7 (n = 200,000; seed 7). Rounding to whole nanoseconds, at a mean of
-/// 10,000, adds at most 1e-4.
+/// Gaps compared with the exponential distribution: the Kolmogorov distance exceeds 2.8/sqrt(n)
+/// with probability 3e-7 (n = 200,000; seed 7). Rounding to nanoseconds, at a mean of 10,000, adds
+/// at most 1e-4.
 #[test]
 fn poisson_gaps_are_exponential() {
     let n = 200_000;
@@ -83,8 +83,8 @@ fn poisson_gaps_are_exponential() {
     assert!(distance < 2.8 / (n as f64).sqrt() + 1e-4, "{distance}");
 }
 
-/// The sum of n gaps has a relative standard deviation of 1/sqrt(n); five of them are
-/// exceeded with probability 6e-7 (n = 1,000,000; seed 3).
+/// The sum of n gaps has a relative standard deviation of 1/sqrt(n); five of them are exceeded with
+/// probability 6e-7 (n = 1,000,000; seed 3).
 #[test]
 fn poisson_keeps_its_rate_for_any_size() {
     let n = 1_000_000;
@@ -107,8 +107,8 @@ fn constant_periods_are_exact() {
 }
 
 /// With exponential periods of 10 ms, the number of frames until T has a variance of about
-/// T·rate²·(2·mean/4). Over 400 s at a mean of 10,000 frames/s, the standard deviation is
-/// 14,142 of 4,000,000 frames, 0.35 %. Five of them: probability 6e-7 (seed 5).
+/// T·rate²·(2·mean/4). Over 400 s at a mean of 10,000 frames/s, the standard deviation is 14,142 of
+/// 4,000,000 frames, 0.35 %. Five of them are exceeded with probability 6e-7 (seed 5).
 #[test]
 fn exponential_periods_keep_the_mean_rate() {
     let n = 4_000_000;
@@ -122,13 +122,13 @@ fn exponential_periods_keep_the_mean_rate() {
     assert!(gaps.min() >= Some(49_999));
 }
 
-/// Pareto periods: the share above twice the minimum is 2^-shape, 0.354 at shape 1.5. About
-/// 10,000 periods have a standard deviation of 0.0048; five of them are allowed (seed 11).
+/// Pareto periods: the share above twice the minimum is 2^-shape, 0.354 for shape 1.5. With about
+/// 10,000 periods, the standard deviation is 0.0048; five of them are allowed (seed 11).
 #[test]
 fn pareto_periods_have_their_tail() {
     let model = "on-off:on=1ms,off=3ms,law=pareto,shape=1.5";
     let times = times(model, "250kpps", 60, 10_000_000, 11);
-    // Frames are 1 us apart; longer gaps are off periods of at least 3 ms / 3.
+    // Frames are 1 us apart; longer gaps are off periods, of at least 3 ms / 3.
     let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
     let offs: Vec<u64> = gaps.filter(|gap| *gap > 500_000).collect();
     assert!(offs.len() > 8_000, "{}", offs.len());
@@ -196,7 +196,7 @@ fn a_stepped_ramp_keeps_each_rate() {
 
 #[test]
 fn a_ramp_to_nothing_ends() {
-    // The ramp from 1,000 frames/s to zero has room for 500 frames.
+    // The ramp from 1,000 frames/s to zero fits 500 frames.
     let times = times("ramp:from=100%,to=0%,time=1s", "1kpps", 60, 600, 1);
     assert!(times[499] < 1_000_000_000);
     assert_eq!(times[599], u64::MAX);

@@ -1,5 +1,5 @@
-//! Captures with records that have no Ethernet form, read by a port and by a receiver: both
-//! count them.
+//! Captures with records that have no Ethernet form, read by a port and by a receiver: both count
+//! these records.
 
 use longwire_engine::Nanos;
 use longwire_io::port::RxPort;
@@ -55,7 +55,7 @@ fn a_receiver_counts_and_names_the_records_that_it_cannot_examine() {
     while receiver.step() {}
     let report = receiver.finish();
     assert_eq!((report.packets, report.unseen.unusable), (1, 2));
-    // Both the trace and the received capture.
+    // For both the trace and the received capture.
     let encrypted = "skipped 1 record: IEEE 802.11, encrypted";
     let notes = report.notes.iter().filter(|note| note.ends_with(encrypted));
     assert_eq!(notes.count(), 2, "{:?}", report.notes);

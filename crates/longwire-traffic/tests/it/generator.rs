@@ -52,7 +52,7 @@ fn generate(config: GeneratorConfig, count: usize) -> Vec<Frame> {
                 due: fed.due,
             });
         };
-        // An odd number, to end bursts everywhere.
+        // An odd number, so that bursts end everywhere.
         if feed.feed(37, &mut take).expect("it never fails").end {
             break;
         }
@@ -72,12 +72,12 @@ fn payload(frame: &[u8], headers: usize) -> &[u8] {
     &frame[headers..]
 }
 
-/// Checks every checksum against another implementation.
+/// Checks every checksum against an independent implementation.
 fn assert_right(frame: &[u8], what: &str) {
     let mut repaired = frame.to_vec();
     repair_checksums(&mut repaired);
     assert_eq!(frame, repaired, "{what}");
-    // Check the checker: it repairs a corrupted one.
+    // Check the checker: it must repair a corrupted frame.
     let mut corrupted = frame.to_vec();
     let last = corrupted.len() - 1;
     corrupted[last] ^= 0x55;
@@ -117,7 +117,7 @@ fn checksums_are_valid_for_all_headers_and_payloads() {
     }
 }
 
-/// One of 65,536 consecutive sums gives a zero checksum, which UDP sends as all ones.
+/// One in 65,536 consecutive sums yields a zero checksum, which UDP sends as all ones.
 #[test]
 fn a_checksum_of_zero_is_written_as_ones() {
     let flows = FlowConfig {
@@ -167,7 +167,7 @@ fn headers_have_the_requested_values() {
     assert_eq!(ip[2..4], (200u16 - 22).to_be_bytes());
     assert_eq!(ip[12..20], [198, 18, 0, 1, 198, 19, 0, 1]);
     assert_eq!(ip[20..26], [0x0f, 0xa0, 0, 53, 0, (200 - 22 - 20) as u8]);
-    // The payload counts up after the probe.
+    // Payload bytes after the probe count up.
     let payload = payload(frame, 22 + 28);
     assert_eq!(payload[18..22], [18, 19, 20, 21]);
 }
@@ -186,10 +186,10 @@ fn flows_differ_and_take_turns() {
     let round: Vec<Vec<u8>> = frames[..30].iter().map(of).collect();
     assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 30);
     assert_eq!(frames[30..60].iter().map(of).collect::<Vec<_>>(), round);
-    // Hosts of the prefix, without network and broadcast address.
+    // Hosts in the prefix, excluding network and broadcast address.
     let hosts: BTreeSet<u8> = round.iter().map(|flow| flow[3]).collect();
     assert_eq!(hosts.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
-    // 6 sources × 2 destinations × 4 ports are 48 flows, not 49.
+    // 6 sources × 2 destinations × 4 ports yield 48 flows, not 49.
     let refused = |count| {
         GeneratorFeed::new(config(
             "60",
@@ -211,8 +211,8 @@ fn flows_differ_and_take_turns() {
     assert_eq!(refused(0), Some(GeneratorError::FlowsRange { count: 0 }));
 }
 
-/// Each of 10 flows is within five standard deviations of 10 % of 50,000 frames (seed 1):
-/// probability 6e-7 to fail.
+/// Each of 10 flows is within five standard deviations of 10 % of 50,000 frames (seed 1), which
+/// fails with probability 6e-7.
 #[test]
 fn random_flows_are_even() {
     let flows = FlowConfig {

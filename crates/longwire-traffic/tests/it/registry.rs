@@ -1,5 +1,4 @@
-//! Conformance of all registered traffic models; new registry lines are included
-//! automatically.
+//! Conformance of all registered traffic models; new registry entries are included automatically.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +10,7 @@ fn every_model_conforms() {
     let mut seen = BTreeSet::new();
     assert_models_conform(&ARRIVALS, &mut seen);
     assert_models_conform(&SIZES, &mut seen);
-    // Detects a kind that is missing above.
+    // Detects a kind missing above.
     let all = traffic_models().map(|(kind, info)| (kind, info.name));
     assert_eq!(all.collect::<BTreeSet<_>>(), seen);
 }

@@ -64,15 +64,15 @@ fn a_mix_has_the_given_weights() {
         [(60, 7.0 / 12.0), (590, 4.0 / 12.0), (1_514, 1.0 / 12.0)]
     );
     assert_eq!(model.range(), (60, 1_514));
-    // Weights with a common divisor give the same round.
+    // Weights with a common divisor yield the same round.
     assert_eq!(
         draw("mix:sizes=100/20;200/10", 30, 1),
         draw("mix:sizes=100/2;200/1", 30, 1)
     );
 }
 
-/// Counts of n draws are within five standard deviations: probability 6e-7 each to fail (n
-/// = 120,000; seed 9).
+/// Counts over n draws are within five standard deviations, each failing with probability 6e-7 (n =
+/// 120,000; seed 9).
 #[test]
 fn random_mixes_keep_their_shares() {
     let n = 120_000u32;

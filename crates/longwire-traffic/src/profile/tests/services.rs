@@ -1,4 +1,4 @@
-//! Services on a link of known rate and delay.
+//! Services on a link with known rate and delay.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ fn each_limit_can_fail_a_service() {
         found[0].0.starts_with("100 %") && found[0].1.starts_with("loss"),
         "{found:?}"
     );
-    // No policing: 137.5 Mbit/s leave, but 120 are allowed.
+    // No policing: 137.5 Mbit/s pass, but only 120 are allowed.
     let mut open = emulated("1gbit", "10p", INFORMATION);
     let found = failed(&mut open, service("50mbit", Some("70mbit")));
     assert_eq!(found.len(), 1);
@@ -106,8 +106,7 @@ fn each_limit_can_fail_a_service() {
     );
 }
 
-/// Services of 60 and 50 Mbit/s on a 100 Mbit/s link: each passes alone, both together do
-/// not.
+/// Services of 60 and 50 Mbit/s on a 100 Mbit/s link: each passes alone, but not both together.
 #[test]
 fn services_that_exceed_the_link_fail_together() {
     let mut test = service("60mbit", None);
@@ -120,7 +119,7 @@ fn services_that_exceed_the_link_fail_together() {
         assert!(steps.iter().all(|step| step.passed), "{found:?}");
         assert_eq!(last.name, "performance at CIR");
     }
-    // With even spacing, one of them may always win at the full queue.
+    // With even spacing, the same service may win every time the queue is full.
     let lost = report.services.iter().map(|found| found.steps[4].loss);
     assert!(lost.sum::<f64>() > 0.1);
     let out = report
@@ -129,7 +128,7 @@ fn services_that_exceed_the_link_fail_together() {
         .map(|found| found.steps[4].received_bits_per_s);
     let out: f64 = out.sum();
     assert!((out / 100e6 - 1.0).abs() < 0.01, "{out}");
-    // With sufficient capacity, both pass at their own rates.
+    // With sufficient capacity, both pass at their full rates.
     let mut device = emulated("115mbit", "10p", INFORMATION);
     let report = test.run(&mut device).expect("a report");
     assert!(report.passed, "{report:?}");
@@ -164,8 +163,8 @@ fn marked_excess_is_a_separate_stream() {
         ("performance at CIR", 0.0),
     ];
     assert_eq!(losses, expected);
-    // A device that passes everything does not police: 75 of 70 Mbit/s, more than 5 %
-    // above.
+    // A device that passes everything does not police: 75 Mbit/s exceed the allowed 70 by more than
+    // 5 %.
     let mut open = emulated("1gbit", "10p", INFORMATION);
     let report = test.run(&mut open).expect("a report");
     assert!(!report.passed);

@@ -1,4 +1,4 @@
-//! Switches with tables of known size and learning rate.
+//! Switches with a known table size and learning rate.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,14 @@ use crate::profile::ProfileError;
 use crate::profile::rfc2889::{Rfc2889, Rfc2889Test};
 use crate::profile::trial::{Length, Outcome, Tester, Trial};
 
-/// A switch of two ports. It does not forward frames to addresses learned at their ingress
-/// port.
+/// A two-port switch. It does not forward frames to addresses learned at their ingress port.
 struct Switch {
-    /// Maximum number of addresses.
+    /// Table size in addresses.
     room: usize,
-    /// Maximum learning rate in frames/s; above it, every other frame is learned.
+    /// Maximum learning rate in frames/s; above it, only every other frame is learned.
     per_second: f64,
     learnt: BTreeSet<[u8; 6]>,
-    /// It forwards nothing.
+    /// Whether it forwards nothing.
     dead: bool,
 }
 
@@ -92,7 +91,7 @@ fn the_capacity_and_rate_of_learning_are_found() {
     assert_eq!((caching.addresses, caching.limit), (700, "device"));
     let learning = report.learning.expect("learning");
     assert_eq!((learning.addresses, learning.limit), (700, "device"));
-    // Within the resolution, 0.1 % of the line rate of 1,488,095 frames/s.
+    // Within the resolution: 0.1 % of the line rate of 1,488,095 frames/s.
     let short = 500_000.0 - learning.frames_per_s;
     assert!((0.0..=1_500.0).contains(&short), "{learning:?}");
 }
@@ -123,8 +122,8 @@ fn a_large_table_reaches_the_limit_and_a_dead_switch_gives_no_result() {
     assert!(report.learning.is_none());
 }
 
-/// A 300 Mbit/s link behind a 1 Gbit/s line forwards 300 Mbit/s of any higher load within 1
-/// %, and all of any lower load.
+/// A 300 Mbit/s link behind a 1 Gbit/s line forwards 300 Mbit/s of any higher load, to within 1 %,
+/// and all of any lower load.
 #[test]
 fn forwarding_rates_are_the_rate_of_the_link() {
     let mut device: Emulated = emulated("300mbit", "10p", "ethernet");
