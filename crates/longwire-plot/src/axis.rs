@@ -1,18 +1,15 @@
-//! Axes: scales from values to positions, with ticks at round values and a
-//! readable unit.
+//! Axes: scales from values to positions, with ticks at round values and a readable unit.
 
-/// A unit: its factor, which is the least value that it is used for, and its
-/// name.
+/// A unit: its factor, which is also the smallest value shown in it, and its name.
 type Unit = (f64, &'static str);
 
-/// A quantity's units, from the smallest; values are given in the unit of factor
-/// 1.
+/// A quantity's units, smallest first; values are in the unit with factor 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Units(&'static [Unit]);
 
-/// Units of times; values are in nanoseconds.
+/// Time units; values are in nanoseconds.
 pub const TIME: Units = Units(&[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")]);
-/// Units of rates; values are in bits per second.
+/// Rate units; values are in bits per second.
 pub const RATE: Units = Units(&[
     (1.0, "bit/s"),
     (1e3, "kbit/s"),
@@ -20,9 +17,9 @@ pub const RATE: Units = Units(&[
     (1e9, "Gbit/s"),
     (1e12, "Tbit/s"),
 ]);
-/// Units of sizes; values are in bytes.
+/// Size units; values are in bytes.
 pub const BYTES: Units = Units(&[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")]);
-/// Unit of shares of a whole.
+/// Unit for shares.
 pub const SHARE: Units = Units(&[(0.01, "%")]);
 
 impl Units {
@@ -35,12 +32,12 @@ impl Units {
     /// A single unit without a name.
     pub const BARE: Units = Units(&[(1.0, "")]);
 
-    /// Returns all units with their factors, from the smallest.
+    /// Returns all units with their factors, smallest first.
     pub fn all(self) -> &'static [Unit] {
         self.0
     }
 
-    /// Returns the unit for an axis that reaches to `high`.
+    /// Returns the unit for an axis that extends to `high`.
     fn of(self, high: f64) -> Unit {
         let fits = |(factor, _): &&Unit| *factor <= high.abs();
         let unit = self.0.iter().rev().find(fits).or(self.0.first());
@@ -49,7 +46,7 @@ impl Units {
 
     /// Formats a value with its unit, to three digits: `12.3 ms`.
     pub fn write(self, value: f64) -> String {
-        // A value that rounds up to the next unit is written in that unit.
+        // A value that rounds up to the next unit is shown in that unit.
         let (factor, name) = self.of(value * 1.0005);
         let value = value / factor;
         let decimals = match value.abs() {
@@ -77,16 +74,16 @@ pub struct Axis {
     low: f64,
     high: f64,
     logarithmic: bool,
-    /// Positions of the ticks, with their labels.
+    /// Tick positions with their labels.
     pub ticks: Vec<(f64, String)>,
-    /// The unit of the labels; empty if the labels contain it.
+    /// Unit of the labels; empty if the labels include it.
     pub unit: &'static str,
 }
 
 impl Axis {
     /// Creates a linear scale from `low` to `high` with about `ticks` ticks.
     pub fn linear(low: f64, high: f64, ticks: usize, units: Units) -> Axis {
-        // A single value stands in the middle.
+        // A single value is centred.
         let (low, high) = if high > low {
             (low, high)
         } else {
@@ -94,7 +91,7 @@ impl Axis {
         };
         let (factor, unit) = units.of(high.abs().max(low.abs()));
         let step = round_step((high - low) / factor / ticks.max(1) as f64);
-        // An indivisible quantity has ticks at whole numbers only.
+        // An indivisible quantity has ticks only at whole numbers.
         let whole = units.0.len() == 1 && unit != "%";
         let step = if whole { step.max(1.0) } else { step };
         let decimals = (-step.log10().floor()).max(0.0) as usize;
@@ -114,13 +111,13 @@ impl Axis {
         }
     }
 
-    /// Creates a logarithmic scale; `low` must be above 0. Each tick has its own
-    /// unit, because the scale spans several units.
+    /// Creates a logarithmic scale; `low` must be positive. Each tick label has its own unit,
+    /// because the scale spans several.
     pub fn logarithmic(low: f64, high: f64, units: Units) -> Axis {
         let low = low.max(1e-12);
         let high = if high > low { high } else { low * 10.0 };
         let decades = (high / low).log10();
-        // With few decades between the ends, there is room for more ticks.
+        // A scale of few decades has room for more ticks.
         let marks: &[f64] = match decades {
             d if d < 1.5 => &[1.0, 2.0, 5.0],
             d if d < 3.0 => &[1.0, 3.0],
@@ -152,8 +149,8 @@ impl Axis {
         self
     }
 
-    /// Returns the position of a value: 0 at the low end, 1 at the high. Values
-    /// outside are at the nearest end.
+    /// Returns a value's position: 0 at the low end, 1 at the high end. Values outside are clamped
+    /// to the ends.
     pub fn place(&self, value: f64) -> f64 {
         let (low, high, value) = if self.logarithmic {
             (
@@ -167,7 +164,7 @@ impl Axis {
         ((value - low) / (high - low)).clamp(0.0, 1.0)
     }
 
-    /// Returns the caption of the axis, with its unit: `Queue (packets)`.
+    /// Returns the axis caption with its unit: `Queue (packets)`.
     pub fn label(&self, name: &str) -> String {
         match self.unit {
             "" => name.to_owned(),
@@ -176,7 +173,7 @@ impl Axis {
     }
 }
 
-/// Returns the least of 1, 2 and 5 times a power of ten that is at least `rough`.
+/// Returns the smallest of 1, 2 and 5 times a power of ten that is at least `rough`.
 pub fn round_step(rough: f64) -> f64 {
     if rough <= 0.0 || !rough.is_finite() {
         return 1.0;
@@ -187,7 +184,7 @@ pub fn round_step(rough: f64) -> f64 {
     found.unwrap_or(power * 10.0)
 }
 
-/// Formats a number with separated thousands.
+/// Formats a number with thousands separators.
 pub fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = match text.split_once('.') {
@@ -195,7 +192,7 @@ pub fn grouped(value: f64, decimals: usize) -> String {
         None => (text.as_str(), String::new()),
     };
     let mut out = String::new();
-    // A rounded −0 is written as 0.
+    // A rounded −0 is shown as 0.
     if value < 0.0 && text.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) {
         out.push('−');
     }

@@ -1,15 +1,15 @@
-//! Errors of drawing a figure.
+//! Plotting errors.
 
 use std::io;
 use std::path::PathBuf;
 
 use longwire_capture::log::LogError;
 
-/// Error of drawing a figure.
+/// A plotting error.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PlotError {
-    /// The options contradict each other or the inputs: wrong usage.
+    /// The options contradict each other or the inputs: a usage error.
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub enum PlotError {
 }
 
 impl PlotError {
-    /// Returns whether other options, rather than other files, would help.
+    /// Whether changing the options, not the files, would help.
     pub fn is_usage(&self) -> bool {
         matches!(self, PlotError::Usage(_))
     }

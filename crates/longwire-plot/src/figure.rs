@@ -1,4 +1,4 @@
-//! A figure: title, legend, and panels one below the other.
+//! A figure: title, legend and stacked panels.
 
 use crate::PlotError;
 use crate::frame::{CellPlace, Frame, LABEL_SIZE, Note, draw_flow, flow, small};
@@ -7,24 +7,24 @@ use crate::scene::{Anchor, Scene, Text};
 
 /// Size of the title.
 const TITLE_SIZE: f64 = 16.0;
-/// Room to the left of the panels, for the captions of the vertical axes.
+/// Space left of the panels, for vertical axis captions.
 pub(super) const LEFT: f64 = 84.0;
 pub(super) const RIGHT: f64 = 22.0;
-/// Room above everything.
+/// Margin at the top.
 const TOP: f64 = 14.0;
-/// Room below a panel, for the captions of its horizontal axis.
+/// Space below a panel, for its horizontal axis caption.
 const BELOW: f64 = 44.0;
-/// The lowest readable frame.
+/// Minimum readable frame height.
 const FRAME_MIN: f64 = 40.0;
-/// Height of a line of the legend.
+/// Height of a legend line.
 const LEGEND_LINE: f64 = 20.0;
-/// Height of a cell, and room between cells.
+/// Height of a cell, and space between cells.
 const CELL: f64 = 96.0;
 const CELL_GAP: f64 = 16.0;
-/// Room above cells for their names.
+/// Space above cells for their names.
 const CELL_NAME: f64 = 16.0;
 
-/// The title and the size of a figure.
+/// A figure's title and size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form<'a> {
     pub title: &'a str,
@@ -32,17 +32,17 @@ pub(super) struct Form<'a> {
     pub height: Option<f64>,
 }
 
-/// Draws a figure of these panels, as small multiples if there are any.
+/// Draws a figure with these panels, as small multiples if there are any.
 ///
 /// # Errors
-/// If the given height is too little for the panels.
+/// If the given height is too small for the panels.
 pub(super) fn draw(
     data: &mut Data,
     panels: &[Panel],
     multiples: Option<&Multiples>,
     form: Form<'_>,
 ) -> Result<Scene, PlotError> {
-    // Cells have neither notes nor lanes of drops.
+    // Cells have neither notes nor drop lanes.
     data.cell = multiples.map(|_| 0);
     let legend = names(data);
     let frame_width = form.width - LEFT - RIGHT;
@@ -104,15 +104,15 @@ pub(super) fn draw(
     Ok(scene)
 }
 
-/// The heights of a panel.
+/// Heights of a panel.
 struct Block {
-    /// Above its frame.
+    /// Height above the frame.
     head: f64,
-    /// Of a frame.
+    /// Height of a frame.
     frame: f64,
-    /// Number of frames one below the other.
+    /// Number of frames stacked vertically.
     rows: f64,
-    /// Between them.
+    /// Space between them.
     fixed: f64,
 }
 
@@ -135,7 +135,7 @@ fn block(panel: Panel, data: &Data, multiples: Option<&Multiples>, width: f64) -
 }
 
 impl Multiples {
-    /// Returns the room between rows.
+    /// Returns the space between rows.
     fn gap(&self) -> f64 {
         if self.are_crossed() {
             CELL_GAP
@@ -148,7 +148,7 @@ impl Multiples {
 /// Draws a panel as small multiples in a frame.
 fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiples: &Multiples) {
     let (rows, columns) = (multiples.rows(), multiples.columns());
-    // Names of rows stand to the right.
+    // Row names are on the right.
     let right = if multiples.are_crossed() {
         CELL_NAME
     } else {
@@ -157,7 +157,7 @@ fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiple
     let width = (all.width - right - CELL_GAP * (columns - 1) as f64) / columns as f64;
     let height = (all.height - multiples.gap() * (rows - 1) as f64) / rows as f64;
     for (index, cell) in multiples.cells().iter().enumerate() {
-        // The captions clear the names of the columns.
+        // Captions clear the column names.
         let block = (
             all.left,
             all.top - CELL_NAME,
@@ -207,7 +207,7 @@ fn bold(text: &str, at: (f64, f64), upwards: bool) -> Text {
     }
 }
 
-/// Returns the legend: each name once.
+/// Returns the legend entries, each name once.
 fn names(data: &Data) -> Vec<Note> {
     let logs = data.logs.iter().map(|of| (of.look, of.label.clone()));
     let reports = data.reports.iter().map(|of| (of.look, of.label.clone()));
@@ -220,22 +220,22 @@ fn names(data: &Data) -> Vec<Note> {
     names
 }
 
-/// The most columns if their number is not given.
+/// Maximum number of columns, unless specified.
 const COLUMNS_MAX: usize = 4;
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Its name; of crossed cells, that of its row and that of its column.
+    /// Cell name; for crossed cells, the row and column names.
     pub names: (String, Option<String>),
-    /// Its row, from the top.
+    /// Row, from the top.
     pub row: usize,
-    /// Its column, from the left.
+    /// Column, from the left.
     pub column: usize,
 }
 
 impl Cell {
-    /// Returns the name as it was given.
+    /// Returns the name as given.
     pub fn name(&self) -> String {
         match &self.names {
             (name, None) => name.clone(),
@@ -244,7 +244,7 @@ impl Cell {
     }
 }
 
-/// The cells of a figure.
+/// A figure's cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multiples {
     cells: Vec<Cell>,
@@ -253,8 +253,8 @@ pub struct Multiples {
 }
 
 impl Multiples {
-    /// Arranges cells by their names, one for each input: inputs with the same name share
-    /// a cell. Names of the form `ROW/COLUMN` make a table.
+    /// Arranges cells by name, one name per input; inputs with the same name share a cell. Names of
+    /// the form `ROW/COLUMN` form a table.
     ///
     /// # Errors
     /// If the number of columns contradicts the names.
@@ -286,12 +286,12 @@ impl Multiples {
         &self.cells
     }
 
-    /// Returns the number of an input's cell.
+    /// Returns the index of an input's cell.
     pub fn of_input(&self, index: usize) -> usize {
         self.of_inputs.get(index).copied().unwrap_or(0)
     }
 
-    /// Returns whether cells are named by row and column.
+    /// Whether cells are named by row and column.
     pub fn are_crossed(&self) -> bool {
         self.cells.iter().any(|cell| cell.names.1.is_some())
     }
@@ -315,7 +315,7 @@ impl Multiples {
     }
 }
 
-/// Returns cells in a table of rows and columns, each in the order of their first names.
+/// Returns cells in a table of rows and columns, each in order of first appearance.
 fn table(names: &[(&str, &str)]) -> Vec<Cell> {
     let place = |of: fn(&(&str, &str)) -> String, name: String| {
         let mut known: Vec<String> = Vec::new();
@@ -334,10 +334,10 @@ fn table(names: &[(&str, &str)]) -> Vec<Cell> {
     cells.collect()
 }
 
-/// Returns cells one after the other, in rows.
+/// Returns cells in sequence, filling rows.
 fn in_turn(names: &[&String], columns: Option<usize>) -> Vec<Cell> {
     let square = (names.len() as f64).sqrt().ceil() as usize;
-    // Of the numbers of columns from a square on, the one with the fewest holes.
+    // Starting from a square, the number of columns that leaves the fewest holes.
     let holes = |columns: &usize| names.len().next_multiple_of(*columns) - names.len();
     let full = (square.clamp(1, COLUMNS_MAX)..=COLUMNS_MAX).min_by_key(holes);
     let columns = columns.or(full).unwrap_or(1).max(1);

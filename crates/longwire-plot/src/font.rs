@@ -1,14 +1,14 @@
-//! The font of figures: Noto Sans, which is part of the program, so that pictures
-//! are the same on a machine without any font.
+//! The figures' font: Noto Sans, embedded in the program, so that figures are identical on machines
+//! without fonts.
 
 use notosans::{BOLD_TTF, REGULAR_TTF};
 use skrifa::instance::{LocationRef, Size};
 use skrifa::outline::{DrawSettings, OutlinePen};
 use skrifa::{FontRef, GlyphId, MetadataProvider};
 
-/// A pen for the outlines of a text.
+/// A pen for text outlines.
 pub trait TextPen: OutlinePen {
-    /// Sets the distance from the beginning of the text to the next glyph.
+    /// Sets the next glyph's distance from the start of the text.
     fn glyph_at(&mut self, along: f64);
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Font {
 }
 
 impl Font {
-    /// Returns the regular or the bold weight.
+    /// Returns the regular or bold weight.
     pub fn of_weight(bold: bool) -> Font {
         let (bytes, name) = if bold {
             (BOLD_TTF, "NotoSans-Bold")
@@ -38,18 +38,18 @@ impl Font {
         Font { font, bytes, name }
     }
 
-    /// Returns the file of the font.
+    /// Returns the font file.
     pub fn bytes(&self) -> &'static [u8] {
         self.bytes
     }
 
-    /// Returns the PostScript name of the font.
+    /// Returns the font's PostScript name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns left, bottom, right and top of the box around all glyphs, ascent, descent
-    /// and height of capitals, in thousandths of the size.
+    /// Returns left, bottom, right and top of the bounding box of all glyphs, ascent, descent and
+    /// cap height, in thousandths of the font size.
     pub fn box_of_thousand(&self) -> [f32; 7] {
         let metrics = self
             .font
@@ -66,13 +66,12 @@ impl Font {
         ]
     }
 
-    /// Returns the width of a text in a size, in the unit of the size.
+    /// Returns the width of a text at a font size, in the same unit.
     pub fn width(&self, text: &str, size: f64) -> f64 {
         self.glyphs(text, size).map(|(_, advance)| advance).sum()
     }
 
-    /// Draws a text's outlines with y growing upwards, relative to the beginning
-    /// of each glyph.
+    /// Draws a text's outlines with y pointing up, relative to each glyph's origin.
     pub fn draw(&self, text: &str, size: f64, pen: &mut impl TextPen) {
         let outlines = self.font.outline_glyphs();
         let mut x = 0.0;
@@ -81,15 +80,14 @@ impl Font {
                 let settings =
                     DrawSettings::unhinted(Size::new(size as f32), LocationRef::default());
                 pen.glyph_at(x);
-                // A glyph that cannot be drawn is left out, like a missing one.
+                // A glyph that cannot be drawn is skipped, like a missing one.
                 let _ = outline.draw(settings, pen);
             }
             x += advance;
         }
     }
 
-    /// Returns the glyphs of a text with their widths. Characters that the font
-    /// lacks become its empty box.
+    /// Returns a text's glyphs with their widths. Characters that the font lacks use its empty box.
     pub fn glyphs(&self, text: &str, size: f64) -> impl Iterator<Item = (GlyphId, f64)> {
         let characters = self.font.charmap();
         let metrics = self

@@ -1,57 +1,56 @@
-//! The rectangle of a panel in which data are drawn, with its surroundings:
-//! heading, axes, grid, labels.
+//! A panel's plot area and its surroundings: heading, axes, grid and labels.
 
 use super::axis::Axis;
 use super::font::Font;
 use super::scene::{Anchor, Fill, Point, Scene, Stroke, Text};
 use crate::scene::Look;
 
-/// Size of a panel's heading.
+/// Font size of panel headings.
 pub const HEADING_SIZE: f64 = 13.0;
-/// Size of the captions of axes.
+/// Font size of axis captions.
 pub const LABEL_SIZE: f64 = 11.0;
-/// Size of tick labels and of remarks.
+/// Font size of tick labels and remarks.
 pub const TICK_SIZE: f64 = 10.5;
 
-/// The rectangle in which data are drawn.
+/// The rectangle in which data is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
-    /// The left edge.
+    /// Left edge.
     pub left: f64,
-    /// The upper edge.
+    /// Upper edge.
     pub top: f64,
-    /// The width.
+    /// Width.
     pub width: f64,
-    /// The height.
+    /// Height.
     pub height: f64,
-    /// The place among small multiples, if it is one.
+    /// Place among small multiples, if any.
     pub cell: Option<CellPlace>,
 }
 
-/// The place of a frame among small multiples, which share their axes.
+/// A frame's place among small multiples, which share their axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellPlace {
-    /// Whether it is in the first column, where the vertical axis has labels.
+    /// Whether the frame is in the first column, where the vertical axis is labelled.
     pub is_left: bool,
-    /// Whether it is the last of its column, where the horizontal axis has labels.
+    /// Whether the frame is the last in its column, where the horizontal axis is labelled.
     pub is_bottom: bool,
-    /// Left, top, width and height of all cells together, for the cell that draws the
-    /// captions of all.
+    /// Left, top, width and height of all cells together, for the cell that draws the shared
+    /// captions.
     pub captions: Option<(f64, f64, f64, f64)>,
 }
 
-/// The texts around a panel.
+/// Texts around a panel.
 #[derive(Debug)]
 pub struct Captions<'a> {
-    /// The name of the panel.
+    /// Panel name.
     pub heading: &'a str,
     /// Additional height of the heading above the frame, in units.
     pub lift: f64,
     /// A hint on how to read the panel.
     pub remark: String,
-    /// Caption of the horizontal axis, with its unit.
+    /// Horizontal axis caption, with its unit.
     pub x: String,
-    /// Caption of the vertical axis, with its unit.
+    /// Vertical axis caption, with its unit.
     pub y: String,
 }
 
@@ -66,17 +65,17 @@ impl Frame {
         self.top + self.height
     }
 
-    /// Returns the position of a share of the width, from the left.
+    /// Returns the position of a fraction of the width, from the left.
     pub fn x(&self, share: f64) -> f64 {
         self.left + self.width * share
     }
 
-    /// Returns the position of a share of the height, from the bottom.
+    /// Returns the position of a fraction of the height, from the bottom.
     pub fn y(&self, share: f64) -> f64 {
         self.bottom() - self.height * share
     }
 
-    /// Draws the grid, the axes and the captions.
+    /// Draws grid, axes and captions.
     pub fn axes(&self, scene: &mut Scene, x: &Axis, y: &Axis, captions: &Captions<'_>) {
         let across = |share: f64| ((self.left, self.y(share)), (self.right(), self.y(share)));
         let up = |share: f64| ((self.x(share), self.top), (self.x(share), self.bottom()));
@@ -98,7 +97,7 @@ impl Frame {
         self.captions(scene, captions);
     }
 
-    /// Draws the left and the lower edge.
+    /// Draws the left and lower edges.
     pub fn edges(&self, scene: &mut Scene) {
         let corner = (self.left, self.bottom());
         let edges = vec![
@@ -108,7 +107,7 @@ impl Frame {
         scene.segments(edges, Stroke::solid(crate::scene::AXIS, 1.0));
     }
 
-    /// Draws the heading and the captions of the axes.
+    /// Draws the heading and axis captions.
     pub fn captions(&self, scene: &mut Scene, captions: &Captions<'_>) {
         if let Some(cell) = self.cell {
             if let Some((left, top, width, height)) = cell.captions {
@@ -151,7 +150,7 @@ impl Frame {
         });
     }
 
-    /// Writes a remark in the middle of a panel that has no data.
+    /// Writes a remark in the middle of a panel without data.
     pub fn nothing(&self, scene: &mut Scene, why: &str) {
         let at = (self.left + self.width / 2.0, self.top + self.height / 2.0);
         scene.text(Text {
@@ -161,7 +160,7 @@ impl Frame {
         });
     }
 
-    /// Writes remarks about each series, above the frame.
+    /// Writes remarks about each series above the frame.
     pub fn notes(&self, scene: &mut Scene, notes: &[Note]) {
         let lines = flow(notes, self.width);
         let top = self.top - notes_height(notes, self.width);
@@ -169,14 +168,14 @@ impl Frame {
     }
 }
 
-/// A remark, and the look of its series.
+/// A remark with its series' look.
 pub type Note = (Look, String);
 
-/// Height of a line of notes, and room below them.
+/// Height of a line of notes, and space below the notes.
 const NOTE_LINE: f64 = 17.0;
 const NOTE_GAP: f64 = 6.0;
 
-/// Returns the room that notes need above a frame of this width.
+/// Returns the height of notes above a frame of this width.
 pub fn notes_height(notes: &[Note], width: f64) -> f64 {
     match flow(notes, width).len() {
         0 => 0.0,
@@ -184,8 +183,7 @@ pub fn notes_height(notes: &[Note], width: f64) -> f64 {
     }
 }
 
-/// Returns texts next to one another, with their positions from the left, in as
-/// many lines as they need.
+/// Lays out texts side by side, in as many lines as needed; returns their positions from the left.
 pub fn flow(notes: &[Note], width: f64) -> Vec<Vec<(f64, &Note)>> {
     const APART: f64 = 24.0;
     let font = Font::of_weight(false);
@@ -205,10 +203,10 @@ pub fn flow(notes: &[Note], width: f64) -> Vec<Vec<(f64, &Note)>> {
     lines
 }
 
-/// Room for a colour before a text.
+/// Space for a colour sample before a text.
 const SWATCH: f64 = 17.0;
 
-/// Draws the lines of [`flow`] below a point.
+/// Draws the lines laid out by [`flow`] below a point.
 pub fn draw_flow(
     scene: &mut Scene,
     lines: &[Vec<(f64, &Note)>],
@@ -229,7 +227,7 @@ pub fn draw_flow(
     }
 }
 
-/// Draws the sample of a series: its colour, or a line where it has dashes.
+/// Draws a series' sample: its colour, or a line if it is dashed.
 fn swatch(scene: &mut Scene, look: Look, (left, middle): Point) {
     if look.dash.is_some() {
         let line = vec![(left - 8.0, middle), (left + 12.0, middle)];
@@ -240,7 +238,7 @@ fn swatch(scene: &mut Scene, look: Look, (left, middle): Point) {
     scene.rectangle(from, to, Fill::solid(look.colour));
 }
 
-/// Returns a text in the size of tick labels.
+/// Returns a text in tick label size.
 pub fn small(text: &str, at: Point, anchor: Anchor) -> Text {
     Text {
         at,

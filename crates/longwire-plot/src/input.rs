@@ -1,4 +1,4 @@
-//! The inputs of figures: verdict logs and reports of runs.
+//! Inputs for figures: verdict logs and run reports.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -10,25 +10,25 @@ use crate::PlotError;
 use crate::page::RunDocument;
 use crate::series::Zero;
 
-/// A file to draw from.
+/// An input file.
 #[derive(Debug)]
 pub enum Input {
-    /// A verdict log; read for each use, because it may be large.
+    /// A verdict log; read again for each use, because it may be large.
     Log {
-        /// Its file.
+        /// Path of the log.
         path: PathBuf,
     },
     /// A report.
     Report {
-        /// Its file.
+        /// Path of the report.
         path: PathBuf,
-        /// Its contents; `links` also has the ports of a network, where lateness is
+        /// Report contents; `links` also includes the ports of a network, where lateness is
         /// measured.
         report: Box<RunDocument>,
     },
 }
 
-/// The kind of an input.
+/// Kind of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// A verdict log.
@@ -38,7 +38,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Returns the kind's name in messages.
+    /// Returns the kind's name for messages.
     pub fn name(self) -> &'static str {
         match self {
             InputKind::Log => "log",
@@ -48,11 +48,10 @@ impl InputKind {
 }
 
 impl Input {
-    /// Determines the kind of a file: JSON begins with a brace, and any other file
-    /// counts as a log.
+    /// Detects the kind of a file: JSON starts with a brace; any other file is taken for a log.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub fn kind(path: &Path) -> Result<InputKind, PlotError> {
         let unreadable = |source| PlotError::File {
             path: path.to_owned(),
@@ -78,7 +77,7 @@ impl Input {
     /// Opens a file of either kind.
     ///
     /// # Errors
-    /// If it cannot be read, or is a report without links.
+    /// If the file cannot be read, or is a report without links.
     pub fn open(path: &Path) -> Result<Input, PlotError> {
         if Input::kind(path)? == InputKind::Log {
             let path = path.to_owned();
@@ -102,7 +101,7 @@ impl Input {
     }
 }
 
-/// Returns the first byte that is not white space.
+/// Returns the first byte that is not whitespace.
 fn first_letter(file: &mut impl BufRead) -> std::io::Result<Option<u8>> {
     for byte in file.bytes() {
         let byte = byte?;
@@ -113,23 +112,23 @@ fn first_letter(file: &mut impl BufRead) -> std::io::Result<Option<u8>> {
     Ok(None)
 }
 
-/// The time that a log covers, in nanoseconds since 1970.
+/// Time span of a log, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The start of the run, where the log says it.
+    /// Start of the run, if recorded in the log.
     pub epoch: Option<i64>,
-    /// The zero of the time axis: the first arrival, or the start of the run.
+    /// Zero of the time axis: the first arrival, or the start of the run.
     pub origin: i64,
-    /// The first arrival.
+    /// First arrival.
     pub first: i64,
-    /// The last arrival or release.
+    /// Last arrival or release.
     pub last: i64,
 }
 
-/// Finds the time that a log covers: from its index, or by reading it.
+/// Determines a log's time span, from its index or by reading it.
 ///
 /// # Errors
-/// If it cannot be read, or is empty.
+/// If the log cannot be read or is empty.
 pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotError> {
     let mut log = LogReader::open(path)?;
     let span = |epoch: Option<i64>, (first, last): (i64, i64)| Span {
@@ -161,23 +160,23 @@ pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotErr
     Ok(span(log.epoch(), covered))
 }
 
-/// Rows between two reports of progress.
+/// Number of rows between progress reports.
 pub const ROWS_A_LOOK: u64 = 1 << 14;
 
-/// A comparison of the inputs.
+/// Whether and how the inputs belong together.
 #[derive(Debug)]
 pub(super) struct OneRun {
-    /// Whether the inputs are a log and the report of one run.
+    /// Whether the inputs are a log and a report of the same run.
     pub is_one: bool,
-    /// The zero of the time axis.
+    /// Zero of the time axis.
     pub zero: Zero,
     /// Times of the run's changes on the time axis, in nanoseconds.
     pub changes: Vec<i64>,
 }
 
 impl OneRun {
-    /// Compares the inputs. In one run, sets the origin of the log to the start of the run, as
-    /// in reports and messages.
+    /// Compares the inputs. If they belong to one run, sets the log's origin to the start of the
+    /// run, as in reports and messages.
     pub fn of(inputs: &[Input], spans: &mut [Option<Span>]) -> OneRun {
         let mut run = OneRun {
             is_one: false,
@@ -195,7 +194,7 @@ impl OneRun {
             return run;
         };
         let epoch = start(report);
-        // Early logs do not say when their run started, and early reports neither.
+        // Neither early logs nor early reports record when their run started.
         run.is_one = epoch.is_none() || span.epoch.is_none() || epoch == span.epoch;
         let Some(epoch) = epoch.filter(|_| run.is_one) else {
             return run;
@@ -212,7 +211,7 @@ impl OneRun {
     }
 }
 
-/// Returns when a report's run started, if the report says so.
+/// Returns when a report's run started, if recorded.
 fn start(report: &RunDocument) -> Option<i64> {
     let epoch = i64::try_from(report.epoch_ns).ok()?;
     (epoch > 0).then_some(epoch)

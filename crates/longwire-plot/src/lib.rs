@@ -1,4 +1,4 @@
-//! Figures of runs: drawn from verdict logs and from reports.
+//! Figures of runs, drawn from verdict logs and reports.
 //!
 //! ```
 //! use longwire_plot::{PlotError, PlotOptions, plot, svg};
@@ -33,10 +33,10 @@
 //! # Ok::<(), PlotError>(())
 //! ```
 //!
-//! A log is read twice, once for the time that it covers and once for its frames;
-//! the memory for it depends on the width of the figure and not on the number of
-//! rows. Drawing first makes a [`Scene`], which is then written as [`svg`], [`pdf`]
-//! or [`png`]. [`page`] makes an HTML file of a run. The same input gives the same bytes.
+//! A log is read twice, once for its time span and once for its frames. Memory use depends on the
+//! width of the figure, not on the number of rows. Drawing first creates a [`Scene`], which is then
+//! written as [`svg`], [`pdf`] or [`png`]. [`page`] creates an HTML file about a run. The same
+//! input yields the same bytes.
 
 mod axis;
 mod error;
@@ -72,75 +72,74 @@ use crate::figure::Multiples;
 use crate::input::OneRun;
 use crate::scene::Look;
 
-/// Throughput bins of a figure if no width of a bin is given.
+/// Default number of throughput bins.
 const BINS: u64 = 250;
 
-/// The most throughput bins, which are held in memory for each link.
+/// Maximum number of throughput bins, which are held in memory for each link.
 const BINS_MAX: u64 = 200_000;
 
-/// The shortest time that is drawn, in nanoseconds.
+/// Minimum time span drawn, in nanoseconds.
 const SPAN_MIN: u64 = 1_000;
 
-/// Options of a figure.
+/// Figure options.
 #[derive(Clone, Debug, Default)]
 pub struct PlotOptions {
-    /// The links that are drawn.
+    /// Links to draw.
     pub selection: Selection,
-    /// The names of the inputs in the legend, in their order; by default parts of their
-    /// paths.
+    /// Legend names of the inputs, in input order; parts of their paths by default.
     pub labels: Vec<String>,
-    /// The cell of each input in a figure of small multiples: inputs with the same name
-    /// share a cell, and names of the form `ROW/COLUMN` make a table.
+    /// Cell of each input in a figure of small multiples: inputs with the same name share a cell,
+    /// and names of the form `ROW/COLUMN` form a table.
     pub cells: Vec<String>,
-    /// The number of columns of cells.
+    /// Number of cell columns.
     pub columns: Option<usize>,
-    /// The panels, in this order; if empty, those that suit the inputs.
+    /// Panels, in this order; if empty, those that suit the inputs.
     pub panels: Vec<Panel>,
-    /// The figure's title; by default the names of the inputs.
+    /// Title; the names of the inputs by default.
     pub title: Option<String>,
-    /// The begin of the drawn time, since a log's first frame; with the report of its run, since
+    /// Start of the time drawn, relative to a log's first frame or, with the report of its run, to
     /// the start of the run.
     pub from: Option<Nanos>,
-    /// The end of the drawn time, on the same scale.
+    /// End of the time drawn, on the same scale.
     pub until: Option<Nanos>,
     /// Width of a throughput bin.
     pub bin: Option<Nanos>,
-    /// The unit of queue lengths.
+    /// Unit of queue lengths.
     pub queue_unit: QueueUnit,
     /// Width in units.
     pub width: f64,
-    /// Height in units; by default the sum of the panels' heights.
+    /// Height in units; the sum of the panels' heights by default.
     pub height: Option<f64>,
 }
 
 /// A drawn figure.
 #[derive(Debug)]
 pub struct Figure {
-    /// The picture.
+    /// The drawing.
     pub scene: Scene,
-    /// Its panels, from the top.
+    /// Panels, from the top.
     pub panels: Vec<Panel>,
-    /// The links in it, in the order of the legend.
+    /// Links drawn, in legend order.
     pub links: Vec<LinkDrawn>,
 }
 
 /// A link in a figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkDrawn {
-    /// The name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Number of its frames that were counted, copies included.
+    /// Number of frames counted, including copies.
     pub frames: u64,
 }
 
-/// Draws a figure of the files.
+/// Draws a figure from files.
 ///
-/// `progress` is called now and then with the work done and the total work, both
-/// in an arbitrary unit.
+/// `progress` is called occasionally with the work done and the total work, both in an arbitrary
+/// unit.
 ///
 /// # Errors
-/// If a file cannot be read or holds nothing to draw, or if the options
-/// contradict each other or the inputs.
+/// If a file cannot be read or holds nothing to draw, or if the options contradict each other or
+/// the inputs.
 pub fn plot(
     files: &[PathBuf],
     options: &PlotOptions,
@@ -200,7 +199,7 @@ pub fn plot(
     })
 }
 
-/// Returns the links of a figure, in the order of the legend.
+/// Returns a figure's links, in legend order.
 fn links(data: &Data, multiples: Option<&Multiples>) -> Vec<LinkDrawn> {
     let name = |label: &String, cell: usize| match multiples.map(|of| &of.cells()[cell]) {
         None => label.clone(),
@@ -221,7 +220,7 @@ fn links(data: &Data, multiples: Option<&Multiples>) -> Vec<LinkDrawn> {
     links
 }
 
-/// Returns whether one of the panels is drawn from an input.
+/// Whether any panel draws an input.
 fn is_drawn(input: &Input, panels: &[Panel]) -> bool {
     panels.iter().any(|panel| match input {
         Input::Log { .. } => panel.is_of_logs(),
@@ -229,15 +228,15 @@ fn is_drawn(input: &Input, panels: &[Panel]) -> bool {
     })
 }
 
-/// Returns the inputs whose names distinguish links: those that are drawn; of one run, the
-/// first.
+/// Returns the inputs whose names distinguish links: those that are drawn, or the first if they
+/// belong to one run.
 fn named(files: &[PathBuf], drawn: &[bool], is_one_run: bool) -> Vec<PathBuf> {
     let named = files.iter().zip(drawn).filter(|(_, drawn)| **drawn);
     let most = if is_one_run { 1 } else { files.len() };
     named.map(|(path, _)| path.clone()).take(most).collect()
 }
 
-/// Refuses panels that have no cells.
+/// Rejects panels that cannot have cells.
 fn check_cells(panels: &[Panel]) -> Result<(), PlotError> {
     let Some(panel) = panels.iter().find(|panel| !panel.has_cells()) else {
         return Ok(());
@@ -248,7 +247,7 @@ fn check_cells(panels: &[Panel]) -> Result<(), PlotError> {
     )))
 }
 
-/// The progress of drawing: each input is read twice.
+/// Drawing progress; each input is read twice.
 struct Steps<'a> {
     done: u64,
     all: u64,
@@ -256,7 +255,7 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Parts into which one reading of an input is divided.
+    /// Number of progress steps per pass over an input.
     const PARTS: u64 = 1_000;
 
     fn new<'a>(inputs: &[Input], report: &'a mut dyn FnMut(u64, u64)) -> Steps<'a> {
@@ -279,7 +278,7 @@ impl Steps<'_> {
     }
 }
 
-/// Returns the part of time that is drawn.
+/// Returns the part of time to draw.
 fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<Window, PlotError> {
     let usage = |message: String| Err(PlotError::Usage(message));
     let covered = spans.iter().flatten();
@@ -324,7 +323,7 @@ fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<W
     Ok(Window { columns, zero, bin })
 }
 
-/// Returns the cells of the inputs, if there are any.
+/// Returns the inputs' cells, if there are any.
 fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiples>, PlotError> {
     for (option, names) in [("--label", &options.labels), ("--cell", &options.cells)] {
         if !names.is_empty() && names.len() != files.len() {
@@ -344,17 +343,17 @@ fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiple
     Multiples::arrange(&options.cells, options.columns).map(Some)
 }
 
-/// Position of an input among all inputs, for its names in the legend.
+/// An input's position among all inputs, from which its legend names derive.
 struct InputNames<'a> {
     index: usize,
-    /// The inputs whose names distinguish links.
+    /// Inputs whose names distinguish links.
     named: &'a [PathBuf],
     options: &'a PlotOptions,
     cell: Option<usize>,
 }
 
 impl InputNames<'_> {
-    /// Returns the name of a link of a file in the legend; `is_only` if it has no other.
+    /// Returns the legend name for a file's link; `is_only` if the file has no other link.
     fn of(&self, path: &Path, link: &str, is_only: bool) -> String {
         match self.options.labels.get(self.index) {
             Some(label) if is_only => label.clone(),
@@ -364,14 +363,14 @@ impl InputNames<'_> {
         }
     }
 
-    /// Returns whether the name of a link suffices, and stands for the same link in another
-    /// input: its cell has the input's name, or all inputs are of one run.
+    /// Whether the link's name suffices and denotes the same link in another input: the cell has
+    /// the input's name, or all inputs belong to one run.
     fn is_by_link(&self) -> bool {
         self.cell.is_some() || self.named.len() == 1
     }
 }
 
-/// Adds the links of an input, each with a label and a look.
+/// Adds an input's links, each with a label and a look.
 fn add(
     data: &mut Data,
     input: Input,
@@ -412,8 +411,7 @@ fn add(
     Ok(())
 }
 
-/// Returns a new entry of the legend, with the look of an entry for the same link if there is
-/// one.
+/// Returns a new legend entry, with the look of an existing entry for the same link, if any.
 fn entry<T>(data: &Data, label: String, names: &InputNames<'_>, link: T) -> Option<LegendEntry<T>> {
     let logs = data.logs.iter().map(|of| (&of.label, of.look));
     let reports = data.reports.iter().map(|of| (&of.label, of.look));
@@ -439,8 +437,8 @@ fn entry<T>(data: &Data, label: String, names: &InputNames<'_>, link: T) -> Opti
     })
 }
 
-/// Returns a file's name in the legend: the shortest part of its path that
-/// distinguishes it from the other files.
+/// Returns a file's legend name: the shortest part of its path that distinguishes it from the other
+/// files.
 fn short_name(path: &Path, files: &[PathBuf]) -> String {
     let of = |form: fn(&Path) -> Option<&std::ffi::OsStr>| {
         let name = form(path)?;
@@ -451,7 +449,7 @@ fn short_name(path: &Path, files: &[PathBuf]) -> String {
     name.unwrap_or_else(|| path.display().to_string())
 }
 
-/// Returns the names of the files, or their number if they are many.
+/// Returns the file names, or their number if there are many.
 fn title(files: &[PathBuf]) -> String {
     if files.len() > 3 {
         return format!("{} runs", files.len());
@@ -464,7 +462,7 @@ fn title(files: &[PathBuf]) -> String {
     names.collect::<Vec<String>>().join(", ")
 }
 
-/// Returns the panels of the options, or those that suit the inputs.
+/// Returns the panels in the options, or those that suit the inputs.
 fn choose(options: &PlotOptions, inputs: &[Input]) -> Result<Vec<Panel>, PlotError> {
     let is_report = |input: &Input| matches!(input, Input::Report { .. });
     let has_reports = inputs.iter().any(is_report);

@@ -1,5 +1,4 @@
-//! Figures as PDF 1.7, with texts as texts in an embedded part of the font, so that
-//! they can be searched and copied.
+//! Figures as PDF 1.7, with searchable text in an embedded font subset.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +11,10 @@ use subsetter::GlyphRemapper;
 use super::font::Font;
 use super::scene::{Anchor, Colour, Item, Point, Scene, Stroke, Text};
 
-/// Points per unit: units are pixels of 96 per inch.
+/// Points per unit: a unit is a pixel at 96 per inch.
 const POINTS: f32 = 0.75;
 
-/// Effort of the compression, from 0 to 10.
+/// Compression level, 0 to 10.
 const COMPRESSION: u8 = 6;
 
 const ADOBE: SystemInfo<'_> = SystemInfo {
@@ -24,10 +23,10 @@ const ADOBE: SystemInfo<'_> = SystemInfo {
     supplement: 0,
 };
 
-/// Writes a figure as PDF.
+/// Renders a figure as PDF.
 ///
 /// # Errors
-/// The reason, if the font cannot be embedded.
+/// If the font cannot be embedded.
 pub fn render(scene: &Scene) -> Result<Vec<u8>, String> {
     let mut drawing = PdfPage {
         content: Content::new(),
@@ -49,7 +48,7 @@ pub fn render(scene: &Scene) -> Result<Vec<u8>, String> {
     drawing.finish(&scene.title, (width, height))
 }
 
-/// A page that is being drawn.
+/// A page being drawn.
 struct PdfPage {
     content: Content,
     fonts: [TextFont; 2],
@@ -57,11 +56,11 @@ struct PdfPage {
     opacities: Vec<u16>,
 }
 
-/// The glyphs of a font that texts use.
+/// The glyphs of a font used in texts.
 struct TextFont {
     font: Font,
     used: GlyphRemapper,
-    /// By new number: the character and the width in thousandths of the size.
+    /// Character and width in thousandths of the font size, by new glyph number.
     glyphs: BTreeMap<u16, (char, f32)>,
 }
 
@@ -74,7 +73,7 @@ impl TextFont {
         }
     }
 
-    /// Returns a text as numbers of glyphs, two bytes each.
+    /// Encodes a text as glyph numbers of two bytes each.
     fn encode(&mut self, text: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(text.len() * 2);
         for (c, (glyph, advance)) in text.chars().zip(self.font.glyphs(text, 1_000.0)) {
@@ -118,7 +117,7 @@ impl PdfPage {
                     ..Stroke::solid(fill.colour, radius * 2.0)
                 };
                 self.pen(&stroke, true);
-                // A line of length 0 with round ends is a dot.
+                // A zero-length line with round caps is a dot.
                 for centre in centres {
                     self.polyline(&[*centre, *centre]);
                 }
@@ -139,7 +138,7 @@ impl PdfPage {
         }
     }
 
-    /// Sets the pen, which must be done before a path is begun.
+    /// Sets the pen; must precede the start of a path.
     fn pen(&mut self, stroke: &Stroke, round_ends: bool) {
         self.opacity(stroke.opacity);
         let Colour(red, green, blue) = stroke.colour;
@@ -185,7 +184,7 @@ impl PdfPage {
         };
         let bytes = self.fonts[index].encode(&text.text);
         let (x, y) = text.at;
-        // The page's y grows downwards, that of letters upwards.
+        // y points down on the page, but up in glyphs.
         let matrix = if text.upwards {
             [0.0, -1.0, -1.0, 0.0, round(x), round(y + back)]
         } else {
@@ -252,7 +251,7 @@ impl PdfPage {
     }
 }
 
-/// Embeds the part of a font that texts use.
+/// Embeds the subset of a font used in texts.
 fn embed(
     pdf: &mut Pdf,
     id: Ref,
@@ -261,7 +260,7 @@ fn embed(
 ) -> Result<(), String> {
     let (cid, descriptor, file, to_unicode) = (next(), next(), next(), next());
     let full = font.font.name();
-    // Six letters mark a part of a font; the two fonts of a figure have other names.
+    // Six letters mark a font subset; the full names of a figure's two fonts differ.
     let base = format!("LWFIGS+{full}");
     let base = Name(base.as_bytes());
     pdf.type0_font(id)
@@ -311,12 +310,12 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
     miniz_oxide::deflate::compress_to_vec_zlib(bytes, COMPRESSION)
 }
 
-/// Returns the name of a resource.
+/// Returns a resource name.
 fn name(kind: char, index: usize) -> String {
     format!("{kind}{index}")
 }
 
-/// Rounds to a hundredth of a unit, which is finer than any print.
+/// Rounds to a hundredth of a unit, finer than any printer's resolution.
 fn round(value: f64) -> f32 {
     ((value * 100.0).round() / 100.0) as f32
 }

@@ -9,10 +9,10 @@ use tiny_skia::{
 use super::font::{Font, TextPen};
 use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
 
-/// Writes a figure as PNG, with `scale` pixels per unit.
+/// Renders a figure as PNG, with `scale` pixels per unit.
 ///
 /// # Errors
-/// The reason, if the picture has too many pixels or none.
+/// If the image would have too many pixels, or none.
 pub fn render(scene: &Scene, scale: f64) -> Result<Vec<u8>, String> {
     let pixels = |units: f64| (units * scale).round() as u32;
     let (width, height) = (pixels(scene.width), pixels(scene.height));
@@ -78,7 +78,7 @@ impl Canvas {
     }
 
     fn fill(&mut self, path: PathBuilder, fill: &Fill) {
-        // A path without an extent has no area.
+        // A zero-size path has no area.
         if let Some(path) = path.finish() {
             let paint = paint(fill.colour, fill.opacity);
             let rule = FillRule::Winding;
@@ -121,13 +121,13 @@ impl Canvas {
     }
 }
 
-/// Adds a glyph's outline at the position of its text.
+/// Adds a glyph's outline at its text's position.
 struct GlyphPen<'a> {
     path: PathBuilder,
     text: &'a Text,
-    /// Distance from the beginning of the text to its anchor.
+    /// Distance from the start of the text to its anchor.
     back: f64,
-    /// Distance from the beginning of the text to the glyph.
+    /// Distance from the start of the text to the glyph.
     along: f64,
 }
 

@@ -1,17 +1,17 @@
-//! Frames in the order of their numbers, and runs of losses among them.
+//! Frames in order of their numbers, and loss runs among them.
 
 use std::collections::BTreeMap;
 
-/// The most frames that are kept until the frames before them are known. Queue
-/// disciplines decide out of order only within their queues.
+/// Maximum number of frames held until earlier frames are known. Queue disciplines decide out of
+/// order only within their queues.
 const WAITING_MAX: usize = 1 << 16;
 
-/// Puts frames into the order of their numbers.
+/// Sorts frames by number.
 #[derive(Clone, Debug)]
 pub struct InOrder<T> {
-    /// The number of the next frame, once it is known.
+    /// Number of the next frame, once known.
     next: Option<u64>,
-    /// Frames that came early.
+    /// Frames that arrived early.
     waiting: BTreeMap<u64, T>,
 }
 
@@ -25,11 +25,11 @@ impl<T> Default for InOrder<T> {
 }
 
 impl<T> InOrder<T> {
-    /// Adds a frame by its number. Passes on the frames that are next, with whether numbers
-    /// before them are missing.
+    /// Adds a frame by its number. Passes on frames that are next, with a flag for missing numbers
+    /// before them.
     pub fn add(&mut self, frame: u64, value: T, mut pass: impl FnMut(T, bool)) {
-        // A log begins with frame 0; a part of a log does not, and its first row
-        // need not hold its first frame.
+        // A log starts with frame 0; a part of a log does not, and its first row may not hold its
+        // first frame.
         if frame == 0 && self.next.is_none() {
             self.next = Some(0);
         }
@@ -62,7 +62,7 @@ impl<T> InOrder<T> {
         }
     }
 
-    /// Continues with the first waiting frame: those before it are missing.
+    /// Continues with the first waiting frame, given that those before it are missing.
     fn jump(&mut self, pass: &mut impl FnMut(T, bool)) {
         if let Some((first, _)) = self.waiting.first_key_value() {
             self.next = Some(*first);
@@ -80,7 +80,7 @@ pub struct LossRuns {
     frames: u64,
 }
 
-/// The present run, and the frequency of each length.
+/// Current run, and the frequency of each length.
 #[derive(Clone, Debug, Default)]
 struct RunCounts {
     run: u64,
@@ -104,7 +104,7 @@ impl RunCounts {
 }
 
 impl LossRuns {
-    /// Adds a frame, by its number, with whether it was lost.
+    /// Adds a frame by its number, and whether it was lost.
     ///
     /// Numbers may come out of order. A run ends where numbers are missing.
     pub fn add(&mut self, frame: u64, lost: bool) {
@@ -116,7 +116,7 @@ impl LossRuns {
         });
     }
 
-    /// Ends the last run, and returns the frequency of each length of run.
+    /// Ends the last run, and returns the frequency of each run length.
     pub fn finish(&mut self) -> &BTreeMap<u64, u64> {
         let counts = &mut self.counts;
         self.order
@@ -125,12 +125,12 @@ impl LossRuns {
         self.runs()
     }
 
-    /// Returns the frequency of each length of run, after [`LossRuns::finish`].
+    /// Returns the frequency of each run length; call [`LossRuns::finish`] first.
     pub fn runs(&self) -> &BTreeMap<u64, u64> {
         &self.counts.runs
     }
 
-    /// Returns the numbers of lost frames and of all frames.
+    /// Returns the number of lost frames and of all frames.
     pub fn lost(&self) -> (u64, u64) {
         (self.lost, self.frames)
     }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Counts runs from the complete list, in order.
+    /// Counts runs in the complete, ordered list.
     fn counted(lost: &[bool]) -> BTreeMap<u64, u64> {
         let mut runs = BTreeMap::new();
         for run in lost.split(|lost| !lost).filter(|run| !run.is_empty()) {

@@ -1,7 +1,7 @@
-//! The parts of a figure and their colours, before it is written as SVG or PNG.
+//! Drawing items and colours, independent of the output format.
 //!
-//! Lengths and positions are in *units*: pixels of an SVG at its own size. The
-//! origin is the top left corner, and y grows downwards.
+//! Lengths and positions are in *units*: pixels of an SVG at its native size. The origin is the top
+//! left corner, and y points down.
 
 /// A position: x and y.
 pub type Point = (f64, f64);
@@ -10,12 +10,12 @@ pub type Point = (f64, f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour(pub u8, pub u8, pub u8);
 
-/// The fill of an area.
+/// Fill of an area.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
-    /// Its colour.
+    /// Colour.
     pub colour: Colour,
-    /// From 0, invisible, to 1.
+    /// Opacity from 0 (invisible) to 1.
     pub opacity: f64,
 }
 
@@ -27,21 +27,21 @@ impl Fill {
     }
 }
 
-/// The stroke of a line.
+/// Stroke of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stroke {
-    /// Its colour.
+    /// Colour.
     pub colour: Colour,
-    /// Its width in units.
+    /// Width in units.
     pub width: f64,
-    /// From 0, invisible, to 1.
+    /// Opacity from 0 (invisible) to 1.
     pub opacity: f64,
     /// Lengths of dashes and gaps in units.
     pub dash: Option<(f64, f64)>,
 }
 
 impl Stroke {
-    /// Returns the stroke of a continuous line.
+    /// Returns a solid stroke.
     pub fn solid(colour: Colour, width: f64) -> Stroke {
         Stroke {
             colour,
@@ -52,14 +52,14 @@ impl Stroke {
     }
 }
 
-/// The part of a text that is at its position.
+/// Which part of a text is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// Its beginning.
+    /// Start.
     Start,
-    /// Its middle.
+    /// Middle.
     Middle,
-    /// Its end.
+    /// End.
     End,
 }
 
@@ -68,51 +68,51 @@ pub enum Anchor {
 pub struct Text {
     /// Position of its anchor, on the baseline.
     pub at: Point,
-    /// Its characters.
+    /// Characters.
     pub text: String,
-    /// Size of the font, in units.
+    /// Font size in units.
     pub size: f64,
-    /// Whether its letters are bold.
+    /// Whether the text is bold.
     pub bold: bool,
-    /// Its colour.
+    /// Colour.
     pub colour: Colour,
-    /// The part of the text that is at `at`.
+    /// Which part of the text is at `at`.
     pub anchor: Anchor,
     /// Whether the text runs upwards.
     pub upwards: bool,
 }
 
-/// An item of the figure.
+/// A drawing item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A line through points.
     Line {
         /// At least two points.
         points: Vec<Point>,
-        /// Its stroke.
+        /// Stroke.
         stroke: Stroke,
     },
-    /// Many short lines with one stroke.
+    /// Many line segments with the same stroke.
     Segments {
         /// Starts and ends.
         segments: Vec<(Point, Point)>,
-        /// Their stroke.
+        /// Stroke.
         stroke: Stroke,
     },
     /// A closed area.
     Area {
-        /// Its corners, at least three.
+        /// Corners, at least three.
         points: Vec<Point>,
-        /// Its fill.
+        /// Fill.
         fill: Fill,
     },
-    /// Many dots of one size.
+    /// Many dots of the same size.
     Dots {
-        /// Their centres.
+        /// Centres.
         centres: Vec<Point>,
-        /// Their radius.
+        /// Radius.
         radius: f64,
-        /// Their fill.
+        /// Fill.
         fill: Fill,
     },
     /// A text.
@@ -126,9 +126,9 @@ pub struct Scene {
     pub width: f64,
     /// Height in units.
     pub height: f64,
-    /// The title, which also describes the figure to a screen reader.
+    /// Title, which also describes the figure to screen readers.
     pub title: String,
-    /// Its items, the lowest first.
+    /// Items, bottom first.
     pub items: Vec<Item>,
 }
 
@@ -150,7 +150,7 @@ impl Scene {
         }
     }
 
-    /// Adds short lines, if there are any.
+    /// Adds line segments, if there are any.
     pub fn segments(&mut self, segments: Vec<(Point, Point)>, stroke: Stroke) {
         if !segments.is_empty() {
             self.items.push(Item::Segments { segments, stroke });
@@ -164,7 +164,7 @@ impl Scene {
         }
     }
 
-    /// Adds a rectangle by two opposite corners.
+    /// Adds a rectangle, given two opposite corners.
     pub fn rectangle(&mut self, (x0, y0): Point, (x1, y1): Point, fill: Fill) {
         self.area(vec![(x0, y0), (x1, y0), (x1, y1), (x0, y1)], fill);
     }
@@ -186,21 +186,20 @@ impl Scene {
     }
 }
 
-/// Texts.
+/// Text.
 pub const INK: Colour = Colour(0x22, 0x22, 0x22);
 /// Remarks.
 pub const FAINT_INK: Colour = Colour(0x66, 0x66, 0x66);
 /// Axes.
 pub const AXIS: Colour = Colour(0x88, 0x88, 0x88);
-/// The lines of the grid, below the data.
+/// Grid lines, below the data.
 pub const GRID: Colour = Colour(0xe4, 0xe4, 0xe4);
 /// The background.
 pub const PAPER: Colour = Colour(0xff, 0xff, 0xff);
 
-/// Colours of data, each distinguishable from any other with any kind of colour
-/// vision: those of M. Okabe and K. Ito, "Color Universal Design" (2008), without
-/// the yellow, which is too pale on white, a violet, and eight found by maximising the least
-/// distance to all before.
+/// Data colours, distinguishable from each other with any kind of colour vision: those of M. Okabe
+/// and K. Ito, "Color Universal Design" (2008), without yellow, which is too pale on white; a
+/// violet; and eight found by maximising the minimum distance to all previous ones.
 const SERIES: [Colour; 16] = [
     Colour(0x00, 0x72, 0xb2),
     Colour(0xd5, 0x5e, 0x00),
@@ -220,30 +219,30 @@ const SERIES: [Colour; 16] = [
     Colour(0x69, 0x4b, 0x78),
 ];
 
-/// Patterns of lines, lengths of dashes and gaps, in turn for the series from the ninth on:
-/// of 16 colours, some are alike in a thin line.
+/// Dash patterns (dash and gap lengths), used in rotation from the ninth series on, because some of
+/// the 16 colours look alike in thin lines.
 const DASHES: [(f64, f64); 3] = [(7.0, 3.0), (3.0, 2.0), (12.0, 4.0)];
 
-/// Series that differ by colour alone.
+/// Number of series that differ only by colour.
 const SOLID: usize = 8;
 
-/// The most series that a figure can distinguish.
+/// Maximum number of series that a figure can distinguish.
 pub const SERIES_MAX: usize = SERIES.len() * 2;
 
-/// The look of a series in all panels.
+/// A series' look in all panels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
-    /// Its colour.
+    /// Colour.
     pub colour: Colour,
-    /// Dashes and gaps of its lines.
+    /// Dash and gap lengths of its lines.
     pub dash: Option<(f64, f64)>,
 }
 
 impl Look {
-    /// Returns the look of a series by its number, if there are enough.
+    /// Returns the look of a series by index; `None` if there are too many.
     pub fn of(index: usize) -> Option<Look> {
         let (round, colour) = (index / SERIES.len(), index % SERIES.len());
-        // A colour has another pattern in the second round.
+        // In the second round, each colour gets a different pattern.
         let dash = DASHES[(index + round) % DASHES.len()];
         (index < SERIES_MAX).then_some(Look {
             colour: SERIES[colour],
@@ -251,7 +250,7 @@ impl Look {
         })
     }
 
-    /// Returns the stroke of the series' lines.
+    /// Returns the stroke for the series' lines.
     pub fn stroke(self, width: f64) -> Stroke {
         Stroke {
             dash: self.dash,
@@ -264,9 +263,9 @@ impl Look {
 mod tests {
     use super::*;
 
-    /// How colours look in linear light: to most people, and without one kind of
-    /// cones (G. Machado, M. Oliveira, L. Fernandes, "A Physiologically-based Model for
-    /// Simulation of Color Vision Deficiency", 2009, severity 1).
+    /// How colours appear in linear light: with normal vision, and without one kind of cones (G.
+    /// Machado, M. Oliveira, L. Fernandes, "A Physiologically-based Model for Simulation of Color
+    /// Vision Deficiency", 2009, severity 1).
     const VISIONS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [
@@ -286,7 +285,7 @@ mod tests {
         ],
     ];
 
-    /// Returns a colour in CIELAB, where distances are those that people see.
+    /// Converts a colour to CIELAB, where distances match perception.
     fn lab(Colour(red, green, blue): Colour, vision: &[[f64; 3]; 3]) -> [f64; 3] {
         let linear = [red, green, blue].map(|part| {
             let part = f64::from(part) / 255.0;
@@ -323,7 +322,7 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    /// A distance of 2.3 is just visible; 15 is clear also for thin lines.
+    /// A distance of 2.3 is just noticeable; 15 is clear even for thin lines.
     #[test]
     fn colours_differ_with_any_kind_of_colour_vision() {
         for vision in &VISIONS {

@@ -1,4 +1,4 @@
-//! Data of each link, gathered from logs in one pass.
+//! Per-link data, collected from logs in one pass.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,27 +12,27 @@ use super::runs::LossRuns;
 use super::trace::{Columns, Marks, Trace};
 use crate::scene::SERIES_MAX;
 
-/// The most reasons with separate counts, because a figure has few bars; the
-/// others share one count.
+/// Maximum number of reasons counted separately, because a figure has room for few bars; the others
+/// share one count.
 const REASONS_MAX: usize = 32;
 
-/// The zero of a time axis.
+/// Zero of a time axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zero {
-    /// The first frame of each log.
+    /// First frame of each log.
     FirstFrame,
-    /// The start of the run, from which a report counts.
+    /// Start of the run, as in reports.
     RunStart,
 }
 
-/// The part of time that is drawn, and its resolution.
+/// Part of time to draw, and its resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Columns of the time axis, from its zero.
+    /// Columns of the time axis, relative to its zero.
     pub columns: Columns,
-    /// The zero of the time axis.
+    /// Zero of the time axis.
     pub zero: Zero,
-    /// Width of a throughput bin, in nanoseconds.
+    /// Throughput bin width in nanoseconds.
     pub bin: u64,
 }
 
@@ -48,7 +48,7 @@ impl Window {
         self.columns.span.div_ceil(self.bin) as usize
     }
 
-    /// Returns the bin of a time; the last bin may reach beyond the window.
+    /// Returns the bin for a time; the last bin may extend beyond the window.
     fn bin_of(&self, at: i64) -> Option<usize> {
         let since = u64::try_from(at.checked_sub(self.columns.from)?).ok()?;
         let index = (since / self.bin) as usize;
@@ -56,26 +56,26 @@ impl Window {
     }
 }
 
-/// Data of one link from a log.
+/// One link's data from a log.
 #[derive(Debug)]
 pub struct LogSeries {
-    /// The link's name.
+    /// Link name.
     pub link: Name,
     /// Rows in the window.
     pub rows: u64,
     /// Bytes that arrived, by bin.
     pub offered: Vec<u64>,
-    /// Bytes that were released, by bin.
+    /// Bytes released, by bin.
     pub delivered: Vec<u64>,
-    /// Services that ended, by bin.
+    /// Services completed, by bin.
     pub served: Vec<Served>,
     /// Packets in the queue.
     pub queue_packets: Trace,
     /// Bytes in the queue.
     pub queue_bytes: Trace,
-    /// Release − arrival in nanoseconds.
+    /// Release minus arrival, in nanoseconds.
     pub delay: Trace,
-    /// Arrival times of frames that were dropped.
+    /// Arrival times of dropped frames.
     pub drops: Marks,
     /// Frequency of each delay.
     pub delays: FineSketch,
@@ -107,7 +107,7 @@ impl LogSeries {
         }
     }
 
-    /// Adds a row of a log whose time counts from `origin`.
+    /// Adds a log row; times count from `origin`.
     fn add(&mut self, row: &Row, origin: i64, window: &Window) {
         if let Some(service) = self.services.of(row)
             && let Some(bin) = window.bin_of(service.until.saturating_sub(origin))
@@ -120,7 +120,7 @@ impl LogSeries {
         let arrival = row.arrival_ns.saturating_sub(origin);
         let release = row.release_ns.map(|at| at.saturating_sub(origin));
         let length = u64::from(row.length);
-        // A copy is made by the link, so it was not offered.
+        // The link created the copy, so it was not offered.
         let itself = row.copy == 0;
         if itself && let Some(bin) = window.bin_of(arrival) {
             self.offered[bin] += length;
@@ -147,7 +147,7 @@ impl LogSeries {
         }
     }
 
-    /// Adds what is known at the end of the log.
+    /// Adds data that becomes known only at the end of the log.
     fn finish(&mut self, origin: i64) {
         self.runs.finish();
         let (packets, bytes) = (&mut self.queue_packets, &mut self.queue_bytes);
@@ -165,7 +165,7 @@ impl LogSeries {
     }
 }
 
-/// Adds a step of a queue to its traces.
+/// Adds a queue step to the queue traces.
 fn hold(packets: &mut Trace, bytes: &mut Trace, step: QueueStep, origin: i64) {
     let since = |at: i64| at.saturating_sub(origin);
     let (from, until) = (since(step.from), since(step.until));
@@ -173,11 +173,11 @@ fn hold(packets: &mut Trace, bytes: &mut Trace, step: QueueStep, origin: i64) {
     bytes.hold(from, until, step.length.bytes);
 }
 
-/// Reads a log, and returns the data of each chosen link in the window.
+/// Reads a log, and returns each selected link's data in the window.
 ///
 /// # Errors
-/// If it cannot be read, has more links than a figure can distinguish, or has no
-/// frame in the window.
+/// If the log cannot be read, has more links than a figure can distinguish, or has no frame in the
+/// window.
 pub fn gather(
     path: &Path,
     span: Span,
@@ -187,7 +187,7 @@ pub fn gather(
 ) -> Result<Vec<LogSeries>, PlotError> {
     let mut log = LogReader::open(path)?;
     let mut series: Vec<LogSeries> = Vec::new();
-    // Most rows belong to the link of the row before.
+    // Most rows have the same link as the previous row.
     let mut current = 0;
     let mut rows = 0u64;
     while let Some(row) = log.next() {
@@ -224,12 +224,12 @@ pub fn gather(
     for of in &mut series {
         of.finish(span.origin);
     }
-    // Links are sorted, so that a link has the same colour whichever sent first.
+    // Links are sorted, so that colours do not depend on which link sent first.
     series.sort_by(|a, b| rank(&a.link).cmp(&rank(&b.link)));
     Ok(series)
 }
 
-/// Returns the key by which links are sorted: by name, and up before down.
+/// Returns a link's sort key: by name, up before down.
 pub fn rank(link: &str) -> (&str, usize, &str) {
     const ORDER: [&str; 2] = ["up", "down"];
     let (name, direction) = link.rsplit_once('.').unwrap_or(("", link));
@@ -239,7 +239,7 @@ pub fn rank(link: &str) -> (&str, usize, &str) {
     }
 }
 
-/// Returns the error of more links than a figure has colours.
+/// Returns the error for too many links to distinguish.
 pub fn too_many(path: &Path) -> PlotError {
     PlotError::Nothing {
         path: path.to_owned(),

@@ -1,7 +1,7 @@
-//! Figures as SVG 1.1: one file without references to others.
+//! Figures as SVG 1.1, in one self-contained file.
 //!
-//! Texts stay texts, so that they can be searched and edited; the viewer chooses
-//! among the named fonts, all of a similar width.
+//! Text stays text, so that it can be searched and edited; the viewer chooses among the named
+//! fonts, which all have similar widths.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
 
 const FONTS: &str = "'Noto Sans','Open Sans','DejaVu Sans',Verdana,Helvetica,Arial,sans-serif";
 
-/// Returns a figure as SVG.
+/// Renders a figure as SVG.
 pub fn render(scene: &Scene) -> String {
     let mut out = String::new();
     let (width, height) = (number(scene.width), number(scene.height));
@@ -53,8 +53,7 @@ fn item(out: &mut String, item: &Item) {
             radius,
             fill,
         } => {
-            // A line of length 0 with round ends is a dot, in a fraction of the
-            // bytes of a circle.
+            // A zero-length line with round caps is a dot, in far fewer bytes than a circle.
             let mut data = String::new();
             for (x, y) in centres {
                 let _ = write!(data, "M{} {}h0", number(*x), number(*y));
@@ -137,7 +136,7 @@ fn colour(Colour(red, green, blue): Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Formats a number to a hundredth of a unit, which is finer than any display.
+/// Formats a number to a hundredth of a unit, finer than any display's resolution.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -147,7 +146,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Escapes a text; white space is plain, as viewers differ about line breaks.
+/// Escapes text; whitespace becomes plain spaces, because viewers treat line breaks differently.
 fn escaped(text: &str) -> String {
     html::escaped(&text.replace(['\t', '\n', '\r'], " "))
 }

@@ -1,18 +1,18 @@
-//! Values over time, thinned so that no extreme is lost.
+//! Values over time, downsampled without losing extremes.
 //!
-//! The time axis has a fixed number of columns, regardless of the number of
-//! values; of each column the least, the greatest and the mean are kept. Few
-//! values are also kept one by one, and drawn as dots.
+//! The time axis has a fixed number of columns, however many values there are; each column keeps
+//! minimum, maximum and mean. While there are few values, they are also kept individually and drawn
+//! as dots.
 
-/// The most values of a series that are drawn one by one.
+/// Maximum number of values per series that are drawn individually.
 pub const POINTS_MAX: usize = 2_000;
 
-/// The values of one column.
+/// Values in one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The least value.
+    /// Minimum.
     pub least: u64,
-    /// The greatest value.
+    /// Maximum.
     pub most: u64,
     sum: u128,
     count: u64,
@@ -22,26 +22,26 @@ impl Column {
     /// Returns the mean value.
     pub fn mean(&self) -> f64 {
         match self.count {
-            // Values that held for no time.
+            // Values that held for zero time.
             0 => self.most as f64,
             count => self.sum as f64 / count as f64,
         }
     }
 }
 
-/// A span of time in columns of the same width.
+/// A time span divided into columns of equal width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// Begin of the first column, in nanoseconds.
+    /// Start of the first column, in nanoseconds.
     pub from: i64,
-    /// Length of all columns together, in nanoseconds; not 0.
+    /// Total length of all columns, in nanoseconds; not 0.
     pub span: u64,
     /// Number of columns; not 0.
     pub count: usize,
 }
 
 impl Columns {
-    /// Returns the column of a time; times outside are in the first or the last.
+    /// Returns the column for a time; times outside go to the first or last column.
     pub fn index(&self, at: i64) -> usize {
         let since = at.saturating_sub(self.from).max(0).cast_unsigned();
         let index = u128::from(since) * self.count as u128 / u128::from(self.span);
@@ -49,7 +49,7 @@ impl Columns {
     }
 }
 
-/// One series of values over time.
+/// A series of values over time.
 #[derive(Clone, Debug)]
 pub struct Trace {
     columns: Columns,
@@ -69,14 +69,13 @@ impl Trace {
         }
     }
 
-    /// Adds a value at a time. Times may come in any order.
+    /// Adds a value at a time, in any order.
     pub fn add(&mut self, at: i64, value: u64) {
         self.weigh(self.columns.index(at), value, 1);
         self.point(at, value);
     }
 
-    /// Adds a value that holds from a time until another; the mean of a column is then
-    /// one over time.
+    /// Adds a value that holds during an interval; column means are then weighted by time.
     pub fn hold(&mut self, from: i64, until: i64, value: u64) {
         self.held = true;
         let Columns {
@@ -124,23 +123,23 @@ impl Trace {
         }
     }
 
-    /// Returns the values one by one, if there are few.
+    /// Returns the individual values, if there are few.
     pub fn points(&self) -> Option<&[(i64, u64)]> {
         self.points.as_deref()
     }
 
-    /// Returns whether values hold until the next.
+    /// Whether values hold until the next.
     pub fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Returns every column that has values, with its index.
+    /// Returns the columns with values, and their indices.
     pub fn columns(&self) -> impl Iterator<Item = (usize, &Column)> {
         let values = self.values.iter().enumerate();
         values.filter_map(|(index, column)| Some((index, column.as_ref()?)))
     }
 
-    /// Returns the least and the greatest value of all.
+    /// Returns the overall minimum and maximum.
     pub fn range(&self) -> Option<(u64, u64)> {
         let columns = || self.values.iter().flatten();
         let least = columns().map(|column| column.least).min()?;
@@ -168,7 +167,7 @@ impl Marks {
         self.counts[self.columns.index(at)] += 1;
     }
 
-    /// Returns the columns that have events, with their numbers of events.
+    /// Returns the columns with events, and the number of events in each.
     pub fn columns(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.counts.iter().copied().enumerate();
         counts.filter(|(_, count)| *count > 0)

@@ -1,4 +1,4 @@
-//! The plan of a run.
+//! Plan of a run.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ impl Direction {
         }
     }
 
-    /// Returns the suffix of link names.
+    /// Returns the suffix used in link names.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Up => "up",
@@ -43,7 +43,7 @@ impl Direction {
     }
 }
 
-/// A port of the run.
+/// A port in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortPlan {
     /// Name in the file.
@@ -52,46 +52,46 @@ pub struct PortPlan {
     pub opens: String,
 }
 
-/// A port at an interface in use.
+/// A port attached to an interface in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachPlan {
     /// The port.
     pub port: PortIndex,
-    /// Namespace of the interface.
+    /// Namespace that contains the interface.
     pub target: AttachTarget,
-    /// Interface name; `None` for that of the default route.
+    /// Interface name; `None` selects the default route's interface.
     pub interface: Option<String>,
-    /// Packets that enter the network.
+    /// Which packets enter the network.
     pub selection: Selection,
     /// Whether the target may be the host's network namespace.
     pub host_network: bool,
 }
 
-/// A port whose interface has a carrier unless all links toward it are off.
+/// A port whose interface has carrier unless all links towards it are off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarrierPlan {
     /// The port.
     pub port: PortIndex,
-    /// Patterns of links toward the port, like those of a scenario.
+    /// Patterns of links towards the port, as in a scenario.
     pub links: Vec<String>,
 }
 
 /// A named link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkPlan {
-    /// Its name.
+    /// Name.
     pub name: Arc<str>,
-    /// Options of direction up, or of both if shared.
+    /// Options for direction up, or for both directions if shared.
     pub up: Arc<LinkSpec>,
-    /// Options of direction down; `None` if both directions share one queue and rate, and if no
+    /// Options for direction down; `None` if both directions share one queue and rate, or if no
     /// frames go down.
     pub down: Option<Arc<LinkSpec>>,
-    /// No frames go down.
+    /// Whether no frames go down.
     pub is_one_way: bool,
 }
 
 impl LinkPlan {
-    /// Whether it was removed. Its slot stays, since links keep their numbers.
+    /// Whether the link was removed. Its slot stays, because links keep their numbers.
     pub fn is_removed(&self) -> bool {
         self.name.is_empty()
     }
@@ -102,26 +102,26 @@ impl LinkPlan {
 pub struct Hop {
     /// Index in [`Topology::links`].
     pub link: u32,
-    /// Direction of the link in direction up of the path.
+    /// Direction in which the path's direction up crosses the link.
     pub direction: Direction,
 }
 
 /// Links crossed in sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPlan {
-    /// Its name.
+    /// Name.
     pub name: Arc<str>,
-    /// Links in direction up; each occurs once.
+    /// Links in direction up; each occurs at most once.
     pub hops: Vec<Hop>,
 }
 
 impl PathPlan {
-    /// Whether it was removed.
+    /// Whether the path was removed.
     pub fn is_removed(&self) -> bool {
         self.name.is_empty()
     }
 
-    /// Returns the hops of a direction in order.
+    /// Returns the hops in one direction, in order.
     pub fn hops(&self, direction: Direction) -> Vec<Hop> {
         let reversed = |hop: &Hop| Hop {
             link: hop.link,
@@ -134,71 +134,71 @@ impl PathPlan {
     }
 }
 
-/// The link or path that frames of a rule take.
+/// The link or path that a rule's frames take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// One of [`Topology::links`], alone.
+    /// A single link in [`Topology::links`].
     Link(u32),
-    /// One of [`Topology::paths`].
+    /// A path in [`Topology::paths`].
     Path(u32),
 }
 
-/// Target of a rule.
+/// A rule's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// The link or path.
+    /// Link or path.
     pub class: Class,
-    /// The direction.
+    /// Direction.
     pub direction: Direction,
 }
 
-/// A rule of the classifier.
+/// A classifier rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RulePlan {
-    /// Frames that it matches.
+    /// Condition on frames.
     pub matcher: Matcher,
-    /// Link or path that they take, with the direction.
+    /// Link or path that matching frames take, and the direction.
     pub target: Target,
 }
 
-/// The handling of frames that no rule matches.
+/// Handling of frames that match no rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unmatched {
-    /// Pass without crossing a link.
+    /// Forward them without crossing a link.
     #[default]
     Pass,
-    /// Drop.
+    /// Drop them.
     Drop,
-    /// Cross a link in direction up.
+    /// Send them up this link.
     Link(u32),
 }
 
-/// A host of a network that several hosts run.
+/// One of several hosts that run a network together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Address at which other hosts reach it.
+    /// Address at which other hosts reach this one.
     pub address: SocketAddr,
-    /// Address that it listens on.
+    /// Address on which it listens.
     pub listen: SocketAddr,
     /// Ports that it opens.
     pub ports: Vec<PortIndex>,
 }
 
-/// The hosts that run a network together.
+/// Hosts that run a network together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// Hosts in file order. The first one is the time master.
+    /// Hosts in file order. The first is the time master.
     pub hosts: Vec<HostPlan>,
     /// File with the shared key, or why it may not be read. A key passed separately takes
     /// precedence.
     pub key: Option<Result<PathBuf, Box<Problem>>>,
-    /// Maximum UDP payload between hosts in bytes.
+    /// Maximum UDP payload between hosts, in bytes.
     pub mtu: u16,
     /// Host index by port.
     pub owners: Vec<usize>,
-    /// By link: index of the host that decides directions up and down. `None`: no frame
+    /// For each link, index of the host that decides directions up and down. `None` if no frame
     /// crosses it.
     pub deciders: Vec<[Option<usize>; 2]>,
 }
@@ -211,14 +211,13 @@ impl Cluster {
 }
 
 impl Topology {
-    /// Returns everything that affects decisions, as text; hosts compare it with each
-    /// other.
+    /// Returns everything that affects decisions, as text that hosts compare with each other.
     pub fn decisive_text(&self, cluster: &Cluster, seed: u64) -> String {
         use std::fmt::Write;
 
         let mut text = format!(
             "{seed} {} {:?} {:?} {:?} {:?}\n{:?}\n",
-            // A host with a smaller MTU would refuse datagrams of its peers.
+            // A host with a smaller MTU would reject its peers' datagrams.
             cluster.mtu,
             self.bridge,
             self.order,
@@ -243,18 +242,18 @@ impl Topology {
     }
 }
 
-/// The contents of a file, checked: all names resolve, and all options are valid.
+/// The checked contents of a file: all names resolve, and all options are valid.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     /// Seed, if the file sets one.
     pub seed: Option<u64>,
     /// Ports, in [`PortIndex`] order.
     pub ports: Vec<PortPlan>,
-    /// Ports at interfaces in use.
+    /// Ports attached to interfaces in use.
     pub attached: Vec<AttachPlan>,
     /// Ports whose carrier follows links.
     pub carriers: Vec<CarrierPlan>,
-    /// The switch, which selects output ports.
+    /// The switch, which selects egress ports.
     pub bridge: BridgeConfig,
     /// Links in file order.
     pub links: Vec<LinkPlan>,
@@ -268,19 +267,19 @@ pub struct Topology {
     pub unmatched: Unmatched,
     /// Handling of a lost port.
     pub on_port_loss: OnPortLoss,
-    /// Hosts, if the network is divided among several.
+    /// The hosts, if the network is divided among several.
     pub cluster: Option<Cluster>,
     /// The scenario.
     pub timeline: Timeline,
     /// Number of events replaced by a separate scenario file.
     pub replaced: usize,
-    /// Valid values that are probably not meant.
+    /// Warnings: valid values that are probably unintended.
     pub warnings: Vec<Problem>,
     pub(super) names: HashMap<Arc<str>, Class>,
-    /// Default options of links added later.
+    /// Default options for links added later.
     pub(super) defaults: Duplex,
     pub(super) templates: HashMap<String, Duplex>,
-    /// Folder that file names are relative to.
+    /// Folder to which file names are relative.
     pub(super) folder: PathBuf,
     /// Files and plugins named by models.
     pub files: Arc<BTreeSet<String>>,
@@ -330,7 +329,7 @@ impl Topology {
         fields.collect::<Vec<_>>().join(",") + filter
     }
 
-    /// Returns the carrier plan of a port.
+    /// Returns a port's carrier plan.
     pub fn carrier_of(&self, port: usize) -> Option<&CarrierPlan> {
         let mut carriers = self.carriers.iter();
         carriers.find(|carrier| usize::from(carrier.port.0) == port)
@@ -342,7 +341,7 @@ impl Topology {
         Some(PortIndex(place as u16))
     }
 
-    /// Returns the number of engine links: one per shared link, else two.
+    /// Returns the number of engine links: one per shared link, two per other link.
     pub fn engine_links(&self) -> usize {
         let each = self
             .links

@@ -9,31 +9,30 @@ use serde::{Deserialize, Serialize};
 use super::value::{JsonSource, Span};
 use longwire_runtime::suggest::closest;
 
-/// Maximum problems kept, which bounds memory for a file with a million bad lines; the rest
-/// are counted.
+/// Maximum number of problems kept, which bounds memory for a file with a million bad lines;
+/// further ones are only counted.
 pub const PROBLEMS_MAX: usize = 100;
 
-/// Something wrong, or doubtful, in a file.
+/// An error or warning about a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// The file, as it was named.
+    /// File name, as given.
     pub file: String,
-    /// From 1; 0 when it is about the file as a whole.
+    /// Line number, from 1; 0 if the problem concerns the whole file.
     pub line: usize,
-    /// In characters, from 1; 0 when it is about the line as a whole.
+    /// Column in characters, from 1; 0 if the problem concerns the whole line.
     pub column: usize,
-    /// The pointer (RFC 6901) to the value in a JSON body; empty elsewhere, and for the
-    /// body as a whole.
+    /// JSON Pointer (RFC 6901) to the value in a JSON body; empty for other sources and for the
+    /// whole body.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pointer: String,
-    /// The field or option, e.g. `link.rate`.
+    /// Field or option, such as `link.rate`.
     pub field: String,
-    /// The reason.
+    /// Reason.
     pub reason: String,
-    /// The remedy; empty if there is none.
+    /// Suggested fix; empty if there is none.
     pub remedy: String,
-    /// Whether the file is not of the shape that its schema describes; else a
-    /// value or a name does not fit.
+    /// Whether the file violates its schema; otherwise, a value or name is wrong.
     #[serde(skip)]
     pub is_malformed: bool,
 }
@@ -61,16 +60,16 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A position in the file that is being read, or a line of another file that it names.
+/// A position in the current file, or a line in another file that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Bytes of the file, or a value of the body.
+    /// A byte range in the file, or a value in the body.
     Span(Span),
-    /// A line of a CSV file.
+    /// A line in a CSV file.
     Row {
-        /// The file, as it was named.
+        /// File name, as given.
         file: String,
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
@@ -97,9 +96,9 @@ pub(super) struct Diagnostics<'a> {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     more: usize,
-    /// Whether problems are violations of the schema.
+    /// Whether problems count as schema violations.
     pub checking_shape: bool,
-    /// Whether to omit the content of CSV rows.
+    /// Whether to leave out the content of CSV rows.
     rows_unquoted: bool,
 }
 
@@ -126,8 +125,8 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// From here on, problems in CSV rows do not quote their content, since the sender may
-    /// not be allowed to read the file.
+    /// From now on, problems in CSV rows do not quote their content, because the sender may not be
+    /// allowed to read the file.
     pub fn quote_no_rows(&mut self) {
         self.rows_unquoted = true;
     }
@@ -162,7 +161,7 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// Records a warning, once for equal reasons.
+    /// Records a warning, unless one with the same reason exists.
     pub fn warn_once(&mut self, place: Place, field: String, reason: String) {
         if self.warnings.iter().all(|known| known.reason != reason) {
             self.warn(place, field, reason, "");
@@ -216,7 +215,7 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// Merges the problems of another file.
+    /// Merges another file's problems.
     pub fn merge(&mut self, other: Diagnostics<'_>) {
         let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
         self.more += other.more + other.problems.len().saturating_sub(room);
@@ -230,7 +229,7 @@ impl<'a> Diagnostics<'a> {
         self.problems.is_empty()
     }
 
-    /// Returns the number of refusals so far.
+    /// Returns the number of errors so far.
     pub fn refused(&self) -> usize {
         self.problems.len() + self.more
     }
@@ -238,7 +237,7 @@ impl<'a> Diagnostics<'a> {
     /// Returns the warnings.
     ///
     /// # Errors
-    /// All problems, sorted by position.
+    /// All problems, sorted by position, if any is an error.
     pub fn finish(mut self) -> Result<Vec<Problem>, Vec<Problem>> {
         let by_place = |problem: &Problem| (problem.file.clone(), problem.line, problem.column);
         self.warnings.sort_by_key(by_place);
@@ -258,7 +257,7 @@ impl<'a> Diagnostics<'a> {
     }
 }
 
-/// Converts a byte offset to line and column, from 1.
+/// Converts a byte offset to a line and column, from 1.
 fn line_and_column(text: &str, lines: &mut Vec<usize>, at: usize) -> (usize, usize) {
     if lines.is_empty() {
         let ends = text.bytes().enumerate();
@@ -288,10 +287,10 @@ pub(super) fn suggestion<'a>(text: &str, known: impl IntoIterator<Item = &'a str
     }
 }
 
-/// Words for states that are directions here.
+/// State names that users confuse with directions, and the correct words.
 const STATES: [(&str, &str); 2] = [("down", "off"), ("up", "on")];
 
-/// Maximum names listed.
+/// Maximum number of names listed.
 const LISTED_MAX: usize = 24;
 
 #[cfg(test)]

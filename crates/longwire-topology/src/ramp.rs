@@ -5,30 +5,30 @@ use longwire_units::UnitError;
 
 use super::timeline::Action;
 
-/// An option that changes linearly in equal steps.
+/// An option that changes linearly, in equal steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ramp {
-    /// Pattern of links; a suffix `.up` or `.down` selects one direction.
+    /// Link pattern; a suffix `.up` or `.down` selects one direction.
     pub pattern: String,
-    /// The option that it changes.
+    /// Option that changes.
     pub option: &'static str,
     /// Duration.
     pub time: Nanos,
-    /// Number of steps; the first value precedes the first step.
+    /// Number of steps; the first value is set before the first step.
     pub steps: u64,
-    /// First and last value as written.
+    /// First and last value, as written.
     pub ends: [String; 2],
-    /// The same in bit/s, nanoseconds or billionths.
+    /// First and last value in bit/s, nanoseconds or billionths.
     values: [u64; 2],
 }
 
 const BILLION: f64 = 1e9;
 
 impl Ramp {
-    /// Creates a ramp of `rate`, `delay`, or a probability.
+    /// Creates a ramp of `rate`, `delay` or a probability.
     ///
     /// # Errors
-    /// A value is not a plain number of the option's unit.
+    /// If a value is not a plain number in the option's unit.
     pub fn new(
         pattern: &str,
         option: &'static str,
@@ -50,13 +50,13 @@ impl Ramp {
         })
     }
 
-    /// Returns the time of a step since the start of the ramp.
+    /// Returns a step's time since the start of the ramp.
     pub fn after(&self, step: u64) -> Nanos {
         let nanos = u128::from(self.time.as_nanos()) * u128::from(step) / u128::from(self.steps);
         Nanos::from_nanos(nanos as u64)
     }
 
-    /// Returns the action of a step, 0 to [`Ramp::steps`].
+    /// Returns a step's action; steps range from 0 to [`Ramp::steps`].
     pub fn step(&self, step: u64) -> Action {
         let [from, to] = self.values.map(i128::from);
         let value = (from + (to - from) * i128::from(step) / i128::from(self.steps)) as u64;
@@ -64,14 +64,14 @@ impl Ramp {
             "rate" => format!("{value}bit"),
             "delay" => format!("{value}ns"),
             _ => {
-                // As a percentage: models require a unit for probabilities.
+                // Written as a percentage, because models require a unit for probabilities.
                 let (whole, part) = (value / 10_000_000, value % 10_000_000);
                 let text = format!("{whole}.{part:07}");
                 format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
             }
         };
         let mut spec = LinkSpec::new();
-        // Cannot fail: interpolated values are valid.
+        // Cannot fail, because interpolated values are valid.
         let set = spec.set(self.option, &text, &NoLoader);
         debug_assert!(set.is_ok(), "{}: {set:?}", self.option);
         Action::Set {
@@ -82,7 +82,7 @@ impl Ramp {
     }
 }
 
-/// Parses a value of an option: bit/s, nanoseconds, or billionths of a probability.
+/// Parses an option's value in bit/s, nanoseconds or billionths of a probability.
 fn value_of(option: &str, text: &str) -> Result<u64, UnitError> {
     match option {
         "rate" => text.parse().map(BitRate::bits_per_sec),

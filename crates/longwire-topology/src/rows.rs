@@ -20,7 +20,7 @@ enum Column {
     Match,
     Template,
     Shared,
-    /// An option of both directions or of one.
+    /// An option for both directions or for one.
     Option(&'static str, OptionDirection),
 }
 
@@ -42,18 +42,18 @@ const COLUMNS: [(&str, Column); 4] = [
 /// Fields of `[[link]]` that a CSV file replaces.
 const REPLACED: [&str; 6] = ["name", "match", "count", "first", "between", "pairing"];
 
-/// Settings defaults to all rows of a file.
+/// Default settings for all rows in a file.
 struct RowDefaults<'a> {
     file: &'a str,
     columns: Vec<Column>,
-    /// Options of `[[link]]`, below those of a row.
+    /// Options in `[[link]]`, which a row's options override.
     own: &'a Duplex,
     template: Option<&'a str>,
     shared: bool,
     position: usize,
 }
 
-/// Reads the links of the CSV file that a `[[link]]` names.
+/// Reads links from the CSV file named in a `[[link]]`.
 pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builder) {
     let Some(csv) = tree::text(item.value, "csv") else {
         return;

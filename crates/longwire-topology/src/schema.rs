@@ -1,14 +1,14 @@
-//! The JSON Schema of the file, from the tables that the parser uses.
+//! JSON Schema for the file, generated from the parser's tables.
 //!
-//! Dialect: JSON Schema 2020-12, for completion and checks in TOML editors.
-//! Cross-references, such as names of links, are checked by the parser only.
+//! The dialect is JSON Schema 2020-12, for completion and checks in TOML editors. Only the parser
+//! checks cross-references such as link names.
 
 use serde_json::{Map, Value, json};
 
 use super::fields::{FILE, Kind, Section};
 use longwire_engine::PARTS;
 
-/// Returns the schema of the file.
+/// Returns the file's schema.
 pub fn schema() -> Value {
     let mut schema = section(&FILE);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -33,8 +33,8 @@ pub fn options() -> Map<String, Value> {
     properties
 }
 
-/// Returns the schema of a section. Link options are references to `#/$defs/options/NAME`,
-/// described by [`options`].
+/// Returns a section's schema. Link options are references to `#/$defs/options/NAME`, which
+/// [`options`] describes.
 pub fn section(section: &Section) -> Value {
     let mut properties = Map::new();
     if section.options {

@@ -1,4 +1,4 @@
-//! Progress of long work, such as reading a topology with a million links.
+//! Progress of long operations, such as reading a topology with a million links.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct Steps {
     name: Mutex<&'static str>,
     done: AtomicU64,
-    /// 0 if unknown.
+    /// Total number of items; 0 if unknown.
     all: AtomicU64,
 }
 
@@ -23,11 +23,11 @@ pub struct StepProgress {
     pub all: Option<u64>,
 }
 
-/// A sink for progress that is not shown.
+/// A sink for discarded progress.
 static IGNORED: Steps = Steps::new();
 
 impl Steps {
-    /// Creates progress without a step.
+    /// Creates progress before any step.
     pub const fn new() -> Steps {
         Steps {
             name: Mutex::new(""),
@@ -36,12 +36,12 @@ impl Steps {
         }
     }
 
-    /// Returns a sink for progress that is not shown.
+    /// Returns a sink for discarded progress.
     pub fn ignored() -> &'static Steps {
         &IGNORED
     }
 
-    /// Begins a step with `all` items, if known.
+    /// Starts a step; `all` is the number of items, if known.
     pub fn begin(&self, name: &'static str, all: Option<u64>) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
         self.done.store(0, Ordering::Relaxed);

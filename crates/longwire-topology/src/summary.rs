@@ -1,4 +1,4 @@
-//! Summarises a topology.
+//! Topology summaries.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -17,21 +17,21 @@ use super::timeline::{Action, Event};
 /// Approximate memory per frame in addition to its bytes: descriptor and queue slot.
 const FRAME_OVERHEAD: u64 = 64;
 
-/// Assumed frame length if a queue is limited in frames only.
+/// Frame length assumed for queues limited only in frames.
 const FRAME_LEN: u64 = 1514;
 
-/// Maximum events shown.
+/// Maximum number of events shown.
 const EVENTS_SHOWN: usize = 20;
 
-/// Maximum kinds of links shown.
+/// Maximum number of link kinds shown.
 const KINDS_SHOWN: usize = 10;
 
-/// Figures of a topology.
+/// A topology's key figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// Ports: name, and port to open.
+    /// Ports: name and port to open.
     pub ports: Vec<(String, String)>,
-    /// Ports whose carrier follows links: name, and links.
+    /// Ports whose carrier follows links: name and links.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub carriers: Vec<(String, Vec<String>)>,
     /// `bridge`, `pairs` or `static`.
@@ -42,13 +42,13 @@ pub struct Summary {
     pub shared: usize,
     /// Number of engine links: one per direction, or per shared link.
     pub directions: usize,
-    /// Directions by options, most frequent first.
+    /// Directions grouped by options, most frequent first.
     pub kinds: Vec<LinkKind>,
-    /// Minimum and maximum rate in bit/s, over directions with a rate.
+    /// Minimum and maximum rate in bit/s, among directions with a rate.
     pub rate: Option<(u64, u64)>,
     /// Minimum and maximum mean delay in nanoseconds.
     pub delay_ns: Option<(u64, u64)>,
-    /// Bytes held if all queues are full and all rates used; `None` if unbounded.
+    /// Bytes held if all queues are full and all rates saturated; `None` if unbounded.
     pub memory_max: Option<u64>,
     /// Number of paths.
     pub paths: usize,
@@ -62,25 +62,25 @@ pub struct Summary {
     pub on_port_loss: &'static str,
     /// Number of events replaced by `--scenario`.
     pub replaced: usize,
-    /// Hosts, for a network divided among several.
+    /// The hosts, if the network is divided among several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostSummary>,
-    /// The first events of the timeline: one line per change and ramp.
+    /// First events in the timeline, one line per change or ramp.
     pub timeline: Vec<String>,
     /// Time of the last event in nanoseconds; `None` if infinite.
     pub timeline_end_ns: Option<u64>,
 }
 
-/// A host of a topology.
+/// A host in a topology.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostSummary {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Address at which other hosts reach it.
+    /// Address at which other hosts reach this one.
     pub address: SocketAddr,
     /// Names of its ports.
     pub ports: Vec<String>,
-    /// Number of directions that it decides.
+    /// Number of directions decided by this host.
     pub directions: usize,
 }
 
@@ -89,11 +89,11 @@ pub struct HostSummary {
 pub struct LinkKind {
     /// Number of directions.
     pub directions: usize,
-    /// Options as written, without defaults.
+    /// Options as written, excluding defaults.
     pub options: Vec<(&'static str, String)>,
 }
 
-/// Returns the bytes that a direction holds with its queue full and its rate used; `None` if
+/// Returns the bytes that a direction holds if its queue is full and its rate saturated; `None` if
 /// unbounded.
 fn memory_of(spec: &LinkSpec) -> Option<u64> {
     let (rate, delay) = (spec.bit_rate(), spec.mean_delay());
@@ -107,7 +107,7 @@ fn memory_of(spec: &LinkSpec) -> Option<u64> {
         Some(_) => by_packets.into_iter().chain(by_bytes).min(),
         None => Some(0),
     };
-    // Without a rate, the frames in propagation are unbounded.
+    // Without a rate, the number of frames in propagation is unbounded.
     let flying = match rate {
         _ if delay == Nanos::ZERO => 0,
         Some(rate) => rate.bytes_in(delay).0.saturating_mul(2),
@@ -116,7 +116,7 @@ fn memory_of(spec: &LinkSpec) -> Option<u64> {
     Some(queue?.saturating_add(flying))
 }
 
-/// Returns the name of a port and the links that its carrier follows.
+/// Returns a port's name and the links that its carrier follows.
 fn carrier(topology: &Topology, plan: &CarrierPlan) -> (String, Vec<String>) {
     let port = &topology.ports[usize::from(plan.port.0)];
     (port.name.clone(), plan.links.clone())
@@ -271,7 +271,7 @@ impl Summary {
         lines
     }
 
-    /// Adds the ports, and the links that their carriers follow.
+    /// Adds the ports and the links that their carriers follow.
     fn push_ports(&self, lines: &mut Vec<String>) {
         let ports = self.ports.iter();
         let ports: Vec<String> = ports
@@ -304,7 +304,7 @@ impl Summary {
     }
 }
 
-/// Returns the hosts, with the number of directions that each decides.
+/// Returns the hosts with the number of directions that each decides.
 fn hosts(topology: &Topology) -> Vec<HostSummary> {
     let Some(cluster) = &topology.cluster else {
         return Vec::new();
@@ -361,7 +361,7 @@ fn timeline(events: &[Event]) -> Vec<String> {
     lines
 }
 
-/// Formats an event: one line per change and ramp.
+/// Formats an event, one line per change or ramp.
 fn event_lines(event: &Event) -> Vec<String> {
     let again = match (event.every, event.times) {
         (None, _) => String::new(),

@@ -81,14 +81,14 @@ pub(super) fn ports(
 /// Checks that ports exist and are distinct.
 #[derive(Debug, Default)]
 pub(super) struct PortCheck {
-    /// Host that opens the port, if the file has several.
+    /// Host that opens the port, if there are several hosts.
     host: Option<usize>,
-    /// Name of the port that opens each device of a host.
+    /// Name of the port that opens each device, per host.
     used: HashMap<(Option<usize>, String), String>,
 }
 
 impl PortCheck {
-    /// Reports a nonexistent port kind, and a device that is already used.
+    /// Reports an unknown port kind or a device that is already in use.
     pub fn port(&mut self, port: &PortPlan, span: &Span, diagnostics: &mut Diagnostics) {
         let PortPlan { name, opens } = port;
         let at = format!("ports.{name}");
@@ -108,7 +108,7 @@ impl PortCheck {
             let reason = format!("'{opens}' is not a port");
             diagnostics.refuse(span.clone(), &at, reason, remedy);
         }
-        // A bare interface name means auto.
+        // A plain interface name means auto.
         let device = if argument.is_empty() { opens } else { argument };
         if opens != "null"
             && let Some(other) = self
@@ -178,7 +178,7 @@ pub(super) fn bridge(
     }
     config.loop_detection = tree::flag(table, "loop-detection").unwrap_or(true);
     config.statics = stations(table, ports, diagnostics);
-    // The bridge checks the rest. Missing ports have been reported already.
+    // The bridge checks everything else. Missing ports have already been reported.
     if diagnostics.has_no_errors()
         && let Err(error) = Bridge::new(small(&config))
         && !matches!(error, BridgeError::NoPorts)
@@ -188,8 +188,8 @@ pub(super) fn bridge(
     config
 }
 
-/// Returns the same configuration with the smallest valid table, so that checking it takes
-/// no memory.
+/// Returns the same configuration with the smallest valid table, so that checking it takes no
+/// memory.
 fn small(config: &BridgeConfig) -> BridgeConfig {
     let statics = config.statics.len() as u32;
     BridgeConfig {
@@ -258,7 +258,7 @@ fn stations(
     stations
 }
 
-/// Parses `02:00:00:00:00:01@7`.
+/// Parses a station such as `02:00:00:00:00:01@7`.
 fn station(text: &str) -> Option<([u8; 6], u16)> {
     let (mac, vlan) = match text.split_once('@') {
         Some((mac, vlan)) => (mac, vlan.parse().ok()?),

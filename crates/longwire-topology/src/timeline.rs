@@ -1,7 +1,7 @@
-//! The changes of a running network as a sequence of commands.
+//! The changes to a running network as a sequence of commands.
 //!
-//! [`Timeline::commands`] expands ramps and repetitions lazily, so an infinite scenario
-//! takes no more memory than its text.
+//! [`Timeline::commands`] expands ramps and repetitions lazily, so an infinite scenario takes no
+//! more memory than its text.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::ramp::Ramp;
 
-/// Actions at one time, applied as a whole or not at all.
+/// Actions that apply atomically at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Time since the start of the run; `None` is now.
+    /// Time since the start of the run; `None` means now.
     pub at: Option<Nanos>,
     /// Actions in order.
     pub actions: Vec<Action>,
-    /// The ramp step that it is, if any.
+    /// The ramp step that this command performs, if any.
     pub ramp: Option<RampStep>,
 }
 
@@ -29,19 +29,19 @@ pub struct Command {
 pub struct RampStep {
     /// The ramp.
     pub of: Arc<Ramp>,
-    /// Indices of the event and of the ramp in it, and the round of the event.
+    /// Index of the event, index of the ramp within it, and round of the event.
     pub id: (usize, usize, u64),
-    /// From 0 to [`Ramp::steps`].
+    /// Step number, from 0 to [`Ramp::steps`].
     pub step: u64,
 }
 
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Sets options of links; others are unchanged.
+    /// Sets link options; other options are unchanged.
     Set {
-        /// Pattern of links ([`fits`](super::glob::fits)); a suffix `.up` or `.down`
-        /// selects one direction.
+        /// Link pattern ([`fits`](super::glob::fits)); a suffix `.up` or `.down` selects one
+        /// direction.
         pattern: String,
         /// The options.
         options: Box<LinkSpec>,
@@ -50,18 +50,18 @@ pub enum Action {
     },
     /// Sets the state of links.
     State {
-        /// Pattern of links, as above.
+        /// Link pattern, as in [`Action::Set`].
         pattern: String,
         /// The new state.
         state: State,
     },
     /// Moves frames to another link or path.
     Move {
-        /// Link or path whose rules the frames match.
+        /// Link or path whose rules select the frames.
         class: String,
-        /// Link or path that they take from now on.
+        /// Link or path that the frames take from now on.
         to: String,
-        /// Time for which they are lost meanwhile.
+        /// How long frames are lost during the move.
         outage: Nanos,
     },
 }
@@ -73,14 +73,14 @@ pub enum Action {
 pub enum State {
     /// Carries frames.
     On,
-    /// Drops arriving frames.
+    /// Drops arrivals.
     Off,
-    /// Holds frames and sends none.
+    /// Queues frames and sends none.
     Paused,
 }
 
 impl State {
-    /// Returns the name in files.
+    /// Returns the state's name in files.
     pub fn name(self) -> &'static str {
         match self {
             State::On => "on",
@@ -97,26 +97,26 @@ pub struct Event {
     pub time: Nanos,
     /// Immediate actions.
     pub actions: Vec<Action>,
-    /// Ramps that begin at that time.
+    /// Ramps that start at that time.
     pub ramps: Vec<Arc<Ramp>>,
     /// Repetition period.
     pub every: Option<Nanos>,
-    /// Number of rounds; `None` is unlimited.
+    /// Number of rounds; `None` means unlimited.
     pub times: Option<u64>,
 }
 
 /// A scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// Events in file order, which is sorted by time.
+    /// Events in file order, which must be sorted by time.
     pub events: Vec<Event>,
 }
 
-/// Time and origin of a command: event, ramp (0 for immediate actions), round, step.
+/// A command's time and origin: event, ramp (0 for immediate actions), round, step.
 type Due = (Nanos, usize, usize, u64, u64);
 
 impl Timeline {
-    /// Returns all commands in order of time; ties are in file order.
+    /// Returns all commands in time order; ties are in file order.
     pub fn commands(&self) -> impl Iterator<Item = Command> + '_ {
         let mut due: BinaryHeap<Reverse<Due>> = BinaryHeap::new();
         for (index, event) in self.events.iter().enumerate() {
@@ -150,7 +150,7 @@ impl Timeline {
         })
     }
 
-    /// Iterates over the immediate actions of all events.
+    /// Iterates over all events' immediate actions.
     pub(super) fn actions(&self) -> impl Iterator<Item = &Action> {
         self.events.iter().flat_map(|event| &event.actions)
     }
@@ -163,7 +163,7 @@ impl Timeline {
 }
 
 impl Event {
-    /// Returns the command that follows one, unless it is beyond the end of the clock.
+    /// Returns the command that follows, unless it lies beyond representable time.
     fn next(&self, (_, index, part, round, step): Due) -> Option<Due> {
         let ramp = part.checked_sub(1).map(|ramp| &self.ramps[ramp]);
         let (round, step) = match ramp {

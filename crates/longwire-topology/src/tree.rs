@@ -1,5 +1,4 @@
-//! Checks the shape of a file against the field tables, and reads values with their
-//! positions.
+//! Checking a file's shape against the field tables, and reading values with their positions.
 
 use longwire_engine::{PARTS, Part};
 
@@ -112,7 +111,7 @@ fn check_value(kind: Kind, value: &Value, path: &str, diagnostics: &mut Diagnost
     );
 }
 
-/// Checks the values of a table with arbitrary keys.
+/// Checks the values in a table with arbitrary keys.
 fn check_each(
     table: &Table<'_>,
     path: &str,
@@ -134,7 +133,7 @@ fn is_pair(value: &Value<'_>) -> bool {
     pair.is_some_and(|pair| pair.len() == 2 && pair.iter().all(is_text))
 }
 
-/// Returns a string of a table; `None` if it is missing or of another type.
+/// Returns a string in a table; `None` if missing or of another type.
 pub(super) fn text<'t>(table: &'t Table<'_>, name: &str) -> Option<Placed<&'t str>> {
     let value = table.get(name)?;
     placed(value)
@@ -151,7 +150,7 @@ pub(super) fn texts<'t>(table: &'t Table<'_>, name: &str) -> Vec<Placed<&'t str>
     }
 }
 
-/// As [`texts`], without places.
+/// Like [`texts`], without positions.
 pub(super) fn strings(table: &Table<'_>, name: &str) -> Vec<String> {
     let texts = texts(table, name).into_iter();
     texts.map(|text| text.value.to_owned()).collect()
@@ -190,7 +189,7 @@ pub(super) fn tables<'t, 'i>(parent: &'t Table<'i>, name: &str) -> Vec<Placed<&'
     items.into_iter().flatten().filter_map(placed).collect()
 }
 
-/// Returns the entries of a table in source order.
+/// Returns a table's entries in source order.
 pub(super) fn entries<'t, 'i>(table: &'t Table<'i>) -> Vec<(Placed<&'t str>, &'t Value<'i>)> {
     let entries = table.iter().map(|(name, span, value)| {
         let name = Placed {
@@ -227,7 +226,7 @@ pub(super) fn unit<T: std::str::FromStr<Err: std::fmt::Display>>(
     }
 }
 
-/// Returns the texts of an option's value; numbers need no quotes.
+/// Returns the texts in an option's value; numbers need no quotes.
 fn option_texts(part: &Part, value: &Value<'_>) -> Result<Vec<Placed<String>>, &'static str> {
     let one = |value: &Value<'_>| {
         let text = match &value.content {
@@ -256,7 +255,7 @@ pub(super) fn resets(table: &Table<'_>) -> Vec<&'static Part> {
     PARTS.iter().filter(is_null).collect()
 }
 
-/// Returns the link options of a table, as texts with their positions.
+/// Returns a table's link options, as texts with their positions.
 pub(super) fn options(table: &Table<'_>) -> Vec<(&'static Part, Placed<String>)> {
     let mut found = Vec::new();
     for part in &PARTS {

@@ -1,4 +1,4 @@
-//! The value tree common to TOML and JSON, with the position of each value.
+//! A value tree for both TOML and JSON, with the position of each value.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::problem::Problem;
 
-/// A position: a byte range of TOML text, or a number that [`JsonSource`] assigned to a
-/// value. `0..0` is the whole source.
+/// A position: a byte range in TOML text, or a number that [`JsonSource`] assigned to a value.
+/// `0..0` is the whole source.
 pub(super) type Span = Range<usize>;
 
 /// Values by name.
@@ -34,7 +34,7 @@ pub(super) enum Content<'t> {
     Table(Table<'t>),
     /// A TOML date or time, which no field accepts.
     Time,
-    /// A JSON null: the default of an option.
+    /// A JSON null, which resets an option to its default.
     Null,
 }
 
@@ -153,25 +153,25 @@ impl<'t> From<toml::Spanned<DeValue<'t>>> for Value<'t> {
     }
 }
 
-/// Maximum length of names and strings in JSON, in bytes, since problems quote them.
+/// Maximum length of names and strings in JSON, in bytes; limited because problems quote them.
 const NAME_MAX: usize = 4 << 10;
 const TEXT_MAX: usize = 1 << 20;
 
 /// Values that a JSON body must not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JsonFault {
-    /// A null other than an option in `set`, with its field and pointer (RFC 6901).
+    /// A null that is not an option in `set`, with its field and JSON Pointer (RFC 6901).
     Null {
         field: String,
         pointer: String,
     },
-    /// A name or string that is too long.
+    /// An overlong name or string.
     TooLong,
     NoObject,
 }
 
 impl JsonFault {
-    /// Describes the fault in `file`.
+    /// Describes the fault as a problem in `file`.
     pub fn problem(self, file: &str) -> Problem {
         let ((field, pointer), reason, remedy) = match self {
             JsonFault::Null { field, pointer } => (
@@ -202,10 +202,10 @@ impl JsonFault {
     }
 }
 
-/// Numbers the values of a JSON body, for pointers in problems.
+/// Numbers the values in a JSON body, to provide pointers in problems.
 #[derive(Debug, Default)]
 pub(super) struct JsonSource {
-    /// Container of each value, and its name or index there; numbers start at 1.
+    /// Each value's container, and its name or index therein; numbers start at 1.
     steps: Vec<(usize, Step)>,
 }
 
@@ -219,12 +219,12 @@ impl JsonSource {
     /// Reads a body.
     ///
     /// # Errors
-    /// An invalid null, or a string that is too long.
+    /// If there is an invalid null or an overlong string.
     pub fn read<'t>(&mut self, body: &'t Map<String, Json>) -> Result<Table<'t>, JsonFault> {
         self.table(body, 0)
     }
 
-    /// Returns the pointer (RFC 6901) to a value; empty for the whole body.
+    /// Returns the JSON Pointer (RFC 6901) to a value; empty for the whole body.
     pub fn pointer(&self, number: usize) -> String {
         let Some((parent, step)) = self.step(number) else {
             return String::new();
@@ -236,7 +236,7 @@ impl JsonSource {
         format!("{}/{token}", self.pointer(*parent))
     }
 
-    /// Returns the path of a value for messages, without list indices.
+    /// Returns a value's path for messages, without list indices.
     fn path(&self, number: usize) -> String {
         let Some((parent, step)) = self.step(number) else {
             return String::new();

@@ -1,4 +1,4 @@
-//! Estimates the changes per second of a scenario, and refuses too many.
+//! Estimates the rate of changes in a scenario and rejects excessive rates.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,22 +11,22 @@ use super::timeline::{Action, Event};
 use super::tree::{self, Placed};
 use super::value::Table;
 
-/// Maximum link changes per second of repeated or ramped events. Preparing a change takes
-/// microseconds, so this leaves time for frames and signals.
+/// Maximum link changes/s from repeated or ramped events. Preparing a change takes microseconds, so
+/// this leaves time for frames and signals.
 pub(super) const CHANGES_PER_SECOND_MAX: u64 = 100_000;
 
-/// Returns how often an event with this period happens per second.
+/// Returns how often per second an event with this period occurs.
 fn per_second(every: Nanos) -> u64 {
     Nanos::from_secs(1)
         .as_nanos()
         .div_ceil(every.as_nanos().max(1))
 }
 
-/// Refuses events that repeat or ramp too fast.
+/// Rejects events that repeat or ramp too fast.
 pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
     let mut links = LinkCounts::default();
     let mut repeated: u64 = 0;
-    // A period of zero has been reported already.
+    // A zero period has already been reported.
     let timed = |(event, _): &&(Event, _)| event.every != Some(Nanos::ZERO);
     for (event, span) in events.iter().filter(timed) {
         let load = Load::of(event, &mut |pattern: &str| links.of(pattern, builder));
@@ -48,13 +48,13 @@ pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
     }
 }
 
-/// Link changes of one event.
+/// Link changes caused by one event.
 struct Load {
     /// Changes per round.
     each: u64,
     /// Maximum changes per second.
     per_second: u64,
-    /// The same for its ramps in a single round.
+    /// Maximum changes per second by its ramps in a single round.
     ramps: u64,
 }
 
@@ -70,7 +70,7 @@ impl Load {
         let (mut each, mut ramps) = (at_once, 0_u64);
         for ramp in &event.ramps {
             let links = links(&ramp.pattern);
-            // One for the first value, and one per step.
+            // One change for the first value, and one per step.
             let steps = ramp.steps.saturating_add(1);
             let step = Nanos::from_nanos(ramp.time.as_nanos() / ramp.steps.max(1));
             let within = per_second(step).saturating_add(1).min(steps);
@@ -89,7 +89,7 @@ impl Load {
         }
     }
 
-    /// Returns the field, the reason and the remedy.
+    /// Returns field, reason and fix.
     fn refusal(&self, event: &Event) -> (&'static str, String, String) {
         let most = format!("the maximum is {CHANGES_PER_SECOND_MAX}");
         let changes = format!("{} link changes/s", self.per_second);
@@ -135,7 +135,7 @@ impl LinkCounts {
     }
 }
 
-/// Reports a period of zero, and repetitions without a period.
+/// Reports a zero period, and repetitions without a period.
 pub(super) fn check_every(
     item: &Placed<&Table<'_>>,
     every: Option<Nanos>,

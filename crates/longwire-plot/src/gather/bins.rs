@@ -1,4 +1,4 @@
-//! Data of a link, in bins of time.
+//! Time-binned link data.
 
 use longwire_capture::log::{Fate, Name, Row};
 
@@ -6,46 +6,46 @@ use super::queue::{QueueStep, QueueSteps};
 use super::service::{Served, Services};
 use super::sketch::Sketch;
 
-/// Maximum reasons with separate counts; further ones share the last.
+/// Maximum number of drop reasons counted separately; further ones share the last counter.
 const REASONS_MAX: usize = 16;
 
-/// Data of a link in one bin of time.
+/// One link's data in one time bin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bin {
     /// Bytes that arrived.
     pub offered: u64,
-    /// Bytes that were released.
+    /// Bytes released.
     pub delivered: u64,
-    /// Services that ended.
+    /// Services completed.
     pub served: Served,
-    /// Release − arrival of the frames that arrived, in nanoseconds.
+    /// Release minus arrival, for frames that arrived in this bin, in nanoseconds.
     pub delay: Sketch,
-    /// Departure − arrival of these frames, in nanoseconds.
+    /// Departure minus arrival of the same frames, in nanoseconds.
     pub sojourn: Sketch,
-    /// Length of the queue.
+    /// Queue length.
     pub queue: QueueBin,
-    /// Drops of frames that arrived, by the index of the reason.
+    /// Drops of frames that arrived in this bin, by reason index.
     pub drops: Vec<u64>,
 }
 
-/// The length of a queue in a bin, in packets.
+/// Queue length within a bin, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueBin {
-    /// The greatest length.
+    /// Maximum length.
     pub most: u64,
     sum: u128,
     nanos: u64,
 }
 
 impl QueueBin {
-    /// Returns the mean length over the time that is known.
+    /// Returns the mean length over the time for which it is known.
     pub fn mean(&self) -> Option<f64> {
         (self.nanos > 0).then(|| self.sum as f64 / self.nanos as f64)
     }
 }
 
 impl Bin {
-    /// Adds the bin that follows.
+    /// Merges the next bin into this one.
     pub fn merge(&mut self, next: Bin) {
         self.offered += next.offered;
         self.delivered += next.delivered;
@@ -62,31 +62,31 @@ impl Bin {
     }
 }
 
-/// The scale of bins.
+/// Time scale of the bins.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Begin of the first bin.
+    /// Start of the first bin.
     pub origin: i64,
-    /// Width of a bin in nanoseconds.
+    /// Bin width in nanoseconds.
     pub width: u64,
 }
 
 impl Scale {
-    /// Returns the bin of a time; earlier times are in the first.
+    /// Returns the bin for a time; earlier times go to the first bin.
     pub fn index(&self, at: i64) -> usize {
         let since = at.saturating_sub(self.origin).max(0).cast_unsigned();
         (since / self.width) as usize
     }
 }
 
-/// The bins of a link.
+/// A link's bins.
 #[derive(Clone, Debug)]
 pub struct LinkBins {
-    /// The link's name.
+    /// Link name.
     pub link: Name,
-    /// The bins so far.
+    /// Bins so far.
     pub bins: Vec<Bin>,
-    /// The names of the reasons of drops.
+    /// Names of the drop reasons.
     pub reasons: Vec<Name>,
     queue: QueueSteps,
     services: Services,
@@ -104,7 +104,7 @@ impl LinkBins {
         }
     }
 
-    /// Adds a row whose times all lie in the scale.
+    /// Adds a row; the scale must cover all its times.
     pub fn add(&mut self, row: &Row, scale: Scale) {
         let arrival = row.arrival_ns;
         let length = u64::from(row.length);
@@ -132,13 +132,13 @@ impl LinkBins {
         self.queue.add(row, |step| stretch(bins, scale, step));
     }
 
-    /// Adds what is known at the end.
+    /// Adds data that becomes known only at the end.
     pub fn finish(&mut self, scale: Scale) {
         let bins = &mut self.bins;
         self.queue.finish(|step| stretch(bins, scale, step));
     }
 
-    /// Makes each bin `factor` times as wide.
+    /// Makes bins wider by a factor.
     pub fn widen(&mut self, factor: usize) {
         let mut wide: Vec<Bin> = Vec::with_capacity(self.bins.len().div_ceil(factor));
         for (index, bin) in std::mem::take(&mut self.bins).into_iter().enumerate() {
@@ -181,7 +181,7 @@ fn bin(bins: &mut Vec<Bin>, index: usize) -> &mut Bin {
     &mut bins[index]
 }
 
-/// Adds a length of the queue to every bin that it lasts in.
+/// Adds a queue length to every bin in which it lasts.
 fn stretch(bins: &mut Vec<Bin>, scale: Scale, step: QueueStep) {
     let (from, until) = (step.from.max(scale.origin), step.until.max(scale.origin));
     let last = scale.index(until.saturating_sub(1).max(from));

@@ -1,7 +1,7 @@
-//! Data of a run, gathered row by row in bounded memory.
+//! Collecting a run's data row by row, in bounded memory.
 //!
-//! [`RunGatherer`] takes the rows of a log, from a file or while a run writes them.
-//! Bins of time become wider as the run becomes longer, so their number is bounded.
+//! [`RunGatherer`] takes the rows of a log, either from a file or while a run writes them. Bins
+//! become wider as the run gets longer, so their number is bounded.
 
 mod bins;
 mod queue;
@@ -26,30 +26,30 @@ use bins::Scale;
 use crate::PlotError;
 use crate::input::ROWS_A_LOOK;
 
-/// Bins of a link: between half of it and all of it are used.
+/// Maximum number of bins per link; between half and all of them are in use.
 const BINS_MAX: usize = 2_048;
 
-/// Width of the first bins, in nanoseconds.
+/// Initial bin width in nanoseconds.
 const WIDTH_FIRST: u64 = 1_000;
 
-/// The most links with bins while rows come in.
+/// Maximum number of links with bins while rows arrive.
 const LINKS_MAX: usize = 16;
 
-/// The most links that are counted by name.
+/// Maximum number of links counted by name.
 const COUNTED_MAX: usize = 20_000;
 
-/// Counts of a link.
+/// A link's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounts {
     /// Frames that arrived.
     pub frames_in: u64,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub bytes_in: u64,
-    /// Frames that were delivered, copies included.
+    /// Frames delivered, including copies.
     pub frames_out: u64,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub bytes_out: u64,
-    /// Frames that were dropped.
+    /// Frames dropped.
     pub dropped: u64,
 }
 
@@ -71,28 +71,28 @@ impl LinkCounts {
     }
 }
 
-/// The data of a run.
+/// A run's data.
 #[derive(Clone, Debug)]
 pub struct Gathered {
-    /// Begin of the first bin, in nanoseconds on the scale of arrivals.
+    /// Start of the first bin, in nanoseconds on the clock of arrivals.
     pub origin: i64,
-    /// Width of a bin, in nanoseconds.
+    /// Bin width in nanoseconds.
     pub width: u64,
     /// Number of bins.
     pub bins: usize,
-    /// The links that were chosen, those that carried most first.
+    /// Selected links, in decreasing order of traffic.
     pub links: Vec<LinkBins>,
-    /// Counts of all links, by name.
+    /// Counters of all links, by name.
     pub counts: BTreeMap<Name, LinkCounts>,
-    /// Counts of links beyond those that are counted by name.
+    /// Combined counters of links not counted by name.
     pub others: LinkCounts,
-    /// Rows of the log.
+    /// Number of rows in the log.
     pub rows: u64,
-    /// From the origin to the last arrival or release, in seconds.
+    /// Time from the origin to the last arrival or release, in seconds.
     pub seconds: f64,
 }
 
-/// Gathers the rows of a run.
+/// Collects the rows of a run.
 #[derive(Clone, Debug)]
 pub struct RunGatherer {
     selection: Selection,
@@ -104,12 +104,12 @@ pub struct RunGatherer {
     others: LinkCounts,
     rows: u64,
     last: i64,
-    /// The start of the run, where its log says it.
+    /// Start of the run, if recorded in the log.
     epoch: Option<i64>,
 }
 
 impl RunGatherer {
-    /// Creates a gatherer with bins for the chosen links; all links are counted.
+    /// Creates a collector with bins for the selected links; all links are counted.
     pub fn new(selection: Selection) -> RunGatherer {
         RunGatherer {
             selection,
@@ -125,8 +125,8 @@ impl RunGatherer {
         }
     }
 
-    /// Sets the begin of the first bin; before the first row. Without it, that is
-    /// the first arrival.
+    /// Sets the start of the first bin; must precede the first row. The default is the first
+    /// arrival.
     pub fn set_origin(&mut self, origin: i64) {
         self.origin.get_or_insert(origin);
     }
@@ -154,21 +154,21 @@ impl RunGatherer {
         }
     }
 
-    /// Returns whether no link has bins.
+    /// Whether no link has bins.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
 
-    /// Returns whether the log is of a run that started at this time; earlier logs do
-    /// not say it.
+    /// Whether the log belongs to a run that started at this time; true for older logs, which do
+    /// not record it.
     pub fn is_of(&self, epoch_ns: u64) -> bool {
         self.epoch
             .is_none_or(|epoch| i128::from(epoch) == i128::from(epoch_ns))
     }
 
-    /// Makes a link the current one; returns false if it has no bins.
+    /// Makes a link current; returns `false` if it has no bins.
     fn find(&mut self, link: &Name) -> bool {
-        // Most rows belong to the link of the row before.
+        // Most rows have the same link as the previous row.
         if self
             .links
             .get(self.current)
@@ -188,9 +188,9 @@ impl RunGatherer {
         true
     }
 
-    /// Widens the bins until they reach a time.
+    /// Widens the bins until they cover a time.
     fn reach(&mut self, last: i64) {
-        // Memory is shared by the links.
+        // The links share the memory.
         let most = match self.links.len() {
             0..=4 => BINS_MAX,
             _ => BINS_MAX / 2,
@@ -224,7 +224,7 @@ impl RunGatherer {
         }
     }
 
-    /// Returns the data, with at most `links` links and about `bins` bins in all.
+    /// Returns the data, with at most `links` links and about `bins` bins in total.
     pub fn finish(mut self, links: usize, bins: usize) -> Gathered {
         let scale = self.scale();
         for link in &mut self.links {
@@ -260,10 +260,10 @@ impl RunGatherer {
     }
 }
 
-/// Gathers a log from its file: of the chosen links, those that carried most.
+/// Collects a log from its file, for the busiest of the selected links.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub fn gather_file(
     path: &Path,
     selection: &Selection,
@@ -275,7 +275,7 @@ pub fn gather_file(
     if chosen.clone().count() <= LINKS_MAX {
         return Ok(first);
     }
-    // More links than have bins: those that carried most are read again.
+    // If there are more links than can have bins, the log is read again for the busiest.
     let mut most: Vec<_> = chosen
         .map(|(link, of)| (of.bytes_in, link.clone()))
         .collect();
@@ -323,18 +323,18 @@ fn read(
     Ok(gatherer)
 }
 
-/// A gatherer that a run fills while it runs, as a second log.
+/// A collector that a run fills while it runs, in parallel to its log.
 #[derive(Clone, Debug)]
 pub struct SharedGatherer(Arc<Mutex<RunGatherer>>);
 
 impl SharedGatherer {
-    /// Creates a gatherer of all links.
+    /// Creates a collector for all links.
     pub fn new() -> SharedGatherer {
         let gatherer = RunGatherer::new(Selection::default());
         SharedGatherer(Arc::new(Mutex::new(gatherer)))
     }
 
-    /// Returns a copy of the data gathered so far.
+    /// Returns a copy of the data so far.
     pub fn get(&self) -> RunGatherer {
         let gatherer = self.0.lock();
         gatherer.unwrap_or_else(PoisonError::into_inner).clone()
@@ -370,7 +370,7 @@ impl RowSink for SharedGatherer {
 pub(crate) mod fixture {
     use longwire_capture::log::{Fate, Name, Row};
 
-    /// Returns a delivered frame of 1,250 bytes, without a delay.
+    /// Returns a delivered 1,250-byte frame without delay.
     pub(crate) fn row(link: &str, frame: u64, arrival: i64, departure: Option<i64>) -> Row {
         Row {
             frame,

@@ -1,7 +1,7 @@
-//! The length of a queue at every time.
+//! Queue length over time.
 //!
-//! A row of the log has the length of the queue right after a frame arrived. Between
-//! arrivals the queue drains as frames depart, and the departures are in the log too.
+//! A log row contains the queue length right after a frame arrived. Between arrivals, the queue
+//! drains as frames depart, and departures are also in the log.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,10 +11,10 @@ use longwire_capture::log::Row;
 use super::service::Services;
 use crate::runs::InOrder;
 
-/// The most rows that are kept until a departure shows when the lost ones of them left.
+/// Maximum number of rows kept until a departure reveals when lost frames left the queue.
 const EARLY_MAX: usize = 1 << 14;
 
-/// The length of a queue.
+/// Queue length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueLength {
     /// In packets.
@@ -23,14 +23,14 @@ pub struct QueueLength {
     pub bytes: u64,
 }
 
-/// A length of the queue from a time to another, exclusive.
+/// A constant queue length during a time interval; the end is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueStep {
-    /// Its begin.
+    /// Start.
     pub from: i64,
-    /// Its end.
+    /// End.
     pub until: i64,
-    /// The length.
+    /// Length.
     pub length: QueueLength,
 }
 
@@ -43,18 +43,18 @@ struct Stay {
     left_behind: Option<QueueLength>,
 }
 
-/// Derives the steps of a queue from the rows of its link.
+/// Derives a queue's steps from its link's rows.
 #[derive(Clone, Debug, Default)]
 pub struct QueueSteps {
     order: InOrder<Stay>,
     queue: QueueState,
-    /// Finds when lost frames left, of which the log has no departure.
+    /// Estimates when lost frames left, because the log has no departures for them.
     services: Services,
-    /// The rows from the first lost frame on, while no departure is known.
+    /// Rows since the first lost frame, until a departure is known.
     early: Vec<Row>,
 }
 
-/// The present length, and the frames that have not departed.
+/// Current length, and frames that have not departed.
 #[derive(Clone, Debug, Default)]
 struct QueueState {
     departures: BinaryHeap<Reverse<(i64, u64)>>,
@@ -62,7 +62,7 @@ struct QueueState {
 }
 
 impl QueueSteps {
-    /// Adds a row, and passes on the steps that are known by it.
+    /// Adds a row and reports the steps that it determines.
     pub fn add(&mut self, row: &Row, mut step: impl FnMut(QueueStep)) {
         if row.copy > 0 {
             return;
@@ -92,7 +92,7 @@ impl QueueSteps {
         self.services.of(row);
         let lost = || self.services.departure_of_lost(row);
         let departure = row.departure_ns.or_else(lost);
-        // A network reports an empty queue for a frame that the MTU drops.
+        // For a frame dropped by the MTU, a network reports an empty queue.
         let known = row.reason.as_deref() != Some("mtu");
         let stay = Stay {
             arrival: row.arrival_ns,
@@ -108,7 +108,7 @@ impl QueueSteps {
             .add(row.frame, stay, |stay, _| queue.arrive(stay, step));
     }
 
-    /// Passes on the remaining steps, until the last departure.
+    /// Reports the remaining steps, up to the last departure.
     pub fn finish(&mut self, mut step: impl FnMut(QueueStep)) {
         self.add_early(&mut step);
         let queue = &mut self.queue;
@@ -128,7 +128,7 @@ impl QueueState {
         }
     }
 
-    /// Lets frames depart until a time.
+    /// Lets frames depart up to a time.
     fn drain(&mut self, until: i64, step: &mut impl FnMut(QueueStep)) {
         while let Some(Reverse((at, bytes))) = self.departures.peek().copied()
             && at <= until
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(steps(&rows), expected);
     }
 
-    /// One frame per 100, served in 8, of which the second is lost on the medium.
+    /// One frame per 100 ns, each served in 8 ns; the second is lost on the medium.
     #[test]
     fn a_lost_frame_leaves_the_queue_when_it_was_sent() {
         let mut lost = row(1, 100, None, 1);
@@ -239,7 +239,7 @@ mod tests {
         lost.reason = Some(Name::from("loss"));
         let rows = [lost.clone(), row(1, 100, Some(108), 1)];
         assert_eq!(steps(&rows), [(0, 8, 1), (8, 100, 0), (100, 108, 1)]);
-        // Without any departure, it leaves as it arrives.
+        // Without any departure, it leaves on arrival.
         let next = Row {
             frame: 1,
             arrival_ns: 100,

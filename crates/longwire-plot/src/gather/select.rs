@@ -1,16 +1,16 @@
-//! The choice of links by name and direction.
+//! Selecting links by name and direction.
 
 use std::fmt;
 use std::str::FromStr;
 
 use longwire_units::glob::fits;
 
-/// A direction of a link.
+/// A link direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogDirection {
-    /// Of logs named `up`, `ab` or `NAME.up`.
+    /// Logs named `up`, `ab` or `NAME.up`.
     Up,
-    /// Of logs named `down`, `ba` or `NAME.down`.
+    /// Logs named `down`, `ba` or `NAME.down`.
     Down,
 }
 
@@ -18,7 +18,7 @@ impl LogDirection {
     /// Both directions.
     pub const ALL: [LogDirection; 2] = [LogDirection::Up, LogDirection::Down];
 
-    /// Returns the name of the option's value.
+    /// Returns the option value's name.
     pub fn name(self) -> &'static str {
         match self {
             LogDirection::Up => "up",
@@ -26,7 +26,7 @@ impl LogDirection {
         }
     }
 
-    /// Returns the direction of a link's name in logs and reports.
+    /// Returns the direction in a link name from a log or report.
     pub fn of(link: &str) -> Option<LogDirection> {
         match split(link).1 {
             "up" => Some(LogDirection::Up),
@@ -36,7 +36,7 @@ impl LogDirection {
     }
 }
 
-/// Returns a name without its direction, and the direction.
+/// Splits a name into the name without direction, and the direction.
 fn split(link: &str) -> (&str, &str) {
     match link.rsplit_once('.') {
         Some((name, direction)) => (name, direction),
@@ -44,7 +44,7 @@ fn split(link: &str) -> (&str, &str) {
     }
 }
 
-/// A pattern of links' names: `*` stands for any text, `?` for one character.
+/// A link name pattern: `*` matches any text, `?` one character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkPattern(String);
 
@@ -66,29 +66,29 @@ impl fmt::Display for LinkPattern {
 }
 
 impl LinkPattern {
-    /// Returns whether a name fits, with or without its direction.
+    /// Whether a name matches, with or without its direction.
     pub fn fits(&self, link: &str) -> bool {
         let (name, _) = split(link);
         fits(&self.0, link) || !name.is_empty() && fits(&self.0, name)
     }
 }
 
-/// Which links are drawn; without patterns and direction, all.
+/// Which links to draw; all, without patterns and direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Patterns, one of which must fit, if there are any.
+    /// Patterns; if there are any, one must match.
     pub links: Vec<LinkPattern>,
-    /// The direction, if only one is drawn.
+    /// Direction, if only one is drawn.
     pub direction: Option<LogDirection>,
 }
 
 impl Selection {
-    /// Returns whether everything is drawn.
+    /// Whether everything is drawn.
     pub fn is_all(&self) -> bool {
         self.links.is_empty() && self.direction.is_none()
     }
 
-    /// Returns whether a link is drawn.
+    /// Whether a link is drawn.
     pub fn has(&self, link: &str) -> bool {
         let named = self.links.is_empty() || self.links.iter().any(|of| of.fits(link));
         let direction = self.direction;

@@ -1,31 +1,31 @@
-//! The rate in force, as departures show it.
+//! The rate in force, inferred from departures.
 //!
-//! A log has no column for the rate, because a rate may follow a trace, a chain or
-//! changes by hand. But the server of a queue sends one frame after the other: the
-//! time from the begin of a frame's service (its arrival, or the departure of the
-//! frame before if that is later) to its departure is its length divided by the rate.
+//! A log has no rate column, because the rate may follow a trace, a chain or manual changes. But a
+//! queue's server sends frames one after another: the service time of a frame, from the start of
+//! its service (its arrival, or the previous frame's departure if later) to its departure, is its
+//! length divided by the rate.
 
 use longwire_capture::log::{Fate, Row};
 
-/// The service of one frame.
+/// One frame's service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Its departure.
+    /// Departure of the frame.
     pub until: i64,
-    /// Its duration, in nanoseconds.
+    /// Service time in nanoseconds.
     pub nanos: u64,
-    /// Length of the frame.
+    /// Frame length.
     pub bits: u64,
-    /// Whether it followed another service at once. Other services may contain a
-    /// wait for the next slot of the medium.
+    /// Whether it immediately followed another service. Other services may include a wait for the
+    /// medium's next slot.
     pub backlogged: bool,
 }
 
-/// Drops of frames that were never served. Of other drops (`loss`, `bit_error`, …)
-/// the log has no departure although the medium was busy.
+/// Drop reasons of frames that were never served. For other drops (`loss`, `bit_error`, …), the log
+/// has no departure although the medium was busy.
 const UNSERVED: [&str; 5] = ["queue_full", "aqm", "mtu", "entry_loss", "ttl"];
 
-/// Derives services from the rows of one link, in the order of its decisions.
+/// Derives services from one link's rows, in decision order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Services {
     last: Option<i64>,
@@ -35,7 +35,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Returns the service of a row's frame, if it was served and its begin is known.
+    /// Returns the service of a row's frame, if it was served and the start is known.
     pub fn of(&mut self, row: &Row) -> Option<Service> {
         if row.copy > 0 || row.verdict == Fate::Held {
             return None;
@@ -48,7 +48,7 @@ impl Services {
         let before = self.last.replace(until);
         let known = !std::mem::take(&mut self.unknown);
         let begin = before.map_or(row.arrival_ns, |at| at.max(row.arrival_ns));
-        // With two servers, e.g. after a link was replaced, neither is known.
+        // With two servers, for example after a link was replaced, neither is known.
         let nanos = u64::try_from(until.saturating_sub(begin)).ok()?;
         let service = Service {
             until,
@@ -60,19 +60,19 @@ impl Services {
         known.then_some(service)
     }
 
-    /// Returns whether the row's frame was served and then lost: the log has no departure of it.
+    /// Whether the row's frame was served and then lost, so that the log has no departure for it.
     pub fn is_lost(row: &Row) -> bool {
         let reason = row.reason.as_deref();
         row.verdict == Fate::Drop && reason.is_some_and(|reason| !UNSERVED.contains(&reason))
     }
 
-    /// Returns whether a service is known, at whose pace lost frames left.
+    /// Whether a service is known, from which to estimate when lost frames left.
     pub fn has_pace(&self) -> bool {
         self.pace.is_some()
     }
 
-    /// Sets a pace for frames of which no departure is known: they leave as they arrive, so
-    /// the length after the next arrival is right again.
+    /// Sets an infinite pace for frames without a known departure: they leave on arrival, so the
+    /// length after the next arrival is correct again.
     pub fn assume_instant(&mut self) {
         self.pace.get_or_insert(Service {
             until: i64::MIN,
@@ -82,12 +82,12 @@ impl Services {
         });
     }
 
-    /// Learns the pace from the first known departure, that of the last row; frames that were
-    /// served before it were lost. Does nothing if the last row has no departure.
+    /// Infers the pace from the first known departure, the last row's; frames served before it were
+    /// lost. A no-op if the last row has no departure.
     ///
     /// At `r` nanoseconds per bit, the departure is the maximum, over all served frames, of the
-    /// frame's arrival + `r` × the bits from this frame to the last. Solved for `r`: the minimum
-    /// of (departure − arrival) ÷ bits.
+    /// frame's arrival + `r` × the bits from this frame to the last. Solving for `r` gives the
+    /// minimum of (departure − arrival) ÷ bits.
     pub fn learn(&mut self, rows: &[Row]) {
         let Some(until) = rows.last().and_then(|row| row.departure_ns) else {
             return;
@@ -114,8 +114,8 @@ impl Services {
         }
     }
 
-    /// Estimates the departure of a row's frame that was served and then lost, at the pace of
-    /// the latest service. [`Services::of`] must have seen the row.
+    /// Estimates when a frame that was served and then lost departed, at the pace of the latest
+    /// service. The row must have been passed to [`Services::of`].
     pub fn departure_of_lost(&mut self, row: &Row) -> Option<i64> {
         if !Services::is_lost(row) {
             return None;
@@ -132,12 +132,12 @@ impl Services {
     }
 }
 
-/// The sum of services in a span of time.
+/// Sum of services in a time span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Bits and nanoseconds of services after one another.
+    /// Bits and nanoseconds of back-to-back services.
     backlogged: (u64, u64),
-    /// Bits and nanoseconds of the remaining ones.
+    /// Bits and nanoseconds of other services.
     single: (u64, u64),
 }
 
@@ -153,7 +153,7 @@ impl Served {
         of.1 += service.nanos;
     }
 
-    /// Adds the services of another span.
+    /// Adds another span's services.
     pub fn merge(&mut self, other: Served) {
         for (of, more) in [
             (&mut self.backlogged, other.backlogged),
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// The oracle is a server of 8 ms per frame.
+    /// The oracle is a server that takes 8 ms per frame.
     #[test]
     fn the_pace_is_learned_from_the_first_departure() {
         const MS: i64 = 1_000_000;
@@ -215,8 +215,8 @@ mod tests {
         }
     }
 
-    /// 1,250 bytes in 1 ms are 10 Mbit/s, waiting or not, and lost frames in between
-    /// change nothing.
+    /// 1,250 bytes in 1 ms are 10 Mbit/s, with or without queueing, and lost frames in between make
+    /// no difference.
     #[test]
     fn the_rate_is_that_of_the_server() {
         const MS: i64 = 1_000_000;
@@ -225,7 +225,7 @@ mod tests {
             row(0, Some(2 * MS), None),
             row(0, None, Some("queue_full")),
             row(0, Some(3 * MS), None),
-            // Served until 4 ms, but lost: the next service has no known begin.
+            // Served until 4 ms, but lost, so the start of the next service is unknown.
             row(0, None, Some("loss")),
             row(0, Some(5 * MS), None),
             row(0, Some(6 * MS), None),

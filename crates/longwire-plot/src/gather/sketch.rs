@@ -1,23 +1,22 @@
-//! Distributions of bounded size.
+//! Distributions in bounded memory.
 //!
-//! A [`Sketch`] counts values in buckets whose widths are a fixed share of the
-//! value, as an HDR histogram does, but stores only buckets that have values. When
-//! they become too many, it halves its precision. So a bin of time whose values lie
-//! close together keeps them to 0.05 %, and one with a wide range keeps quantiles to
-//! a few percent, within the same memory.
+//! A [`Sketch`] counts values in buckets whose width is a fixed fraction of the value, like an HDR
+//! histogram, but stores only non-empty buckets. When there are too many, it halves its precision.
+//! In the same memory, a time bin with a narrow range of values is accurate to 0.05 %, and one with
+//! a wide range to a few percent.
 
-/// Least bits of a value's mantissa.
+/// Minimum number of mantissa bits.
 const BITS_MIN: u8 = 3;
 
-/// A sketch that is exact for up to 16,384 different values below 2²⁷; with more values,
-/// over three decades, it is right to 0.1 %.
+/// A sketch that is exact for up to 16,384 distinct values below 2²⁷; with more values, over three
+/// decades, it is accurate to 0.1 %.
 pub type FineSketch = Sketch<16_384, 26>;
 
-/// The distribution of some values, in at most `BUCKETS` buckets; a new sketch has `BITS`
-/// bits of a value's mantissa.
+/// A distribution in at most `BUCKETS` buckets; a new sketch keeps `BITS` bits of a value's
+/// mantissa.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sketch<const BUCKETS: usize = 192, const BITS: u8 = 11> {
-    /// Buckets with their counts, by rising bucket.
+    /// Buckets with their counts, in ascending order.
     counts: Vec<(u32, u32)>,
     bits: u8,
     least: u64,
@@ -53,7 +52,7 @@ impl<const BUCKETS: usize, const BITS: u8> Sketch<BUCKETS, BITS> {
         }
     }
 
-    /// Adds the values of another sketch.
+    /// Adds another sketch's values.
     pub fn merge(&mut self, mut other: Self) {
         if other.total == 0 {
             return;
@@ -75,12 +74,12 @@ impl<const BUCKETS: usize, const BITS: u8> Sketch<BUCKETS, BITS> {
         self.total
     }
 
-    /// Returns the least and the greatest value.
+    /// Returns the minimum and maximum.
     pub fn range(&self) -> Option<(u64, u64)> {
         (self.total > 0).then_some((self.least, self.most))
     }
 
-    /// Returns each bucket by its greatest value, with its count.
+    /// Returns each bucket's maximum value and count.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u32)> {
         self.counts.iter().map(|(bucket, count)| {
             let (low, width) = bounds(*bucket, self.bits);
@@ -88,7 +87,7 @@ impl<const BUCKETS: usize, const BITS: u8> Sketch<BUCKETS, BITS> {
         })
     }
 
-    /// Returns the value that a share of the values does not exceed.
+    /// Returns the `share`-quantile.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((share * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
         let mut below = 0u64;
@@ -119,7 +118,7 @@ impl<const BUCKETS: usize, const BITS: u8> Sketch<BUCKETS, BITS> {
         self.join();
     }
 
-    /// Joins adjacent entries of the same bucket.
+    /// Merges adjacent entries for the same bucket.
     fn join(&mut self) {
         self.counts.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -131,15 +130,15 @@ impl<const BUCKETS: usize, const BITS: u8> Sketch<BUCKETS, BITS> {
     }
 }
 
-/// Returns the bucket of a value: the value itself if it is small, else its
-/// exponent and the first bits of its mantissa. Buckets rise with values.
+/// Returns a value's bucket: the value itself if small, otherwise its exponent and leading mantissa
+/// bits. Buckets increase with values.
 fn bucket(value: u64, bits: u8) -> u32 {
     let length = 64 - value.leading_zeros();
     let shift = length.saturating_sub(u32::from(bits) + 1);
     (shift << bits) + (value >> shift) as u32
 }
 
-/// Returns the least value of a bucket, and the number of its values.
+/// Returns a bucket's minimum value and its number of values.
 fn bounds(bucket: u32, bits: u8) -> (u64, u64) {
     let shift = (bucket >> bits).saturating_sub(1);
     let mantissa = bucket - (shift << bits);
@@ -184,7 +183,7 @@ mod tests {
         }
         let expected = (8_000_000..8_010_000).map(|value| (value, 1));
         assert!(sketch.counts().eq(expected));
-        // Three decades of values: the n-th from the greatest value of its bucket.
+        // Three decades of values: the n-th, rounded to its bucket's maximum.
         let values = (0..400_000).map(|n| 1_000_000 + n * 2_497);
         let (mut sketch, mut below) = (FineSketch::default(), 0);
         for value in values {
@@ -200,8 +199,8 @@ mod tests {
     }
 
     proptest! {
-        // Up to 2,000 values over nine decades: the precision falls to about 4 bits, of
-        // which the middle of a bucket is off by at most 1/32 of the value.
+        // Up to 2,000 values over nine decades: precision falls to about 4 bits, so the middle of a
+        // bucket is off by at most 1/32 of the value.
         #[test]
         fn quantiles_are_near_and_merging_changes_nothing(
             mut values in proptest::collection::vec(1..1_000_000_000u64, 1..2_000),

@@ -10,8 +10,8 @@ fn row(link: &str, frame: u64, arrival: i64) -> Row {
     }
 }
 
-/// A run of a microsecond and one of a day have at most the same number of bins, and
-/// neither loses a byte.
+/// A run of one microsecond and a run of one day have the same maximum number of bins, and neither
+/// loses a byte.
 #[test]
 fn bins_are_bounded_and_lose_nothing() {
     for gap in [1, 1_000, 1_000_000, 86_400_000_000] {
@@ -48,7 +48,7 @@ fn bins_are_bounded_and_lose_nothing() {
 fn the_queue_is_weighted_by_time() {
     let mut gatherer = RunGatherer::new(Selection::default());
     gatherer.set_origin(0);
-    // One packet for a tenth of each millisecond.
+    // One packet queued for a tenth of each millisecond.
     for frame in 0..1_000 {
         gatherer.add(&row("up", frame, frame as i64 * 1_000_000));
     }

@@ -1,8 +1,8 @@
-//! Charts of a page: SVG that is complete without a script, and the data with which
-//! the script zooms.
+//! Charts in a page: SVG that is complete without a script, plus the data that the script uses for
+//! zooming.
 //!
-//! The lines of a chart have coordinates in steps of time and in whole values. An inner
-//! `svg` element scales them, so that zooming changes its `viewBox` only.
+//! A chart's lines have coordinates in time steps and integer values. An inner `svg` element scales
+//! them, so that zooming changes only its `viewBox`.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::axis::{Axis, RATE, TIME, Units};
 use crate::gather::{Bin, Gathered, LinkBins};
 use crate::page::html::{Html, escaped, script_json};
 
-/// Sizes of a chart, in units of its SVG.
+/// Chart sizes, in units of its SVG.
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 62.0;
@@ -20,19 +20,19 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 30.0;
 
-/// Values are whole numbers up to about this: the precision of a chart.
+/// Values are integers up to about this, the precision of a chart.
 const VALUES_MAX: f64 = 20_000.0;
 
-/// A time that is marked in every chart: nanoseconds, and its label.
+/// A time marked in every chart: nanoseconds and a label.
 pub type Mark = (f64, String);
 
-/// Writes a chart of a link.
+/// Writes a link's chart.
 pub fn write(html: &mut Html, chart: &Chart, id: &str, label: &str, marks: &[Mark]) {
     let all = chart.lines.iter().flat_map(|line| &line.values);
     let most = all.flatten().copied().fold(0.0, f64::max);
     let most = if most > 0.0 { most * 1.06 } else { 1.0 };
     let unit = most / VALUES_MAX;
-    // The last step may reach beyond the end, which is the same in every chart.
+    // The last step may extend beyond the end, which is the same in every chart.
     let steps = chart.span / chart.step;
     html.raw("<figure class=\"chart\"><figcaption>")
         .element("b", chart.title);
@@ -73,7 +73,7 @@ pub fn write(html: &mut Html, chart: &Chart, id: &str, label: &str, marks: &[Mar
     html.raw("</figure>\n");
 }
 
-/// Writes the begin of the outer SVG, with axes.
+/// Writes the start of the outer SVG, with axes.
 fn frame(html: &mut Html, chart: &Chart, most: f64, (id, label): (&str, &str)) {
     html.raw(&format!(
         "<svg id=\"{id}\" class=\"frame\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
@@ -115,14 +115,14 @@ fn frame(html: &mut Html, chart: &Chart, most: f64, (id, label): (&str, &str)) {
     ));
 }
 
-/// The most steps without a value across which a line is drawn, as a share of all.
+/// Inverse of the maximum share of steps without a value that a line bridges.
 const GAP_SHARE: usize = 100;
 
 /// Points of a line: steps and heights.
 type Run = Vec<(usize, i64)>;
 
-/// Writes a line. Its class says whether the area below it is filled, or that between it
-/// and the next line.
+/// Writes a line. Its class determines whether the area below it, or between it and the next line,
+/// is filled.
 fn lines(html: &mut Html, line: &Line, next: Option<&Line>, unit: f64, stairs: bool) {
     let (mut path, mut area) = (String::new(), String::new());
     let floor = next.filter(|_| line.class.contains("band"));
@@ -160,7 +160,7 @@ fn lines(html: &mut Html, line: &Line, next: Option<&Line>, unit: f64, stairs: b
     ));
 }
 
-/// Returns the points of a line, in runs without long gaps; of stairs, without gaps.
+/// Returns a line's points, in runs without long gaps; for stairs, without any gaps.
 fn runs(line: &Line, unit: f64, stairs: bool) -> Vec<Run> {
     let gap = if stairs {
         1
@@ -179,11 +179,11 @@ fn runs(line: &Line, unit: f64, stairs: bool) -> Vec<Run> {
     runs
 }
 
-/// Returns a run as a path from its first point on, with relative moves.
+/// Returns a run as a path that starts at its first point and uses relative moves.
 fn shape(run: &[(usize, i64)], stairs: bool) -> String {
     let mut shape = String::new();
     if stairs || run.len() == 1 {
-        // A single point is a short line.
+        // A single point becomes a short line.
         shape += if stairs { "h1" } else { "h.5" };
     }
     for two in run.windows(2) {
@@ -198,7 +198,7 @@ fn shape(run: &[(usize, i64)], stairs: bool) -> String {
     shape
 }
 
-/// Returns the distance of a value from the upper edge.
+/// Returns a value's distance from the upper edge.
 fn height(value: f64, unit: f64) -> i64 {
     (VALUES_MAX - value / unit).round() as i64
 }
@@ -223,7 +223,7 @@ fn data(html: &mut Html, chart: &Chart, unit: f64, marks: &[Mark]) {
     html.raw("</script>\n");
 }
 
-/// Writes the values with fewer steps as a table.
+/// Writes the values as a table with fewer steps.
 fn table(html: &mut Html, chart: &Chart) {
     let (step, lines) = &chart.table;
     let names = lines.iter().map(|line| line.name.clone());
@@ -244,48 +244,48 @@ fn table(html: &mut Html, chart: &Chart) {
     html.raw("</details>\n");
 }
 
-/// Steps of charts of rates and counts.
+/// Number of steps in charts of rates and counts.
 const STEPS: usize = 300;
 
-/// Delivered frames of a step, on average, of other charts.
+/// Mean number of delivered frames per step in other charts.
 const FRAMES_A_STEP: u64 = 4;
 
-/// Rows of a chart's table.
+/// Number of rows in a chart's table.
 const TABLE_ROWS: usize = 40;
 
 /// A line of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// The classes of its look in the style sheet.
+    /// Style sheet classes.
     pub class: &'static str,
-    /// Its values, with gaps.
+    /// Values; `None` is a gap.
     pub values: Vec<Option<f64>>,
 }
 
 /// A chart over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Its heading.
+    /// Heading.
     pub title: &'static str,
-    /// How to read it.
+    /// How to read the chart.
     pub note: String,
     /// Units of the values.
     pub units: Units,
     /// Width of a step in nanoseconds.
     pub step: f64,
-    /// The end of the time, in nanoseconds.
+    /// End of the time axis, in nanoseconds.
     pub span: f64,
-    /// Whether a value holds for its whole step.
+    /// Whether each value holds for its whole step.
     pub stairs: bool,
-    /// The lines, the lowest first.
+    /// Lines, drawn from first to last.
     pub lines: Vec<Line>,
     /// The same lines with few values, for the table, and their step.
     pub table: (f64, Vec<Line>),
 }
 
-/// Returns the charts of a link.
+/// Returns a link's charts.
 pub fn charts(data: &Gathered, link: &LinkBins) -> Vec<Chart> {
     let mut charts = vec![
         chart(data, link, &THROUGHPUT),
@@ -365,7 +365,7 @@ fn chart(data: &Gathered, link: &LinkBins, kind: &ChartKind) -> Chart {
     }
 }
 
-/// Joins each `group` adjacent bins.
+/// Merges each `group` adjacent bins.
 fn joined(bins: &[Bin], group: usize) -> Vec<Bin> {
     let groups = bins.chunks(group);
     groups
@@ -392,8 +392,7 @@ fn throughput(_: &LinkBins, bins: &[Bin], step: f64) -> Vec<Line> {
     let offered = line("offered", "c2 thin", bins, |bin| rate(bin.offered));
     let delivered = line("delivered", "c1 fill", bins, |bin| rate(bin.delivered));
     let mut in_force = line("configured rate", "c3 dash", bins, |bin| bin.served.rate());
-    // Of a bucket with tokens, the rate has no bound: beyond the throughput, the line
-    // would hide it.
+    // A token bucket's rate is unbounded; beyond the throughput, its line would hide the latter.
     let carried = offered.values.iter().chain(&delivered.values);
     let most = carried.flatten().copied().fold(0.0, f64::max) * 1.5;
     for value in &mut in_force.values {

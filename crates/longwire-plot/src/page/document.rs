@@ -1,7 +1,7 @@
-//! The parts of a report's JSON that a page shows.
+//! The parts of a JSON report that a page shows.
 //!
-//! Every field may be absent: earlier versions had fewer, and reports of networks
-//! differ from those of one link.
+//! Every field is optional: earlier versions had fewer, and network reports differ from those of
+//! one link.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -42,7 +42,7 @@ pub struct RunDocument {
     pub version: Option<String>,
 }
 
-/// A direction of a link, or a port.
+/// A link direction, or a port.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
@@ -64,7 +64,7 @@ pub struct PartDocument {
 }
 
 impl PartDocument {
-    /// Returns the drops by reason, those that happened.
+    /// Returns nonzero drops by reason.
     pub fn drops(&self) -> BTreeMap<String, u64> {
         let named = self.drops.as_object().into_iter().flatten();
         let named = named.filter_map(|(reason, count)| Some((reason.clone(), count.as_u64()?)));
@@ -73,7 +73,7 @@ impl PartDocument {
     }
 }
 
-/// Pauses of the machine, or stops of the process.
+/// Machine pauses, or process stops.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
@@ -83,7 +83,7 @@ pub struct PausesDocument {
     pub total_us: f64,
 }
 
-/// The changes of a run.
+/// A run's changes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
@@ -104,7 +104,7 @@ pub struct ChangeDocument {
     pub links: u64,
 }
 
-/// The verdict on a run.
+/// A run's verdict.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
@@ -118,7 +118,7 @@ impl RunDocument {
     /// Reads a report from its file.
     ///
     /// # Errors
-    /// If it cannot be read, or is no report.
+    /// If the file cannot be read, or is not a report.
     pub fn read(path: &Path) -> Result<RunDocument, PlotError> {
         let file = File::open(path).map_err(|source| PlotError::File {
             path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! The section about how true the run was.
+//! The section about fidelity.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,10 +8,10 @@ use super::document::{PartDocument, PausesDocument, RunDocument};
 use super::html::Html;
 use crate::axis::{SHARE, TIME, grouped};
 
-/// Links and ports that are shown.
+/// Maximum number of links and ports shown.
 const PARTS_MAX: usize = 16;
 
-/// Statistics of lateness, in the order of reports.
+/// Lateness statistics, in report order.
 const STATISTICS: [(&str, &str); 6] = [
     ("p50", "median"),
     ("p99", "p99"),
@@ -44,7 +44,7 @@ pub(super) fn write(html: &mut Html, page: &Page) {
             html.raw("</ul>\n");
         }
     }
-    // A network measures at its ports, for frames of many links leave by one.
+    // A network is measured at its ports, because frames from many links leave through one.
     let measured = if report.ports.is_empty() {
         &report.links
     } else {
@@ -99,22 +99,22 @@ fn lateness(html: &mut Html, parts: &[&PartDocument]) {
     html.table(&head, rows);
 }
 
-/// The histogram's size, in units of its SVG.
+/// Histogram size, in units of its SVG.
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 130.0;
 const BOTTOM: f64 = 22.0;
 const TOP: f64 = 18.0;
 
-/// The fewest buckets that are drawn.
+/// Minimum number of buckets drawn.
 const BUCKETS_MIN: usize = 10;
 
-/// Upper bounds of the histogram's buckets in microseconds: 1, 2 and 5 of each decade.
+/// Returns the upper bounds of histogram buckets in microseconds: 1, 2 and 5 in each decade.
 fn bounds() -> impl Iterator<Item = u64> {
     let decades = (0..7).flat_map(|power| [1, 2, 5].map(|mark| mark * 10u64.pow(power)));
     decades.take_while(|bound| *bound <= 1_000_000)
 }
 
-/// Writes the histogram of a part's lateness, with logarithmic bars.
+/// Writes a histogram of a part's lateness, with logarithmic bars.
 fn histogram(html: &mut Html, part: &PartDocument) {
     let counts: BTreeMap<Option<u64>, u64> = part.lateness_histogram_us.iter().copied().collect();
     let all: u64 = counts.values().sum();
@@ -123,7 +123,7 @@ fn histogram(html: &mut Html, part: &PartDocument) {
     }
     let buckets: Vec<Option<u64>> = bounds().map(Some).chain([None]).collect();
     let filled = |bound: &Option<u64>| counts.get(bound) > Some(&0);
-    // The longest run of buckets that hold all frames, and a few more if they are few.
+    // The range of buckets that contains all frames, and a few more if it is short.
     let last = buckets.iter().rposition(filled).unwrap_or(0);
     let buckets = &buckets[..(last + 1).max(BUCKETS_MIN)];
     let label = |bound: &Option<u64>| match bound {
@@ -140,7 +140,7 @@ fn histogram(html: &mut Html, part: &PartDocument) {
     for (index, bound) in buckets.iter().enumerate() {
         let count = counts.get(bound).copied().unwrap_or(0);
         let room = HEIGHT - TOP - BOTTOM;
-        // A single frame is visible.
+        // Even a single frame is visible.
         let tall = (count as f64 + 1.0).ln() / (all as f64 + 1.0).ln() * room;
         let (left, top) = (index as f64 * wide, HEIGHT - BOTTOM - tall);
         let middle = left + wide / 2.0;
@@ -212,7 +212,7 @@ fn artifacts(html: &mut Html, parts: &[&PartDocument]) {
     html.table(&head, rows);
 }
 
-/// Writes what the machine did meanwhile.
+/// Writes what the machine did during the run.
 fn machine(html: &mut Html, report: &RunDocument) {
     html.raw("<h3>The machine</h3>\n");
     let row = |name: &str, of: &PausesDocument| {

@@ -1,4 +1,4 @@
-//! The section about what happened: counts of every link, and charts.
+//! The section about the traffic: counters of every link, and charts.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::axis::{RATE, SHARE, TIME, grouped};
 use crate::gather::{Gathered, LinkBins};
 use crate::page::{Page, chart, request};
 
-/// Links that are listed.
+/// Maximum number of links listed.
 const LINKS_MAX: usize = 500;
 
-/// The counts of a link.
+/// A link's counters.
 struct Counted {
     name: String,
     /// Frames in, out and dropped.
@@ -63,7 +63,7 @@ pub(super) fn write(html: &mut Html, page: &Page) {
     html.raw("</section>\n");
 }
 
-/// Writes the distribution of a link's delays in one sentence.
+/// Writes a one-sentence summary of a link's delay distribution.
 fn facts(html: &mut Html, link: &LinkBins) {
     let mut all = <crate::gather::Sketch>::default();
     let mut queueing = <crate::gather::Sketch>::default();
@@ -102,7 +102,7 @@ fn facts(html: &mut Html, link: &LinkBins) {
     html.raw("</p>\n");
 }
 
-/// Writes the counts of every link.
+/// Writes every link's counters.
 fn summary(html: &mut Html, page: &Page) {
     let mut links = match (&page.report, &page.log) {
         (Some(report), log) => report
@@ -176,7 +176,7 @@ fn row(link: &Counted, seconds: f64) -> Vec<String> {
 
 fn of_report(link: &super::document::PartDocument, log: Option<&Gathered>) -> Counted {
     let reasons = link.drops();
-    // Reports of networks have no lengths of queues.
+    // Network reports have no queue lengths.
     let logged = log.and_then(|log| log.links.iter().find(|of| *of.link == *link.name));
     Counted {
         name: link.name.clone(),
@@ -189,7 +189,7 @@ fn of_report(link: &super::document::PartDocument, log: Option<&Gathered>) -> Co
     }
 }
 
-/// Returns the greatest length of a link's queue, in packets.
+/// Returns a link's maximum queue length, in packets.
 fn queue_max(link: &LinkBins) -> Option<u64> {
     link.bins.iter().map(|bin| bin.queue.most).max()
 }
@@ -216,8 +216,8 @@ fn of_log(log: &Gathered) -> Vec<Counted> {
     links
 }
 
-/// Returns the duration of the run: from its start to the last frame of the log, because
-/// a simulation takes another time than the one that it is about.
+/// Returns the run's duration: from its start to the log's last frame, because a simulation takes a
+/// different time than it simulates.
 fn seconds(page: &Page) -> f64 {
     match (&page.log, &page.report) {
         (Some(log), _) => log.seconds,

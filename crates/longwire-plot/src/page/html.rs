@@ -1,31 +1,31 @@
-//! Text of HTML.
+//! HTML output.
 
 use std::fmt::Write;
 
-/// A document that is being written.
+/// A document being written.
 #[derive(Debug, Default)]
 pub struct Html(String);
 
 impl Html {
-    /// Adds markup as it is.
+    /// Adds markup verbatim.
     pub fn raw(&mut self, markup: &str) -> &mut Html {
         self.0 += markup;
         self
     }
 
-    /// Adds a text, escaped.
+    /// Adds escaped text.
     pub fn text(&mut self, text: &str) -> &mut Html {
         self.0 += &escaped(text);
         self
     }
 
-    /// Adds an element of one text.
+    /// Adds an element that contains only text.
     pub fn element(&mut self, name: &str, text: &str) -> &mut Html {
         let _ = write!(self.0, "<{name}>{}</{name}>", escaped(text));
         self
     }
 
-    /// Adds a table. The first cell of each row is its heading.
+    /// Adds a table. The first cell in each row is its heading.
     pub fn table(&mut self, head: &[String], rows: impl IntoIterator<Item = Vec<String>>) {
         self.raw("<div class=\"scroll\"><table><thead><tr>");
         for cell in head {
@@ -51,8 +51,8 @@ impl Html {
     }
 }
 
-/// Escapes a text, for elements and for attributes in double quotes. Control
-/// characters, which no document may contain, become a replacement.
+/// Escapes text for elements and for attributes in double quotes. Control characters, which no
+/// document may contain, are replaced.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -63,7 +63,7 @@ pub fn escaped(text: &str) -> String {
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
             '\n' | '\t' => out.push(c),
-            // Overrides of the direction of a text could hide what a command does.
+            // Bidirectional overrides could hide the effect of a command.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c if c.is_control() => out.push('\u{fffd}'),
@@ -73,14 +73,14 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Escapes JSON for a script element, in which `</script>` and `<!--` have a meaning.
+/// Escapes JSON for a script element, where `</script>` and `<!--` are special.
 pub fn script_json(json: &str) -> String {
     json.replace('<', "\\u003c")
         .replace('>', "\\u003e")
         .replace('&', "\\u0026")
 }
 
-/// Writes a word so that a shell reads it as it is.
+/// Quotes a word for the shell, if necessary.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

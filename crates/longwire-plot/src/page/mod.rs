@@ -1,7 +1,7 @@
-//! The page of a run: one HTML file with charts, which refers to nothing outside.
+//! The page of a run: one self-contained HTML file with charts.
 //!
-//! A page is made of a report ([`RunDocument`]) and of a log's rows
-//! ([`RunGatherer`]); of either alone, it names what is missing.
+//! A page is made from a report ([`RunDocument`]) and the rows of a log ([`RunGatherer`]); with
+//! only one of them, it states what is missing.
 
 mod chart;
 mod document;
@@ -22,31 +22,31 @@ use crate::input::{Input, InputKind};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The most directions of links with charts.
+/// Maximum number of link directions with charts.
 const LINKS_MAX: usize = 8;
 
-/// Bins of all of these together: the size of a page.
+/// Total number of bins over all charts, which limits the page size.
 const BINS_MAX: usize = 6_000;
 
-/// The sources of a page.
+/// Sources for a page.
 #[derive(Debug, Default)]
 pub struct PageInput {
-    /// Its title; by default the command.
+    /// Title; the command by default.
     pub title: Option<String>,
-    /// The rows of a log.
+    /// Rows of a log.
     pub log: Option<RunGatherer>,
-    /// The report.
+    /// Report.
     pub report: Option<RunDocument>,
 }
 
-/// A page that is being written.
+/// A page being written.
 struct Page {
     title: String,
     log: Option<Gathered>,
     report: Option<RunDocument>,
 }
 
-/// Returns a page about a run.
+/// Renders a page about a run.
 pub fn render(input: PageInput) -> String {
     let title = title(&input);
     let log = input.log.map(|log| log.finish(LINKS_MAX, BINS_MAX));
@@ -58,7 +58,7 @@ pub fn render(input: PageInput) -> String {
     let mut html = Html::default();
     html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
     html.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
-    // Nothing is loaded, regardless of the names in the report.
+    // Nothing is loaded, whichever names the report contains.
     html.raw(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n",
@@ -79,10 +79,10 @@ pub fn render(input: PageInput) -> String {
     html.finish()
 }
 
-/// Returns a page about a run, from its files: a log, a report, or both.
+/// Renders a page about a run from its files: a log, a report or both.
 ///
 /// # Errors
-/// If a file cannot be read, if there are two of a kind, or if log and report are of
+/// If a file cannot be read, if there are two of a kind, or if the log and report belong to
 /// different runs.
 pub fn render_files(
     files: &[PathBuf],
@@ -133,7 +133,7 @@ pub fn render_files(
     Ok(render(input))
 }
 
-/// Returns the title: the one that was asked for, or the command that ran.
+/// Returns the requested title, or the command that ran.
 fn title(input: &PageInput) -> String {
     const LONG: usize = 70;
     if let Some(title) = &input.title {

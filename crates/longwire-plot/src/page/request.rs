@@ -1,4 +1,4 @@
-//! The sections about the request: its options, the changes, and how to repeat it.
+//! The sections about the request: options, changes, and how to repeat the run.
 
 use longwire_units::calendar;
 use serde_json::Value;
@@ -10,14 +10,14 @@ use super::fidelity::capitalized;
 use super::html::{Html, shell_word};
 use crate::axis::{TIME, grouped};
 
-/// Changes that are listed, and those that are marked in charts.
+/// Maximum number of changes listed, and of changes marked in charts.
 const CHANGES_MAX: usize = 200;
 const MARKS_MAX: usize = 30;
 
-/// Links whose options are listed.
+/// Maximum number of links whose options are listed.
 const OPTIONS_MAX: usize = 20;
 
-/// Values of options that change nothing.
+/// Option values without effect.
 const NEUTRAL: [&str; 2] = ["none", "in-order"];
 
 /// Writes the title and the verdict.
@@ -65,7 +65,7 @@ pub(super) fn head(html: &mut Html, page: &Page) {
         .raw("</p></header>\n");
 }
 
-/// Writes the command line, and the options of each link.
+/// Writes the command line and each link's options.
 pub(super) fn asked(html: &mut Html, page: &Page) {
     html.raw("<section id=\"asked\"><h2>Configuration</h2>\n");
     let Some(report) = &page.report else {
@@ -119,7 +119,7 @@ fn command(html: &mut Html, report: &RunDocument) {
     html.raw("<pre>").text(&words.join(" ")).raw("</pre>\n");
 }
 
-/// Writes a value of JSON as a user would read it.
+/// Writes a JSON value in readable form.
 fn words(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -128,7 +128,7 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// Returns the marks of changes in charts.
+/// Returns the chart marks for changes.
 pub(super) fn marks(page: &Page) -> Vec<Mark> {
     let changes = page
         .report
@@ -187,7 +187,7 @@ fn row(index: usize, change: &ChangeDocument) -> Vec<String> {
     ]
 }
 
-/// Describes a change as the control API takes it: `set link.up: rate 4mbit`.
+/// Describes a change as in the control API: `set link.up: rate 4mbit`.
 fn describe(change: &Value) -> String {
     const LONG: usize = 400;
     let Some(actions) = change.as_object() else {
@@ -215,7 +215,7 @@ fn describe(change: &Value) -> String {
     }
 }
 
-/// Writes how to repeat the run, and its notes.
+/// Writes how to repeat the run, and the run's notes.
 pub(super) fn repeat(html: &mut Html, page: &Page) {
     let Some(report) = &page.report else { return };
     html.raw("<section id=\"repeat\"><h2>Reproduction</h2>\n");
@@ -241,7 +241,7 @@ pub(super) fn repeat(html: &mut Html, page: &Page) {
     html.raw("</section>\n");
 }
 
-/// Writes a time since 1970 as date and time of day in UTC.
+/// Formats a time since 1970 as date and time in UTC.
 fn utc(epoch_ns: u64) -> String {
     let [year, month, day, hour, minute, second] = calendar(epoch_ns / 1_000_000_000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")

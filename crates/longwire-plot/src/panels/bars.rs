@@ -1,4 +1,4 @@
-//! Panels of bars: counts, drops by reason and lateness of a run, and lengths of loss runs.
+//! Bar panels: a run's counters, drops by reason and lateness, and lengths of loss runs.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::panels::{Data, LegendEntry, Panel};
 use crate::scene::{Anchor, Fill, Look, Scene, Stroke, Text};
 use crate::series::LogSeries;
 
-/// Adjacent bars: one of each series.
+/// Adjacent bars, one per series.
 #[derive(Debug)]
 pub(super) struct Group {
     pub label: String,
     pub values: Vec<u64>,
 }
 
-/// Size of the numbers above vertical bars.
+/// Font size of the numbers above vertical bars.
 const NUMBER_SIZE: f64 = 9.5;
 
-/// Draws vertical bars, with their values above them where there is room.
+/// Draws vertical bars, with values above them where they fit.
 pub(super) fn vertical(
     scene: &mut Scene,
     frame: &Frame,
@@ -46,7 +46,7 @@ pub(super) fn vertical(
             let (from, to) = ((x + 0.5, top), (x + width - 0.5, frame.bottom()));
             scene.rectangle(from, to, fill);
             let number = grouped(*value as f64, 0);
-            // A number must not overlap that of the next bar.
+            // A number must not overlap the next bar's.
             if font.width(&number, NUMBER_SIZE) < width - 4.0 {
                 let at = (x + width / 2.0, top - 3.0);
                 scene.text(Text {
@@ -58,7 +58,7 @@ pub(super) fn vertical(
     }
 }
 
-/// Height of a horizontal bar, and room between groups of them.
+/// Height of a horizontal bar, and space between bar groups.
 pub(super) const BAR: f64 = 15.0;
 pub(super) const BETWEEN: f64 = 9.0;
 
@@ -69,7 +69,7 @@ pub(super) struct Row {
     pub bars: Vec<(f64, String)>,
 }
 
-/// Draws horizontal bars with their values to the right of them.
+/// Draws horizontal bars, with values to their right.
 pub(super) fn horizontal(scene: &mut Scene, frame: &Frame, x: &Axis, rows: &[Row], looks: &[Look]) {
     let grid = x.ticks.iter().map(|(value, _)| {
         let x = frame.x(x.place(*value));
@@ -108,7 +108,7 @@ pub(super) fn horizontal(scene: &mut Scene, frame: &Frame, x: &Axis, rows: &[Row
     }
 }
 
-/// Returns the height that a panel's bars need.
+/// Returns the height needed by a panel's bars.
 pub(super) fn height(panel: Panel, data: &Data) -> f64 {
     let (rows, series) = match panel {
         Panel::Lateness if least_lateness(data).is_none() => (1, 1),
@@ -120,7 +120,7 @@ pub(super) fn height(panel: Panel, data: &Data) -> f64 {
     (rows * (BAR * series.max(1) as f64 + BETWEEN)).max(50.0)
 }
 
-/// A count: its name, and its field of a report.
+/// A counter: name, and accessor in a report.
 type Count = (&'static str, fn(&PartDocument) -> u64);
 
 const COUNTS: [Count; 4] = [
@@ -159,8 +159,8 @@ pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// Returns the drops of each link by reason. Where a run has both a log and a report, the log
-/// counts, as it can be cut by `--from` and `--until`.
+/// Returns each link's drops by reason. If a run has both a log and a report, the log is used,
+/// because `--from` and `--until` apply to it.
 fn drops(data: &Data) -> Vec<(Look, BTreeMap<String, u64>)> {
     let logs = data.logs.iter();
     let logs = logs.map(|of| (of.look, of.data.reasons.clone()));
@@ -170,7 +170,7 @@ fn drops(data: &Data) -> Vec<(Look, BTreeMap<String, u64>)> {
     logs.chain(reports).collect()
 }
 
-/// Returns the reasons of all drops.
+/// Returns all drop reasons.
 fn reasons(data: &Data) -> Vec<String> {
     let counts = drops(data).into_iter().flat_map(|(_, drops)| drops);
     let counted = counts.filter(|(_, count)| *count > 0);
@@ -214,7 +214,7 @@ fn most(rows: &[Row]) -> f64 {
     bars.map(|(value, _)| *value).fold(0.0, f64::max)
 }
 
-/// Measures of lateness: name, and field of a report.
+/// Lateness statistics: name and report field.
 const LATENESS: [(&str, &str); 4] = [
     ("median", "p50"),
     ("p99", "p99"),
@@ -250,7 +250,7 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
         );
         return;
     };
-    // A bar begins a decade below the least value, so that it is visible.
+    // Bars start a decade below the minimum, so that it is visible.
     let low = 10f64.powf(least.log10().floor() - 1.0);
     let x = Axis::logarithmic(low, most(&rows) * 2.0, TIME);
     let looks: Vec<Look> = measured(data).map(|(_, look)| look).collect();
@@ -258,29 +258,28 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
     frame.captions(scene, &captions);
 }
 
-/// Returns the measured lateness: of a network's ports, because its links have
-/// none.
+/// Returns the measured lateness; in a network, at the ports, because links have none.
 fn measured(data: &Data) -> impl Iterator<Item = (&BTreeMap<String, f64>, Look)> {
     let reports = data.reports.iter();
     reports.filter_map(|of| Some((of.data.lateness_us.as_ref()?, of.look)))
 }
 
-/// Returns a field of a report's lateness, which is in microseconds.
+/// Returns a lateness field, converted from microseconds.
 fn nanos(lateness: &BTreeMap<String, f64>, field: &str) -> f64 {
     lateness.get(field).map_or(0.0, |micros| micros * 1e3)
 }
 
-/// Returns the least lateness above 0, in nanoseconds.
+/// Returns the minimum nonzero lateness, in nanoseconds.
 fn least_lateness(data: &Data) -> Option<f64> {
     let measured = measured(data);
     let times = measured.flat_map(|(late, _)| LATENESS.map(|(_, field)| nanos(late, field)));
     times.filter(|late| *late > 0.0).reduce(f64::min)
 }
 
-/// Up to this length, each length has separate bars.
+/// Maximum length up to which each length has separate bars.
 const LENGTHS_MAX: u64 = 16;
 
-/// The scale is logarithmic if counts exceed this multiple of the least.
+/// The scale is logarithmic if counts exceed this multiple of the minimum.
 const SPREAD_MAX: u64 = 50;
 
 pub(super) fn draw_loss_runs(scene: &mut Scene, frame: &Frame, data: &Data) {
@@ -317,11 +316,11 @@ pub(super) fn run_notes(data: &Data) -> Vec<Note> {
     data.logs.iter().map(|of| (of.look, run_note(of))).collect()
 }
 
-/// Lengths that share bars: the first and the last.
+/// A range of lengths that share bars, as first and last.
 type Class = (u64, u64);
 
-/// Returns one class per length if there are few; else 1, 2, and then classes up
-/// to twice the length before.
+/// Returns one class per length if there are few; otherwise 1, 2, and then classes that double in
+/// length.
 fn classes(longest: u64) -> Vec<Class> {
     if longest <= LENGTHS_MAX {
         return (1..=longest.max(4))

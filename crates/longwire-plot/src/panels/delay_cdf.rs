@@ -1,4 +1,4 @@
-//! The distribution of delays: the share of frames by their greatest delay.
+//! The delay distribution: the share of frames delivered within each delay.
 
 use super::time::{close_to, ticks};
 use super::{Data, LegendEntry};
@@ -8,7 +8,7 @@ use crate::gather::FineSketch;
 use crate::scene::{Look, Point, Scene, Stroke};
 use crate::series::LogSeries;
 
-/// Length for which one of several equal curves shows.
+/// Length for which one of several coinciding curves shows.
 const DASH: f64 = 6.0;
 
 /// The scale is logarithmic if delays exceed this multiple of the median.
@@ -50,7 +50,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// Returns the stroke of a curve. Of equal curves, each shows for the same length.
+/// Returns a curve's stroke. Coinciding curves show in turn for the same length.
 fn stroke(at: usize, curves: &[(Look, Vec<Point>)]) -> Stroke {
     let (look, line) = &curves[at];
     let equal = |curves: &[(Look, Vec<Point>)]| {
@@ -90,8 +90,7 @@ fn axis(delivered: &[&LegendEntry<LogSeries>], ticks: usize) -> Axis {
     }
 }
 
-/// Returns a curve with a step at each delay that occurred. Steps too small to be
-/// seen are joined.
+/// Returns a curve with a step at each delay that occurred. Steps too small to see are merged.
 fn curve(series: &LogSeries, x: &Axis, frame: &Frame) -> Vec<Point> {
     const SEEN: f64 = 0.25;
     let delays = &series.delays;

@@ -13,66 +13,66 @@ use crate::scene::Look;
 /// A panel of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Panel {
-    /// Bits per second offered and delivered, over time.
+    /// Offered and delivered bit/s over time.
     Throughput,
     /// Queue length over time.
     Queue,
-    /// One-way delay over time, with drops marked.
+    /// One-way delay over time, with drop marks.
     Delay,
-    /// The share of frames with at most a delay, by delay.
+    /// Cumulative distribution of the delay.
     DelayCdf,
-    /// Lengths of loss runs, and their frequencies.
+    /// Frequency of loss run lengths.
     LossRuns,
     /// Drops by reason.
     Drops,
-    /// Lateness of frames at their handover, from reports.
+    /// Lateness at handover, from reports.
     Lateness,
-    /// Frames in, out, dropped, and artifacts, from reports.
+    /// Frames in, out and dropped, and artifacts, from reports.
     Counts,
 }
 
-/// The unit of queue lengths.
+/// Unit of queue lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueUnit {
-    /// In packets.
+    /// Packets.
     #[default]
     Packets,
-    /// In bytes.
+    /// Bytes.
     Bytes,
 }
 
-/// Data with an entry in the legend.
+/// Data with a legend entry.
 #[derive(Debug)]
 pub struct LegendEntry<T> {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub label: String,
-    /// Its look in all panels.
+    /// Look in all panels.
     pub look: Look,
-    /// The number of its cell, in a figure of small multiples.
+    /// Index of its cell, in a figure of small multiples.
     pub cell: usize,
-    /// The data.
+    /// Data.
     pub data: T,
 }
 
-/// The data of all panels.
+/// Data for all panels.
 #[derive(Debug)]
 pub struct Data {
-    /// Links of logs.
+    /// Links from logs.
     pub logs: Vec<LegendEntry<LogSeries>>,
-    /// Links of reports.
+    /// Links from reports.
     pub reports: Vec<LegendEntry<PartDocument>>,
-    /// The part of the logs that is drawn.
+    /// Part of the logs that is drawn.
     pub window: Window,
-    /// Times of changes of the run, in nanoseconds after the zero of the time axis.
+    /// Times of the run's changes, in nanoseconds after the zero of the time axis.
     pub changes: Vec<i64>,
-    /// The unit of queue lengths.
+    /// Unit of queue lengths.
     pub queue_unit: QueueUnit,
-    /// The cell that is drawn; all data determine the axes. Without it, all are drawn.
+    /// Cell to draw; all data still determines the axes. `None` draws everything.
     pub cell: Option<usize>,
 }
 
 impl Data {
-    /// Returns the links of logs that are drawn.
+    /// Returns the links from logs that are drawn.
     fn shown(&self) -> impl Iterator<Item = &LegendEntry<LogSeries>> {
         let cell = self.cell;
         self.logs
@@ -82,7 +82,7 @@ impl Data {
 }
 
 impl Panel {
-    /// All panels, in the order of a figure.
+    /// All panels, in figure order.
     pub const ALL: [Panel; 8] = [
         Panel::Throughput,
         Panel::Queue,
@@ -94,7 +94,7 @@ impl Panel {
         Panel::Lateness,
     ];
 
-    /// Returns the panel's name, e.g. `delay-cdf`.
+    /// Returns the panel's name, such as `delay-cdf`.
     pub fn name(self) -> &'static str {
         match self {
             Panel::Throughput => "throughput",
@@ -108,12 +108,12 @@ impl Panel {
         }
     }
 
-    /// Returns whether the panel is drawn from logs.
+    /// Whether the panel is drawn from logs.
     pub fn is_of_logs(self) -> bool {
         !matches!(self, Panel::Lateness | Panel::Counts)
     }
 
-    /// Returns whether the panel can be drawn as small multiples.
+    /// Whether the panel can be drawn as small multiples.
     pub fn has_cells(self) -> bool {
         matches!(
             self,
@@ -121,19 +121,18 @@ impl Panel {
         )
     }
 
-    /// Returns whether the panel is drawn from reports.
+    /// Whether the panel is drawn from reports.
     pub fn is_of_reports(self) -> bool {
         matches!(self, Panel::Drops | Panel::Lateness | Panel::Counts)
     }
 
-    /// Returns whether the panel is drawn by default from logs, reports or both.
+    /// Whether the panel is drawn by default for logs, reports or both.
     pub fn is_usual(self, has_logs: bool, has_reports: bool) -> bool {
-        // The other panels of a log already show its drops over time.
+        // A log's other panels already show its drops over time.
         self != Panel::Drops && self.is_of_logs() && has_logs || self.is_of_reports() && has_reports
     }
 
-    /// Returns the height of its frame in units, if the options have no height of
-    /// the figure.
+    /// Returns the frame height in units, used unless the figure's height is specified.
     pub fn height(self, data: &Data) -> f64 {
         match self {
             Panel::Throughput | Panel::Queue | Panel::LossRuns => 150.0,
@@ -144,8 +143,7 @@ impl Panel {
         }
     }
 
-    /// Returns the room above its frame of this width, for the heading and the
-    /// notes.
+    /// Returns the height above a frame of this width, for heading and notes.
     pub fn head(self, data: &Data, width: f64) -> f64 {
         const HEADING: f64 = 30.0;
         HEADING

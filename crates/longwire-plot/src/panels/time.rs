@@ -1,4 +1,4 @@
-//! Panels over time: one-way delay, with marks for drops; queue length; throughput.
+//! Panels over time: one-way delay with drop marks, queue length, throughput.
 
 use crate::axis::{Axis, BYTES, RATE, TIME, Units};
 use crate::frame::{Captions, Frame, small};
@@ -8,10 +8,10 @@ use crate::scene::{Anchor, FAINT_INK, Fill, Look, Point, Scene, Stroke};
 use crate::series::{LogSeries, Window, Zero};
 use crate::trace::{Column, Columns, Trace};
 
-/// The most adjacent columns without a value across which a line is still drawn.
+/// Maximum number of adjacent columns without a value that a line bridges.
 const GAP_MAX: usize = 3;
 
-/// Ticks of a vertical axis.
+/// Number of ticks on a vertical axis.
 pub(super) const TICKS: usize = 5;
 
 /// Returns the time axis of a window.
@@ -21,13 +21,13 @@ pub(super) fn axis(window: &Window, frame: &Frame) -> Axis {
     Axis::linear(from, from + span as f64, ticks(frame), TIME)
 }
 
-/// Returns the number of ticks for which a horizontal axis has room.
+/// Returns the number of ticks that fit on a horizontal axis.
 pub(super) fn ticks(frame: &Frame) -> usize {
     const ROOM: f64 = 65.0;
     ((frame.width / ROOM) as usize).clamp(2, 10)
 }
 
-/// Returns the caption of the time axis.
+/// Returns the time axis caption.
 fn label(axis: &Axis, zero: Zero) -> String {
     axis.label(match zero {
         Zero::FirstFrame => "Time since the first frame",
@@ -35,14 +35,14 @@ fn label(axis: &Axis, zero: Zero) -> String {
     })
 }
 
-/// Returns an axis for values from 0 to the greatest.
+/// Returns an axis from 0 to the maximum.
 pub(super) fn from_zero(most: u64, ticks: usize, units: Units) -> Axis {
     let most = if most > 0 { most as f64 * 1.08 } else { 1.0 };
     Axis::linear(0.0, most, ticks, units)
 }
 
-/// Returns an axis for values up to the greatest: from 0, unless all values are
-/// close together far above it, and not all equal. It spans at least 1 % of the values.
+/// Returns an axis up to the maximum. It starts at 0 unless the values differ and lie close
+/// together far above 0. It spans at least 1 % of the values.
 pub(super) fn close_to(range: Option<(u64, u64)>, ticks: usize, units: Units) -> Axis {
     let (least, most) = range.unwrap_or((0, 0));
     let spread = (most - least) as f64 / most.max(1) as f64;
@@ -54,13 +54,13 @@ pub(super) fn close_to(range: Option<(u64, u64)>, ticks: usize, units: Units) ->
     Axis::linear(least - room, most + room, ticks, units)
 }
 
-/// Returns the least and the greatest value of several traces.
+/// Returns the minimum and maximum over several traces.
 pub(super) fn range<'a>(traces: impl Iterator<Item = &'a Trace>) -> Option<(u64, u64)> {
     let ranges = traces.filter_map(Trace::range);
     ranges.reduce(|(low, high), (least, most)| (low.min(least), high.max(most)))
 }
 
-/// The target of a trace: scene, frame and axes.
+/// Where a trace is drawn: scene, frame and axes.
 pub(super) struct Drawing<'a> {
     pub frame: &'a Frame,
     pub window: &'a Window,
@@ -70,7 +70,7 @@ pub(super) struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Draws the axes and the captions.
+    /// Draws axes and captions.
     pub(super) fn axes(
         &self,
         scene: &mut Scene,
@@ -99,7 +99,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws the shown traces: first all extents, then all means.
+    /// Draws the shown traces: first all ranges, then all means.
     pub(super) fn traces(&self, scene: &mut Scene, data: &Data, of: fn(&LogSeries) -> &Trace) {
         for series in data.shown() {
             self.extent(scene, of(&series.data), series.look);
@@ -116,14 +116,14 @@ impl Drawing<'_> {
         )
     }
 
-    /// Returns the position of the middle of a column.
+    /// Returns the position of a column's middle.
     pub(super) fn middle(&self, column: usize) -> f64 {
         let Columns { from, span, count } = self.window.columns;
         from as f64 + (column as f64 + 0.5) * span as f64 / count as f64
     }
 
-    /// Draws a dot or a step for each value if there are few, else the shaded range from
-    /// the least to the greatest of each column.
+    /// Draws a dot or step for each value if there are few, otherwise the shaded range from minimum
+    /// to maximum in each column.
     fn extent(&self, scene: &mut Scene, trace: &Trace, look: Look) {
         if let Some(points) = trace.points() {
             if trace.is_held() {
@@ -158,7 +158,7 @@ impl Drawing<'_> {
                 .map(|(i, c)| self.point(middle(i), c.least as f64));
             let mut lower: Vec<Point> = lower.collect();
             if let ([(x, high)], [(_, low)]) = (&upper[..], &lower[..]) {
-                // An isolated column is as wide as a column.
+                // An isolated column is drawn one column wide.
                 let half = self.frame.width / self.window.columns.count as f64 / 2.0;
                 (upper, lower) = (
                     vec![(x - half, high - half), (x + half, high - half)],
@@ -185,7 +185,7 @@ impl Drawing<'_> {
         scene.line(line, look.stroke(1.2));
     }
 
-    /// Draws the mean of each column, if there are too many values for dots.
+    /// Draws each column's mean, if there are too many values for dots.
     fn mean(&self, scene: &mut Scene, trace: &Trace, look: Look) {
         if trace.points().is_some() {
             return;
@@ -198,7 +198,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Returns the columns that have values, in runs without long gaps.
+/// Returns the columns with values, in runs without long gaps.
 fn runs(trace: &Trace) -> Vec<Vec<(usize, Column)>> {
     let mut runs: Vec<Vec<_>> = Vec::new();
     for (index, column) in trace.columns() {
@@ -222,14 +222,13 @@ pub(super) fn remark<'a>(traces: impl Iterator<Item = &'a Trace>) -> &'static st
     }
 }
 
-/// Height of one link's lane of marks.
+/// Height of one link's lane of drop marks.
 const LANE: f64 = 8.0;
 
-/// Darkness of a mark, by the number of drops in its column relative to the
-/// greatest.
+/// Opacity of a mark, by the number of drops in its column relative to the maximum.
 const SHADES: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
 
-/// Returns the height of all lanes: one for each link with drops.
+/// Returns the height of all lanes, one per link with drops.
 pub(super) fn rug_height(data: &Data) -> f64 {
     if data.cell.is_some() {
         return 0.0;
@@ -264,7 +263,7 @@ pub(super) fn draw_delay(scene: &mut Scene, frame: &Frame, data: &Data) {
         ""
     };
     let remark = format!("release − arrival; {}{marks}", remark(traces()));
-    // The heading stands above the lanes, and the lanes above the frame.
+    // The heading is above the lanes, and the lanes are above the frame.
     let (lift, y) = (rug_height(data), y.label("One-way delay"));
     drawing.axes(scene, "One-way delay", lift, remark, y);
     drawing.traces(scene, data, |series| &series.delay);
@@ -283,8 +282,7 @@ fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data
         let most = series.data.drops.columns().map(|(_, count)| count).max();
         let most = most.unwrap_or(1) as f64;
         for (index, opacity) in SHADES.iter().enumerate() {
-            // The lightest shade stands for the fewest drops, and is always
-            // visible.
+            // The lightest shade means the fewest drops and is always visible.
             let of_shade = |count: u64| {
                 let shade = (count as f64 / most * SHADES.len() as f64).ceil() as usize;
                 shade.clamp(1, SHADES.len()) == index + 1
@@ -304,7 +302,7 @@ fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data
     }
     let lanes = rug_height(data);
     if lanes > 0.0 {
-        // In the middle of all lanes: below the lowest, the labels of the axis begin.
+        // In the middle of all lanes: the axis labels start below the lowest lane.
         let at = (frame.left - 7.0, frame.top - lanes / 2.0 - 1.0);
         scene.text(small("drops", at, Anchor::End));
     }
@@ -351,7 +349,7 @@ pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
     let bin = TIME.write(data.window.bin as f64);
     let remark = format!("thick: delivered, thin: offered, dotted: configured rate; bins of {bin}");
     drawing.axes(scene, "Throughput", 0.0, remark, y.label("Throughput"));
-    // Below the lines of traffic: the rate of one direction is often that of the other.
+    // Below the traffic lines, because both directions often have the same rate.
     for series in data.shown() {
         in_force(scene, &drawing, &series.data.served, series.look, most);
     }
@@ -368,8 +366,8 @@ pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// Draws the rate in force, where it is on the scale of the throughput: a link that
-/// carries little would otherwise be a line at the lower edge.
+/// Draws the rate in force if it is within the throughput scale. Scaling to it would turn a lightly
+/// loaded link into a line at the lower edge.
 fn in_force(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[Served], look: Look, most: f64) {
     let stroke = Stroke {
         dash: Some((1.5, 2.5)),
@@ -395,9 +393,8 @@ fn rate(bytes: u64, bin: u64) -> f64 {
     bytes as f64 * 8.0 * 1e9 / bin as f64
 }
 
-/// Draws a line with a step at each bin, from the first bin that is not empty to
-/// the last. Where several bins share a column, the line goes through the least
-/// and the greatest of them, so that none is lost.
+/// Draws a line with a step at each bin, from the first non-empty bin to the last. If several bins
+/// share a column, the line passes through their minimum and maximum, so that neither is lost.
 fn steps(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[u64], stroke: Stroke) {
     let place = |at: f64, bytes: u64| -> Point {
         let value = rate(bytes, drawing.window.bin);

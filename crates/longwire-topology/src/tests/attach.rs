@@ -1,4 +1,4 @@
-//! Ports at interfaces in use.
+//! Ports attached to interfaces in use.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Hosts, and the assignment of links to them.
+//! Hosts, and the assignment of links to hosts.
 
 use std::path::Path;
 

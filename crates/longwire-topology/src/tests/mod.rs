@@ -94,7 +94,7 @@ fn no_host_is_paired_with_itself() {
     };
     let twice = names("\"10.0.0.0/30\", \"10.0.0.0/30\"", "");
     assert_eq!(twice, ["1-10.0.0.1-10.0.0.2", "2-10.0.0.2-10.0.0.1"]);
-    // Overlapping subnets: hosts 1 and 2 are in both.
+    // Overlapping subnets: both contain hosts 1 and 2.
     let overlap = names("\"10.0.0.0/30\", \"10.0.0.0/29\"", "");
     assert_eq!(overlap.len(), 2 * 6 - 2);
     assert_eq!(overlap[5], "6-10.0.0.2-10.0.0.1");
@@ -128,7 +128,7 @@ fn options_of_the_link_override_template_and_defaults() {
     assert_eq!(link.up.to_string(), "rate=1mbit delay=4ms mtu=1400");
     let down = link.down.as_ref().expect("two directions");
     assert_eq!(down.to_string(), "rate=3mbit delay=2ms mtu=1400");
-    // With two paired ports, the reverse direction arrives at the other.
+    // With two paired ports, the reverse direction enters at the other.
     assert_eq!(topology.rules[1].matcher.to_string(), "in-port=1");
 }
 
@@ -219,7 +219,7 @@ fn matchers_without_an_address_select_frames_of_the_first_port() {
         let expected = [format!("{up}: x.up"), format!("{down}: x.down")];
         assert_eq!(rules_in_words(&good(&link("x", text))), expected, "{text}");
     }
-    // A specific link, then one for the rest.
+    // A specific link, then one for everything else.
     for special in ["dport=53", "src=10.0.0.1,dport=53", "dst=10.0.0.0/8"] {
         for rest in ["any", "in-port=a"] {
             let topology = good(&(link("x", special) + &link("y", rest)));
@@ -275,7 +275,7 @@ fn a_scenario_without_topology_is_refused() {
     assert!(!empty[0].reason.contains("scenario"), "{empty:?}");
 }
 
-/// Values are warned about once, at their first occurrence; combinations at their link.
+/// Values cause one warning, at their first occurrence; combinations cause one at their link.
 #[test]
 fn doubtful_values_give_one_warning() {
     let link = |name: &str| {
@@ -288,7 +288,7 @@ fn doubtful_values_give_one_warning() {
     assert!(found[0].reason.contains("10Mbps is 80mbit"), "{found:?}");
 }
 
-/// Every change warns again, since its sender has not seen earlier responses.
+/// Every change warns again, because its sender has not seen earlier responses.
 #[test]
 fn doubtful_values_of_a_change_give_a_warning_each_time() {
     let mut topology = good("[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n");

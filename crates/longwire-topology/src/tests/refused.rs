@@ -1,4 +1,4 @@
-//! Refusals, with positions and messages.
+//! Rejected files, with positions and messages.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use longwire_testbed::support::rows;
 use super::refused;
 use crate::{Topology, problem};
 
-/// Every refusal: the text after the ports, with two dashes per line break; then line and
-/// field of the only problem, and a part of its text.
+/// Every error: the text after the ports, with two dashes per line break; then line and field of
+/// the only problem, and part of its text.
 const REFUSED: &str = "
     [[lnik]] -- name = 'x' | 4 | lnik | did you mean 'link'?
     [[link]] -- name = 'x' -- match = 'any' -- shared = true -- rat = '1mbit' | 8 | link.rat | \
@@ -150,7 +150,7 @@ fn every_refusal_has_a_place_and_a_reason() {
     }
 }
 
-/// Names that look alike but differ, or reorder a report, are refused.
+/// Names that look alike but differ, or that reorder a report, are rejected.
 #[test]
 fn names_with_invisible_characters_are_refused() {
     let read = |port: &str, link: &str| {
@@ -192,7 +192,7 @@ fn missing_and_duplicate_ports_are_refused() {
         "{twice:?}"
     );
     assert_eq!(read("[ports]\na = \"pocket:eth1\"\n")[0].field, "ports.a");
-    // All syntax errors are reported, without errors that follow from them.
+    // All syntax errors are reported, without consequential errors.
     let broken = read("[ports\na = 1\nb = = 2\n");
     assert!(
         broken.len() >= 2 && broken.iter().all(|problem| problem.line > 0),
