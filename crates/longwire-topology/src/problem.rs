@@ -13,26 +13,27 @@ use longwire_runtime::suggest::closest;
 /// further ones are only counted.
 pub const PROBLEMS_MAX: usize = 100;
 
-/// An error or warning about a file.
+/// Something wrong, or doubtful, in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// File name, as given.
+    /// The file, as it was named.
     pub file: String,
-    /// Line number, from 1; 0 if the problem concerns the whole file.
+    /// From 1; 0 when it is about the file as a whole.
     pub line: usize,
-    /// Column in characters, from 1; 0 if the problem concerns the whole line.
+    /// In characters, from 1; 0 when it is about the line as a whole.
     pub column: usize,
-    /// JSON Pointer (RFC 6901) to the value in a JSON body; empty for other sources and for the
-    /// whole body.
+    /// The pointer (RFC 6901) to the value in a JSON body; empty elsewhere, and for the
+    /// body as a whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pointer: String,
-    /// Field or option, such as `link.rate`.
+    /// The field or option, e.g. `link.rate`.
     pub field: String,
-    /// Reason.
+    /// The reason.
     pub reason: String,
-    /// Suggested fix; empty if there is none.
+    /// The remedy; empty if there is none.
     pub remedy: String,
-    /// Whether the file violates its schema; otherwise, a value or name is wrong.
+    /// Whether the file is not of the shape that its schema describes; else a
+    /// value or a name does not fit.
     #[serde(skip)]
     pub is_malformed: bool,
 }

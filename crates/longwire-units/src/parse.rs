@@ -47,8 +47,8 @@ fn with_units(text: &str, units: &[&str]) -> String {
     written.join(" or ")
 }
 
-/// Formats a number with a unit. For `%`, a number below 1 may be meant as a ratio: `1% (a share of
-/// 0.01) or 0.01%`.
+/// Formats a number with a unit. For `%`, a number below 1 may be meant as a ratio:
+/// `1% (a share of 0.01) or 0.01%`.
 #[must_use]
 pub fn with_unit(text: &str, unit: &str) -> String {
     let share = percent_of_share(text).filter(|_| unit == "%");

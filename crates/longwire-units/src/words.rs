@@ -59,8 +59,8 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Formats a count with its noun and thousands separators: `1 frame`, `0 frames`, `1,234 more
-/// links`. `noun` is singular; the plural adds `s`.
+/// Formats a count with its noun and thousands separators: `1 frame`, `0 frames`,
+/// `1,234 more links`. `noun` is singular; the plural adds `s`.
 pub fn count_of(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", grouped(count))

@@ -95,8 +95,8 @@ impl Link {
     ///
     /// On a link that is not changeable, this is a no-op.
     ///
-    /// [`DropReason::Outage`]: crate::DropReason::Outage [`DropReason::QueueFull`]:
-    /// crate::DropReason::QueueFull
+    /// [`DropReason::Outage`]: crate::DropReason::Outage
+    /// [`DropReason::QueueFull`]: crate::DropReason::QueueFull
     pub fn change(
         &mut self,
         at: Nanos,

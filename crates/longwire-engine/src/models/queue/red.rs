@@ -153,8 +153,8 @@ const INTERVAL: Nanos = Nanos::from_millis(500);
 /// link's epoch on. An average above `min + 0.6 (max - min)` raises a `maxp` of at most 0.5 by a
 /// quarter, but at most 0.01. An average below `min + 0.4 (max - min)` multiplies a `maxp` of at
 /// least 0.01 by 0.9. While the queue is empty, the average is computed as for an arrival at the
-/// tick. The paper's automatic thresholds are not implemented; its automatic weight, `1 - exp(-1 /
-/// C)` for `C` mean packets per second, is the default.
+/// tick. The paper's automatic thresholds are not implemented; its automatic weight,
+/// `1 - exp(-1 / C)` for `C` mean packets per second, is the default.
 ///
 /// One number is drawn per frame that may be dropped at random. Drops are [`DropReason::Aqm`], at
 /// the limit [`DropReason::QueueFull`].

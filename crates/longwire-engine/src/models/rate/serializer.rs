@@ -7,9 +7,9 @@ use crate::models::framing::Framing;
 
 /// One link's serialiser.
 ///
-/// Exact: the link becomes idle at `free_at + remainder / rate` nanoseconds, with `remainder <
-/// rate`. Departures are that instant rounded down, so errors do not accumulate. A departure beyond
-/// representable time is [`Nanos::MAX`], which means never.
+/// Exact: the link becomes idle at `free_at + remainder / rate` nanoseconds, with
+/// `remainder < rate`. Departures are that instant rounded down, so errors do not accumulate. A
+/// departure beyond representable time is [`Nanos::MAX`], which means never.
 #[derive(Clone, Debug)]
 pub struct Serializer {
     rate: Option<BitRate>,
