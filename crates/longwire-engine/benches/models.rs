@@ -1,5 +1,5 @@
-//! Cost per 64-byte frame on a link with one model, for every registered model of the kinds in
-//! [`KINDS`]: the table in SPECIFICATION.md. New models are included automatically.
+//! Cost per 64-byte frame on a link with one model, the table in SPECIFICATION.md. Covers every
+//! registered model whose kind is in [`KINDS`]; new models are included automatically.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod table;

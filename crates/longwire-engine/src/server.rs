@@ -176,7 +176,7 @@ impl Server {
         self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
     }
 
-    /// Tells the discipline about an empty dequeue.
+    /// Notifies the discipline of an empty dequeue.
     #[inline]
     fn ask_without_result(&mut self) {
         self.queue.discipline().idle();

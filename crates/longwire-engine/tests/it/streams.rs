@@ -145,8 +145,8 @@ fn a_lost_frame_raises_nobody() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// In order, a release is the maximum of the same draws so far; `raised` tells whether it
-    /// exceeds the frame's own.
+    /// In order, a release is the maximum of the same draws so far; `raised` is set if it exceeds
+    /// the frame's own.
     #[test]
     fn only_the_order_policy_tells_in_order_from_reorder(
         seed in any::<u64>(),

@@ -483,7 +483,7 @@ impl<T: Copy> Classifier<T> {
         u64::from(rule + 1) | if whole { WHOLE } else { 0 }
     }
 
-    /// Updates the counts that tell which fields lookups must extract.
+    /// Updates the counts that determine which fields lookups extract.
     fn count(&mut self, cube: &Cube, matcher: &Matcher, change: isize) {
         let asks = cube.asked & (presence::PROTOCOL | presence::PORTS) != 0;
         let add = |count: &mut usize, is: bool| {

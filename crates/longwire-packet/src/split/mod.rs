@@ -20,8 +20,8 @@ pub const SERVER: usize = 1;
 
 /// Determines which side sent a frame.
 ///
-/// Frames that do not tell, such as those without IP, take the side of the last frame from the same
-/// MAC address, or else the client's.
+/// Frames without such information, for example those without IP, take the side of the last frame
+/// from the same MAC address, or else the client's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splitter {
     rule: Rule,

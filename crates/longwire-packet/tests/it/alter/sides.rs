@@ -111,7 +111,7 @@ fn fragments_follow_their_first() {
     }
 }
 
-/// A frame that does not tell takes the side of the last frame from the same MAC address.
+/// A frame without such information takes the side of the last frame from the same MAC address.
 #[test]
 fn frames_without_ip_follow_their_station() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
