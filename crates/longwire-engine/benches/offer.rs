@@ -12,7 +12,7 @@ use longwire_engine::{
 /// Frames per measured round; amortises the timer.
 const FRAMES: u64 = 1_024;
 
-/// 100 Gbit/s, slightly more than the load of the frames below.
+/// 100 Gbit/s, slightly more than the load offered below.
 const RATE: u64 = 100_000_000_000;
 
 fn full_link(loss: &[&str], delay: &str) -> Link {

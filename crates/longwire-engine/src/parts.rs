@@ -377,7 +377,7 @@ link_parts! {
     /// Whether jitter may reorder.
     order: OrderPolicy, of OrderPolicy, models::ORDER, "ORDER", None,
         "Whether jitter may reorder frames: in-order or reorder";
-    /// Maximum payload after the MAC header, and the treatment of longer frames.
+    /// Maximum payload after the MAC header, and the policy for longer frames.
     mtu: Mtu, of Mtu, models::MTU, "BYTES", None,
         "Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or \
          fragmented";
@@ -389,7 +389,7 @@ link_parts! {
         "Header fields to change in every frame, such as ip:ttl=1; repeatable";
 }
 
-/// Returns every registered model with the name of its kind.
+/// Returns every registered model with its kind's name.
 pub fn all_models() -> Vec<(&'static str, &'static ModelInfo)> {
     PARTS.iter().flat_map(Part::models).collect()
 }

@@ -68,7 +68,7 @@ pub enum DropReason {
     QueueFull,
     /// Lost on the medium.
     Loss,
-    /// Lost on the medium because of a bit error.
+    /// Lost to a bit error on the medium.
     BitError,
     /// Dropped by an AQM control law: RED, CoDel, PIE and similar.
     Aqm,

@@ -17,7 +17,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Returns the endpoints of a packet; `None` if its header is incomplete.
+    /// Returns a packet's endpoints; `None` if its header is incomplete.
     #[inline]
     pub fn of(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
         let ports = ports(frame, transport).unwrap_or((0, 0));
@@ -132,7 +132,7 @@ impl<V: Copy + Default> FlowTable<V> {
         ((key >> 50) as usize % SETS * WAYS, self.clock)
     }
 
-    /// Returns the value of a known flow.
+    /// Returns a flow's value, if known.
     pub fn get(&mut self, key: u64) -> Option<V> {
         let (first, now) = self.find(key);
         let set = &mut self.places[first..first + WAYS];
@@ -143,7 +143,7 @@ impl<V: Copy + Default> FlowTable<V> {
         Some(place.value)
     }
 
-    /// Stores the value of a flow.
+    /// Stores a flow's value.
     pub fn put(&mut self, key: u64, value: V) {
         let (first, used) = self.find(key);
         let set = &mut self.places[first..first + WAYS];

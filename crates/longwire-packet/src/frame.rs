@@ -25,7 +25,7 @@ pub struct FrameMeta {
 }
 
 impl FrameMeta {
-    /// Creates the metadata of a frame.
+    /// Creates a frame's metadata.
     #[inline]
     pub const fn new(arrival: Nanos, len: u32) -> FrameMeta {
         FrameMeta { arrival, len }

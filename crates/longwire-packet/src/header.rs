@@ -61,7 +61,7 @@ pub enum IpVersion {
 }
 
 impl IpVersion {
-    /// Returns the length of an address in bytes.
+    /// Returns the address length in bytes.
     #[inline]
     pub const fn address_len(self) -> usize {
         match self {

@@ -167,7 +167,7 @@ fn overlaps(one: &AttachPlan, other: &AttachPlan) -> bool {
     pairs.any(|(a, b)| a.overlaps(b))
 }
 
-/// Reads the links that port carriers follow. All links must have been read.
+/// Reads the links that port carriers follow. All links must already have been read.
 pub(super) fn carriers(file: &Table<'_>, builder: &mut Builder) -> Vec<CarrierPlan> {
     let mut plans = Vec::new();
     let Some(table) = tree::table(file, "ports") else {

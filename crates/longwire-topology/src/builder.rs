@@ -36,9 +36,9 @@ pub(super) struct Builder<'a> {
 /// A link's or path's matchers, unparsed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matches {
-    /// For direction up.
+    /// Matchers for direction up.
     pub forward: Vec<String>,
-    /// For direction down; if empty, `forward` with source and destination swapped.
+    /// Matchers for direction down; if empty, `forward` with source and destination swapped.
     pub back: Vec<String>,
 }
 

@@ -337,7 +337,7 @@ static SCENARIO: Section = Section {
     }],
 };
 
-/// Whether a file has the shape of a scenario.
+/// Whether a file looks like a scenario.
 pub(super) fn is_scenario(file: &Table<'_>) -> bool {
     let named = |name: &str| SCENARIO.fields.iter().any(|field| field.name == name);
     !file.is_empty() && file.keys().all(named)

@@ -42,7 +42,7 @@ impl Instance {
     }
 }
 
-/// Reads the links of a `[[link]]` table.
+/// Reads the links in a `[[link]]` table.
 pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let at = "link";

@@ -204,7 +204,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Returns the index of a host.
+    /// Returns a host's index, by name.
     pub fn host_named(&self, name: &str) -> Option<usize> {
         self.hosts.iter().position(|host| host.name == name)
     }
@@ -286,12 +286,12 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Returns the link or path with a name.
+    /// Returns the link or path with this name.
     pub fn named(&self, name: &str) -> Option<Class> {
         self.names.get(name).copied()
     }
 
-    /// Returns the index of the link with a name.
+    /// Returns the index of a link, by name.
     pub(super) fn link_named(&self, name: &str) -> Option<usize> {
         match self.named(name)? {
             Class::Link(link) => Some(link as usize),
@@ -299,7 +299,7 @@ impl Topology {
         }
     }
 
-    /// Returns the name of a link or path.
+    /// Returns a link's or path's name.
     pub fn name_of(&self, class: Class) -> &str {
         match class {
             Class::Link(link) => &self.links[link as usize].name,
@@ -335,7 +335,7 @@ impl Topology {
         carriers.find(|carrier| usize::from(carrier.port.0) == port)
     }
 
-    /// Returns the index of the port with a name.
+    /// Returns a port's index, by name.
     pub fn port_named(&self, name: &str) -> Option<PortIndex> {
         let place = self.ports.iter().position(|port| port.name == name)?;
         Some(PortIndex(place as u16))

@@ -238,7 +238,7 @@ impl<'a> Diagnostics<'a> {
     /// Returns the warnings.
     ///
     /// # Errors
-    /// All problems, sorted by position, if any is an error.
+    /// All errors, sorted by position.
     pub fn finish(mut self) -> Result<Vec<Problem>, Vec<Problem>> {
         let by_place = |problem: &Problem| (problem.file.clone(), problem.line, problem.column);
         self.warnings.sort_by_key(by_place);

@@ -184,7 +184,7 @@ impl Event {
         (at < Nanos::MAX).then_some((at, index, part, round, step))
     }
 
-    /// Returns the time of the last command.
+    /// Returns the time of the event's last command; `None` if infinite.
     fn end(&self) -> Option<Nanos> {
         let last = match self.every {
             Some(every) => every.saturating_mul(self.times? - 1),

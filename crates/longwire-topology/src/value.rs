@@ -105,7 +105,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// Returns the TOML name of the type.
+    /// Returns the type's name in TOML.
     pub fn type_name(&self) -> &'static str {
         match &self.content {
             Content::Text(_) => "string",

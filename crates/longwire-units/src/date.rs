@@ -14,7 +14,7 @@ impl Date {
     /// of up to nine digits, and an optional zone: `2016-10-01 00:13:12`, `2019.12.16_13.40.04`,
     /// `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`; zones may also be `+0200` or `+02`.
     pub fn parse(text: &str) -> Option<Date> {
-        // At most 19 characters, a fraction of ten and a zone of seven.
+        // At most 19 characters plus a fraction of ten and a zone of seven.
         if text.len() > 36 || !text.is_ascii() {
             return None;
         }

@@ -56,7 +56,7 @@ pub fn with_unit(text: &str, unit: &str) -> String {
     format!("{}{text}{unit}", share.unwrap_or_default())
 }
 
-/// Converts a decimal ratio below 1 to percent, exactly: `0.015` gives `1.5`.
+/// Converts a decimal ratio below 1 to percent, exactly: `0.015` becomes `1.5`.
 fn percent_of_share(text: &str) -> Option<String> {
     let (whole, fraction) = text.split_once('.')?;
     let fraction = fraction.trim_end_matches('0');

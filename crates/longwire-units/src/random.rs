@@ -47,7 +47,7 @@ pub enum Purpose {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// Returns the stream of a link's only model with this purpose.
+    /// Returns the stream for a link's only model with this purpose.
     pub fn new(seed: u64, link: u32, purpose: Purpose) -> Stream {
         Stream::of_model(seed, link, purpose, "", 0)
     }

@@ -26,7 +26,7 @@ fn three_digits(value: f64, unit: &str) -> String {
     }
 }
 
-/// Formats nanoseconds since the start of a run, to the millisecond: `4.049 s`, `10 s`.
+/// Formats nanoseconds since the start of a run, to milliseconds: `4.049 s`, `10 s`.
 pub fn seconds(nanos: u64) -> String {
     let text = format!("{:.3}", nanos as f64 / 1e9);
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -114,7 +114,7 @@ impl Fragments {
         cut.is_some()
     }
 
-    /// Returns the fragments of the last frame, in order.
+    /// Returns the last frame's fragments, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = core::iter::once(0).chain(self.ends.iter().copied());
         let ranges = starts.zip(&self.ends);

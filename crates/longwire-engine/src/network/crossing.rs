@@ -71,8 +71,8 @@ impl<T> Network<T> {
         true
     }
 
-    /// Drains the frames that continue in other networks, in the order in which they left
-    /// their links.
+    /// Drains the frames that continue in other networks, in the order in which they left this
+    /// one's links.
     pub fn crossings(&mut self) -> impl Iterator<Item = Crossing<T>> {
         self.transit.crossings.drain(..)
     }

@@ -49,7 +49,7 @@ impl Format {
         found.map_or("", |(name, _)| name)
     }
 
-    /// Detects the format of the first significant line.
+    /// Detects the format from the first significant line.
     fn of(line: &str) -> Format {
         let is_number = |word: &str| {
             word.starts_with(|c: char| c.is_ascii_digit() || c == '.')
@@ -190,7 +190,7 @@ impl TraceReader {
         }
     }
 
-    /// Returns the contents of the whole trace.
+    /// Returns the trace's contents.
     ///
     /// # Errors
     /// If the contents are invalid.

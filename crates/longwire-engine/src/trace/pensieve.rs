@@ -48,7 +48,7 @@ impl PensieveReader {
         Ok(())
     }
 
-    /// Returns the series of all lines.
+    /// Returns the series.
     ///
     /// # Errors
     /// If there are fewer than two distinct times.

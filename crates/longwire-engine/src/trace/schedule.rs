@@ -68,10 +68,10 @@ impl ScheduleReader {
         Ok(())
     }
 
-    /// Returns the schedule of all lines.
+    /// Returns the schedule.
     ///
     /// # Errors
-    /// If there are none, or the last one, which is the length, is at 0 ms.
+    /// If there are no opportunities, or the last one, which determines the length, is at 0 ms.
     pub fn finish(mut self) -> Result<OpportunitySchedule, String> {
         match self.groups.last() {
             None => return Err("no opportunities".to_string()),
@@ -133,7 +133,7 @@ impl OpportunitySchedule {
         let length = self.length().as_nanos();
         let beyond = (least - place.lap).saturating_sub(length);
         if beyond > 0 {
-            // The last opportunity of a lap is at the start of the next.
+            // A lap's last opportunity is also the start of the next lap.
             self.lap(place, beyond.div_ceil(length), repeats);
         }
         let Some(inside) = least.checked_sub(place.lap) else {

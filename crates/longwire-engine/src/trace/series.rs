@@ -66,7 +66,7 @@ pub struct Series {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     index: usize,
-    /// Start of the current lap of the series.
+    /// Start of the current lap.
     lap: u64,
 }
 

@@ -149,7 +149,7 @@ impl TableReader {
         Ok(())
     }
 
-    /// Reads the fields of a row.
+    /// Reads a row's fields.
     fn row<'a>(&mut self, fields: impl Iterator<Item = Cow<'a, str>>) -> Result<(), String> {
         let Some(columns) = &self.columns else {
             return Ok(());
@@ -202,7 +202,7 @@ impl TableReader {
         self.rows.push(start, quantity.read(&value, scale)?)
     }
 
-    /// Returns the series of all rows.
+    /// Returns the series.
     ///
     /// # Errors
     /// If there are no rows, or none with a value.
@@ -227,7 +227,7 @@ fn pass(elapsed: &mut u64, duration: u64) -> Result<u64, String> {
     Ok(start)
 }
 
-/// Returns the text of a JSON value; empty if null or absent.
+/// Returns a JSON value as text; empty if null or absent.
 fn json_field(value: Option<&Value>) -> Result<Cow<'_, str>, String> {
     match value {
         None | Some(Value::Null) => Ok(Cow::Borrowed("")),

@@ -193,7 +193,7 @@ fn the_length_of_a_datagram_counts_in_its_checksum() {
             send(&text, &frame, 1, |bytes, _| arrived = bytes.to_vec());
             arrived
         };
-        // The length of 64 becomes 192, 128, 160 or 191, more than available.
+        // The length 64 becomes 192, 128, 160 or 191, more than is available.
         for bits in [1, 2, 3, 8] {
             let repaired = arrived(bits, "repair");
             assert_eq!(

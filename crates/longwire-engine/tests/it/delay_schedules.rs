@@ -21,7 +21,7 @@ fn refusal(model: &str, contents: &str) -> String {
     files::parse_error(&DELAY, model, contents)
 }
 
-/// Returns the delay of a frame at this time after the epoch.
+/// Returns the delay for a frame at this time after the epoch.
 fn at(model: &mut Box<dyn DelayModel>, since: u64) -> u64 {
     let frame = frame_context(EPOCH + since, 1000);
     model.draw(&frame, &mut stream()).as_nanos()

@@ -102,7 +102,7 @@ impl Changes {
         }
     }
 
-    /// Returns the replacement of an address, if a map matches.
+    /// Returns an address's replacement, if a map matches.
     #[inline]
     fn mapped(&self, address: u128, role: Role) -> Option<u128> {
         let meant = |map: &&Map| {

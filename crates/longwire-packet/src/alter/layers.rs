@@ -109,12 +109,12 @@ const fn other(reason: Unaltered) -> LinkLayer {
     LinkLayer::Content(Content::Other(reason))
 }
 
-/// Finds the content of a frame.
+/// Finds a frame's content.
 pub(super) fn find(frame: &[u8]) -> Found {
     Walk::new(frame, 0).content(LinkLayer::Ethernet)
 }
 
-/// Returns the header of the packet in a frame.
+/// Returns the header of a frame's packet.
 pub(super) fn packet_of(frame: &[u8]) -> Option<IpHeader> {
     IpHeader::parse(frame).or_else(|| find(frame).ip())
 }

@@ -106,7 +106,7 @@ impl Renamed<'_> {
         }
     }
 
-    /// Returns the replacement of an address.
+    /// Returns an address's replacement, or the address itself.
     fn name(&self, mac: Mac) -> Mac {
         let known = [self.source, self.destination]
             .into_iter()

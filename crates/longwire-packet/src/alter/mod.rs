@@ -153,7 +153,7 @@ impl Alterations {
         self.only_fills && self.options.truncated == Truncated::Keep
     }
 
-    /// Returns the maximum growth of a frame beyond its wire length.
+    /// Returns by how many bytes a frame may grow beyond its wire length.
     pub fn growth(&self) -> usize {
         self.growth
     }

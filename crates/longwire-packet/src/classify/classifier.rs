@@ -182,7 +182,7 @@ impl<T: Copy> Classifier<T> {
         self.transports > 0
     }
 
-    /// Extracts the fields of a frame for [`Classifier::classify_by`].
+    /// Extracts a frame's fields for [`Classifier::classify_by`].
     #[inline]
     pub fn key(&self, arrival: PortIndex, frame: &[u8]) -> FrameKey {
         FrameKey::of(arrival, frame, self.transports > 0, self.below_ip > 0)

@@ -78,7 +78,7 @@ impl Shape {
         (self.presence ^ other.presence) & self.asked & other.asked == 0
     }
 
-    /// Masks the words of a key.
+    /// Masks a key's words.
     #[inline]
     pub fn project(&self, words: &[u64; WORDS]) -> [u64; WORDS] {
         let mut key = [0; WORDS];
@@ -88,7 +88,7 @@ impl Shape {
         key
     }
 
-    /// Returns the table entry for a frame; zero if there is none.
+    /// Returns a frame's table entry; zero if there is none.
     #[inline]
     pub fn find(&self, key: &FrameKey) -> u64 {
         if key.presence & self.asked != self.presence {
@@ -113,7 +113,7 @@ impl Shape {
         }
     }
 
-    /// Returns the table entry for all frames of a closed cube; zero if they differ.
+    /// Returns the table entry shared by all frames in a closed cube; zero if they differ.
     pub fn find_all(&self, cube: &Cube) -> u64 {
         let said = cube.asked & self.asked == self.asked;
         let bits = self.words[..self.count].iter();

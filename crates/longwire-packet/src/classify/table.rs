@@ -92,7 +92,7 @@ impl Table {
         }
     }
 
-    /// Returns the value of a key; zero if there is none.
+    /// Returns a key's value; zero if there is none.
     #[inline]
     pub fn get(&self, key: &[u64]) -> u64 {
         let key = &key[..self.key_words];

@@ -58,7 +58,7 @@ impl Filter {
         Ok(Filter { root })
     }
 
-    /// Returns the root of the tests.
+    /// Returns the root test.
     pub fn root(&self) -> &Node {
         &self.root
     }

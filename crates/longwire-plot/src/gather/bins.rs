@@ -93,7 +93,7 @@ pub struct LinkBins {
 }
 
 impl LinkBins {
-    /// Creates the bins of a link.
+    /// Creates an empty set of bins for a link.
     pub fn new(link: Name) -> LinkBins {
         LinkBins {
             link,

@@ -14,7 +14,7 @@ const GAP_MAX: usize = 3;
 /// Number of ticks on a vertical axis.
 pub(super) const TICKS: usize = 5;
 
-/// Returns the time axis of a window.
+/// Returns a window's time axis.
 pub(super) fn axis(window: &Window, frame: &Frame) -> Axis {
     let Columns { from, span, .. } = window.columns;
     let from = from as f64;

@@ -65,7 +65,7 @@ struct OnOff {
 }
 
 impl OnOff {
-    /// Draws the duration of a period.
+    /// Draws a period's duration.
     fn draw(&self, mean: Nanos, stream: &mut Stream) -> u64 {
         match self.law {
             CONSTANT => mean.as_nanos(),

@@ -246,7 +246,7 @@ impl Flows {
         })
     }
 
-    /// Returns the flow of the next frame.
+    /// Returns the next frame's flow.
     #[inline]
     pub fn next(&mut self) -> &mut Flow {
         let index = match &mut self.stream {

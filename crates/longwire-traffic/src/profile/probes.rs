@@ -15,7 +15,7 @@ pub struct ProbeReport {
     pub received: u64,
     /// Probes that did not arrive.
     pub lost: u64,
-    /// Lost probes as a share of those sent.
+    /// Share of sent probes that were lost.
     pub loss: f64,
     /// Duplicates.
     pub duplicates: u64,

@@ -120,11 +120,11 @@ pub struct StepReport {
 /// Requirement on a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
-    /// All limits apply.
+    /// All limits must be met.
     Guarantee,
-    /// At least the committed rate is received.
+    /// The received rate must reach the committed rate.
     AtLeastCir,
-    /// At most the sum of both rates is received.
+    /// The received rate must not exceed the sum of both rates.
     Policed,
     /// Nothing: another row judges the step.
     Nothing,

@@ -211,7 +211,7 @@ impl Account {
     }
 }
 
-/// Returns the payload of a frame.
+/// Returns a frame's payload.
 #[inline]
 fn payload_of(bytes: &[u8]) -> Option<&[u8]> {
     let Some(ip) = IpHeader::parse(bytes) else {

@@ -111,7 +111,7 @@ mod tests {
         log.send(due(number).saturating_add(Nanos::from_micros(2)));
     }
 
-    /// Returns the arrival time of a frame that takes 10 us.
+    /// Returns the arrival time for a frame that takes 10 us.
     fn arrival(number: u64) -> Nanos {
         due(number).saturating_add(Nanos::from_micros(12))
     }

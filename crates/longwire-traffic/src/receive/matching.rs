@@ -75,18 +75,18 @@ pub(super) struct Matching {
     /// The window, as positions in the trace.
     begin: u64,
     end: u64,
-    /// Position after the last arrival in order.
+    /// Position after the last in-order arrival.
     frontier: u64,
     /// Whether frames before the frontier were evicted, so that no gap spans them.
     has_gap: bool,
     /// Counters, excluding frames missing in the window.
     counts: TraceReport,
-    /// Lengths of unmatched frames since the last arrival in order.
+    /// Lengths of unmatched frames since the last in-order arrival.
     unknown: VecDeque<u32>,
     against: ScheduleComparison,
 }
 
-/// Returns the slot of a position.
+/// Returns a position's slot.
 fn slot_of(position: u64) -> usize {
     position as usize % WINDOW
 }
@@ -245,7 +245,7 @@ impl Matching {
         None
     }
 
-    /// Returns the position of a slot.
+    /// Returns a slot's position.
     fn position_of(&self, index: u32) -> u64 {
         let first = slot_of(self.begin) as u64;
         let ahead = (u64::from(index) + WINDOW as u64 - first) % WINDOW as u64;

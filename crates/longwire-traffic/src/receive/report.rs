@@ -130,7 +130,7 @@ pub struct StreamReport {
     /// Arrival minus send time, in microseconds; negative if the clocks differ by more than the
     /// delay.
     pub delay_us: Spread,
-    /// Difference of delays between consecutive probes that arrived in order (RFC 3393), in
+    /// Delay difference between consecutive probes that arrived in order (RFC 3393), in
     /// microseconds.
     pub delay_variation_us: Spread,
     /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in microseconds.
@@ -174,7 +174,7 @@ pub struct SequenceReport {
     /// Packets below an earlier number (RFC 4737, section 3: type-P-reordered), excluding
     /// duplicates.
     pub reordered: u64,
-    /// Reordered packets as a share of those received (RFC 4737, section 4.1).
+    /// Share of received packets that were reordered (RFC 4737, section 4.1).
     pub reordered_ratio: f64,
     /// Reordering extent in packets (RFC 4737, section 4.2).
     pub extent: Spread,

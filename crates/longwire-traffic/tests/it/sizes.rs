@@ -89,8 +89,8 @@ fn random_mixes_keep_their_shares() {
     }
 }
 
-/// Chi-square over 101 sizes of 101,000 draws: 100 degrees of freedom, above 185 with
-/// probability 5e-7 (seed 2).
+/// Chi-square test over 101 sizes and 101,000 draws: with 100 degrees of freedom, 185 is exceeded
+/// with probability 5e-7 (seed 2).
 #[test]
 fn uniform_sizes_are_uniform() {
     let counts = counts(&draw("uniform:min=100,max=200", 101_000, 2));

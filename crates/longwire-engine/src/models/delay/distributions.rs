@@ -342,7 +342,7 @@ fn normal_tails(z: f64) -> Tails {
     }
 }
 
-/// Returns the tail probabilities of the exponential distribution of mean 1.
+/// Returns the tail probabilities of the exponential distribution with mean 1.
 fn exponential_tails(time: f64) -> Tails {
     Tails {
         below: -libm::expm1(-time),

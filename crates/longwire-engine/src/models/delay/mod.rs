@@ -33,7 +33,7 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Draws the delay of the next frame, which enters the medium at `frame.at`.
+    /// Draws the next frame's delay; the frame enters the medium at `frame.at`.
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos;
 
     /// Draws a separate delay for a duplicate, without affecting the delays of later frames. The

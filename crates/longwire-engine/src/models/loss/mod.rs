@@ -88,7 +88,7 @@ pub struct PlacedLoss {
     pub name: &'static str,
     /// The model in the user's notation, including place and ECN treatment.
     pub text: String,
-    /// Its place.
+    /// Place at which it acts.
     pub place: LossPlace,
     /// Treatment of ECN-capable frames.
     pub ecn: LossEcn,

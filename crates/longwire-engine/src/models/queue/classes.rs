@@ -111,7 +111,7 @@ impl Classes {
         })
     }
 
-    /// Returns the index of a frame's class.
+    /// Returns the class index of a frame.
     #[inline]
     pub fn of(&self, frame: &QueuedFrame) -> usize {
         let point = match self.field {

@@ -87,7 +87,7 @@ pub struct QueuedFrame {
 }
 
 impl QueuedFrame {
-    /// Creates the record of an arriving frame.
+    /// Creates the queue entry for an arriving frame.
     #[inline]
     pub fn new(number: u64, frame: FrameMeta) -> QueuedFrame {
         QueuedFrame {

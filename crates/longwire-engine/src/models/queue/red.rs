@@ -169,9 +169,9 @@ pub struct Red {
     /// ln(1 - weight) per nanosecond that the queue is empty.
     decay: f64,
     maxp: f64,
-    /// As of the last arrival.
+    /// Average as of the last arrival.
     average: f64,
-    /// Arrivals since the last drop, or -1.
+    /// Arrivals since the last drop, or -1 while the average is below `min`.
     count: i64,
     /// Start of the idle time not yet included in the average.
     idle_since: Nanos,

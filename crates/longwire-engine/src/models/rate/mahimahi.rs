@@ -167,7 +167,7 @@ impl Opportunities {
         }
     }
 
-    /// Sets the origin of the schedule.
+    /// Sets the schedule's origin.
     pub fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch.as_nanos();
     }

@@ -23,7 +23,7 @@ fn visits(chain: &mut Chain, stream: &mut Stream, count: usize) -> Vec<(u64, u64
     visits
 }
 
-/// 100,000 states, seeds 1 to 3, by the Kolmogorov-Smirnov test at a confidence of 99.8 %
+/// 100,000 states, seeds 1 to 3; Kolmogorov-Smirnov test at 99.8 % confidence
 /// (Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant).
 #[test]
 fn holding_times_are_exponential() {

@@ -139,7 +139,7 @@ impl Aggregate {
 }
 
 impl Rate {
-    /// Returns the rate, or the mean of a varying one; `None` if infinite or unknown.
+    /// Returns the rate, or the mean of a varying rate; `None` if infinite or unknown.
     pub fn bit_rate(&self) -> Option<BitRate> {
         match self {
             Rate::Unlimited => None,
@@ -249,8 +249,7 @@ impl Transmitter {
         self.modelled.is_some()
     }
 
-    /// Returns the next dequeue time of a queue that has been non-empty since
-    /// `waiting_since`.
+    /// Returns the next dequeue time for a queue that has been non-empty since `waiting_since`.
     pub(crate) fn ready(&mut self, waiting_since: Nanos) -> Nanos {
         match &mut self.modelled {
             None => self.exact.free_at().max(waiting_since),

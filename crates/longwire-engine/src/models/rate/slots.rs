@@ -96,7 +96,7 @@ impl Caps {
         })
     }
 
-    /// Returns the full allowance of a slot.
+    /// Returns a slot's full allowance.
     fn left(&self) -> Left {
         Left {
             packets: self.packets.map_or(u64::MAX, |packets| packets.0),

@@ -84,7 +84,8 @@ fn backoffs_are_uniform() {
     }
 }
 
-/// 20,000 exponential waits of 1 ms: the mean is within four standard deviations, 28 us.
+/// 20,000 exponential waits with mean 1 ms: the sample mean is within four standard deviations, 28
+/// us.
 #[test]
 fn contention_has_its_mean() {
     let rate = PLAIN.replace("contention=0", "contention=1ms,frames=1");

@@ -36,7 +36,7 @@ fn a_cable_between_two_ports_is_detected_at_once() {
     }
 }
 
-/// The loop is at port 3: a frame sent there returns forever, unchanged.
+/// The loop is at port 3: frames sent to that port return forever, unchanged.
 #[test]
 fn a_loop_behind_a_port_is_detected() {
     let mut bridge = bridge();
