@@ -88,10 +88,7 @@ impl ScheduleReader {
     }
 }
 
-/// Returns the schedule of all lines.
-///
-/// # Errors
-/// If there are no opportunities, or the last one, which determines the length, is at 0 ms.
+/// Position of the next unused opportunity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpportunityCursor {
     /// Start of the current lap in nanoseconds; `u64::MAX` after the end.

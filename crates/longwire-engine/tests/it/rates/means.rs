@@ -28,7 +28,7 @@ const CASES: [(&str, &str, u64); 14] = [
         "",
         10_000_000,
     ),
-    // The limit is reached by the fifth frame of 1,514 bytes.
+    // 5 frames of 1,514 bytes: the fifth reaches 6,057 bytes.
     ("slots:wait=10ms,packets=9p,bytes=6057b", "", 10_000_000),
     // 5 frames take 6.056 ms.
     ("slots:wait=10ms,packets=5p,rate=10mbit", "", 16_056_000),
