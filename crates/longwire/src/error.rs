@@ -21,7 +21,7 @@ use longwire_testbed::EnvironmentError;
 
 use crate::remedies;
 
-/// Exit code: the program did its work, with a poor result.
+/// Exit code: the program did its work, but the result is poor.
 pub const EXIT_FAILED: u8 = 1;
 /// Exit code: invalid command line.
 pub const EXIT_USAGE: u8 = 2;
@@ -34,10 +34,10 @@ pub const EXIT_NEARLY: u8 = 4;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// Refused before the start: the message has cause, place and remedy.
+    /// Refused before the start; the message states cause, place and remedy.
     #[error("{0}")]
     Usage(String),
-    /// An error of a port or a capture file.
+    /// A port or capture file error.
     #[error("{}", suggest::port_error(.0))]
     Port(#[from] PortError),
     #[error("{}: {action}: {source}", path.display())]
@@ -46,40 +46,40 @@ pub enum Error {
         action: &'static str,
         source: io::Error,
     },
-    /// An error of `exec`'s networks or commands.
+    /// An error in `exec`'s networks or commands.
     #[error(transparent)]
     Exec(Box<EnvironmentError>),
-    /// An error of a link at an interface in use.
+    /// A link error at an interface in use.
     #[error(transparent)]
     Attach(Box<AttachError>),
     /// A target of `attach` was not found.
     #[error(transparent)]
     Target(Box<TargetError>),
-    /// An error of a link at an existing target.
+    /// A link error at an existing target.
     #[error(transparent)]
     Link(Box<LinkFailure>),
     /// A node cannot start.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// An error of a verdict log.
+    /// A verdict log error.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// An error of a figure.
+    /// A figure error.
     #[error(transparent)]
     Plot(#[from] PlotError),
-    /// An error at the start of the run.
+    /// The run could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// An error of a running Longwire, or of the connection to it.
+    /// An error from a running Longwire or from the connection to it.
     #[error(transparent)]
     Control(#[from] ClientError),
-    /// An error of this run's control API.
+    /// An error in this run's control API.
     #[error(transparent)]
     Serve(#[from] ControlError),
-    /// An error of standard output or standard error.
+    /// Standard output or standard error failed.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    /// Work that was begun could not be finished.
+    /// Work was started but could not be finished.
     #[error("{0}")]
     Failed(String),
 }
@@ -169,7 +169,7 @@ impl Error {
         }
     }
 
-    /// Returns a remedy that the message lacks, if there is one.
+    /// Returns a remedy that the message lacks, if any.
     pub fn remedy(&self) -> Option<String> {
         remedies::of(self)
     }

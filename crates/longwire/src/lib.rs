@@ -1,8 +1,8 @@
-//! The program around Longwire's engine, ports and runtime: command line, commands and
+//! The `longwire` program on top of the engine, ports and runtime: command line, commands and
 //! reports.
 //!
-//! Start reading at [`run`], which leads to one file per command in [`commands`]. The
-//! command line is defined in [`cli`]; [`report`] formats the results of a run.
+//! Start reading at [`run`], which leads to one file per command in [`commands`]. The command line
+//! is defined in [`cli`]; [`report`] formats the results of a run.
 
 pub mod bench;
 pub mod cli;
@@ -29,10 +29,10 @@ pub use cli::{Cli, Globals};
 pub use commands::Command;
 pub use error::Error;
 
-/// Runs the command of the command line.
+/// Runs the command that the command line selects.
 ///
 /// # Errors
-/// Any error of the command; [`Error::exit_code`] returns the exit code.
+/// Any error of the command; [`Error::exit_code`] returns its exit code.
 pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
     report::start::doubt(&cli.globals.doubts, &cli.globals);
     cli.command.run(&cli.globals, Cli::with_examples())

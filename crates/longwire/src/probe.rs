@@ -1,5 +1,5 @@
-//! The probe: measures a link with real traffic and compares it with the configuration.
-//! `longwire exec` runs it if there is no command.
+//! The probe: measures a link with real traffic and compares the results with its configuration.
+//! `longwire exec` runs it if no command is given.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use serde::Serialize;
 
 use crate::table::Table;
 
-/// Frame length of the probe's datagrams.
+/// Frame length of the probe's datagrams, in bytes.
 const FRAME: u32 = 98;
 const LOSS_FRAME: u32 = 200;
 
-/// Maximum share of the link's rate used by the loss measurement.
+/// Maximum fraction of the link's rate used to measure loss.
 const LOAD: f64 = 0.3;
 
-/// Results of the probe.
+/// Probe results.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProbeResult {
-    /// Median round-trip time of a small datagram, in milliseconds.
+    /// Median round-trip time of small datagrams, in milliseconds.
     pub rtt_ms: Option<f64>,
     /// Expected round-trip time on an idle link, in milliseconds.
     pub rtt_expected_ms: f64,
@@ -34,27 +34,27 @@ pub struct ProbeResult {
     pub down: OneDirection,
 }
 
-/// Results of the probe in one direction.
+/// Probe results for one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct OneDirection {
-    /// Expected results, from the configuration.
+    /// Expectation derived from the configuration.
     pub expected: Expectation,
-    /// Median one-way delay of a small datagram, in milliseconds.
+    /// Median one-way delay of small datagrams, in milliseconds.
     pub delay_ms: Option<f64>,
-    /// 99th percentile of the one-way delay, in milliseconds.
+    /// 99th-percentile one-way delay, in milliseconds.
     pub delay_p99_ms: Option<f64>,
-    /// Payload rate of one TCP connection, in Mbit/s.
+    /// Payload rate of a single TCP connection, in Mbit/s.
     pub tcp_mbit: Option<f64>,
     /// Datagrams sent to measure loss.
     pub datagrams: u64,
-    /// Share of lost datagrams, in percent.
+    /// Percentage of datagrams lost.
     pub loss_percent: f64,
 }
 
-/// Duration of the loss measurement in each direction.
+/// Duration of the loss measurement per direction.
 const LOSS_TIME: Duration = Duration::from_secs(2);
 
-/// Expected results of both directions.
+/// Expectations for both directions.
 #[derive(Clone, Debug)]
 pub struct LinkExpectations {
     up: Expectation,
@@ -62,7 +62,7 @@ pub struct LinkExpectations {
 }
 
 impl LinkExpectations {
-    /// Returns the expected results of these configurations.
+    /// Derives expectations from the configurations.
     pub fn new(up: &LinkConfig, down: &LinkConfig) -> LinkExpectations {
         LinkExpectations {
             up: Expectation::of(up),
@@ -76,7 +76,7 @@ impl LinkExpectations {
     }
 }
 
-/// Measures the link between two hosts. `progress` receives the name of each step.
+/// Measures the link between two hosts; `progress` receives the name of each step.
 ///
 /// # Errors
 /// If a socket cannot be opened, or no datagram arrives.
@@ -147,7 +147,7 @@ fn one_direction(
     })
 }
 
-/// Returns a rate well below the link's, and the number of datagrams at this rate.
+/// Returns a rate well below the link's, and the number of datagrams to send at this rate.
 fn moderate_load(expected: &Expectation, frame: u32, time: Duration, most: f64) -> (u64, u64) {
     let capacity = expected
         .rate_bits
@@ -157,28 +157,28 @@ fn moderate_load(expected: &Expectation, frame: u32, time: Duration, most: f64) 
     (per_second as u64, count as u64)
 }
 
-/// Ethernet header and largest IPv4 packet.
+/// Length of a full frame: Ethernet header plus a 1500-byte IPv4 packet.
 const FULL_FRAME: u32 = 1514;
 
-/// TCP payload of a full frame: without IPv4 header, TCP header and timestamp option.
+/// TCP payload of a full frame: excludes the IPv4 header, TCP header and timestamp option.
 const TCP_PAYLOAD: u32 = 1500 - 20 - 20 - 12;
 
-/// Expected results of one direction.
+/// Expectations for one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Expectation {
-    /// One-way delay of a small datagram on an idle link, in milliseconds:
-    /// serialisation plus mean delay.
+    /// One-way delay of a small datagram on an idle link, in milliseconds: serialisation delay plus
+    /// mean link delay.
     pub delay_ms: f64,
-    /// The rate in bit/s, if limited.
+    /// Rate in bit/s, if limited.
     pub rate_bits: Option<f64>,
-    /// The payload rate of a TCP connection that saturates the link, in Mbit/s.
+    /// Payload rate of a TCP connection that saturates the link, in Mbit/s.
     pub tcp_mbit: Option<f64>,
-    /// The loss models, as configured.
+    /// Loss models as configured.
     pub loss: Vec<String>,
 }
 
 impl Expectation {
-    /// Returns the expected results of this configuration.
+    /// Derives expectations from a configuration.
     pub fn of(config: &LinkConfig) -> Expectation {
         let serialisation = |len| {
             let mut serializer = Serializer::new(config.rate.bit_rate(), config.framing);
@@ -201,7 +201,7 @@ impl Expectation {
     }
 }
 
-/// Prints measured and expected results, if stdout has a reader.
+/// Prints measured and expected results if stdout has a reader.
 pub fn print(findings: &ProbeResult) {
     let mut table = Table::headed(" | expected up | measured up | expected down | measured down");
     let mut row = |name: &str,

@@ -1,6 +1,6 @@
-//! Progress on stderr: a bar for long work, lines of a simulation where stderr is not a
-//! terminal, and steps of long work, such as reading a topology of a million links, once it
-//! has taken a second.
+//! Progress on stderr: a bar for long work, or periodic lines for a simulation if stderr is not a
+//! terminal. Steps that take more than a second, such as reading a topology of a million links, are
+//! shown too.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,31 +14,31 @@ use crate::Globals;
 use crate::report::output::print_line;
 use crate::report::words::{count, count_of, percent};
 
-/// A bar that appears after a moment, if stderr is a terminal and remarks are enabled.
+/// A progress bar that appears after a delay if stderr is a terminal and remarks are enabled.
 pub(crate) struct Progress {
     template: &'static str,
     wanted: bool,
-    /// Time since the start at which the next line is due; `None` without lines.
+    /// When the next line is due, counted from the start; `None` if lines are disabled.
     line_at: Option<Duration>,
     started: Instant,
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
-    /// Style for work in bytes.
+    /// Style for work measured in bytes.
     pub(crate) const BYTES: &str =
         "{bar:30} {percent}%  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-    /// Style for work in a unit unknown to users.
+    /// Style for work measured in a unit that users do not know.
     pub(crate) const SHARE: &str = "{bar:30} {percent}%  {eta} left";
 
-    /// Style for frames of a capture.
+    /// Style for the frames of a capture.
     pub(crate) const FRAMES: &str = "{bar:30} {percent}%  {msg}, {eta} left";
 
     /// Style for bytes of an unknown total.
     const ENDLESS: &str = "{bytes} read, {bytes_per_sec}";
 
-    /// Style for frames of a capture of unknown length.
+    /// Style for the frames of a capture of unknown length.
     const ENDLESS_FRAMES: &str = "{msg}";
 
     pub(crate) fn new(template: &'static str, globals: &Globals) -> Progress {
@@ -58,7 +58,7 @@ impl Progress {
         self.wanted && self.started.elapsed() >= AFTER
     }
 
-    /// Sets the progress: `done` of `all`, if known.
+    /// Sets the progress: `done` out of `all`, if known.
     pub(crate) fn at(&mut self, done: u64, all: Option<u64>) {
         if !self.shows() {
             return;
@@ -72,8 +72,8 @@ impl Progress {
         bar.set_position(done);
     }
 
-    /// Sets the progress of a simulation: `frames` read so far, in `done` bytes of
-    /// `all`, if known. Prints a line periodically if stderr is not a terminal.
+    /// Sets the progress of a simulation: `frames` read so far, in `done` bytes out of `all`, if
+    /// known. Prints a line periodically if stderr is not a terminal.
     pub(crate) fn at_frame(&mut self, frames: u64, done: u64, all: Option<u64>) {
         let took = self.started.elapsed();
         if self.shows() {
@@ -97,13 +97,13 @@ impl Progress {
     }
 }
 
-/// Formats frames and their rate.
+/// Formats a frame count and its rate.
 fn rate_words(frames: u64, took: Duration) -> String {
     let rate = frames as f64 / took.as_secs_f64().max(1e-9);
     format!("{}, {}/s", count_of(frames, "frame"), count(rate as u64))
 }
 
-/// Formats the progress of a simulation as a line.
+/// Formats a simulation's progress as a line.
 fn line(frames: u64, done: u64, all: Option<u64>, took: Duration) -> String {
     let words = rate_words(frames, took);
     match all {
@@ -125,17 +125,17 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// Shorter work shows nothing.
+/// Shorter work shows no progress.
 const AFTER: Duration = Duration::from_secs(1);
 
-/// Interval between refreshes of the terminal.
+/// Interval between terminal updates.
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// Interval between lines of frames and of steps where stderr is no terminal.
+/// Interval between lines for frames and steps if stderr is not a terminal.
 const FRAMES_EVERY: Duration = Duration::from_secs(10);
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Formats the step: `preparing links, 1,200 of 2,000`.
+/// Formats a step: `preparing links, 1,200 of 2,000`.
 fn words(progress: StepProgress) -> String {
     let name = progress.name;
     match (progress.done, progress.all) {
@@ -149,7 +149,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows steps until it is dropped.
+/// Shows steps until dropped.
 pub(crate) struct StepsOnStderr {
     shared: Arc<DisplayState>,
     thread: Option<JoinHandle<()>>,
@@ -162,7 +162,7 @@ struct DisplayState {
 }
 
 impl StepsOnStderr {
-    /// Starts to watch steps.
+    /// Starts showing steps.
     pub(crate) fn start(globals: &Globals) -> StepsOnStderr {
         let shared = Arc::new(DisplayState {
             steps: Steps::new(),
@@ -176,12 +176,12 @@ impl StepsOnStderr {
                 .name(name)
                 .spawn(move || watched.show())
         });
-        // Without a thread, no steps are shown.
+        // Without a thread, steps are not shown.
         let thread = thread.and_then(Result::ok);
         StepsOnStderr { shared, thread }
     }
 
-    /// Returns the displayed steps.
+    /// Returns the shown steps.
     pub(crate) fn steps(&self) -> &Steps {
         &self.shared.steps
     }
@@ -192,7 +192,7 @@ impl Drop for StepsOnStderr {
         *locked(&self.shared.over) = true;
         self.shared.ended.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic of the display does not end the work.
+            // A panic while displaying must not end the work.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,4 @@
-//! Remedies for errors of the system, identical in `longwire doctor` and after an
-//! error.
+//! Remedies for system errors, shared by `longwire doctor` and error messages.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,7 +12,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::Error;
 
-/// Remedy for missing rights to interface ports.
+/// Remedy for missing privileges for interface ports.
 pub const PORT_RIGHTS: &str = "use sudo, or grant capabilities: sudo setcap \
                                cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock,cap_sys_nice+ep \
                                $(command -v longwire)";
@@ -24,16 +23,16 @@ pub const TUN_MISSING: &str = "sudo modprobe tun; for a container, --device /dev
 /// Remedy for a /dev/net/tun that cannot be opened.
 pub const TUN_DENIED: &str = "allow reading and writing /dev/net/tun, or use sudo";
 
-/// Remedy for an insufficient address space.
+/// Remedy for insufficient address space.
 pub const ADDRESS_SPACE: &str = "ulimit -v unlimited";
 
-/// Returns the limit of this process's address space in bytes; `None` if unlimited.
+/// Returns this process's address-space limit in bytes; `None` if unlimited.
 pub fn address_space_limit() -> Option<u64> {
     let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
     (soft != RLIM_INFINITY).then_some(soft)
 }
 
-/// Returns a remedy that the error's message lacks, if there is one.
+/// Returns a remedy that the error's message lacks, if any.
 pub fn of(error: &Error) -> Option<String> {
     match error {
         Error::Port(error) => of_port(error),
@@ -47,7 +46,7 @@ pub fn of(error: &Error) -> Option<String> {
     }
 }
 
-/// Returns the remedy for a socket in a directory that this user cannot write.
+/// Returns the remedy for a socket in a directory that this user cannot write to.
 fn of_socket(path: &Path) -> String {
     let name = path.file_name().unwrap_or(OsStr::new("link.sock"));
     let name = name.to_string_lossy();

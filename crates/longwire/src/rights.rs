@@ -1,4 +1,4 @@
-//! Drops unneeded rights once the ports are open.
+//! Drops unneeded privileges once the ports are open.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use longwire_io::rights::{self, Capability};
 
 use crate::cli::ReportArgs;
 
-/// Drops the rights of the calling thread, and so of threads that it starts later,
-/// except those in `needs`, those for restoring settings and for timing, and the right
-/// to write the report among other users' files.
+/// Drops privileges of the calling thread, and so of threads that it starts later. Keeps `needs`,
+/// the privileges to restore settings and for timing, and the one to write the report among other
+/// users' files.
 pub(crate) fn give_up(report: &ReportArgs, needs: &[Capability]) {
     give_up_for(report.report.as_deref(), needs);
 }
 
-/// Like [`give_up`], for the given report file; `None` for threads that write none.
+/// Like [`give_up`], for the given report file; `None` for threads that write no report.
 pub(crate) fn give_up_for(report: Option<&Path>, needs: &[Capability]) {
     let mut kept = needs.to_vec();
     if report.is_some() {
         kept.push(Capability::DacOverride);
     }
-    // Best effort: the run works with more rights too.
+    // Best effort: the run also works with more privileges.
     let _ = rights::give_up(&kept);
 }
 
@@ -44,7 +44,7 @@ mod tests {
         let owner = Some(61_234);
         chown(&path, owner, owner).expect("a user");
         write(&path, |out| out.write_all(b"new")).expect("writable");
-        // A running program may no longer change the owner of files.
+        // A running program can no longer change file ownership.
         let later = path.clone();
         let limited = std::thread::spawn(move || {
             give_up_for(Some(&later), &[]);

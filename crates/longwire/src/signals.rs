@@ -1,4 +1,4 @@
-//! Handles signals that stop the program.
+//! Handles the signals that stop the program.
 
 use std::io;
 use std::sync::Arc;
@@ -13,16 +13,15 @@ use signal_hook::iterator::Signals;
 use crate::report::output::print_line;
 use crate::rights;
 
-/// Time after the second signal to write the report.
+/// Time for writing the report after the second signal.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Returns a flag that the first signal sets: the run ends with its report. The second
-/// abandons threads that do not end, and writes the report without them. The third ends
-/// the program at once, as does `GRACE` after the second, in case the program hangs
-/// elsewhere.
+/// Returns a flag that the first signal sets, so that the run ends with its report. The second
+/// signal abandons threads that do not end, and writes the report without them. The third ends the
+/// program immediately, as does `GRACE` after the second, in case the program hangs elsewhere.
 ///
 /// # Errors
-/// If the signals cannot be handled.
+/// If the signal handlers cannot be installed.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);

@@ -14,7 +14,7 @@ impl Table {
         }
     }
 
-    /// As [`Table::new`], with header cells separated by bars: `links | rate`.
+    /// Like [`Table::new`], with header cells separated by bars: `links | rate`.
     pub fn headed(header: &str) -> Table {
         Table::new(&header.split('|').map(str::trim).collect::<Vec<_>>())
     }
@@ -29,7 +29,7 @@ impl Table {
         print!("{}", self.text());
     }
 
-    /// Returns the table as text, a line per row.
+    /// Formats the table, one line per row.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let columns = self.rows.first().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! The live view: its page, the verdict that it shows, and the browser.
+//! The live view: its page, its verdict, and opening it in a browser.
 
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use longwire_fabric::{Controller, NetworkReport};
 use crate::report::output::print_line;
 use crate::report::verdict::Verdict;
 
-/// Time in which the desktop's browser reads the redirecting page.
+/// How long the desktop's browser may take to read the redirecting page.
 const READ_WITHIN: Duration = Duration::from_secs(20);
 
 /// Returns the configuration of a live view at an address.
@@ -25,7 +25,7 @@ pub fn config(address: SocketAddr) -> ViewConfig {
     }
 }
 
-/// Returns the verdict on a run so far, as its report would have it.
+/// Judges a run so far, as its report would.
 pub fn judge(controller: &Controller) -> Judgement {
     let mut run = controller.report();
     if controller.takes_changes() {
@@ -37,15 +37,15 @@ pub fn judge(controller: &Controller) -> Judgement {
     Judgement { grade, line }
 }
 
-/// Prints the URLs of the page, even with `--quiet`: they are needed to open it. On a
-/// desktop, opens the page.
+/// Prints the page URLs, which are needed to open the page, even with `--quiet`. Opens the page on
+/// a desktop.
 pub fn announce(urls: &ViewUrls) {
     print_line(format_args!("view: {}", urls.full));
     print_line(format_args!("view, read-only: {}", urls.read));
     open_in_browser(&urls.full);
 }
 
-/// Opens a URL in the desktop's browser, if a person started this program there.
+/// Opens a URL in the desktop's browser, if a user started this program in a desktop session.
 fn open_in_browser(url: &str) {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
@@ -73,9 +73,8 @@ fn open_in_browser(url: &str) {
     });
 }
 
-/// Writes a page, readable by this user only, that redirects to a URL; returns its
-/// path. The URL contains the token, and arguments of a process are visible to every
-/// user.
+/// Writes a page, readable by this user only, that redirects to a URL; returns its path. The URL
+/// contains the token, and process arguments are visible to every user.
 fn redirection(url: &str) -> Option<PathBuf> {
     let directory = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
     let page = directory.join(format!("longwire-view-{}.html", std::process::id()));
@@ -88,7 +87,7 @@ fn redirection(url: &str) -> Option<PathBuf> {
     Some(page)
 }
 
-/// The files of the page.
+/// Files of the page.
 static FILES: &[PageFile] = &[
     file(
         "/",

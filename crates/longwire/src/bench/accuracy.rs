@@ -1,4 +1,4 @@
-//! `bench accuracy`: the error of one-way delays through real veth pairs.
+//! `bench accuracy`: one-way delay error over real veth pairs.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::AccuracyArgs;
 use super::testbed::Testbed;
 use crate::Error;
 
-/// A row: one delay and frame length; errors in microseconds.
+/// A row: one delay and frame length; errors are in microseconds.
 #[derive(Debug, Serialize)]
 pub(super) struct AccuracyRow {
     delay_us: f64,
@@ -24,29 +24,29 @@ pub(super) struct AccuracyRow {
     p99_us: f64,
     p999_us: f64,
     max_us: f64,
-    /// Drift: median error of the last tenth minus that of the first.
+    /// Drift: median error of the last tenth of samples minus that of the first tenth.
     drift_us: f64,
     samples: usize,
     lost: u64,
-    /// Median delay of the path without emulation; subtracted from each sample.
+    /// Median delay of the bare path, subtracted from each sample.
     base_us: f64,
     /// 99th percentile of the emulator's reported lateness.
     lateness_p99_us: f64,
-    /// Pauses of the machine during this row, measured by a spinning thread.
+    /// Machine pauses during this row, as measured by a spinning thread.
     pauses: Pauses,
     /// Mean and standard deviation of DEMU's error.
     demu_us: Option<String>,
 }
 
-/// Baseline delay of a path without emulation.
+/// Baseline delay of the bare path.
 struct Base {
     size: u32,
     pps: u64,
     median_ns: i64,
 }
 
-/// DEMU's table (Aketa, Hirofuchi, Takano 2016): delay, and the mean and standard
-/// deviation of its error in microseconds, at 1500 B and at 46 B.
+/// DEMU's published table (Aketa, Hirofuchi, Takano 2016): delay, then mean and standard deviation
+/// of the error in microseconds at 1500 B and at 46 B.
 const DEMU: [(Nanos, [(f64, f64); 2]); 8] = [
     (Nanos::ZERO, [(0.0, 2.5), (0.0, 2.0)]),
     (Nanos::from_micros(1), [(0.5, 2.4), (0.0, 2.2)]),
@@ -58,7 +58,7 @@ const DEMU: [(Nanos, [(f64, f64); 2]); 8] = [
     (Nanos::from_millis(1_000), [(9.1, 2.6), (6.9, 2.8)]),
 ];
 
-/// Conditions, printed above the table.
+/// Test conditions, printed above the table.
 pub(super) const ABOUT: &str = "\
 Error of the one-way time, in us: received (kernel stamp) - sent - delay - base.
 Base: the median of the same path at no delay, spinning, in the same run.
@@ -87,7 +87,7 @@ pub(super) fn measure(
     Ok(rows)
 }
 
-/// Runs one flow through one link.
+/// Sends one flow through one link.
 fn sample(
     args: &AccuracyArgs,
     kind: &str,
@@ -105,7 +105,7 @@ fn sample(
     };
     let running = testbed.start(kind, link(), link(), config)?;
     let link_delay = Duration::from_nanos(delay.as_nanos());
-    // The first frames wait for address resolution and cold caches.
+    // The first frames wait for address resolution and warm up caches.
     let timeout = link_delay * 5 + Duration::from_secs(1);
     round_trips(testbed.path(), 1, Duration::ZERO, timeout)?;
     let core = host::allowed_cores().first().copied();

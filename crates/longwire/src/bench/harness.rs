@@ -1,4 +1,4 @@
-//! Repeats measurements and prints their results.
+//! Runs repeated measurements and prints their results.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::table::Table;
 
-/// Prints a result: as JSON, or as `about` and tables of the same fields.
+/// Prints a result as JSON, or as `about` followed by tables of the same fields.
 ///
 /// # Errors
-/// If the result cannot be JSON.
+/// If the result cannot be serialised as JSON.
 pub fn show(about: &str, found: &impl Serialize, json: bool) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(found).map_err(Error::failed)?;
     if json {
@@ -42,11 +42,11 @@ pub fn median_by<R>(mut results: Vec<R>, key: impl Fn(&R) -> f64) -> R {
     results.swap_remove(results.len() / 2)
 }
 
-/// Measures every variant once per round, so that a disturbance affects all of them.
-/// Returns the results of each variant.
+/// Measures every variant once per round, so that a disturbance affects all variants, and returns
+/// the results of each variant.
 ///
 /// # Errors
-/// Those of `measure`, which receives the round, from 1.
+/// Any error from `measure`, which receives the round number, counted from 1.
 pub fn in_turn<V, R>(
     rounds: usize,
     variants: &[V],
@@ -61,7 +61,7 @@ pub fn in_turn<V, R>(
     Ok(found)
 }
 
-/// A JSON value whose objects keep the order of fields.
+/// A JSON value that preserves field order.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Field {
@@ -76,7 +76,7 @@ enum Field {
 }
 
 impl Field {
-    /// Appends the cells of a row; each field of an object in it is a column.
+    /// Appends the cells of a row; each field of a nested object becomes a column.
     fn cells(&self, name: &str, row: &mut Vec<(String, String)>) {
         match self {
             Field::Object(fields) => {
@@ -89,7 +89,7 @@ impl Field {
         }
     }
 
-    /// Formats a single value; numbers have at most four digits after the first.
+    /// Formats a scalar; numbers have about four significant digits.
     fn cell(&self) -> String {
         match self {
             Field::Empty(()) | Field::Object(_) => String::new(),
@@ -114,7 +114,7 @@ impl Field {
         }
     }
 
-    /// Returns a table of objects.
+    /// Formats objects as a table.
     fn table(items: &[Field]) -> String {
         let rows: Vec<Vec<(String, String)>> = items
             .iter()

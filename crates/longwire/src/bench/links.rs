@@ -1,10 +1,9 @@
-//! `bench links`: the cost of a packet with many links, and the cost of a link.
+//! `bench links`: cost per packet with many links, and cost per link.
 //!
-//! Frames of 64 bytes arrive in random order. Each belongs to one of n pairs of
-//! addresses and crosses that pair's link: switch, classifier, rate, queue,
-//! delay and release, in virtual time, at the speed of one core. Every link has
-//! frames in flight all the time. The last row has the shape of LinkEM's testbed:
-//! eight links between four stations, each at its own port, behind a learning bridge.
+//! 64-byte frames arrive in random order. Each belongs to one of n address pairs and crosses that
+//! pair's link (switch, classifier, rate, queue, delay and release) in virtual time, at the speed
+//! of one core. Every link always has frames in flight. The last row models LinkEM's testbed: eight
+//! links between four stations, each on a separate port, behind a learning bridge.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -51,21 +50,21 @@ impl LinksArgs {
     }
 }
 
-/// A row: one number of links.
+/// A row: one link count.
 #[derive(Debug, Serialize)]
 pub(super) struct LinksRow {
     links: u32,
-    /// Ports with arrivals.
+    /// Number of ports that receive frames.
     sending_ports: u16,
     packets: u64,
-    /// From input ring to output ring.
+    /// Time from input ring to output ring.
     ns_per_packet: f64,
     /// Relative to the first row.
     ratio: f64,
-    /// Resident memory of an idle link with its rule, path and counters, in bytes;
-    /// `None` if too small to measure.
+    /// Resident memory of an idle link with its rule, path and counters, in bytes; `None` if too
+    /// small to measure.
     bytes_per_link: Option<u64>,
-    /// Time to build configurations, rules, links and paths, without file I/O.
+    /// Time to build configurations, rules, links and paths; excludes file I/O.
     build_ms: f64,
     missing: u64,
 }
@@ -74,22 +73,22 @@ pub(super) struct LinksRow {
 pub(super) const GAP: Nanos = Nanos::from_nanos(100);
 const DELAY: Nanos = Nanos::from_millis(20);
 
-/// Frame length in bytes, without frame check sequence.
+/// Frame length in bytes, without FCS.
 pub(super) const LEN: u32 = 64;
 
-/// Stations of LinkEM's testbed, each at its own port.
+/// Stations in LinkEM's testbed, each on a separate port.
 const STATIONS: u16 = 4;
 
-/// Links between the stations: from each one to both neighbours.
+/// Links between the stations: each station links to both neighbours.
 const STATION_LINKS: u32 = 8;
 
-/// Measurements per row; the median is reported.
+/// Measurements per row; the row reports the median.
 const TIMES: usize = 3;
 
-/// Minimum number of links for a memory measurement.
+/// Minimum link count for a memory measurement.
 const MEASURABLE: u32 = 1_000;
 
-/// Conditions, printed above the table.
+/// Test conditions, printed above the table.
 pub(super) const ABOUT: &str =
     "64-byte packets of n links in random order, in virtual time; medians of 3.";
 
@@ -116,7 +115,7 @@ fn median(mut measure: impl FnMut() -> Result<LinksRow, Error>) -> Result<LinksR
     Ok(median_by(rows?, |row| row.ns_per_packet))
 }
 
-/// Measures the shape of LinkEM's testbed.
+/// Measures the topology of LinkEM's testbed.
 fn between_stations(packets: u64) -> Result<LinksRow, Error> {
     let started = Instant::now();
     let mut parts = parts(STATION_LINKS)?;
@@ -136,7 +135,7 @@ fn between_stations(packets: u64) -> Result<LinksRow, Error> {
     run(flows.collect(), parts, Bytes(1 << 30), prepared)
 }
 
-/// Sends flows, each from its own port, through a network.
+/// Sends flows through a network, each from a separate port.
 fn run(
     flows: Vec<Flows>,
     parts: FabricParts,
@@ -161,12 +160,12 @@ fn run(
     })
 }
 
-/// Returns the address of the station at a port.
+/// Returns the MAC address of the station at a port.
 fn mac_of(port: u16) -> [u8; 6] {
     [2, 0, 0, 0, 1, port as u8]
 }
 
-/// Returns the resident memory of this many idle links, in bytes.
+/// Returns the resident memory of `links` idle links, in bytes.
 pub(super) fn idle(links: u32) -> Result<u64, Error> {
     let before = resident();
     let grown = look_at_idle(parts(links)?, 1, |_| resident().saturating_sub(before));
@@ -212,9 +211,9 @@ pub(super) fn parts(links: u32) -> Result<FabricParts, Error> {
     })
 }
 
-/// Frames of random flows at a constant rate.
+/// Frames of randomly chosen flows at a constant rate.
 struct Flows {
-    /// The first flow, and the number of flows.
+    /// First flow and number of flows.
     first: u32,
     links: u32,
     left: u64,
@@ -222,7 +221,7 @@ struct Flows {
     gap: Nanos,
     chance: Stream,
     frame: PairFrame,
-    /// The sending station; with `None`, frames have fixed Ethernet addresses.
+    /// Sending station; `None` if frames have fixed Ethernet addresses.
     station: Option<u16>,
 }
 
@@ -240,8 +239,7 @@ impl Flows {
         }
     }
 
-    /// Returns the frames of one station, which has a link to both neighbours in the
-    /// ring.
+    /// Returns the frames sent by one station to both of its neighbours in the ring.
     fn of_station(station: u16, count: u64) -> Flows {
         let places = u64::from(STATIONS);
         Flows {

@@ -1,5 +1,5 @@
-//! `bench live`: the cost of a live link to programs, compared with a bare veth
-//! pair in the same run.
+//! `bench live`: overhead of a live link for programs, relative to a bare veth pair in the same
+//! run.
 
 use std::time::Duration;
 
@@ -13,25 +13,24 @@ use super::harness::median;
 use super::testbed::Testbed;
 use crate::Error;
 
-/// One-way delays of the round-trip checks, from LinkEM's table.
+/// One-way delays for the round-trip checks, from LinkEM's table.
 const DELAYS_MS: [u64; 3] = [5, 30, 101];
 
 /// Round trips per row.
 const TRIPS: u32 = 100;
 
-/// Result of the bench.
 #[derive(Debug, Serialize)]
 pub(super) struct LiveResult {
-    /// Small datagrams received through the link, relative to the bare pair.
+    /// Small-datagram throughput of the link relative to the bare pair.
     small_udp_share: f64,
-    /// Base round trip minus that of the bare pair, in milliseconds.
+    /// Minimum RTT of the link minus that of the bare pair, in milliseconds.
     base_rtt_over_bare_ms: f64,
-    /// Datagrams lost without a trace: sent minus received, dropped by the model and
-    /// counted as artifacts.
+    /// Datagrams lost without being counted: sent − received − dropped by the model − counted as
+    /// artifacts.
     unseen: i64,
     bare: PathPerformance,
     link: PathPerformance,
-    /// Error of round trips at each delay: measured − base − twice the delay.
+    /// RTT error at each delay: measured − base − twice the delay.
     rtt_errors: Vec<RttError>,
 }
 
@@ -44,20 +43,20 @@ struct PathPerformance {
     rtt_ms: f64,
 }
 
-/// Error of round trips at one delay.
+/// RTT error at one delay.
 #[derive(Debug, Serialize)]
 struct RttError {
     delay_ms: u64,
     error_ms: f64,
 }
 
-/// Conditions, printed above the result.
+/// Test conditions, printed above the result.
 pub(super) const ABOUT: &str = "\
 TCP and 64-byte UDP at full rate, over a bare veth pair and over a link.
 Errors of round trips: measured - base - twice the delay.";
 
 pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {
-    // Alternating runs, median of three: other programs share the machine.
+    // Interleave the runs and take the median of three: other programs share the machine.
     let (mut bare, mut link, mut unseen) = (Vec::new(), Vec::new(), 0);
     for _ in 0..3 {
         bare.push(side(&Testbed::bare()?, time / 3)?.0);
@@ -106,8 +105,8 @@ fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams
     Ok((side, flood))
 }
 
-/// Returns the frames that neither reached the emulator nor were counted by it.
-/// Overflow of the receiving socket happens after the emulator and is excluded.
+/// Returns the number of frames that neither reached the emulator nor were counted by it. Excludes
+/// receive-socket overflow, which happens after the emulator.
 fn lost_unseen(flood: &Datagrams, report: &RunReport) -> i64 {
     let up = &report.links[0];
     let counted = |kind: &str| up.artifacts.of(kind);

@@ -138,7 +138,7 @@ pub struct TimeArgs {
 /// Runs a bench.
 ///
 /// # Errors
-/// Any error of the measurement or of its output.
+/// Any error of the measurement or its output.
 pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (kind, quick, json) = (args.port.as_str(), args.quick, globals.json);
     match &args.what {
@@ -177,7 +177,7 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the arguments, shortened by `short` if `quick`.
+/// Returns the arguments, reduced by `short` if `quick`.
 fn chosen<T: Clone>(args: &T, quick: bool, short: fn(&T) -> T) -> T {
     if quick { short(args) } else { args.clone() }
 }

@@ -1,5 +1,5 @@
-//! Many links and their frames: link `n` carries address pair `n`, 10.B.C.D to
-//! (11+A).B.C.D for the four bytes of `n`.
+//! Test traffic for many links: link `n` carries address pair `n`, from 10.B.C.D to (11+A).B.C.D,
+//! where A, B, C and D are the four bytes of `n`.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use longwire_runtime::fabric::{FabricParts, LinkCells, Sharding, Target};
 
 use crate::Error;
 
-/// Minimum frame length: headers, and the payload of [`PairFrame::set`].
+/// Minimum frame length: the headers plus the payload of [`PairFrame::set`].
 pub const LEN_MIN: u32 = 50;
 
-/// Offset of source and destination address in a frame. The payload after the UDP
-/// header holds the pair and the sender's number.
+/// Offset of the source and destination addresses. The UDP payload holds the pair and the sender's
+/// number.
 const ADDRESSES: usize = 26;
 const PAYLOAD: usize = 42;
 
-/// Builds a link, a path and a rule for each pair, from port 0 to port 1. Other frames
-/// are dropped.
+/// Builds a link, a path and a rule for each pair, from port 0 to port 1. All other frames are
+/// dropped.
 ///
 /// # Errors
 /// [`Error::Failed`] if the classifier refuses a rule.
@@ -57,12 +57,12 @@ fn addresses(pair: u32) -> [[u8; 4]; 2] {
     [[10, b, c, d], [11 + a, b, c, d]]
 }
 
-/// A UDP frame that is rewritten for each pair in turn.
+/// A UDP frame, rewritten in place for each pair.
 #[derive(Clone, Debug)]
 pub struct PairFrame(Vec<u8>);
 
 impl PairFrame {
-    /// Returns a frame of `len` bytes, without frame check sequence.
+    /// Returns a frame of `len` bytes, without FCS.
     pub fn new(len: u32) -> PairFrame {
         let len = len.max(LEN_MIN);
         let mut frame = vec![0; len as usize];
@@ -75,7 +75,6 @@ impl PairFrame {
         PairFrame(frame)
     }
 
-    /// Returns the frame's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -86,7 +85,7 @@ impl PairFrame {
         self.0[6..12].copy_from_slice(&source);
     }
 
-    /// Rewrites the frame for a pair, with a number for the receiver, and returns its
+    /// Rewrites the frame for a pair, with a sequence number for the receiver, and returns its
     /// bytes.
     #[inline]
     pub fn set(&mut self, pair: u32, number: u32) -> &[u8] {

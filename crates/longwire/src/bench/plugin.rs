@@ -1,5 +1,5 @@
-//! `bench plugin`: the cost per packet of a plugin's hooks, called with arrays of
-//! several lengths and in a link.
+//! `bench plugin`: cost per packet of a plugin's hooks, called alone with batches of several sizes,
+//! and within a link.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -27,11 +27,11 @@ const GAP: u64 = 5_120;
 /// Frames between two clock reads.
 const ROUND: usize = 4_096;
 
-/// One hook.
+/// A row: one hook.
 #[derive(Debug, Serialize)]
 pub(super) struct HookRow {
     hook: &'static str,
-    /// Nanoseconds per packet, in arrays of this many packets.
+    /// Nanoseconds per packet, in batches of this size.
     arrays_of_1: f64,
     arrays_of_8: f64,
     arrays_of_64: f64,
@@ -39,11 +39,11 @@ pub(super) struct HookRow {
     in_a_link: f64,
 }
 
-/// Conditions, printed above the table.
+/// Test conditions, printed above the table.
 pub(super) const ABOUT: &str =
     "What the hooks of a plugin cost, and what they add to a link, in ns a packet of 64 bytes.";
 
-/// The hooks, and the option of each.
+/// Hooks with their options.
 const HOOKS: [(Hook, &str); 4] = [
     (Hook::Loss, "loss"),
     (Hook::Delay, "delay"),
@@ -106,7 +106,7 @@ impl PluginBench<'_> {
         })
     }
 
-    /// Measures nanoseconds per packet of calls with arrays of `N`.
+    /// Measures a hook in batches of `N`, in nanoseconds per packet.
     fn alone<const N: usize>(&self, hook: Hook) -> Result<f64, Error> {
         let loaded = CPlugin::load(&self.args.file, hook, &self.pairs, &self.faults);
         let mut plugin = loaded.map_err(Error::failed)?;
@@ -138,7 +138,7 @@ impl PluginBench<'_> {
         }))
     }
 
-    /// Measures nanoseconds per packet of a link, with one option or none.
+    /// Measures a link with at most one option, in nanoseconds per packet.
     fn link(&self, option: Option<&str>) -> Result<f64, Error> {
         let mut link = Link::new(self.config(option)?, 1, LinkId(0));
         let mut bytes = [0x5a; LEN];
@@ -158,7 +158,7 @@ impl PluginBench<'_> {
 
     fn config(&self, option: Option<&str>) -> Result<LinkConfig, Error> {
         let loader = FileLoader::reporting_to(&self.faults);
-        // Waiting for a plugin's rate counts as its cost.
+        // Time spent waiting for a plugin's rate counts as its cost.
         let mut spec = LinkSpec::new().queue(QueueLimit::UNLIMITED);
         if let Some(option) = option {
             let own = self.pairs.iter();
@@ -170,7 +170,7 @@ impl PluginBench<'_> {
             .map_err(|error| Error::usage(LinkSpecError::from(error)))
     }
 
-    /// Returns nanoseconds per packet of a round: the median of several measurements.
+    /// Returns the median nanoseconds per packet over several rounds.
     fn timed(&self, mut round: impl FnMut()) -> f64 {
         const MEASUREMENTS: u32 = 5;
         round();

@@ -1,4 +1,4 @@
-//! `bench rate`: UDP and TCP throughput at a rate.
+//! `bench rate`: UDP and TCP throughput at configured rates.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ use crate::Error;
 pub(crate) struct RateRow {
     rate_bits: u64,
     protocol: &'static str,
-    /// The payload rate left by the framing.
+    /// Payload rate after framing overhead.
     expected_bits: f64,
     measured_bits: f64,
     error_percent: f64,
-    /// Emulated tail drops: few with TCP, every frame above the rate with UDP.
+    /// Tail drops by the model: few with TCP; with UDP, every frame above the rate.
     queue_drops: u64,
     artifacts: u64,
 }
 
-/// Ethernet header and largest IPv4 packet.
+/// Length of a full frame: Ethernet header plus a 1500-byte IPv4 packet.
 pub const FULL_FRAME: u32 = 1514;
 
 /// UDP payload of a full frame, in bytes.
 pub const UDP_PAYLOAD: f64 = (1500 - 20 - 8) as f64;
 
-/// TCP payload of a full frame: without IPv4 header, TCP header and timestamp option.
+/// TCP payload of a full frame: excludes the IPv4 header, TCP header and timestamp option.
 pub const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
 
-/// Conditions, and systems of the literature: TCP (Joglekar 2004) and a modern peer.
+/// Test conditions, and published results: TCP (Joglekar 2004) and a modern peer.
 pub(super) const ABOUT: &str = "\
 Payload a second against what the framing (ethernet) says.
 LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s.";
@@ -49,7 +49,7 @@ pub(crate) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<RateRow>, Error
     Ok(rows)
 }
 
-/// Returns the full frames/s that a rate carries, with Ethernet framing.
+/// Returns the number of full frames/s that a rate carries, with Ethernet framing.
 pub fn capacity(rate: BitRate) -> f64 {
     rate.bits_per_sec() as f64 / Framing::ETHERNET.wire_bits(FULL_FRAME) as f64
 }
@@ -62,7 +62,7 @@ fn link(rate: Option<BitRate>) -> LinkConfig {
     }
 }
 
-/// Returns a duration in which a slow link carries hundreds of frames.
+/// Returns a duration in which even a slow link carries hundreds of frames.
 fn duration(rate: BitRate, args: &RateArgs) -> Duration {
     let frames = 200;
     let frame_bits = Framing::ETHERNET.wire_bits(FULL_FRAME);

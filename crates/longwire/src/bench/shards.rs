@@ -1,8 +1,8 @@
-//! `bench shards`: cost and speedup of shards.
+//! `bench shards`: cost and speedup of sharding.
 //!
-//! As in `bench links`, 64-byte frames of random address pairs cross a link per pair,
-//! from memory to memory in virtual time: first without shards, then with each number
-//! of them. The output is identical in every row.
+//! As in `bench links`, 64-byte frames of random address pairs each cross their pair's link, from
+//! memory to memory in virtual time: first without shards, then with each shard count. The output
+//! is identical in every row.
 
 use std::hint::black_box;
 use std::num::NonZero;
@@ -54,7 +54,7 @@ impl ShardsArgs {
     }
 }
 
-/// A row: one number of shards.
+/// A row: one shard count.
 #[derive(Debug, Serialize)]
 pub(super) struct ShardsRow {
     /// Number of shards; 0 without sharding.
@@ -62,38 +62,37 @@ pub(super) struct ShardsRow {
     threads: usize,
     packets: u64,
     ns_per_packet: f64,
-    /// Time of one shard divided by the time of this row.
+    /// Time with one shard divided by this row's time.
     speedup: f64,
-    /// Time per packet of the calling thread outside parallel phases, in ns: to read,
-    /// switch, distribute and output.
+    /// Time per packet that the calling thread spends outside parallel phases, in ns: reading,
+    /// switching, distribution and output.
     serial_ns: f64,
-    /// Time per packet to classify and to process events, in ns; of several threads,
-    /// the slowest.
+    /// Time per packet to classify and to process events, in ns; the slowest thread counts.
     classify_ns: f64,
     event_ns: f64,
-    /// Rounds in which threads ran in parallel.
+    /// Number of rounds that ran in parallel.
     rounds: u64,
     /// Digest of the output; identical in every row.
     digest: u64,
     missing: u64,
 }
 
-/// The results of the bench.
+/// Results of the bench.
 #[derive(Debug, Serialize)]
 pub(super) struct ShardsFound {
-    /// Additional cost of a frame that crosses into another shard.
+    /// Extra cost of a frame that crosses into another shard.
     crossing_ns: f64,
     /// Cost of an empty round of two threads.
     barrier_ns: f64,
     rows: Vec<ShardsRow>,
 }
 
-/// Conditions, printed above the result.
+/// Test conditions, printed above the result.
 pub(super) const ABOUT: &str = "\
 64-byte packets in random order, memory to memory, in virtual time; medians of 5.
 Crossing: what a frame costs more that continues in another shard. Barrier: a round of two threads.";
 
-/// Measurements per row; the median is reported.
+/// Measurements per row; the row reports the median.
 const TIMES: usize = 5;
 
 pub(super) fn measure(args: &ShardsArgs) -> Result<ShardsFound, Error> {
@@ -107,8 +106,8 @@ pub(super) fn measure(args: &ShardsArgs) -> Result<ShardsFound, Error> {
     })
 }
 
-/// Returns the cost of crossing into another shard, in ns: paths of two links on one
-/// thread, with the links in the same shard and in different ones.
+/// Returns the cost of crossing into another shard, in ns. Compares two-link paths within one shard
+/// and across shards, on one thread.
 fn crossing(args: &ShardsArgs) -> Result<f64, Error> {
     let pairs = args.links / 2;
     let run = |apart: bool| {

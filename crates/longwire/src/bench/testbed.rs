@@ -1,4 +1,4 @@
-//! Hosts of the benches: two, and the emulator, each in its own network namespace.
+//! Testbed of the benches: two hosts and the emulator, each in a separate network namespace.
 
 use longwire_engine::LinkConfig;
 use longwire_io::net::NetNamespace;
@@ -13,14 +13,14 @@ use crate::Error;
 /// Two hosts, joined by a veth pair or by the emulator.
 #[derive(Debug)]
 pub enum Testbed {
-    /// Hosts joined by a veth pair.
+    /// Joined by a veth pair.
     Bare([NetNamespace; 2]),
-    /// Hosts with a veth pair each to the emulator.
+    /// Each host has a veth pair to the emulator.
     Emulated(Networks),
 }
 
 impl Testbed {
-    /// Returns two hosts joined by a veth pair: the machine's own limit.
+    /// Returns two hosts joined by a veth pair: the baseline of the machine.
     ///
     /// # Errors
     /// If namespaces or devices cannot be created.
@@ -28,7 +28,7 @@ impl Testbed {
         direct_networks().map(Testbed::Bare)
     }
 
-    /// Returns two hosts with a veth pair each to the emulator.
+    /// Returns two hosts, each with a veth pair to the emulator.
     ///
     /// # Errors
     /// If namespaces or devices cannot be created.
@@ -55,7 +55,7 @@ impl Testbed {
     /// Starts a link between the hosts, with ports of the given kind.
     ///
     /// # Errors
-    /// Without an emulator, and if the ports or the link cannot be started.
+    /// If the testbed has no emulator, or the ports or the link cannot be started.
     pub fn start(
         &self,
         kind: &str,

@@ -1,9 +1,9 @@
-//! `bench throughput`: nanoseconds per packet, memory to memory, with the whole engine.
+//! `bench throughput`: nanoseconds per packet through the whole engine, memory to memory.
 //!
-//! The link is saturated at 100 Gbit/s: arrivals are stamped at exactly its rate, so
-//! the delay line holds the full bandwidth-delay product (250 MB at 20 ms), and the
-//! pipeline runs as fast as two cores can. A result below a frame's time on the wire
-//! means that the emulator is faster than the link.
+//! The link is saturated at 100 Gbit/s: arrivals are stamped at exactly its rate, so the delay line
+//! holds the full bandwidth-delay product (250 MB at 20 ms), and the pipeline runs as fast as two
+//! cores can. If the result is below a frame's serialisation time, the emulator is faster than the
+//! link.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ const RATE: BitRate = match BitRate::from_bits_per_sec(100_000_000_000) {
 };
 const LOSS_PROBABILITY: &str = "0.1%";
 
-/// Returns the conditions, printed above the table.
+/// Returns the test conditions, printed above the table.
 pub(super) fn about() -> String {
     format!(
         "One direction, memory to memory: rate 100 Gbit/s with queue accounting,\n\
@@ -36,11 +36,11 @@ pub(super) fn about() -> String {
     )
 }
 
-/// Source memory that fits a core's cache, and that exceeds every cache.
+/// Source memory that fits in a core's cache, and that exceeds every cache.
 const IN_CACHE: usize = 512 << 10;
 const IN_MEMORY: usize = 256 << 20;
 
-/// Maximum frames by which ingress runs ahead of the emulated backlog.
+/// Maximum lead of ingress over the emulated backlog, in frames.
 const AHEAD: u64 = 1 << 20;
 
 /// A row: one frame length and delay.
@@ -48,44 +48,44 @@ const AHEAD: u64 = 1 << 20;
 pub(super) struct ThroughputRow {
     size: u32,
     delay_us: f64,
-    /// With the placement that suits the cores: see [`median_row`].
+    /// Time with the better placement; see [`median_row`].
     ns_per_packet: f64,
     mpps: f64,
     gbit_per_s: f64,
-    /// The same with one thread for both stages, and with a thread for each.
+    /// Times with both stages on one thread, and with a thread per stage.
     one_thread_ns: f64,
     two_threads_ns: Option<f64>,
-    /// Copies of each frame's bytes: 2, into the arena and out of it, or 0.
+    /// Copies of each frame's bytes: 2 (into the arena and out of it) or 0.
     copies: u32,
     /// Size of the source memory in bytes.
     source_bytes: usize,
-    /// Time of as many copies on this machine, on both cores concurrently.
+    /// Time of the same number of copies on this machine, on both cores concurrently.
     memcpy_ns: f64,
     ratio_to_memcpy: f64,
-    /// Time to move a cache line between the cores, measured right after the run: 40 to
-    /// 60 ns with a shared cache, some 200 ns otherwise.
+    /// Time to move a cache line between the cores, measured right after the run: 40 to 60 ns with
+    /// a shared cache, about 200 ns otherwise.
     crossing_ns: Option<f64>,
     packets: u64,
     dropped_by_loss: u64,
-    /// Frames lost but not dropped by the model; must be 0.
+    /// Frames lost other than by model drops; must be 0.
     lost_otherwise: u64,
-    /// Delivered frames with wrong bytes (copied) or places (not copied); must be 0.
+    /// Delivered frames with wrong bytes (if copied) or positions (if not copied); must be 0.
     damaged: u64,
     memory_max: u64,
-    /// Number of runs of which this is the median.
+    /// Number of runs; the row is their median.
     runs: u32,
-    /// Results of TLEM's own program on a comparable machine, in and out of cache.
+    /// Published results of TLEM on a comparable machine, in and out of cache.
     tlem_ns: Option<&'static str>,
 }
 
-/// The measured rows, and the number of rows omitted for lack of time.
+/// Measured rows, and the number of rows omitted for lack of time.
 #[derive(Debug)]
 pub(super) struct Measurements {
     pub(super) rows: Vec<ThroughputRow>,
     pub(super) left_out: usize,
 }
 
-/// Prints on stderr that rows were omitted, and how to measure them.
+/// Prints on stderr how many rows were omitted, and how to measure them.
 pub(super) fn print_omitted(measured: &Measurements, time: Nanos) {
     if measured.left_out > 0 {
         eprintln!(
@@ -97,7 +97,6 @@ pub(super) fn print_omitted(measured: &Measurements, time: Nanos) {
     }
 }
 
-/// Parameters of a row.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     size: u32,
@@ -106,7 +105,7 @@ struct Case {
     lend: bool,
 }
 
-/// Returns the rows that the arguments select.
+/// Returns the rows selected by the arguments.
 fn cases(args: &ThroughputArgs) -> Vec<Case> {
     let mut cases = Vec::new();
     for size in &args.size {
@@ -126,8 +125,8 @@ fn cases(args: &ThroughputArgs) -> Vec<Case> {
     cases
 }
 
-/// Measures rows until the time is used up, but at least one. Each row gets an equal
-/// share of the remaining time.
+/// Measures rows until the time is used up, but at least one. Each row gets an equal share of the
+/// remaining time.
 pub(super) fn measure(
     args: &ThroughputArgs,
     quick: bool,
@@ -163,11 +162,11 @@ const RUNS: u32 = 3;
 /// Upper bound of the time per packet on any machine; limits the first run of a row.
 const SLOW_NS: u64 = 200;
 
-/// Returns the row with the placement that suits the cores, and the times of both
-/// placements. One thread runs both stages if the cores are far apart or busy, and
-/// frames wait in a cache: frames that wait in memory cross once in either case.
+/// Returns the row with the better placement, and the times of both. One thread for both stages is
+/// better if the cores are far apart or busy and frames wait in a cache; frames that wait in memory
+/// cross between cores once in either case.
 ///
-/// The measurement takes about `time`, or as long as two runs that fill the delay line.
+/// Takes about `time`, or as long as two runs that fill the delay line.
 fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
     let pair = two_cores();
     let one = median_run(case, None, time / 2)?;
@@ -193,8 +192,8 @@ struct Times {
     crossing: Option<Duration>,
 }
 
-/// Returns the median of several runs, and their number. They take about `time`
-/// together, or as long as one run that fills the delay line.
+/// Returns the median of several runs, and their number. Together they take about `time`, or as
+/// long as one run that fills the delay line.
 fn median_run(
     case: Case,
     cores: Option<(usize, usize)>,
@@ -204,7 +203,7 @@ fn median_run(
     let mut runs: Vec<Run> = Vec::new();
     for nth in 0..RUNS {
         let ran = started.elapsed();
-        // Assume the longest run so far; a longer one would exceed the time.
+        // Assume the next run takes as long as the longest; stop if that would exceed the time.
         let longest = runs.iter().map(|run| run.took).max().unwrap_or_default();
         if nth > 0 && ran + longest > time {
             break;
@@ -218,7 +217,6 @@ fn median_run(
     Ok((median_by(runs, |run| run.ns_per_packet), count))
 }
 
-/// A run of a row.
 struct Run {
     end: PipelineEnd<mem::Sink>,
     /// Measured while both stages were running.
@@ -228,8 +226,8 @@ struct Run {
     ns_a_frame: f64,
 }
 
-/// Sends `frames` frames, or enough to fill the delay line several times, with a thread
-/// per stage on these cores or with one thread.
+/// Sends `frames` frames, or enough to fill the delay line several times, with a thread per stage
+/// on `cores`, or with one thread.
 fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Error> {
     let started = Instant::now();
     let Case { size, delay, .. } = case;
@@ -241,7 +239,7 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
     link.loss
         .push(LOSS.parse(LOSS_PROBABILITY).map_err(Error::failed)?);
     let backlog = RATE.bytes_in(delay).0;
-    // A descriptor per frame, and alignment.
+    // Each frame needs a descriptor and alignment.
     let memory = backlog + backlog / u64::from(size) * 64;
     let frames = frames.max(backlog / u64::from(size) * 3).max(LEAST);
     let mut source = mem::Source::paced(size as usize, case.source_bytes, RATE, frames);
@@ -275,7 +273,7 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
 /// Minimum frames per run.
 const LEAST: u64 = 100_000;
 
-/// Returns a core for each stage, if there are two.
+/// Returns a core per stage; `None` if fewer than two are available.
 fn two_cores() -> Option<(usize, usize)> {
     let cores = host::allowed_cores();
     Some((*cores.first()?, *cores.get(1)?))
@@ -330,14 +328,14 @@ fn tlem(size: u32, source_bytes: usize) -> Option<&'static str> {
     })
 }
 
-/// Duration of a measurement of copies.
+/// Duration of a copy measurement.
 const COPY_TIME: Duration = Duration::from_millis(150);
 
-/// Returns the nanoseconds to copy a frame of `size` bytes between two areas of `area`
-/// bytes. A second core copies concurrently, as the pipeline's two stages do.
+/// Returns the nanoseconds to copy a frame of `size` bytes between two areas of `area` bytes. A
+/// second core copies concurrently, like the pipeline's two stages.
 fn copy_ns_per_frame(size: usize, area: usize) -> f64 {
     std::thread::scope(|scope| {
-        // On separate threads: pinning must not outlast the measurement.
+        // Use separate threads, because pinning must not outlast the measurement.
         let cores = host::allowed_cores();
         let copies: Vec<_> = (0..2)
             .map(|nth| cores.get(nth).copied())

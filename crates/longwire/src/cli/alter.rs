@@ -1,4 +1,4 @@
-//! Options of `replay` that select and alter frames of a trace.
+//! Options of `replay` that filter and alter the frames of a trace.
 
 use clap::Args;
 use longwire_packet::alter::{
@@ -111,7 +111,7 @@ pub struct AlterArgs {
     pub keep_groups: bool,
 }
 
-/// Returns the help of `--filter`, with the vocabulary from the engine's parser.
+/// Returns the help of `--filter`, including the fields known to the engine's parser.
 fn filter_help() -> String {
     format!(
         "Send only frames that match, such as 'tcp port 80 or 443'; evaluated before frames are \
@@ -120,7 +120,7 @@ fn filter_help() -> String {
 }
 
 impl AlterArgs {
-    /// Returns the alterations of the frames; `seed` seeds the random ones.
+    /// Returns the frame alterations; `seed` seeds the random ones.
     ///
     /// # Errors
     /// If options conflict.

@@ -1,4 +1,4 @@
-//! Tests of the options that select, alter and send frames.
+//! Tests of the options that filter, alter and send frames.
 
 use clap::{CommandFactory, Parser};
 use longwire_packet::alter::About;
@@ -61,7 +61,7 @@ fn options_reach_the_frames() {
     assert_eq!((seen[23], seen[30], seen[34]), (46 << 2, 63, 11));
 }
 
-/// Without IP, a frame is sent unless addresses are anonymised; then only on request.
+/// Non-IP frames are sent unless addresses are anonymised, which requires an option.
 #[test]
 fn the_option_decides_about_unaltered_frames() {
     let key = "11".repeat(32);

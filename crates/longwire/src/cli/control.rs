@@ -1,4 +1,4 @@
-//! The options of the control API and of the live view.
+//! Options of the control API and the live view.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -87,12 +87,11 @@ impl ControlArgs {
     }
 }
 
-/// The option, and the end of options.
+/// The option and the end-of-options marker.
 const VIEW: &str = "--view";
 const DASHES: &str = "--";
 
-/// Parses an address, a port of the loopback address, or both. Without a port, the
-/// system chooses one.
+/// Parses an address, a loopback port, or both. Without a port, the system chooses one.
 pub(super) fn view_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix("localhost:").unwrap_or(text);
     if let Ok(port) = port.parse::<u16>() {
@@ -106,9 +105,9 @@ pub(super) fn view_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Returns the arguments with the address joined to `--view` (`--view=8080`); `None`
-/// without one. A word after `--view` that is not an address belongs to the command.
-/// The options end at `end`.
+/// Returns the arguments with the address joined to `--view` (`--view=8080`); `None` if no address
+/// follows. A word after `--view` that is not an address belongs to the command. The options end at
+/// `end`.
 pub(super) fn joined(arguments: &[OsString], end: usize) -> Option<Vec<OsString>> {
     let options = arguments[..end].iter().take_while(|word| *word != DASHES);
     let at = options.enumerate().find(|(_, word)| *word == VIEW)?.0;
@@ -172,7 +171,7 @@ mod tests {
                 Some(8080),
                 "a.toml -- ls",
             ),
-            // An option of the command, not of exec.
+            // Belongs to the command, not to exec.
             ("exec -- x --view 8080", None, "x --view 8080"),
             ("exec x --view 8080", None, "x --view 8080"),
             ("exec --view x --view 8080", Some(0), "x --view 8080"),

@@ -1,4 +1,4 @@
-//! Warnings about probably mistyped rates of the command line.
+//! Warnings about rates that were probably mistyped on the command line.
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -10,11 +10,11 @@ use longwire_traffic::arrivals::LoadRate;
 use super::{Cli, spelling};
 use crate::commands::replay::PaceRate;
 
-/// The option of profiles that takes a model with rates.
+/// Profile option that takes a model with rates.
 const SERVICE: &str = "service";
 
-/// Returns a warning for each rate in bytes that probably means bits, such as `10mbps`.
-/// Link options are excluded: their models warn.
+/// Returns a warning for each rate in bytes that was probably meant in bits, such as `10mbps`. Link
+/// options are excluded, because their models warn.
 pub(super) fn of_rates(arguments: &[OsString]) -> Vec<String> {
     let mut root = Cli::command();
     let command = spelling::command(&mut root, arguments);

@@ -1,14 +1,14 @@
-//! Examples at the beginning of long help.
+//! Repeats examples at the start of long help.
 
 use clap::Command;
 
-/// The heading of the examples in a help text.
+/// Heading of the examples in a help text.
 const HEADING: &str = "Examples:";
 
-/// Number of examples repeated at the beginning.
+/// Number of examples repeated at the start.
 const SHOWN: usize = 3;
 
-/// Repeats the first examples of each command's help at the beginning of its long help.
+/// Repeats the first examples of each command's help at the start of its long help.
 pub(super) fn first(command: Command) -> Command {
     let command = command.mut_subcommands(first);
     let end = command.get_after_long_help().or(command.get_after_help());
@@ -19,8 +19,8 @@ pub(super) fn first(command: Command) -> Command {
     }
 }
 
-/// Returns the first examples of a help text. Its lines are indented, and continuation
-/// lines further.
+/// Returns the first examples of a help text. Example lines are indented; continuation lines are
+/// indented further.
 fn examples(text: &str) -> Option<String> {
     let lines = text.lines().skip_while(|line| *line != HEADING).skip(1);
     let mut begun = 0;

@@ -1,4 +1,4 @@
-//! The options of every command, and coloured output.
+//! Global options and coloured output.
 
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -50,14 +50,14 @@ pub enum Color {
     Never,
 }
 
-/// Colours text, or returns it unchanged.
+/// Colours text, or passes it through unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// Returns the colouring of a stream, according to the user's choice.
+    /// Returns the painter for a stream, as the user chose.
     pub fn new(globals: &Globals, stream: &impl IsTerminal) -> Paint {
         let on = match globals.color {
             Color::Always => true,

@@ -1,7 +1,7 @@
-//! Link options: `--rate`, `--delay`, … for both directions, and with a prefix for one.
+//! Link options: `--rate`, `--delay`, … for both directions, or prefixed for one.
 //!
-//! They are generated three times from the engine's table of parts: without prefix,
-//! with `up-` and with `down-`. Values are parsed here, once.
+//! Each option is generated three times from the engine's option table: without a prefix, with
+//! `up-` and with `down-`. Values are parsed once, at this point.
 
 use std::cell::Cell;
 
@@ -17,10 +17,10 @@ use super::netem;
 use crate::Error;
 use crate::commands::models::synopsis;
 
-/// A prefix that restricts an option to one direction.
+/// Prefix that restricts an option to one direction.
 struct Prefix {
     name: &'static str,
-    /// Alternative prefix, from the ports A and B of `run`.
+    /// Alias from the ports A and B of `run`.
     alias: &'static str,
     way: &'static str,
 }
@@ -39,7 +39,7 @@ const DOWN: Prefix = Prefix {
 const HEADING: &str = "Link";
 const HEADING_ONE_WAY: &str = "Link, one direction";
 
-/// Units and grammar; the end of a help text.
+/// Units and grammar, at the end of a help text.
 pub const LINK_HELP: &str = "\
 Values and units, as in tc:
   rate   10mbit 1.5gbit 64kbit     bits; kbps and mbps are bytes
@@ -53,21 +53,21 @@ pub const DUPLEX_HELP: &str = "\
 Link options set both directions; the prefix --up- or --down- sets one, as
 --up-rate does. `--help` lists them.";
 
-/// The options of a duplex link.
+/// Options of a duplex link.
 #[derive(Clone, Debug, Default)]
 pub struct DuplexArgs {
-    /// Options of both directions, of up and of down.
+    /// Options for both directions, for up and for down.
     both: Vec<LinkValue>,
     up: Vec<LinkValue>,
     down: Vec<LinkValue>,
-    /// The preset under all of these options, as written.
+    /// Preset that these options override, as written.
     preset: Option<String>,
-    /// Failures of plugins in both directions.
+    /// Plugin faults of both directions.
     pub faults: Faults,
 }
 
-/// The value of an option, parsed at once unless it names a file or a plugin: those are
-/// read when the link is made, because only then may threads run.
+/// A parsed option value. Values that name a file or a plugin are read when the link is built,
+/// because threads may run only from then on.
 #[derive(Clone, Debug)]
 struct LinkValue {
     part: &'static Part,
@@ -76,7 +76,7 @@ struct LinkValue {
 }
 
 impl DuplexArgs {
-    /// Returns the specifications of both directions, including the preset.
+    /// Returns the specifications of both directions, preset included.
     ///
     /// # Errors
     /// If a file or a plugin cannot be read, or values conflict.
@@ -105,10 +105,10 @@ impl DuplexArgs {
         })
     }
 
-    /// Returns the links up and down.
+    /// Returns the up and down links.
     ///
     /// # Errors
-    /// As [`DuplexArgs::specs`].
+    /// See [`DuplexArgs::specs`].
     pub fn links(&self) -> Result<(LinkConfig, LinkConfig), Error> {
         let loader = self.loader();
         let Duplex { up, down } = self.read(&loader)?;
@@ -118,25 +118,25 @@ impl DuplexArgs {
     /// Returns the link of the direction that `choose` selects.
     ///
     /// # Errors
-    /// As [`DuplexArgs::specs`].
+    /// See [`DuplexArgs::specs`].
     pub fn link(&self, choose: fn(Duplex) -> LinkSpec) -> Result<LinkConfig, Error> {
         let loader = self.loader();
         build(&choose(self.read(&loader)?), &loader)
     }
 
-    /// Returns an option that was given to one direction only, such as `--up-rate`.
+    /// Returns an option that was given for only one direction, such as `--up-rate`.
     pub fn prefixed(&self) -> Option<String> {
         let first = |values: &[LinkValue], prefix| Some(id(values.first()?.part, Some(prefix)));
         let option = first(&self.up, &UP).or(first(&self.down, &DOWN))?;
         Some(format!("--{option}"))
     }
 
-    /// Returns the preset, as written.
     pub fn preset(&self) -> Option<&str> {
         self.preset.as_deref()
     }
 
-    /// Returns the options up and down as written, each including those of both directions.
+    /// Returns the options for up and for down as written; options for both directions appear in
+    /// both.
     pub fn texts(&self) -> [Vec<(&'static str, String)>; 2] {
         [&self.up, &self.down].map(|own| {
             let is_own = |part: &Part| own.iter().any(|value| value.part.name == part.name);
@@ -174,7 +174,7 @@ fn read_values(values: &[LinkValue], loader: &dyn Loader) -> Result<LinkSpec, Op
 
 impl Args for DuplexArgs {
     fn augment_args(command: Command) -> Command {
-        // Every option three times: without a prefix, and for each direction.
+        // Add every option three times: without a prefix, and for each direction.
         let prefixes = [None, Some(&UP), Some(&DOWN)].into_iter();
         let args = prefixes.flat_map(|prefix| PARTS.iter().map(move |part| arg(part, prefix)));
         command.arg(preset_arg()).args(args)
@@ -209,7 +209,7 @@ impl FromArgMatches for DuplexArgs {
     }
 }
 
-/// The option that names a preset.
+/// Name of the preset option.
 const PRESET: &str = "preset";
 
 fn preset_arg() -> Arg {
@@ -229,7 +229,7 @@ fn preset_arg() -> Arg {
         ))
 }
 
-/// Refuses an unknown preset at parse time; a file is read when the link is made.
+/// Refuses an unknown preset at parse time; a preset file is read when the link is built.
 fn check_preset(text: &str) -> Result<String, String> {
     let later = DeferredLoader::default();
     match presets::read(text, &later) {
@@ -250,7 +250,7 @@ fn arg(part: &'static Part, prefix: Option<&Prefix>) -> Arg {
         .value_name(part.value_name)
         .action(action)
         .value_parser(ValueParser::from(move |text: &str| parse(part, text)))
-        // Makes the error of `--delay -5ms` a negative delay, not an unknown option -5.
+        // Report `--delay -5ms` as a negative delay, not as an unknown option -5.
         .allow_hyphen_values(true);
     match prefix {
         None => arg
@@ -272,11 +272,11 @@ fn id(part: &Part, prefix: Option<&Prefix>) -> String {
     }
 }
 
-/// Maximum length of a synopsis in help; a longer one is replaced by the model's name.
-/// `longwire models` prints the parameters of each model.
+/// Maximum length of a synopsis in help. Longer ones are reduced to the model's name; `longwire
+/// models` prints all parameters.
 const SYNOPSIS_MAX: usize = 70;
 
-/// Returns the summary, and every model of the option's kind.
+/// Returns the summary, followed by every model of the option's kind.
 fn long_help(part: &Part) -> String {
     let mut text = part.summary.to_owned();
     for (index, (_, info)) in part.models().into_iter().enumerate() {
@@ -299,7 +299,7 @@ fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
     let parsed = match part.add(&mut spec, text, &later) {
         Ok(()) => Some(spec),
         Err(_) if later.used.get() => None,
-        // clap already names the option.
+        // clap names the option itself.
         Err(error) => {
             let values = text.split_once([',', ' ']);
             let model = values.and_then(|(first, second)| {
@@ -315,7 +315,7 @@ fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
     })
 }
 
-/// A loader that loads nothing, and records whether a file or plugin is needed.
+/// A loader that loads nothing, but records whether a file or plugin is needed.
 #[derive(Debug, Default)]
 struct DeferredLoader {
     used: Cell<bool>,

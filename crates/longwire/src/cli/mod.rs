@@ -1,5 +1,4 @@
-//! The command line: the one definition of parsing, help, shell completions and manual
-//! pages.
+//! The command line, defined once for parsing, help, shell completions and manual pages.
 
 mod alter;
 mod control;
@@ -66,7 +65,7 @@ its command.";
     max_term_width = 100,
 )]
 pub struct Cli {
-    /// Options of every command.
+    /// Global options.
     #[command(flatten)]
     pub globals: Globals,
     /// The command to run.
@@ -75,15 +74,14 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Parses a command line, including the program's name.
+    /// Parses a command line that includes the program's name.
     ///
     /// # Errors
-    /// clap's error, which prints itself: if the command line is wrong, and for
-    /// `--help` and `--version`.
+    /// clap's error, which prints itself: for an invalid command line, `--help` and `--version`.
     pub fn from_arguments(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
         let parsed = Cli::parse_words(&arguments);
         let end = match &parsed {
-            // The word after `--view` was parsed as the command's first.
+            // The word after `--view` was parsed as the first word of the command.
             Ok(Cli {
                 command: Command::Exec(args),
                 ..
@@ -93,7 +91,7 @@ impl Cli {
         if let Some(joined) = control::joined(&arguments, end) {
             return Cli::from_arguments(joined);
         }
-        // Up to the first word of the command, whose options are its own.
+        // Exclude the command, whose options belong to it.
         let own = &arguments[..arguments.len().min(end + 1)];
         let cli = parsed.map_err(|error| spelling::explain(error, &arguments))?;
         if let Some(message) = spelling::netem_values(own) {

@@ -1,14 +1,14 @@
-//! Converts netem's two-value options to this program's syntax.
+//! Translates netem's two-value options.
 
 use longwire_engine::{Correlation, Nanos, Probability};
 
-/// The option for which netem takes a jitter as second value.
+/// Option to which netem adds a jitter as second value.
 pub(super) const DELAY: &str = "delay";
 
-/// The option for which netem takes a correlation as second value.
+/// Option to which netem adds a correlation as second value.
 pub(super) const LOSS: &str = "loss";
 
-/// Returns the equivalent of netem's two values for this option.
+/// Returns the equivalent of this option with netem's two values.
 pub(super) fn two_values(option: &str, first: &str, second: &str) -> Option<String> {
     match option {
         DELAY => jitter(first, second),
@@ -17,8 +17,8 @@ pub(super) fn two_values(option: &str, first: &str, second: &str) -> Option<Stri
     }
 }
 
-/// Returns the equivalent of netem's `20ms 5ms`, a delay and its jitter. If the second
-/// time is longer, the two may also be bounds.
+/// Returns the equivalent of netem's `20ms 5ms`: a delay and its jitter. If the second time is
+/// longer, the two may also be meant as bounds.
 pub(super) fn jitter(delay: &str, jitter: &str) -> Option<String> {
     let [mean, by]: [Nanos; 2] = [delay.parse().ok()?, jitter.parse().ok()?];
     let (min, max) = (mean.saturating_sub(by), mean.saturating_add(by));
@@ -36,7 +36,7 @@ pub(super) fn jitter(delay: &str, jitter: &str) -> Option<String> {
     ))
 }
 
-/// Returns the equivalent of netem's `1% 25%`, a loss and its correlation.
+/// Returns the equivalent of netem's `1% 25%`: a loss probability and its correlation.
 fn correlated_loss(loss: &str, correlation: &str) -> Option<String> {
     let _: Probability = loss.parse().ok()?;
     let _: Correlation = correlation.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Options of commands that send frames at known times: `replay` and `generate`.
+//! Options of the commands that send frames at scheduled times: `replay` and `generate`.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use crate::report::start::Announcement;
 use crate::simulate::PORTS;
 use crate::{Error, Globals};
 
-/// The link's rate where `--rate` is the sending rate.
+/// Option for the link's rate where `--rate` is the sending rate.
 const LINK_RATE: &str = "link-rate";
 
 /// Outputs, their links, and the accuracy of sending.
@@ -84,11 +84,11 @@ pub struct PumpArgs {
 }
 
 impl PumpArgs {
-    /// Checks that the report can be written without replacing a file of the run: its
-    /// ports, `more_ports`, its log and `inputs`.
+    /// Checks that the report can be written without overwriting a file of the run: a port, one of
+    /// `more_ports`, the log or one of `inputs`.
     ///
     /// # Errors
-    /// If it cannot be written, or would replace one.
+    /// If it cannot be written, or would overwrite a file of the run.
     pub fn check_report<'a>(
         &'a self,
         more_ports: impl IntoIterator<Item = &'a str>,
@@ -105,7 +105,7 @@ impl PumpArgs {
     }
 }
 
-/// The start time.
+/// Start time of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartAt {
     /// After this duration.
@@ -148,8 +148,8 @@ fn seconds(text: &str) -> Option<Nanos> {
 }
 
 impl PumpArgs {
-    /// Opens the ports, each after its link. `ways`: there are two outputs, one per
-    /// direction of a conversation; `timed`: frames have departure times.
+    /// Opens each port, behind its link. With `ways`, there are two outputs, one per direction of a
+    /// conversation; with `timed`, frames have departure times.
     ///
     /// # Errors
     /// If a port cannot be opened, or link options conflict.
@@ -173,7 +173,7 @@ impl PumpArgs {
         outputs.collect()
     }
 
-    /// Returns the link before each output; `ways` as for [`PumpArgs::outputs`].
+    /// Returns the link of each output; see [`PumpArgs::outputs`] for `ways`.
     ///
     /// # Errors
     /// If link options conflict.
@@ -190,7 +190,7 @@ impl PumpArgs {
         links.collect()
     }
 
-    /// Returns the link options of each output; `ways` as for [`PumpArgs::outputs`].
+    /// Returns the link options of each output; see [`PumpArgs::outputs`] for `ways`.
     ///
     /// # Errors
     /// If link options conflict.
@@ -203,13 +203,12 @@ impl PumpArgs {
         Ok(specs)
     }
 
-    /// Returns whether no link is emulated, so that frames leave at their departure
-    /// times.
+    /// Returns whether no link is emulated, so that frames leave at their departure times.
     pub fn is_transparent(&self) -> bool {
         self.link.is_empty()
     }
 
-    /// Refuses links at top speed.
+    /// Refuses emulated links at top speed.
     ///
     /// # Errors
     /// If `topspeed` is set and a link is emulated.
@@ -222,7 +221,7 @@ impl PumpArgs {
         Ok(())
     }
 
-    /// Describes the outputs, and their links if any are emulated.
+    /// Describes the outputs and any emulated links.
     pub fn announce<'a>(
         &self,
         links: impl IntoIterator<Item = &'a LinkSetup>,
@@ -238,11 +237,10 @@ impl PumpArgs {
         announcement
     }
 
-    /// Refuses requirements that the outputs cannot meet; `ways` as for
-    /// [`PumpArgs::outputs`].
+    /// Refuses requirements that the outputs cannot meet; see [`PumpArgs::outputs`] for `ways`.
     ///
     /// # Errors
-    /// [`Error::Usage`], with each such condition.
+    /// [`Error::Usage`], naming each unmeetable condition.
     pub fn refuse_unmeetable(
         &self,
         ways: bool,
@@ -260,7 +258,7 @@ impl PumpArgs {
         self.report.refuse_unmeetable(ports, &names, kind)
     }
 
-    /// Returns the recorder of the outputs' links, if recording is enabled.
+    /// Returns the recorder for the outputs' links if recording is enabled.
     ///
     /// # Errors
     /// If a file cannot be created.

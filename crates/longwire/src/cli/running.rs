@@ -50,11 +50,10 @@ pub struct LiveArgs {
 }
 
 impl LiveArgs {
-    /// Checks that the report can be written without replacing `files`, the scenario or
-    /// the log.
+    /// Checks that the report can be written without overwriting `files`, the scenario or the log.
     ///
     /// # Errors
-    /// If it cannot be written, or would replace one.
+    /// If it cannot be written, or would overwrite one of them.
     pub fn check_report<'a>(&'a self, files: impl Iterator<Item = &'a str>) -> Result<(), Error> {
         let own = [self.scenario.as_deref(), self.record.log.as_deref()];
         let own = own.into_iter().flatten().filter_map(Path::to_str);
@@ -108,7 +107,7 @@ pub struct TimingArgs {
 }
 
 impl TimingArgs {
-    /// Returns the runtime's configuration; plugins of links report to `faults`.
+    /// Returns the runtime configuration; link plugins report to `faults`.
     pub fn config(&self, seed: u64, faults: &Faults) -> RunConfig {
         RunConfig {
             seed,
@@ -124,10 +123,10 @@ impl TimingArgs {
 }
 
 impl RunningArgs {
-    /// Refuses more than one shard.
+    /// Refuses more than one shard, for the reason `why`.
     ///
     /// # Errors
-    /// [`Error::Usage`], with the reason `why`.
+    /// [`Error::Usage`] if more than one shard is requested.
     pub fn refuse_shards(&self, why: &str) -> Result<(), Error> {
         if [Some(ShardCount::Auto), ShardCount::exactly(1)].contains(&Some(self.shards)) {
             return Ok(());
@@ -135,7 +134,7 @@ impl RunningArgs {
         Err(Error::usage(format!("--shards: {why}")))
     }
 
-    /// Returns the runtime's configuration; plugins of links report to `faults`.
+    /// Returns the runtime configuration; link plugins report to `faults`.
     pub fn config(&self, seed: u64, faults: &Faults) -> RunConfig {
         RunConfig {
             placement: self.placement.into(),
@@ -160,8 +159,8 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// Returns a recorder for the named ports and links, if anything is recorded or the
-    /// report is a page.
+    /// Returns a recorder for the named ports and links if anything is recorded or the report is an
+    /// HTML page.
     ///
     /// # Errors
     /// If a file cannot be created.
@@ -176,7 +175,7 @@ impl RecordArgs {
         Ok(FileRecorder::create(prefix, log, &ports, links)?)
     }
 
-    /// Returns the sinks of the log's rows: its file, and the report's page.
+    /// Returns the sinks for log rows: the log file and the report page.
     fn log(&self, report: &ReportArgs) -> Result<Vec<Box<dyn RowSink>>, Error> {
         let mut sinks: Vec<Box<dyn RowSink>> = Vec::new();
         if let Some(path) = &self.log {
@@ -189,7 +188,7 @@ impl RecordArgs {
     }
 }
 
-/// The seed without `--seed`.
+/// Default seed.
 pub const SEED_DEFAULT: u64 = 1;
 
 /// The seed of all random streams.
@@ -221,17 +220,17 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Returns whether the report is written as a page.
+    /// Returns whether the report is an HTML page.
     pub fn is_page(&self) -> bool {
         self.report.as_deref().is_some_and(is_page)
     }
 }
 
 impl ReportArgs {
-    /// Refuses requirements that no run between these ports and links can meet.
+    /// Refuses requirements that no run with these ports and links can meet.
     ///
     /// # Errors
-    /// [`Error::Usage`], with each such condition.
+    /// [`Error::Usage`], naming each unmeetable condition.
     pub fn refuse_unmeetable(
         &self,
         ports: &[&str],
@@ -251,10 +250,10 @@ impl ReportArgs {
     }
 }
 
-/// Refuses a page as the report of a command without links.
+/// Refuses an HTML page as the report of a command without links.
 ///
 /// # Errors
-/// [`Error::Usage`].
+/// [`Error::Usage`] if the report is a page.
 pub fn refuse_page(report: Option<&Path>) -> Result<(), Error> {
     if report.is_some_and(is_page) {
         return Err(Error::usage(
@@ -264,7 +263,7 @@ pub fn refuse_page(report: Option<&Path>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns whether the file name is that of a page.
+/// Returns whether the file name denotes an HTML page.
 pub fn is_page(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm")
@@ -337,10 +336,10 @@ pub enum LaunchBy {
 }
 
 impl LaunchBy {
-    /// Returns the launch mode of a port for frames with or without times.
+    /// Returns the launch mode of a port for frames with or without departure times.
     ///
     /// # Errors
-    /// If frames without times must be held.
+    /// If the port must hold frames, but they have no departure times.
     pub fn launch(self, timed: bool) -> Result<LaunchMode, Error> {
         match self {
             LaunchBy::Off => Ok(LaunchMode::Off),
@@ -354,12 +353,12 @@ impl LaunchBy {
         }
     }
 
-    /// Returns whether a port must hold frames.
+    /// Returns whether a port must hold frames until their departure times.
     pub fn must_hold(self) -> bool {
         matches!(self, LaunchBy::Device | LaunchBy::Queue)
     }
 
-    /// Checks that the port holds frames, if it must.
+    /// Checks that the port holds frames if it must.
     ///
     /// # Errors
     /// If it does not.

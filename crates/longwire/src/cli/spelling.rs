@@ -10,8 +10,8 @@ use longwire_runtime::suggest;
 use super::Cli;
 use super::netem::{self, DELAY};
 
-/// Options of other tools and of earlier versions: name, option of this program,
-/// example value. Of equal names, the first with an option of the command applies.
+/// Options of other tools and earlier versions: name, equivalent option, example value. If a name
+/// occurs twice, the first entry whose option the command has applies.
 const OTHERS: [(&str, &str, &str); 37] = [
     ("latency", DELAY, "20ms"),
     ("rtt", DELAY, "20ms"),
@@ -43,7 +43,7 @@ const OTHERS: [(&str, &str, &str); 37] = [
     ("packets", "count", "100"),
     ("upload", "up-rate", "2mbit"),
     ("download", "down-rate", "20mbit"),
-    // Options of tcpreplay and tcprewrite; all are in docs/replay.md.
+    // Options of tcpreplay and tcprewrite; docs/replay.md lists them all.
     ("intf2", "to", "eth2"),
     ("mbps", "rate", "100mbit"),
     ("multiplier", "speed", "2x"),
@@ -53,16 +53,16 @@ const OTHERS: [(&str, &str, &str); 37] = [
     ("pnat", "map", "10.0.0.0/8=192.168.0.0/16"),
 ];
 
-/// Other tools' option for jitter, a delay model here.
+/// Option for jitter in other tools; Longwire uses a delay model.
 const JITTER: &str = "jitter";
 
 /// Prefixes of options for one direction.
 const PREFIXES: [&str; 4] = ["up-", "down-", "ab-", "ba-"];
 
-/// The message of [`core::num::ParseIntError`], which lacks a remedy.
+/// The message of [`core::num::ParseIntError`], which suggests no remedy.
 const NO_DIGIT: &str = "invalid digit found in string";
 
-/// Returns the error with a hint, or unchanged if there is none.
+/// Adds a hint to the error if there is one.
 pub(super) fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let message = match error.kind() {
@@ -97,14 +97,14 @@ pub(super) fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error
     refuse(error.kind(), &message, arguments)
 }
 
-/// Returns an error of the command that the arguments name.
+/// Returns an error for the command that the arguments name.
 pub(super) fn refuse(kind: ErrorKind, message: &str, arguments: &[OsString]) -> clap::Error {
     let mut root = Cli::command();
     root.build();
     command(&mut root, arguments).error(kind, message)
 }
 
-/// Returns the command of these arguments.
+/// Returns the command that the arguments name.
 pub(super) fn command<'c>(root: &'c mut Command, arguments: &[OsString]) -> &'c mut Command {
     let mut found = root;
     for word in arguments.iter().skip(1) {
@@ -117,7 +117,7 @@ pub(super) fn command<'c>(root: &'c mut Command, arguments: &[OsString]) -> &'c 
     found
 }
 
-/// Returns the message about an option of another tool.
+/// Returns the message for an option of another tool.
 fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
     let name = given.strip_prefix("--")?;
     let name = name.split_once('=').map_or(name, |(name, _)| name);
@@ -163,7 +163,7 @@ fn value_of(name: &str, arguments: &[OsString]) -> Option<String> {
     None
 }
 
-/// Removes a suggestion unlike the given option: clap's metric favours common prefixes.
+/// Removes suggestions that are unlike the given option: clap's metric favours common prefixes.
 fn without_far_fetched(mut error: clap::Error) -> clap::Error {
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let [given, suggested] = [ContextKind::InvalidArg, ContextKind::SuggestedArg].map(text);
@@ -173,7 +173,7 @@ fn without_far_fetched(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Returns the message about netem's `--delay 20ms 5ms` or `--loss 1% 25%`.
+/// Returns the message for netem's `--delay 20ms 5ms` or `--loss 1% 25%`.
 pub(super) fn netem_values(arguments: &[OsString]) -> Option<String> {
     arguments.windows(3).find_map(|words| {
         let [option, first, second] = words else {
@@ -227,7 +227,7 @@ mod tests {
             let advice = format!("; write for example {option}");
             assert!(said.ends_with(&advice), "{line}: {said}");
         }
-        // Other typos are clap's; options of the command are left alone.
+        // Other typos are left to clap; options after the command are left alone.
         assert!(said("longwire exec --dely 1ms").contains("unexpected argument"));
         assert_eq!(said("longwire exec -- ping --latency"), "it is right");
     }
@@ -283,7 +283,7 @@ mod tests {
             let said = parsed.expect_err("it is wrong").to_string();
             assert!(said.contains(model), "{value}: {said}");
         }
-        // The model in the hint exists.
+        // The model named in the hint exists.
         assert_eq!(
             said("longwire exec --loss correlated:rate=1%,correlation=25%"),
             "it is right"

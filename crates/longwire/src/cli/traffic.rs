@@ -169,7 +169,7 @@ pub enum Inside {
     Icmp,
 }
 
-/// Returns the summary, and every model of the kind.
+/// Returns the summary, followed by every model of the kind.
 fn kind_help<M>(summary: &str, kind: &Kind<M>) -> String {
     let models = kind.entries.iter();
     let models =
@@ -182,7 +182,7 @@ const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
 const DESTINATION_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 1);
 
 impl TrafficArgs {
-    /// Returns the generator's configuration, at the rate of the options.
+    /// Returns the generator configuration.
     ///
     /// # Errors
     /// If an option is invalid.
@@ -200,10 +200,10 @@ impl TrafficArgs {
         })
     }
 
-    /// Returns the rate and its framing, `default` if none is given.
+    /// Returns the rate and its framing; `default` if no rate is given.
     ///
     /// # Errors
-    /// If the framing is invalid, or given for a rate not in bits.
+    /// If the framing is invalid, or given for a rate that is not in bits.
     pub fn load_rate(&self, default: &str) -> Result<Option<LoadRate>, Error> {
         let text = self.rate_framing.as_deref().unwrap_or(default);
         let framing = FRAMING.parse(text);
@@ -224,7 +224,7 @@ impl TrafficArgs {
         Ok(Arc::from(model))
     }
 
-    /// Returns the distribution of arrivals around the rate.
+    /// Returns the arrival model.
     ///
     /// # Errors
     /// If the model is invalid.
@@ -239,7 +239,7 @@ impl TrafficArgs {
     fn flow_config(&self) -> FlowConfig {
         let given = [self.src_ip, self.dst_ip].into_iter().flatten();
         let v6 = self.ipv6 || given.clone().any(|range| range.is_v6());
-        // The generator refuses an IPv4 address with -6: both addresses must be of one
+        // The generator refuses an IPv4 address with -6, because both addresses must have the same
         // family.
         let defaults = FlowConfig::default();
         let one = |address| AddressRange::one(IpAddr::V6(address));

@@ -1,4 +1,4 @@
-//! `longwire check`: checks a topology file and prints the network.
+//! `longwire check`: validates a topology file and prints the network.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ pub struct CheckArgs {
     pub shards: Option<ShardCount>,
 }
 
-/// The output with `--json`.
+/// Output with `--json`.
 #[derive(Default, Serialize)]
 struct CheckResult<'a> {
     fine: bool,
@@ -60,10 +60,10 @@ struct CheckResult<'a> {
 /// Exit code for an invalid file.
 const EXIT_REFUSED: u8 = 2;
 
-/// Checks a file and explains it.
+/// Validates a file and explains it.
 ///
 /// # Errors
-/// If it is invalid, with all reasons, or stdout cannot be written.
+/// If the file is invalid (the error lists all reasons), or stdout cannot be written.
 pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let watch = StepsOnStderr::start(globals);
@@ -143,39 +143,38 @@ fn refuse(problems: &[Problem], globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::from(EXIT_REFUSED))
 }
 
-/// Maximum link names shown per shard.
+/// Maximum number of link names shown per shard.
 const NAMES_SHOWN: usize = 6;
 
-/// Maximum cuts shown.
+/// Maximum number of cuts shown.
 const CUTS_SHOWN: usize = 10;
 
-/// A distribution of links over shards, by name.
+/// Assignment of links to shards, by name.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Shards {
-    /// The requested number, as written.
+    /// Requested shard count, as written.
     asked: String,
-    /// Reasons for the number of shards and for the cuts.
+    /// Why this shard count and these cuts were chosen.
     reason: String,
-    /// Smallest lookahead of all cuts, in nanoseconds: no shard runs ahead by more.
+    /// Minimum lookahead over all cuts, in nanoseconds; bounds how far a shard runs ahead.
     lookahead_ns: Option<u64>,
-    /// The shards, by number.
+    /// Shards, by number.
     shards: Vec<Shard>,
-    /// Cuts, where paths change shards; shortest lookahead first.
+    /// Cuts, where paths change shards, by increasing lookahead.
     cuts: Vec<NamedCut>,
 }
 
-/// One shard.
 #[derive(Clone, Debug, Serialize)]
 struct Shard {
     /// Names of its links.
     links: Vec<String>,
     /// Load, in bit/s where rates are known.
     load: u64,
-    /// Share of the total load, from 0 to 1.
+    /// Fraction of the total load, from 0 to 1.
     share: f64,
 }
 
-/// A cut, where paths change shards.
+/// A point where paths change shards.
 #[derive(Clone, Debug, Serialize)]
 struct NamedCut {
     link: String,
@@ -184,7 +183,7 @@ struct NamedCut {
 }
 
 impl Shards {
-    /// Plans the shards of a network for a machine with `cores` cores.
+    /// Plans a network's shards for a machine with `cores` cores.
     pub(super) fn of(network: &Numbered, count: ShardCount, cores: usize) -> Shards {
         let plan = network.shard_plan(count, cores);
         let links = network.links();

@@ -12,8 +12,7 @@ use clap::{Args, Subcommand};
 use crate::report::output::print_line;
 use crate::{Error, Globals};
 
-/// The plugin's name: the `type` in configurations, and the executable that runtimes
-/// start.
+/// Plugin name: the `type` in configurations, and the executable that runtimes start.
 const PLUGIN: &str = "longwire-cni";
 
 /// Maximum size of a configuration, in bytes.
@@ -72,7 +71,7 @@ pub fn run(args: &CniArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
 }
 
-/// Returns whether a runtime called the plugin.
+/// Returns whether a container runtime called the program.
 fn is_called() -> bool {
     std::env::var_os("CNI_COMMAND").is_some()
 }
@@ -85,12 +84,12 @@ pub fn is_plugin(arguments: &[OsString]) -> bool {
     name.is_some_and(|name| name == PLUGIN)
 }
 
-/// Handles one call of a runtime.
+/// Handles one call by a runtime.
 ///
 /// # Errors
 /// If stdout cannot be written.
 pub fn run_plugin() -> io::Result<ExitCode> {
-    // Nomad reads the version this way, in the format of the CNI project's plugins.
+    // Nomad reads the version this way, in the format used by the CNI project's plugins.
     if !is_called() {
         eprintln!("{}", longwire_cni::about());
         return Ok(ExitCode::SUCCESS);
@@ -121,7 +120,7 @@ fn install(args: &CniInstallArgs, globals: &Globals) -> Result<ExitCode, Error> 
     let created = fs::create_dir_all(&args.dir);
     created.map_err(Error::file(&args.dir, "cannot create the directory"))?;
     let target = args.dir.join(PLUGIN);
-    // A runtime may run it at any time: it is replaced atomically.
+    // Replace the plugin atomically, because a runtime may start it at any time.
     let temporary = args.dir.join(format!(".{PLUGIN}-{}", std::process::id()));
     let made = if args.copy {
         fs::copy(&program, &temporary).map(drop)

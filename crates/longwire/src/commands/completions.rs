@@ -1,4 +1,4 @@
-//! `longwire completions`: generated from the command line's definition.
+//! `longwire completions`: shell completions generated from the command line's definition.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub struct CompletionsArgs {
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(args: &CompletionsArgs, mut command: Command) -> Result<ExitCode, Error> {
-    // Buffered: the generator panics if its output is closed.
+    // Buffer the script: the generator panics if its output is closed.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "longwire", &mut script);
     std::io::stdout().write_all(&script)?;

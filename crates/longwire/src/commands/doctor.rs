@@ -1,4 +1,4 @@
-//! `longwire doctor`: reports what this machine supports, and what limits accuracy.
+//! `longwire doctor`: reports what this machine supports and what limits its accuracy.
 
 use std::io;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ struct ReportJson {
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(_args: &DoctorArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    // Without its own path, the program skips the trial.
+    // The trial is skipped if the program's own path is unknown.
     let program = std::env::current_exe().ok();
     let groups = doctor::examine(program.as_deref());
     let worst = doctor::worst(&groups);

@@ -1,7 +1,6 @@
-//! `generate` and `replay` with `--to pcap:FILE`: a feed into captures, in virtual
-//! time.
+//! `generate` and `replay` with `--to pcap:FILE`: writes a feed to captures, in virtual time.
 //!
-//! No clock is read: the same input and options produce identical files.
+//! No clock is read, so the same input and options produce byte-identical files.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +22,13 @@ use crate::{Error, Globals};
 /// Frames per batch.
 const BURST: usize = 256;
 
-/// Timeout for a slow input, in milliseconds; then signals are checked.
+/// Timeout while waiting for slow input, in milliseconds; signals are checked afterwards.
 const WAIT_MS: u8 = 50;
 
-/// Direction of the frames for each `--to`.
+/// Direction of frames, per `--to`.
 const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
-/// Returns the captures to write; `None` if a `--to` is a port that sends.
+/// Returns the captures to write; `None` if a `--to` is a sending port.
 ///
 /// # Errors
 /// If a `--to` names a capture to read, or there are too many.
@@ -71,10 +70,10 @@ fn capture(to: &str) -> Result<Option<&str>, Error> {
     Ok(Some(file))
 }
 
-/// Refuses options that need a port that sends.
+/// Refuses options that need a sending port.
 ///
 /// # Errors
-/// If there is one.
+/// If such an option is given.
 pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(), Error> {
     let (captures, holds) = (pump.record.capture.is_some(), pump.launch.must_hold());
     let starts_in = matches!(pump.start_at, Some(StartAt::In(_)));
@@ -97,17 +96,17 @@ pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(
     ])
 }
 
-/// A feed that is written to captures.
+/// A feed to be written to captures.
 pub(super) struct FeedFile<'a> {
     pub feed: Box<dyn Feed>,
-    /// The captures, one per output of the feed.
+    /// One capture per output of the feed.
     pub files: &'a [&'a str],
-    /// The link before each capture.
+    /// Link of each capture.
     pub links: Vec<LinkSetup>,
-    /// The origin of the feed's times, unless `--start-at` sets it.
+    /// Origin of the feed's timestamps, unless `--start-at` sets it.
     pub start: Nanos,
     pub pump: &'a PumpArgs,
-    /// Set by a signal.
+    /// Set by a signal handler.
     pub stop: &'a AtomicBool,
 }
 
@@ -155,7 +154,7 @@ impl FeedFile<'_> {
         finish(&report, &pump.report, globals, ReportStream::Stdout)
     }
 
-    /// Takes all frames from the feed and releases them, also after a signal.
+    /// Reads all frames from the feed and releases them, even after a signal.
     fn feed_all(&mut self, run: &mut VirtualRun<'_>, globals: &Globals) -> Result<(), Stop> {
         let start = self.start;
         self.feed.begin(Epoch {
@@ -182,7 +181,7 @@ impl FeedFile<'_> {
                 Ok(received) if received.frames < BURST => self.wait(),
                 Ok(_) => {}
                 Err(error) => {
-                    // Earlier frames are still written.
+                    // Frames read before the error are still written.
                     read = Err(Error::from(error));
                     break;
                 }
@@ -203,7 +202,7 @@ impl FeedFile<'_> {
         Ok(read?)
     }
 
-    /// Waits for a slow input, at most [`WAIT_MS`].
+    /// Waits for slow input, at most [`WAIT_MS`].
     fn wait(&self) {
         if let Some(readable) = self.feed.readable() {
             // Errors and spurious wake-ups are harmless: the caller checks again.

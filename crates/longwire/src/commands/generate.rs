@@ -1,4 +1,4 @@
-//! `longwire generate`: generates traffic at exact times, and runs test profiles.
+//! `longwire generate`: generates precisely timed traffic, and runs test profiles.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -72,15 +72,15 @@ fn after_help() -> String {
     format!("{}\n{LINK_HELP}\n\n{EXAMPLES}", ports_help())
 }
 
-/// The report, as JSON.
+/// JSON report.
 #[derive(Serialize)]
 struct GenerateJson<'a> {
     #[serde(flatten)]
     report: &'a RunReport,
-    /// The probes, if there was a receiver.
+    /// Probe results, if there was a receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     received: Option<&'a ProbeReport>,
-    /// The report of the receiver.
+    /// Receiver report.
     #[serde(skip_serializing_if = "Option::is_none")]
     receiver: Option<&'a ReceiveReport>,
 }
@@ -188,7 +188,7 @@ fn write_file(
     file.write(globals)
 }
 
-/// Sends generated frames until all have left or a signal stops it.
+/// Sends generated frames until all have left or a signal stops the run.
 ///
 /// # Errors
 /// If the configuration is inconsistent, or the run cannot be started.
@@ -212,8 +212,8 @@ fn send(
     Ok(report)
 }
 
-/// Returns the receiver's report for `--require`, including probes lost after the last
-/// arrival: only the sender knows of these.
+/// Returns the receiver's report for `--require`, including probes lost after the last arrival,
+/// which only the sender knows of.
 fn with_all_lost(
     receiver: &ReceiveReport,
     probes: &ProbeReport,
@@ -236,7 +236,7 @@ fn with_all_lost(
     receiver
 }
 
-/// Opens a receiver of probes.
+/// Opens a probe receiver.
 ///
 /// # Errors
 /// If the port cannot be opened.
@@ -245,7 +245,7 @@ fn receive(port: &str) -> Result<Receiver, Error> {
     opened.map_err(|error| refused(port, error))
 }
 
-/// Returns the feed of generated frames.
+/// Returns a feed of generated frames.
 ///
 /// # Errors
 /// If the configuration is inconsistent.
@@ -253,7 +253,7 @@ fn feed(config: GeneratorConfig) -> Result<Box<dyn Feed>, Error> {
     Ok(Box::new(GeneratorFeed::new(config).map_err(Error::usage)?))
 }
 
-/// Starts a run of a feed; returns it with its warnings.
+/// Starts running a feed; returns the run and its warnings.
 ///
 /// # Errors
 /// If the run cannot be started.
@@ -266,7 +266,7 @@ pub(crate) fn start_feed(
     replay::start(pump, feed, outputs, globals)
 }
 
-/// Prints a progress line of a profile, if remarks are printed.
+/// Prints a progress line of a profile if remarks are printed.
 pub(crate) fn say(line: &str, globals: &Globals) {
     if globals.talks() {
         print_line(format_args!("{line}"));

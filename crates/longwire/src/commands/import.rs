@@ -31,10 +31,10 @@ pub struct ImportArgs {
 /// Maximum size of a script, in bytes.
 const SCRIPT_MAX: u64 = 64 << 20;
 
-/// Writes the topology of a script.
+/// Converts a script to a topology and writes it.
 ///
 /// # Errors
-/// If a statement of the script is unsupported, with its line, or a file cannot be read
+/// If the script has an unsupported statement (the error names its line), or a file cannot be read
 /// or written.
 pub fn run(args: &ImportArgs) -> Result<ExitCode, Error> {
     let failed = Error::file(&args.file, "cannot be read");

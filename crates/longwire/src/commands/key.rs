@@ -1,4 +1,4 @@
-//! `longwire key`: generates the shared key of a network's hosts.
+//! `longwire key`: generates the key shared by a network's hosts.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub struct KeyArgs {
 /// Generates a key.
 ///
 /// # Errors
-/// If the kernel provides no random bytes, or the file exists or cannot be written.
+/// If the kernel provides no random bytes, the file exists, or it cannot be written.
 pub fn run(args: &KeyArgs) -> Result<ExitCode, Error> {
     let key = Key::generate()?;
     match &args.file {

@@ -1,4 +1,4 @@
-//! `longwire man`: manual pages, generated from the command line's definition.
+//! `longwire man`: generates manual pages from the command line's definition.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct ManArgs {
     pub dir: Option<PathBuf>,
 }
 
-/// Writes the pages of a command line.
+/// Writes the manual pages of a command line.
 ///
 /// # Errors
 /// If the directory or stdout cannot be written.

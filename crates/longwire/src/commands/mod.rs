@@ -1,5 +1,5 @@
-//! The commands, one file each: arguments and action. A new command is one file, and
-//! three lines here.
+//! The commands: one file each, with arguments and action. A new command needs one file, and three
+//! lines in this one.
 
 pub mod attach;
 pub mod check;
@@ -89,10 +89,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs the command. `line` is the definition of the command line.
+    /// Runs the command; `line` is the command line's definition.
     ///
     /// # Errors
-    /// Any error of the command; [`Error::exit_code`] returns the exit code.
+    /// Any error of the command; [`Error::exit_code`] returns its exit code.
     pub fn run(&self, globals: &Globals, line: clap::Command) -> Result<ExitCode, Error> {
         match self {
             Command::Exec(args) => exec::run(args, globals),

@@ -1,4 +1,4 @@
-//! The pages of `docs/models/`, generated from the registry.
+//! Generates the pages in `docs/models/` from the registry.
 
 use std::fmt::Write;
 
@@ -7,15 +7,15 @@ use longwire_engine::spec::{ModelInfo, Param, Unit};
 
 use super::models::{registered, synopsis};
 
-/// A page: file name and text, in Markdown.
+/// A Markdown page.
 pub struct Page {
     /// File name, such as `delay.md`.
     pub file: String,
-    /// The whole text.
+    /// Page text.
     pub text: String,
 }
 
-/// Introduction of a kind's page, before its models.
+/// Introduction to a kind, before its models.
 struct Introduction {
     kind: &'static str,
     title: &'static str,
@@ -111,7 +111,7 @@ static INTRODUCTIONS: [Introduction; 14] = [
     },
 ];
 
-/// Returns every page, the index first.
+/// Returns every page, starting with the index.
 pub fn pages() -> Vec<Page> {
     let registered = registered();
     let mut index = String::from(

@@ -1,4 +1,4 @@
-//! `longwire models`: lists every registered model and its parameters.
+//! `longwire models`: lists the registered models and their parameters.
 
 use std::fs;
 use std::io::{self, Write};
@@ -36,10 +36,10 @@ pub struct ModelsArgs {
     pub pages: Option<PathBuf>,
 }
 
-/// A model and its kind.
+/// Kind and description of a model.
 pub type RegisteredModel = (&'static str, &'static ModelInfo);
 
-/// Returns every registered model, of links and of traffic, ordered by kind.
+/// Returns every registered link and traffic model, ordered by kind.
 pub fn registered() -> Vec<RegisteredModel> {
     let links = longwire_engine::all_models().into_iter();
     links.chain(longwire_traffic::traffic_models()).collect()
@@ -108,7 +108,7 @@ fn select(name: Option<&str>) -> Result<Vec<RegisteredModel>, Error> {
     Ok(found)
 }
 
-/// Returns the kinds, in the order of the registry.
+/// Returns the kinds, in registry order.
 fn kinds(models: &[RegisteredModel]) -> Vec<&'static str> {
     let mut kinds: Vec<&str> = models.iter().map(|(kind, _)| *kind).collect();
     kinds.dedup();
@@ -148,7 +148,7 @@ fn write_details(out: &mut impl Write, models: &[RegisteredModel], paint: Paint)
     Ok(())
 }
 
-/// Formats a model as an option value, with an example for each parameter:
+/// Formats a model as an option value, with an example for each parameter, such as
 /// `uniform:min=20ms,max=20ms`.
 pub fn synopsis(info: &ModelInfo) -> String {
     let example = |param: &Param| {

@@ -23,9 +23,9 @@ use crate::report::{Verdict, start};
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 
-/// The socket's name in the run directory.
+/// Socket name within the run directory.
 pub const SOCKET: &str = "node.sock";
-/// The directory of attachments in the run directory.
+/// Directory of attachments within the run directory.
 const DIRECTORY: &str = "node";
 /// Interval between checks of the signal flag.
 const LOOK: Duration = Duration::from_millis(50);
@@ -100,7 +100,7 @@ pub(super) fn socket() -> Option<PathBuf> {
     sockets.find(|socket| socket.exists())
 }
 
-/// Returns the error of a command without its node.
+/// Returns the error of a command whose node is not running.
 pub(super) fn missing() -> Error {
     Error::usage("no node runs on this machine; start `longwire node`")
 }
@@ -144,7 +144,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     for note in bound.notes() {
         start::note(note, globals);
     }
-    // Namespaces are named by paths, none of them relative to the start directory.
+    // Namespace paths are absolute, so none depends on the start directory.
     std::env::set_current_dir("/")?;
     let node = Node::start(config)?;
     if let Err(error) = process::start_end_helper() {
@@ -154,7 +154,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     let node = Arc::new(node);
     let server = bound.serve_node(Arc::clone(&node) as Arc<_>)?;
-    // Without a service manager, this is a no-op.
+    // A no-op without a service manager.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     if !globals.quiet {
         print_line(format_args!("ready"));
@@ -168,7 +168,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Creates and returns this user's run directory.
+/// Creates this user's run directory and returns it.
 pub(super) fn own_directory() -> Result<PathBuf, Error> {
     let directory = run_directory::own().ok_or_else(|| {
         let variable = run_directory::VARIABLE;
@@ -206,9 +206,9 @@ fn config(args: &NodeArgs, globals: &Globals) -> Result<NodeConfig, Error> {
     })
 }
 
-/// Returns the command that runs a network and ends with this process.
+/// Returns the command that runs a network and exits with this process.
 fn network_command(files: &NetworkFiles, run: &NetworkRun, no_realtime: bool) -> Command {
-    // Another program may replace the file meanwhile; this path is this program.
+    // Another program may replace the executable meanwhile; this path always names the running one.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("longwire").arg("run").arg(files.topology());
     command.arg("--control").arg(files.socket());
@@ -250,8 +250,8 @@ fn print_notice(notice: &Notice) {
     }
 }
 
-/// Writes a report, with the Unix time in milliseconds in its name: an attachment may
-/// have several runs.
+/// Writes a report. Its name includes the Unix time in milliseconds, because an attachment may have
+/// several runs.
 fn write_report(directory: &Path, name: &str, report: &NetworkReport) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default().as_millis();

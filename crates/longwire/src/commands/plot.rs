@@ -1,4 +1,4 @@
-//! `longwire plot`: figures of runs.
+//! `longwire plot`: draws figures of runs.
 
 use std::fs;
 use std::io::{self, Write};
@@ -118,7 +118,7 @@ pub struct PlotArgs {
     pub scale: u8,
 }
 
-/// The panels with their help, in the order of the help.
+/// Panels with their help, in help order.
 const PANELS: [(Panel, &str); 8] = [
     (Panel::Throughput, "Offered and delivered bit/s over time"),
     (Panel::Queue, "Queue length over time"),
@@ -133,7 +133,7 @@ const PANELS: [(Panel, &str); 8] = [
     ),
 ];
 
-/// The units of queues with names and help; the first is the default.
+/// Queue units with names and help; the first is the default.
 const UNITS: [(QueueUnit, &str, &str); 2] = [
     (QueueUnit::Packets, "packets", "In packets"),
     (QueueUnit::Bytes, "bytes", "In bytes"),
@@ -160,7 +160,7 @@ fn unit_parser() -> impl TypedValueParser<Value = QueueUnit> {
 #[error("unknown name")]
 struct UnknownName;
 
-/// The format of the picture.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PictureFormat {
     Svg,
@@ -202,7 +202,7 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The figure, as JSON.
+/// JSON form of a figure.
 #[derive(Serialize)]
 struct FigureJson<'a> {
     output: String,
@@ -256,7 +256,7 @@ fn format_of(output: &Path) -> Result<PictureFormat, Error> {
 /// Refuses an output that would overwrite an input.
 ///
 /// # Errors
-/// [`Error::Usage`].
+/// [`Error::Usage`] if it would.
 pub(super) fn refuse_overwriting(inputs: &[PathBuf], output: &Path) -> Result<(), Error> {
     let identity = |path: &Path| {
         let metadata = fs::metadata(path).ok()?;

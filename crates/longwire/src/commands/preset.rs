@@ -1,4 +1,4 @@
-//! `longwire preset`: prints presets as options that can be edited and reused.
+//! `longwire preset`: prints presets as options to edit and reuse.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ pub struct PresetArgs {
 /// Prints presets.
 ///
 /// # Errors
-/// If no preset has the name, its file cannot be read, or stdout cannot be written.
+/// If no preset has this name, its file cannot be read, or stdout cannot be written.
 pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut out = io::stdout().lock();
     let paint = Paint::new(globals, &io::stdout());
@@ -91,8 +91,8 @@ fn write_origin(out: &mut impl Write, preset: &Preset, paint: Paint) -> io::Resu
     writeln!(out, "# assumed: {}", preset.assumptions)
 }
 
-/// Returns the derived queue where the preset names none; `None` if both directions
-/// name one or need none.
+/// Returns the derived queue if the preset names none; `None` if both directions name a queue or
+/// need none.
 fn derived_queue(duplex: &Duplex) -> Option<String> {
     let limit = |spec: &LinkSpec| {
         let given = spec.queue.as_ref().map_or(0, |queue| queue.models().len());
@@ -158,7 +158,7 @@ struct PresetJson<'a> {
     summary: &'a str,
     sources: &'a [&'a str],
     assumptions: &'a str,
-    /// The derived queue, as text.
+    /// Derived queue, as text.
     derived_queue: Option<String>,
     /// Options by name.
     up: BTreeMap<&'static str, Vec<String>>,

@@ -1,5 +1,5 @@
-//! `longwire receive`: receives frames at a port or from a capture, and compares them
-//! with those sent.
+//! `longwire receive`: receives frames from a port or a capture, and compares them with the frames
+//! sent.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -177,7 +177,7 @@ pub fn run(args: &ReceiveArgs, globals: &Globals) -> Result<ExitCode, Error> {
     finish(&report, args, globals)
 }
 
-/// Reads a capture to its end.
+/// Evaluates a capture to its end.
 fn judge(
     capture: &str,
     args: &ReceiveArgs,
@@ -215,9 +215,9 @@ fn receive(
     stop: &AtomicBool,
     globals: &Globals,
 ) -> Result<ReceiveReport, Error> {
-    /// Interval between checks for signals.
+    /// Interval between signal checks.
     const LOOK: Duration = Duration::from_millis(20);
-    /// Interval between refreshes of the status line.
+    /// Interval between status line updates.
     const EVERY: Duration = Duration::from_secs(1);
     let receiver = Receiver::open(&args.port, args.config())?;
     rights::give_up_for(args.report.as_deref(), &[]);
@@ -225,7 +225,7 @@ fn receive(
         for note in receiver.notes() {
             print_line(format_args!("{note}"));
         }
-        // With --json too: scripts that start a sender wait for this line.
+        // Printed even with --json: scripts that start a sender wait for this line.
         print_line(format_args!(
             "receiving at {}; Ctrl-C prints the report",
             args.port
@@ -234,7 +234,7 @@ fn receive(
     let started = Instant::now();
     let time = args.end.time.map(|t| Duration::from_nanos(t.as_nanos()));
     let mut status = StatusLine::new(globals);
-    // No frame is received while a report is prepared.
+    // Reception stops while a report is prepared.
     let watched = globals.talks() && io::stderr().is_terminal();
     let mut shown = started;
     while !stop.load(Ordering::Relaxed) && !receiver.ended() {
@@ -252,7 +252,7 @@ fn receive(
     Ok(receiver.stop())
 }
 
-/// Writes the report, and checks its requirements.
+/// Writes the report and checks its requirements.
 fn finish(
     report: &ReceiveReport,
     args: &ReceiveArgs,

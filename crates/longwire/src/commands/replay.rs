@@ -1,4 +1,4 @@
-//! `longwire replay`: sends captures at their recorded times, or at other rates.
+//! `longwire replay`: sends captures at their recorded times or at another rate.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -246,7 +246,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     )
 }
 
-/// The report of a replay, with those of its receivers by output.
+/// JSON report of a replay, with receiver reports by output.
 #[derive(Serialize)]
 struct ReplayJson<'a> {
     #[serde(flatten)]
@@ -255,7 +255,7 @@ struct ReplayJson<'a> {
     receivers: &'a ReceivedByLink,
 }
 
-/// Starts sending a feed to these outputs; returns the run with its warnings.
+/// Starts sending a feed to these outputs; returns the run and its warnings.
 ///
 /// # Errors
 /// If a recording cannot be created, or the run cannot be started.
@@ -278,7 +278,7 @@ pub(super) fn start(
 pub(super) fn end(running: RunningNetwork, endless: bool) -> RunReport {
     let ended = running.ended() || endless;
     let mut report = running.stop();
-    // The end of a pipe is unknown, but the frames already read are not.
+    // Where a pipe ends is unknown, but frames already read from it are not.
     let waiting = report.links.iter().any(|link| link.in_flight > 0);
     let is_done = report.progress().map_or(!waiting, |done| done == 1.0);
     report.stopped_early = !ended && !is_done;

@@ -1,5 +1,4 @@
-//! The control API of commands that send frames at known times: clients read, but
-//! change nothing.
+//! Read-only control API of the commands that send frames at scheduled times.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -15,16 +14,16 @@ use super::{run_network, topologies};
 use crate::cli::PumpArgs;
 use crate::{Error, Globals, rights};
 
-/// The control API of a replay before its start.
+/// Control API of a replay before its start.
 pub(super) struct ReplayControl {
     bound: Bound,
-    /// The links of the outputs; `None` without addresses.
+    /// Links of the outputs; `None` without addresses.
     links: Option<Numbered>,
 }
 
 impl ReplayControl {
-    /// Binds the addresses, and counts the outputs for clients if there are any
-    /// addresses. `ways`: the outputs are the two directions of a conversation.
+    /// Binds the addresses. If there are any, numbers the outputs for clients; with `ways`, the
+    /// outputs are the two directions of a conversation.
     ///
     /// # Errors
     /// If an address cannot be bound.
@@ -49,7 +48,7 @@ impl ReplayControl {
         })
     }
 
-    /// Gives up unneeded rights, and serves the run until the server is dropped. `None`
+    /// Gives up unneeded privileges, and serves the run until the server is dropped. Returns `None`
     /// without addresses.
     ///
     /// # Errors

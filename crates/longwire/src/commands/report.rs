@@ -1,4 +1,4 @@
-//! `longwire report`: writes a page about a finished run.
+//! `longwire report`: writes an HTML page about a finished run.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -65,7 +65,6 @@ pub struct SelectionArgs {
 }
 
 impl SelectionArgs {
-    /// Returns the selection.
     pub fn selection(&self) -> Selection {
         Selection {
             links: self.link.clone(),

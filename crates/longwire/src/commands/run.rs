@@ -80,7 +80,7 @@ fn after_help() -> String {
     format!("{}\n{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}", ports_help())
 }
 
-/// Returns the list of ports.
+/// Returns the help on ports.
 pub(super) fn ports_help() -> String {
     let ports = registry::PORTS.iter();
     let width = ports.clone().map(|port| port.written().len()).max();
@@ -104,7 +104,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     run_network::run(topology(args, globals)?, args, globals)
 }
 
-/// Returns the topology of the file, or of one link between the ports.
+/// Returns the topology from the file, or a single link between the ports.
 pub(super) fn topology(args: &RunArgs, globals: &Globals) -> Result<ReadTopology, Error> {
     let usage = |message: String| Err(Error::usage(message));
     let scenario = args.live.scenario.as_deref();

@@ -1,4 +1,4 @@
-//! Ports of a network at interfaces in use.
+//! Network ports at interfaces in use.
 
 use std::time::Duration;
 
@@ -37,21 +37,21 @@ pub(super) struct NewPort {
     pub name: String,
     /// Its index in the network.
     pub index: PortIndex,
-    /// The port's place.
+    /// Where the port attaches.
     pub engage: PortEngage,
 }
 
-/// Waits at most the given time, and returns whether the run is over.
+/// Waits at most the given time; returns whether the run is over.
 pub(super) type Until<'a> = Box<dyn FnMut(&RunningNetwork, Duration) -> Result<bool, Error> + 'a>;
 
-/// The ports of a running network at interfaces in use. They take packets while the hosts
-/// of their partners are reachable.
+/// Ports of a running network at interfaces in use. They take packets while their partners' hosts
+/// are reachable.
 pub(super) struct PortsInUse<'a> {
     pub until: Until<'a>,
     pub globals: &'a Globals,
     pub waiting: Vec<NewPort>,
     pub ports: Vec<(String, AttachedPort, PortReach)>,
-    /// Ports whose interface went away: packets for them count as lost.
+    /// Ports whose interface went away; packets to them count as lost.
     pub left: Vec<AttachedPort>,
     pub on_loss: OnPortLoss,
     pub others: Option<Others>,
@@ -60,16 +60,16 @@ pub(super) struct PortsInUse<'a> {
     pub notes: Vec<String>,
 }
 
-/// The hosts through which packets of a port leave.
+/// Hosts through which packets of a port leave.
 pub(super) enum PortReach {
-    /// The host of its partner.
+    /// The host of the partner port.
     Partner(PortIndex),
     /// Any host.
     Any,
 }
 
 impl PortsInUse<'_> {
-    /// Lets new packets bypass the network, and delivers those inside.
+    /// Lets new packets bypass the network, and delivers packets already inside.
     fn drain(&mut self, running: &RunningNetwork) {
         if self.ports.is_empty() && self.left.is_empty() {
             return;
@@ -86,8 +86,7 @@ impl PortsInUse<'_> {
         });
     }
 
-    /// Lets packets bypass the network while their host is unreachable, instead of
-    /// losing them.
+    /// While a port's host is unreachable, lets packets bypass the network instead of being lost.
     fn follow_hosts(&mut self) -> Result<(), Error> {
         let Some(others) = &self.others else {
             return Ok(());
@@ -97,7 +96,7 @@ impl PortsInUse<'_> {
                 PortReach::Partner(partner) => others.has_port(*partner),
                 PortReach::Any => others.any(),
             };
-            // Loss of the interface is detected elsewhere.
+            // Interface loss is detected elsewhere.
             if let Err(error) = port.set_taking(is_reachable)
                 && port.is_attached()
             {
@@ -107,7 +106,7 @@ impl PortsInUse<'_> {
         Ok(())
     }
 
-    /// Removes ports whose interface went away. Returns whether there were any.
+    /// Removes ports whose interface went away; returns whether there were any.
     fn lose_ports(&mut self) -> bool {
         let before = self.notes.len();
         let gone = self

@@ -1,4 +1,4 @@
-//! `longwire run FILE.toml --host NAME`: runs one host of a network of several.
+//! `longwire run FILE.toml --host NAME`: runs one host of a multi-host network.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,40 +24,39 @@ use longwire_units::count_of;
 use crate::report::{Requirement, start};
 use crate::{Error, Globals};
 
-/// The variable with which tests shift a host's wall clock: `MS` or `MS,MS@MS`.
+/// Environment variable by which tests shift a host's wall clock: `MS` or `MS,MS@MS`.
 const SHIFT_VARIABLE: &str = "LONGWIRE_TEST_CLOCK_SHIFT";
 
-/// Interval between checks for events of other hosts.
+/// Poll interval for events of other hosts.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Time after which hosts that have not answered are named.
+/// Time after which unresponsive hosts are named.
 const NAMED_AFTER: Nanos = Nanos::from_secs(2);
 
 /// One host of a multi-host network.
 pub(super) struct HostRun {
     transport: Transport,
     pub others: Others,
-    /// The parts of the network on other hosts, until it starts.
+    /// Parts of the network on other hosts, until it starts.
     parts: Option<RemoteParts>,
-    /// The epoch of the run, identical on all hosts; set by
-    /// [`HostRun::wait_for_epoch`].
+    /// Epoch of the run, identical on all hosts; set by [`HostRun::wait_for_epoch`].
     epoch: Epoch,
 }
 
-/// The other hosts.
 #[derive(Clone)]
 pub(super) struct Others {
     names: Vec<String>,
-    /// The ports of each host.
+    /// Ports, by host.
     ports: Vec<Vec<PortIndex>>,
-    /// Whether each host answers; updated while the network runs.
+    /// Whether each host is reachable; updated while the network runs.
     reachable: Arc<[AtomicBool]>,
 }
 
-/// Returns the index of the host named by `--host`; `None` for a file without hosts.
+/// Returns the index of the host named by `--host`; `None` if the file has no hosts.
 ///
 /// # Errors
-/// If the file has hosts but `--host` is missing or unknown, or the reverse.
+/// If the file has hosts but `--host` is missing or unknown, or if `--host` is given for a file
+/// without hosts.
 pub(super) fn host_of(topology: &Topology, host: Option<&str>) -> Result<Option<usize>, Error> {
     let names = |cluster: &Cluster| {
         let names = cluster.hosts.iter().map(|host| host.name.clone());
@@ -117,11 +116,11 @@ impl HostRun {
         })
     }
 
-    /// Waits until the hosts agree on the epoch and it has arrived. Frames that arrive
-    /// earlier at the ports are not part of the run and are discarded.
+    /// Waits until the hosts agree on an epoch and it has arrived. Frames that reach the ports
+    /// earlier are not part of the run and are discarded.
     ///
     /// # Errors
-    /// If another host runs another network, or `stop` is set.
+    /// If another host runs a different network, or `stop` is set.
     pub fn wait_for_epoch(
         &mut self,
         ports: &mut [(String, Port)],
@@ -164,10 +163,10 @@ impl HostRun {
         Ok(())
     }
 
-    /// Refuses time bounds that are tighter than the uncertainty of the hosts' clocks.
+    /// Refuses time bounds tighter than the uncertainty of the hosts' clocks.
     ///
     /// # Errors
-    /// Each such bound, with the host.
+    /// Lists each such bound with its host.
     pub fn refuse_uncertain(&self, required: &Requirement) -> Result<(), Error> {
         let report = self.transport.report();
         let peers = report.peers.iter().filter(|peer| peer.connected);
@@ -193,7 +192,7 @@ impl HostRun {
         config.epoch = Some(self.epoch);
     }
 
-    /// Watches the other hosts: when one goes away, so do its ports.
+    /// Watches the other hosts: ports of a host that goes away go away too.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -242,14 +241,14 @@ impl HostRun {
         );
     }
 
-    /// Formats an event as a note of the report.
+    /// Formats an event as a report note.
     fn sentence(&self, event: &HostEvent) -> Option<String> {
         let at = event.at.saturating_sub(self.epoch.monotonic).as_secs_f64();
         let who = match event.peer {
             Some(peer) => format!("host '{}'", self.others.names[peer]),
             None => "this host".to_owned(),
         };
-        // Connections of the start precede the epoch.
+        // Connections made during startup precede the epoch.
         if matches!(event.event, PeerEvent::Connected { .. }) && event.at <= self.epoch.monotonic {
             return None;
         }
@@ -258,14 +257,14 @@ impl HostRun {
 }
 
 impl Others {
-    /// Returns whether the port's host answers.
+    /// Returns whether the port's host is reachable.
     pub fn has_port(&self, port: PortIndex) -> bool {
         let mut others = self.ports.iter().zip(self.reachable.iter());
         let owner = others.find(|(ports, _)| ports.contains(&port));
         owner.is_none_or(|(_, answers)| answers.load(Ordering::Relaxed))
     }
 
-    /// Returns whether any host answers.
+    /// Returns whether any host is reachable.
     pub fn any(&self) -> bool {
         let mut all = self.reachable.iter();
         all.any(|answers| answers.load(Ordering::Relaxed))
@@ -274,7 +273,7 @@ impl Others {
     /// Handles events before the start.
     ///
     /// # Errors
-    /// If a host runs another network.
+    /// If a host runs a different network.
     fn note_all(&self, events: &[HostEvent]) -> Result<(), Error> {
         for event in events {
             self.note(event);
@@ -288,8 +287,8 @@ impl Others {
         Ok(())
     }
 
-    /// Handles an event. Returns the host whose reachability changed, and whether it
-    /// answers now.
+    /// Handles an event. Returns the host whose reachability changed, and whether it is now
+    /// reachable.
     fn note(&self, event: &HostEvent) -> Option<(usize, bool)> {
         let answers = match event.event {
             PeerEvent::Connected { .. } => true,
@@ -346,8 +345,8 @@ fn setup(
     })
 }
 
-/// Returns the digest of everything that determines verdicts, including files and
-/// plugins of models: hosts with different digests must not run together.
+/// Returns the digest of everything that determines verdicts, including model files and plugins:
+/// hosts with different digests must not run together.
 fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32], Error> {
     let mut digest = NetworkDigest::default();
     digest.add(topology.decisive_text(cluster, seed).as_bytes());
@@ -365,7 +364,7 @@ fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32],
     Ok(digest.finish())
 }
 
-/// The thread that watches the other hosts while the network runs.
+/// Thread that watches the other hosts while the network runs.
 pub(super) struct HostWatch {
     stop: Arc<AtomicBool>,
     reader: HostsReader,
@@ -373,13 +372,11 @@ pub(super) struct HostWatch {
 }
 
 impl HostWatch {
-    /// Returns a reader of the connection's report.
     pub fn reader(&self) -> HostsReader {
         self.reader.clone()
     }
 
-    /// Closes the connection, and adds its report and notes to the report of the
-    /// network.
+    /// Closes the connection, and adds its report and notes to the network's report.
     pub fn stop(self, report: &mut NetworkReport) {
         self.stop.store(true, Ordering::Relaxed);
         // A thread that panicked has no report.

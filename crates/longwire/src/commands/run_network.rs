@@ -1,4 +1,4 @@
-//! The run of a network, from topology to report.
+//! Runs a network, from topology to report.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use crate::signals::stop_flag;
 use crate::watch::{until_stopped, watch};
 use crate::{Error, Globals, rights, view};
 
-/// Time before a command's execution at which it is prepared.
+/// How long before its execution a command is prepared.
 const AHEAD: Nanos = Nanos::from_secs(2);
 
 /// Placeholder for a port that another host opens.
@@ -95,8 +95,7 @@ pub(super) fn run(
         announcement,
         stop: &stop,
         args: &args.live,
-        // Attaching and detaching ports at interfaces in use needs rights during the
-        // run.
+        // Attaching and detaching ports at interfaces in use needs privileges during the run.
         gives_up: !has_attached,
         shows_progress: true,
     };
@@ -111,10 +110,10 @@ pub(super) fn run(
     )
 }
 
-/// The ports of a run, and the places of those at interfaces in use.
+/// Ports of a run, and the places of those at interfaces in use.
 type OpenPorts = (Vec<(String, Port)>, Vec<NewPort>);
 
-/// Opens the ports of a network, or those of one of its hosts.
+/// Opens the ports of a network, or of one of its hosts.
 fn open_ports(
     topology: &Topology,
     host: Option<usize>,
@@ -182,7 +181,8 @@ fn open_port(
     Ok(port)
 }
 
-/// Refuses requirements that the network cannot meet. Only the control API adds links.
+/// Refuses requirements that the network cannot meet; links can only be added through the control
+/// API.
 pub(super) fn refuse_unmeetable(
     network: &Numbered,
     report: &ReportArgs,
@@ -203,41 +203,38 @@ pub(super) fn port_names_of(network: &Numbered) -> impl Iterator<Item = &str> {
     ports.map(|port| port.name.as_str())
 }
 
-/// Returns the names of the links' directions.
+/// Returns the names of all link directions.
 pub(super) fn names_of(network: &Numbered) -> impl Iterator<Item = &str> {
     network.links().iter().map(|link| link.name.as_str())
 }
 
 /// A network that is ready to run.
 pub(super) struct NetworkSetup<'a> {
-    /// The network.
     pub topology: Topology,
-    /// The host that this machine runs, if there are several.
+    /// Host run by this machine, in a multi-host network.
     pub hosts: Option<HostRun>,
-    /// Description to print once the network runs; lacks the description of its only
-    /// link.
+    /// Description to print once the network runs; a single link is described later.
     pub announcement: Announcement,
     /// Set to abort before the start.
     pub stop: &'a Arc<AtomicBool>,
-    /// Its options.
     pub args: &'a LiveArgs,
-    /// Whether the run, once started, gives up all rights except those to write the
-    /// report; otherwise the caller limits them. The control API limits its own.
+    /// Whether the run gives up all privileges, once started, except those needed to write the
+    /// report. If not, the caller drops them. The control API drops its own.
     pub gives_up: bool,
-    /// Whether a terminal shows progress.
+    /// Whether to show progress on a terminal.
     pub shows_progress: bool,
 }
 
-/// The part of a command in its run.
+/// A command's hooks into its run.
 pub(super) trait Lifecycle {
-    /// Attaches ports once the network runs. The run is announced and the control API
-    /// answers only afterwards, so that traffic which follows a response passes the links.
+    /// Attaches ports once the network runs. The run is announced and the control API answers only
+    /// afterwards, so traffic sent after a response passes through the links.
     ///
     /// # Errors
     /// If a port cannot be attached.
     fn begin(&mut self) -> Result<(), Error>;
 
-    /// Waits at most the given time, and returns whether the run is over.
+    /// Waits at most `pause`; returns whether the run is over.
     ///
     /// # Errors
     /// Any error that ends the run.
@@ -254,11 +251,11 @@ impl<F: FnMut(&RunningNetwork, Duration) -> Result<bool, Error>> Lifecycle for F
     }
 }
 
-/// Runs a network between open ports, with its scenario and control API, until
-/// `lifecycle` ends it or it ends by itself.
+/// Runs a network between open ports, with its scenario and control API, until `lifecycle` ends it
+/// or it ends by itself.
 ///
 /// # Errors
-/// If the network cannot be started, and any error of `lifecycle`.
+/// If the network cannot be started, or `lifecycle` fails.
 pub(super) fn carry(
     mut setup: NetworkSetup<'_>,
     ports: Vec<(String, Port)>,
@@ -321,7 +318,7 @@ pub(super) fn carry(
     let live = setup.shows_progress.then(|| Live::new(globals));
     let script = (&mut scenario, &*controller);
     let directed = direct(&running, script, live, globals, lifecycle);
-    // While the fabric still responds to requests.
+    // Dropped while the fabric still responds to requests.
     drop(server);
     let mut report = NetworkReport::stop(running, &controller, &options);
     explain(&mut report.run, directed?);
@@ -342,14 +339,13 @@ fn begin(
     Ok(running)
 }
 
-/// Adds failed and late commands of the scenario to the report.
+/// Adds the scenario's failed and late commands to the report.
 fn explain(run: &mut RunReport, (failed, late): (Option<String>, LateCommands)) {
     run.add_closing_notes(late.remark());
     run.error = run.error.take().or(failed);
 }
 
-/// Returns the plan of a network; the runtime chooses how it decides frames of links
-/// that never change.
+/// Plans a network. The runtime chooses how frames of unchanging links are decided.
 fn plan(
     ports: Vec<(String, Port)>,
     parts: FabricParts,
@@ -363,7 +359,7 @@ fn plan(
     }
 }
 
-/// Describes the only link of a network if its announcement lacks it.
+/// Describes the only link of a network if its announcement does not.
 fn describe_link(
     announcement: &mut Announcement,
     numbered: &Numbered,
@@ -376,8 +372,7 @@ fn describe_link(
     }
 }
 
-/// Returns the rights needed by changes of a network, which may name files of other
-/// users.
+/// Returns the capabilities that network changes need, because they may name files of other users.
 pub(super) fn rights_of_changes(may_change: bool) -> &'static [Capability] {
     if may_change {
         &[Capability::DacOverride]
@@ -386,7 +381,7 @@ pub(super) fn rights_of_changes(may_change: bool) -> &'static [Capability] {
     }
 }
 
-/// Makes the carriers of ports follow their links from the start.
+/// Makes port carriers follow their links from the start.
 fn follow_carriers(numbered: &Numbered, parts: &mut FabricParts) {
     let carriers = numbered.carriers();
     if !carriers.is_empty() {
@@ -415,9 +410,8 @@ fn first_commands(
     Ok(given)
 }
 
-/// Prints the URLs of the page, and notes on the control API: all notes with
-/// `--verbose`, otherwise warnings and TCP addresses, where the system may have chosen
-/// the port.
+/// Prints page URLs and notes on the control API: all notes with `--verbose`, otherwise only
+/// warnings and TCP addresses, where the system may have chosen the port.
 pub(super) fn print_addresses(control: &Bound, globals: &Globals) {
     let is_path = |note: &str| !note.contains("tcp:") && note.split(' ').count() == 2;
     for note in control.notes() {
@@ -451,7 +445,7 @@ pub(super) fn finish(
     finish_as(&Probed { probe, report }, &ending, args, globals, place)
 }
 
-/// A report, with the probe's results if there are any.
+/// A report, with the probe's results if any.
 #[derive(Serialize)]
 struct Probed<'a, R> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -460,8 +454,8 @@ struct Probed<'a, R> {
     report: &'a R,
 }
 
-/// Runs the scenario until `lifecycle` ends the run or it ends by itself. Returns the first
-/// command that failed; later ones still run.
+/// Runs the scenario until `lifecycle` ends the run or it ends by itself. Returns the first failed
+/// command; later commands still run.
 fn direct(
     running: &RunningNetwork,
     (scenario, controller): (&mut Scenario<'_>, &Controller),
@@ -491,7 +485,7 @@ fn direct(
             if let Err(problem) = controller.schedule(&command) {
                 failed.get_or_insert(format!("scenario at {at}: {problem}"));
             }
-            // Checked afterwards: preparing the command may have taken too long.
+            // Check again: preparing the command may have taken too long.
             late.note(at, controller.elapsed());
             return true;
         }
@@ -510,7 +504,7 @@ fn direct(
     Ok((failed, late))
 }
 
-/// Prints the ports that went away, except the first `reported` ones.
+/// Prints the ports that went away, except for the first `reported` ones.
 fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &Globals) {
     let lost = running.handle().map(FabricHandle::lost_ports);
     let lost = lost.unwrap_or_default();
@@ -524,7 +518,7 @@ fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &
     *reported = lost.len();
 }
 
-/// Commands of the scenario that were executed late because preparation took too long.
+/// Scenario commands that ran late because preparation took too long.
 #[derive(Debug, Default)]
 struct LateCommands {
     count: u64,
@@ -539,7 +533,7 @@ impl LateCommands {
         }
     }
 
-    /// Returns a remark for the report, if any command was late.
+    /// Returns a remark for the report if any command was late.
     fn remark(&self) -> Option<String> {
         (self.count > 0).then(|| {
             format!(
@@ -566,7 +560,7 @@ mod tests {
     use crate::commands::run;
     use crate::{Cli, Command as CliCommand};
 
-    /// Attaches slowly, and ends the run once a client has its response.
+    /// Attaches slowly, and ends the run once a client has received its response.
     struct SlowAttachment<'a> {
         attached: Option<Instant>,
         is_answered: &'a AtomicBool,
@@ -574,7 +568,7 @@ mod tests {
 
     impl Lifecycle for SlowAttachment<'_> {
         fn begin(&mut self) -> Result<(), Error> {
-            // Longer than a server that runs takes to respond.
+            // Longer than a running server takes to respond.
             std::thread::sleep(Duration::from_millis(300));
             self.attached = Some(Instant::now());
             Ok(())

@@ -1,4 +1,4 @@
-//! `longwire simulate`: from capture to capture, in virtual time.
+//! `longwire simulate`: processes captures in virtual time.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -129,7 +129,7 @@ pub struct SimulateArgs {
 }
 
 impl SimulateArgs {
-    /// Returns the recorder of the named ports and links, if there is a log.
+    /// Returns a recorder for the named ports and links if there is a log.
     ///
     /// # Errors
     /// If a file cannot be created.
@@ -145,13 +145,13 @@ impl SimulateArgs {
     }
 }
 
-/// The report of a simulation, as JSON.
+/// JSON report of a simulation.
 #[derive(Serialize)]
 struct SimulateJson<'a> {
-    /// Frames of unknown direction, in a capture of both directions.
+    /// Frames of unknown direction in a bidirectional capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     unassigned: Option<UnassignedFrames>,
-    /// Records converted to Ethernet or omitted, by kind.
+    /// Records converted to Ethernet or skipped, by kind.
     records: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     report: &'a RunReport,
@@ -160,8 +160,7 @@ struct SimulateJson<'a> {
 /// Simulates a capture.
 ///
 /// # Errors
-/// If a file cannot be opened, read or written; frames before a truncation are
-/// simulated first.
+/// If a file cannot be opened, read or written. Frames before a truncation are still simulated.
 pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let files = [Some(args.input.as_str()), args.output.as_deref()];
     let more = [args.log.as_deref(), args.scenario.as_deref()];
@@ -254,7 +253,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     remarks
 }
 
-/// Returns the directions of frames, and their links.
+/// Returns how frames get their direction, and the links.
 fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Error> {
     let setup = |direction: Direction, config: LinkConfig| {
         (direction.port(), LinkSetup::new(direction.name(), config))
@@ -280,7 +279,7 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
     ))
 }
 
-/// Refuses a log of an unknown format.
+/// Refuses a log with an unknown format.
 pub(super) fn check_log(args: &SimulateArgs) -> Result<(), Error> {
     match args.log.clone() {
         Some(path) if LogFormat::of(&path).is_none() => Err(LogError::Extension { path }.into()),
@@ -288,7 +287,7 @@ pub(super) fn check_log(args: &SimulateArgs) -> Result<(), Error> {
     }
 }
 
-/// Refuses network options for a single link.
+/// Refuses network options, which do not apply to a single link.
 fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     let ports = !args.inputs.is_empty() || !args.outputs.is_empty();
     Error::refuse_first(&[
@@ -303,8 +302,7 @@ fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     ])
 }
 
-/// Refuses an output that would overwrite the input, or write binary data to a
-/// terminal.
+/// Refuses an output that would overwrite the input, or binary output to a terminal.
 fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::usage(message));
     if CaptureFormat::of(output).is_none() {
@@ -329,7 +327,7 @@ fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns whether two names refer to one regular file.
+/// Returns whether two paths refer to the same regular file.
 fn same_file(input: &str, output: &str) -> bool {
     let open = |path, standard| if path == "-" { standard } else { path };
     longwire_capture::same_file(open(input, "/dev/stdin"), open(output, "/dev/stdout"))

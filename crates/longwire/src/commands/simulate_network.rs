@@ -90,7 +90,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     run_network::finish(None, &report, &args.report, globals, place)
 }
 
-/// Refuses options of a single link, which would have no effect on a network.
+/// Refuses single-link options, which would have no effect on a network.
 fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
     Error::refuse_first(&[
         (

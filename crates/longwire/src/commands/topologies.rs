@@ -1,4 +1,4 @@
-//! The topology of a run, from a file or from one link's options.
+//! Reads the topology of a run from a file, or builds it from link options.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::progress::StepsOnStderr;
 use crate::report::start::{self, Announcement};
 use crate::{Error, Globals};
 
-/// A topology and its description, which lacks the only link's until it is built.
+/// A topology and its description; a single link is described only once it is built.
 pub(super) type ReadTopology = (Topology, Announcement);
 
-/// Returns a link for all frames between two ports, up from the first to the second. A
-/// port is a name and the specification to open. Events come from the file `scenario`.
+/// Returns a topology with one link between two ports; up is from the first to the second. A port
+/// is a name and the specification to open. Events come from the file `scenario`.
 ///
 /// # Errors
 /// If options conflict, or the scenario is invalid.
@@ -46,8 +46,8 @@ pub(super) fn pair(
     Ok((topology, announcement))
 }
 
-/// Reads a topology, with `scenario` in place of the file's own if given. Warnings are
-/// printed, and returned for the report.
+/// Reads a topology; `scenario`, if given, replaces the one in the file. Warnings are printed, and
+/// returned for the report.
 ///
 /// # Errors
 /// If a file is invalid.
@@ -76,23 +76,23 @@ pub(super) fn read(
     Ok((topology, announcement))
 }
 
-/// Returns the error for these problems of a topology.
+/// Returns the error for a topology with these problems.
 pub(super) fn refused(problems: Vec<Problem>) -> Error {
     let problems = problems.iter().map(ToString::to_string);
     Error::usage(problems.collect::<Vec<_>>().join("\n"))
 }
 
-/// Prints the warnings of a topology, and returns them for the report.
+/// Prints a topology's warnings, and returns them for the report.
 pub(super) fn warn(topology: &Topology, globals: &Globals) -> Vec<String> {
     let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
     start::doubt(&warnings, globals);
     warnings
 }
 
-/// Refuses options of a single link together with a topology file.
+/// Refuses single-link options combined with a topology file.
 ///
 /// # Errors
-/// If any is given.
+/// If any such option is given.
 pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Result<(), Error> {
     Error::refuse_first(&[
         (
@@ -107,10 +107,10 @@ pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Re
     ])
 }
 
-/// Returns the seed of the file or of `--seed`.
+/// Returns the seed from the file or from `--seed`.
 ///
 /// # Errors
-/// If they differ.
+/// If the two differ.
 pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     match topology.seed {
         Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::usage(format!(

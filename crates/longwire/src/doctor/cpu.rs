@@ -1,4 +1,4 @@
-//! Checks of cores: share, idle states and frequency.
+//! CPU checks: quota, steal time, idle states and frequency.
 
 use longwire_runtime::host;
 
@@ -34,7 +34,7 @@ fn cores(usable: usize) -> Finding {
     }
 }
 
-/// Checks the container's CPU quota, if one is set.
+/// Checks the container's CPU quota, if any.
 fn quota(cpu_max: &str) -> Option<Finding> {
     let (quota, period) = cpu_max.split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
@@ -62,7 +62,7 @@ fn virtualised(cpuinfo: &str) -> Finding {
 
 /// Checks steal time.
 fn stolen(stat: &str) -> Option<Finding> {
-    /// Minimum share of steal time for a warning.
+    /// Minimum fraction of steal time for a warning.
     const NOTABLE: f64 = 0.01;
     let total = stat.lines().find(|line| line.starts_with("cpu "))?;
     let jiffies = total.split_ascii_whitespace().skip(1);
@@ -83,7 +83,7 @@ fn stolen(stat: &str) -> Option<Finding> {
 /// Checks the deepest enabled idle state and its wake-up latency.
 fn idle_states() -> Finding {
     const DIR: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
-    /// Higher wake-up latencies show in the results.
+    /// Wake-up latencies above this affect results.
     const LATENCY_NOTABLE_US: i64 = 20;
     let driver = read("/sys/devices/system/cpu/cpuidle/current_driver");
     let allowed = |state: &String| number(&format!("{DIR}/{state}/disable")) == Some(0);

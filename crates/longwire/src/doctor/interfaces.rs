@@ -1,4 +1,4 @@
-//! Checks of the interfaces and of the ports that each supports.
+//! Checks the interfaces and which port kinds each supports.
 
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::interface::{Interface, InterfaceKind};
@@ -6,7 +6,7 @@ use longwire_io::net::link_names;
 
 use super::Finding;
 
-/// Maximum number of interfaces shown; more would hide other findings.
+/// Maximum number of interfaces shown; more would bury other findings.
 const SHOWN_MAX: usize = 16;
 
 pub(super) fn check() -> Vec<Finding> {
@@ -27,8 +27,7 @@ pub(super) fn check() -> Vec<Finding> {
         .collect()
 }
 
-/// Offloads that merge or split frames, so that a device's frames differ from those on
-/// the wire.
+/// Offloads that merge or split frames, so that the host sees other frames than the wire.
 const OFFLOADS: [(&str, &str); 4] = [
     ("tx-tcp-segmentation", "tso"),
     ("tx-generic-segmentation", "gso"),
@@ -36,7 +35,7 @@ const OFFLOADS: [(&str, &str); 4] = [
     ("rx-lro", "lro"),
 ];
 
-/// Returns the active ones of [`OFFLOADS`].
+/// Returns the active [`OFFLOADS`].
 fn offloads(ethtool: Option<&Ethtool>, name: &str) -> Vec<&'static str> {
     let Some(features) = ethtool.and_then(|ethtool| ethtool.features(name).ok()) else {
         return Vec::new();

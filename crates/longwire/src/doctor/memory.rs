@@ -1,4 +1,4 @@
-//! Checks of huge pages, address space and lockable memory.
+//! Memory checks: huge pages, address space and lockable memory.
 
 use longwire_io::rights::Capability;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -22,9 +22,9 @@ pub(super) fn check() -> Vec<Finding> {
     findings
 }
 
-/// Checks the limit of the address space, which in-flight frames reserve.
+/// Checks the address-space limit; in-flight frames reserve address space.
 fn addresses(limit: Option<u64>) -> Finding {
-    /// The default budget of two directions, plus the program.
+    /// Default budget of two directions, plus the program.
     const COMFORTABLE: u64 = 2 << 30;
     let Some(limit) = limit else {
         return Finding::ok("addresses", "without limit");
@@ -52,7 +52,7 @@ fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
 
 /// Checks the memory available for in-flight frames.
 fn available(meminfo: &str) -> Option<Finding> {
-    /// The default budget of one direction.
+    /// Default budget of one direction.
     const COMFORTABLE_KB: u64 = 512 * 1024;
     let kilobytes = |key| {
         field(meminfo, key)?

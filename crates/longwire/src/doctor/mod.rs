@@ -1,7 +1,7 @@
-//! Checks of `longwire doctor`: what this machine supports, and what limits accuracy.
+//! Checks for `longwire doctor`: what this machine supports, and what limits its accuracy.
 //!
-//! Each check examines one property and returns a finding: its state, cost and fix. A
-//! missing file (in a container, for example) is a finding and never an error.
+//! Each check examines one property and returns a finding: its state, cost and fix. A missing file,
+//! as in a container, is a finding, never an error.
 
 mod cpu;
 mod interfaces;
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::cli::Paint;
 
-/// The severity of a finding.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -27,20 +27,20 @@ pub enum Status {
     Ok,
     /// Reduced accuracy or function.
     Warn,
-    /// A function of Longwire is unavailable.
+    /// A Longwire function is unavailable.
     Fail,
 }
 
-/// The result of one check.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The checked property.
+    /// Checked property.
     pub topic: String,
     /// Severity.
     pub status: Status,
-    /// The state of the property.
+    /// State of the property.
     pub found: String,
-    /// The effect on accuracy or function.
+    /// Effect on accuracy or function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
     /// How to fix it.
@@ -84,17 +84,15 @@ impl Finding {
     }
 }
 
-/// Findings of one subject.
+/// Findings on one subject.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
-    /// The subject.
     pub name: &'static str,
-    /// Results of its checks.
     pub findings: Vec<Finding>,
 }
 
-/// Examines the machine, for about a second, mostly for measurements. `program` is
-/// Longwire itself, run as a trial; `None` skips the trial.
+/// Examines the machine; takes about a second, mostly for measurements. `program` is the longwire
+/// executable, for a trial run; `None` skips the trial.
 pub fn examine(program: Option<&Path>) -> Vec<Group> {
     let group = |name, findings| Group { name, findings };
     let exec = program.map(rights::try_exec);

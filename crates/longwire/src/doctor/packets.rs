@@ -1,4 +1,4 @@
-//! Checks of the kernel's packet interfaces: AF_PACKET, AF_XDP, TAP, and attached links.
+//! Checks the kernel's packet interfaces: AF_PACKET, AF_XDP, TAP and attached links.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -26,7 +26,7 @@ pub(super) fn check() -> Vec<Finding> {
     ]
 }
 
-/// Minimum kernel version for all features: AF_XDP with need-wakeup.
+/// Minimum kernel version with all features: AF_XDP with need-wakeup.
 const KERNEL_MIN: (u32, u32) = (5, 4);
 
 fn kernel(release: &str) -> Finding {
@@ -42,7 +42,7 @@ fn kernel(release: &str) -> Finding {
         .fix("Linux 5.4 or later")
 }
 
-/// Returns whether the kernel's list of protocols contains `name`.
+/// Returns whether the kernel's protocol list contains `name`.
 fn offers(protocols: &str, name: &str) -> bool {
     let names = protocols
         .lines()
@@ -54,7 +54,7 @@ fn packet_sockets(protocols: &str) -> Finding {
     if offers(protocols, "PACKET") {
         return Finding::ok("packet:", "AF_PACKET available");
     }
-    // A module that is not loaded yet is missing from the list.
+    // The list omits modules that are not loaded yet.
     Finding::warn("packet:", "AF_PACKET is not loaded")
         .costs("the first packet: port must load it, which may fail")
         .fix("modprobe af_packet")
@@ -102,7 +102,7 @@ fn offloads() -> Finding {
 
 const ATTACH: &str = "attach";
 
-/// Checks that the kernel supports and the user may run `attach` and `node`.
+/// Checks that the kernel supports `attach` and `node`, and that the user may run them.
 pub(super) fn check_attach() -> Finding {
     attach(check_kernel(), Pins::check().is_ok())
 }

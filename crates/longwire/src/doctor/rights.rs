@@ -1,4 +1,4 @@
-//! Checks of the rights of this user, and a trial of `exec`, which needs them.
+//! Checks this user's privileges, and tries `exec`, which needs them.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::system::{field, number, read};
 use super::{Finding, Status};
 use crate::remedies;
 
-/// Checks the rights. `exec` is the result of its trial, if one ran.
+/// Checks the privileges; `exec` is the trial's finding, if a trial ran.
 pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
     let exec_works = exec.is_none_or(|exec| exec.status != Status::Fail);
     let scope = Scope::read();
@@ -38,7 +38,7 @@ pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
     findings
 }
 
-/// Downgrades a finding that namespaces work if `exec` fails all the same.
+/// Downgrades the finding that namespaces work, because `exec` fails nevertheless.
 fn but_exec_fails(namespaces: Finding) -> Finding {
     if namespaces.status != Status::Ok {
         return namespaces;
@@ -52,8 +52,8 @@ fn but_exec_fails(namespaces: Finding) -> Finding {
         )
 }
 
-/// Returns whether this process effectively has a capability: capabilities in a user
-/// namespace end at that namespace.
+/// Returns whether a capability is effective: capabilities in a user namespace do not extend beyond
+/// it.
 pub(super) fn has(capability: Capability) -> bool {
     holds(Scope::read().reduce(effective()), capability)
 }
@@ -64,12 +64,12 @@ pub(super) fn may_load_programs() -> bool {
     has(Capability::Bpf) || (has(Capability::SysAdmin) && Scope::read().is_initial)
 }
 
-/// The scope in which this process's capabilities are effective.
+/// Scope in which this process's capabilities are effective.
 #[derive(Clone, Copy, Debug)]
 struct Scope {
-    /// The process is in the initial user namespace.
+    /// Whether the process is in the initial user namespace.
     is_initial: bool,
-    /// The network namespace belongs to the process's user namespace.
+    /// Whether the process's user namespace owns its network namespace.
     owns_network: bool,
 }
 
@@ -83,7 +83,7 @@ impl Scope {
         }
     }
 
-    /// Removes capabilities without effect in this scope from a mask.
+    /// Removes capabilities that have no effect in this scope from a mask.
     fn reduce(self, mask: u64) -> u64 {
         const OF_NETWORK: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
         const OF_SYSTEM: [Capability; 3] =
@@ -105,14 +105,14 @@ fn holds(mask: u64, capability: Capability) -> bool {
     mask & capability.bit() != 0
 }
 
-/// Returns this process's effective capabilities as a mask.
+/// Returns the effective capabilities of this process as a mask.
 fn effective() -> u64 {
     let status = read("/proc/self/status").unwrap_or_default();
     let mask = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok());
     mask.unwrap_or(0)
 }
 
-/// Checks the rights for ports on host interfaces.
+/// Checks the privileges for ports on host interfaces.
 fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
     const NEEDED: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
     const USEFUL: [Capability; 3] = [Capability::Bpf, Capability::IpcLock, Capability::SysNice];
@@ -230,9 +230,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const TOPIC: &str = "exec";
 const COST: &str = "exec: no programs and no probe";
 
-/// Runs `true` through a link with `program`, which is Longwire itself: creates and
-/// removes networks, devices, ports and threads. It runs in a separate process, because
-/// a multithreaded process cannot create a user namespace.
+/// Runs `true` through a link with `program`, the longwire executable. The trial creates and
+/// removes networks, devices, ports and threads. It runs in a separate process, because a
+/// multithreaded process cannot create a user namespace.
 pub(super) fn try_exec(program: &Path) -> Finding {
     let started = Instant::now();
     let child = Command::new(program)
@@ -279,7 +279,7 @@ fn wait(child: &mut Child) -> Option<bool> {
 fn message(child: &mut Child) -> String {
     let mut said = String::new();
     if let Some(stderr) = &mut child.stderr {
-        // Best effort: the finding then lacks a message.
+        // Best effort: on failure, the finding has no message.
         let _ = stderr.read_to_string(&mut said);
     }
     let said = said.trim();

@@ -1,8 +1,8 @@
-//! Reads kernel files under /proc and /sys. Any of them may be missing.
+//! Reads kernel files under /proc and /sys; any of them may be missing.
 
 use std::fs;
 
-/// Returns a file's text without trailing newline.
+/// Returns the text of a file without its trailing newline.
 pub(super) fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
@@ -14,7 +14,7 @@ pub(super) fn number(path: &str) -> Option<i64> {
     read(path)?.parse().ok()
 }
 
-/// Returns the value of `key` in a file of `key : value` lines.
+/// Returns the value of `key` in a file with `key : value` lines.
 pub(super) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let mut found = lines.filter(|(name, _)| name.trim() == key);

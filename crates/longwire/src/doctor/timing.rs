@@ -1,4 +1,4 @@
-//! Checks of clock, sleep and pauses, which determine accuracy.
+//! Timing checks: clock, sleep and pauses, which determine accuracy.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::report::words::micros;
 
 pub(super) fn check() -> Vec<Finding> {
     let mut findings = vec![clock(), timer_slack(), throttling()];
-    // On a separate thread, so that its timer slack ends with it.
+    // Measure on a separate thread, so that its timer slack ends with it.
     let measured = thread::spawn(|| (wake_up_latencies(), spin(WITNESS_TIME))).join();
     if let Ok((latencies, pauses)) = measured {
         findings.extend(latencies.map(|latencies| waking(&latencies)));
@@ -24,7 +24,7 @@ pub(super) fn check() -> Vec<Finding> {
 }
 
 fn clock() -> Finding {
-    /// A clock read that is slower needs a system call.
+    /// Slower clock reads indicate a system call.
     const READ_NOTABLE_NS: u128 = 150;
     const READS: u32 = 10_000;
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -61,8 +61,8 @@ fn timer_slack() -> Finding {
     Finding::ok("timer slack", found)
 }
 
-/// Checks real-time throttling: the default stops a spinning SCHED_FIFO thread
-/// for 50 ms every second.
+/// Checks real-time throttling: by default, a spinning SCHED_FIFO thread stops for 50 ms per
+/// second.
 fn throttling() -> Finding {
     let runtime = number("/proc/sys/kernel/sched_rt_runtime_us");
     let period = number("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
@@ -79,14 +79,14 @@ fn throttling() -> Finding {
     Finding::ok("real-time limit", found)
 }
 
-/// Number and duration of the sleeps that measure wake-up latency.
+/// Number and duration of the sleeps used to measure wake-up latency.
 const SLEEPS: usize = 200;
 const SLEEP_NS: i64 = 100_000;
 
-/// Measures wake-up latencies with minimum timer slack, sorted; `None` if sleeping
+/// Measures wake-up latencies with minimum timer slack; returns them sorted, or `None` if sleeping
 /// fails.
 fn wake_up_latencies() -> Option<Vec<Duration>> {
-    // If refused, the latencies show it.
+    // If refused, the latencies will show it.
     let _ = prctl::set_timerslack(1);
     let now = || clock_gettime(ClockId::CLOCK_MONOTONIC).ok();
     let mut latencies = Vec::with_capacity(SLEEPS);
@@ -104,7 +104,7 @@ fn wake_up_latencies() -> Option<Vec<Duration>> {
 }
 
 fn waking(latencies: &[Duration]) -> Finding {
-    /// The 99th percentile of wake-up latencies on a good machine is well below this.
+    /// On a good machine, 99th-percentile wake-up latency is well below this.
     const P99_NOTABLE: Duration = Duration::from_micros(150);
     let at = |percent: usize| {
         let index = (latencies.len() * percent / 100).min(latencies.len().saturating_sub(1));
@@ -125,11 +125,11 @@ fn waking(latencies: &[Duration]) -> Finding {
         .fix("--wait spin with a spare core; fewer other programs; shallower idle states")
 }
 
-/// Duration of the spin, and the minimum gap that counts as a pause.
+/// Duration of the spin, and minimum gap that counts as a pause.
 const WITNESS_TIME: Duration = Duration::from_millis(200);
 const PAUSE_MIN: Duration = Duration::from_micros(100);
 
-/// Returns the gaps between clock reads of a spinning thread.
+/// Spins, and returns the gaps between clock reads.
 fn spin(time: Duration) -> Vec<Duration> {
     let start = Instant::now();
     let mut last = start;

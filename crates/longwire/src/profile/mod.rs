@@ -60,7 +60,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     } else if !globals.quiet {
         text::print(&report, globals);
     }
-    // After the report, which is always shown.
+    // Checked after the report, which is always shown.
     kept?;
     Ok(if report.passed() {
         ExitCode::SUCCESS
@@ -106,7 +106,7 @@ fn check(args: &GenerateArgs) -> Result<(), Error> {
     ])
 }
 
-/// Returns the tester between the ports of --to and --receive.
+/// Returns the tester between the --to and --receive ports.
 ///
 /// # Errors
 /// If an option is invalid.
@@ -115,7 +115,7 @@ fn tester<'a>(
     globals: &'a Globals,
     stop: &'a AtomicBool,
 ) -> Result<PortTester<'a, Error>, Error> {
-    // The runs print only errors.
+    // Individual runs print only errors.
     let quiet = Globals {
         quiet: true,
         verbose: false,
@@ -134,7 +134,7 @@ fn tester<'a>(
     })
 }
 
-/// Returns the RFC 2544 benchmarks of the options.
+/// Returns the RFC 2544 benchmarks that the options select.
 ///
 /// # Errors
 /// If the rate is missing, or its framing is invalid.
@@ -153,7 +153,7 @@ pub(super) fn rfc2544(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc25
     })
 }
 
-/// Returns the RFC 2889 benchmarks of the options.
+/// Returns the RFC 2889 benchmarks that the options select.
 ///
 /// # Errors
 /// If the rate is missing, or its framing is invalid.
@@ -167,7 +167,7 @@ pub(super) fn rfc2889(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc28
     })
 }
 
-/// Returns the Y.1564 activation test of the options.
+/// Returns the Y.1564 activation test that the options describe.
 ///
 /// # Errors
 /// If there is no service, or a service or the arrivals are invalid.
@@ -180,7 +180,7 @@ pub(super) fn y1564(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Y1564, 
     })
 }
 
-/// Returns a share in parts per million; at least 1 if the share is above 0.
+/// Converts a probability to parts per million; a nonzero probability gives at least 1.
 fn parts_per_million(share: Probability) -> u32 {
     let parts = (share.as_f64() * 1e6).round() as u32;
     parts.max(u32::from(share != Probability::ZERO))

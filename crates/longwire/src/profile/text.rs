@@ -1,4 +1,4 @@
-//! Formats a profile's report as tables.
+//! Formats profile reports as tables.
 
 use longwire_traffic::profile::{
     LatencyReport, Outcome, ProbeReport, ProfileReport, Rfc2544Report, Rfc2889Report,
@@ -21,7 +21,7 @@ pub(super) fn progress(trial: &Trial, outcome: &Outcome) -> String {
     )
 }
 
-/// Returns a run's probe report as lines.
+/// Formats a run's probe report as lines.
 pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
     let ProbeReport {
         sent,
@@ -57,7 +57,6 @@ pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
         .collect()
 }
 
-/// Prints the report.
 pub(super) fn print(report: &ProfileReport, globals: &Globals) {
     let paint = Paint::new(globals, &std::io::stdout());
     match report {

@@ -1,5 +1,5 @@
-//! Receivers of sent frames: the frames of each output are expected at a port on the other
-//! side of the network under test.
+//! Receivers for sent frames: each output's frames are expected at a port on the far side of the
+//! network under test.
 
 pub mod text;
 
@@ -18,18 +18,18 @@ use longwire_traffic::receive::{ReceiveConfig, ReceiveError, Receiver};
 use crate::report::output::print_line;
 use crate::{Error, Globals};
 
-/// Running receivers: one per output, or none.
+/// Running receivers, one per output; empty if nothing is received.
 pub struct Receivers {
     running: Vec<Receiver>,
     wait: Duration,
 }
 
 impl Receivers {
-    /// Opens the receivers; the outputs register the frames that they send.
+    /// Opens the receivers; the outputs register the frames they send.
     ///
     /// # Errors
-    /// If a port or a namespace cannot be opened, or there is not one receiver per
-    /// output.
+    /// If a port or a namespace cannot be opened, or the number of receivers does not match the
+    /// outputs.
     pub fn open(
         args: &ReceiverArgs,
         outputs: &mut [ReplayOutput],
@@ -56,8 +56,8 @@ impl Receivers {
         })
     }
 
-    /// Waits for frames in flight and returns the receivers' reports. Their errors are
-    /// added to the report of the run.
+    /// Waits for frames in flight and returns the receivers' reports; adds their errors to the
+    /// run's report.
     pub fn finish(self, report: &mut RunReport) -> ReceivedByLink {
         let mut all = ReceivedByLink::new();
         if self.running.is_empty() {
@@ -88,7 +88,7 @@ fn receive(port: &str, namespace: Option<&str>, sent: SentFrames) -> Result<Rece
     receiver.map_err(|error| refused(port, error))
 }
 
-/// Returns the error for a refused `--receive`.
+/// Returns the error for a `--receive` that cannot be opened.
 pub fn refused(port: &str, error: ReceiveError) -> Error {
     match error {
         ReceiveError::Port(error) => Error::Port(error),
@@ -130,7 +130,7 @@ impl ReceiverArgs {
     /// Returns the receiving ports for `outputs` outputs, each with its namespace.
     ///
     /// # Errors
-    /// If their number differs.
+    /// If the number of ports differs.
     pub fn ports(&self, outputs: usize) -> Result<Vec<(&str, Option<&str>)>, Error> {
         let (ports, namespaces) = (self.receive.len(), self.receive_netns.len());
         if ports != 0 && ports != outputs {

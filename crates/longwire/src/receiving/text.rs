@@ -11,10 +11,10 @@ use crate::report::words::{count, count_of, micros, rate};
 /// Maximum streams shown individually.
 const STREAMS_SHOWN: usize = 16;
 
-/// Indentation of the figures in a line.
+/// Indentation of the figures on a line.
 const INDENT: usize = 18;
 
-/// Writes the report; with `all`, also counts of zero.
+/// Writes the report; with `all`, includes counts that are 0.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -69,7 +69,7 @@ pub fn write(
     Ok(())
 }
 
-/// Returns the status line of a running receiver.
+/// Formats the status line of a running receiver.
 pub fn live(report: &ReceiveReport) -> String {
     let mut line = format!(
         "{}, {} frames/s, {}",
@@ -100,7 +100,7 @@ fn summary(report: &ReceiveReport) -> String {
     )
 }
 
-/// Formats counts with their names; zeros only with `all`.
+/// Formats counts with their names; counts that are 0 only with `all`.
 fn counted(counts: &[(&str, u64)], all: bool) -> String {
     let shown = counts.iter().filter(|(_, n)| all || *n > 0);
     let parts: Vec<String> = shown

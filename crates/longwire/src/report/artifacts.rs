@@ -1,9 +1,9 @@
-//! Classifies artifacts by their names in reports.
+//! Classifies artifacts by the names used in reports.
 
 use longwire_runtime::Artifact;
 
-/// Returns whether the emulator caused artifacts of this kind, rather than the machine
-/// or the start.
+/// Returns whether artifacts of this kind are caused by the emulator, not by the machine or the
+/// start.
 pub fn is_own(kind: &str) -> bool {
     Artifact::named(kind).is_none_or(Artifact::is_own)
 }
@@ -18,7 +18,7 @@ pub fn is_lost(kind: &str) -> bool {
     Artifact::named(kind).is_some_and(Artifact::is_lost)
 }
 
-/// Returns the remedies for the kinds of artifacts that happened.
+/// Returns remedies for the kinds of artifacts that occurred.
 pub fn hints(happened: impl Fn(Artifact) -> bool) -> impl Iterator<Item = String> {
     let kinds = Artifact::ALL.into_iter();
     let kinds = kinds.filter(move |kind| happened(*kind));

@@ -1,4 +1,4 @@
-//! The changes of a run, as text.
+//! Formats the changes of a run as text.
 
 use longwire_fabric::{ChangeRecord, Changes};
 use longwire_units::words::{count_of, seconds};
@@ -6,7 +6,7 @@ use longwire_units::words::{count_of, seconds};
 /// Maximum number of changes listed individually.
 const CHANGES_MAX: usize = 3;
 
-/// Returns a line per change, or their number.
+/// Formats each change as a line, or only their number if there are many.
 pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
     let made = changes.made.len() as u64 + changes.forgotten;
     let failed = changes.made.iter().filter(|done| done.error.is_some());
@@ -22,11 +22,11 @@ pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
     }
 }
 
-/// Formats a change as one line.
+/// Formats a change as a line.
 pub fn change_line(done: &ChangeRecord) -> String {
     let until = done.until_ns.map(seconds);
     let until = until.map_or_else(String::new, |until| format!(" to {until}"));
-    // Additions and removals set no options of links.
+    // Additions and removals set no link options.
     let links = match done.links {
         0 | 1 => String::new(),
         links => format!(" ({})", count_of(links as u64, "link")),

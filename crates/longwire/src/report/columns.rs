@@ -1,4 +1,4 @@
-//! A table with a column per port or link and a row per measure.
+//! A table with a column per port or link and a row per metric.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,10 @@ use longwire_runtime::ledger::Traffic;
 use super::words::{count, count_of};
 use crate::cli::Paint;
 
-/// Maximum columns of ports and links.
+/// Maximum number of port and link columns.
 const COLUMNS_MAX: usize = 8;
 
-/// The colour of a row's cells.
+/// Colour of a row's cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -20,7 +20,7 @@ pub(super) enum Tone {
     Bad,
 }
 
-/// A row: a measure, and a cell for each column.
+/// A row: a metric, with a cell for each column.
 struct ReportRow {
     group: &'static str,
     name: String,
@@ -28,7 +28,7 @@ struct ReportRow {
     tone: Tone,
 }
 
-/// The table of the items with the most frames.
+/// Table of the items with the most frames.
 pub(super) struct Columns<'a, T> {
     noun: &'static str,
     items: Vec<&'a T>,
@@ -39,7 +39,7 @@ pub(super) struct Columns<'a, T> {
 }
 
 impl<'a, T> Columns<'a, T> {
-    /// Returns a table of the busiest items, in their order, with rows of their frames and
+    /// Returns a table of the busiest items in their original order, with rows for frames and
     /// bytes.
     pub fn new(
         noun: &'static str,
@@ -76,7 +76,7 @@ impl<'a, T> Columns<'a, T> {
         self.items.iter().copied()
     }
 
-    /// Adds a row. The group's name is printed before its first row only.
+    /// Adds a row; only the first row of a group shows the group's name.
     pub fn row(
         &mut self,
         group: &'static str,
@@ -92,7 +92,7 @@ impl<'a, T> Columns<'a, T> {
         });
     }
 
-    /// Writes the table, unless it has no columns.
+    /// Writes the table if it has columns.
     ///
     /// # Errors
     /// If `out` cannot be written.

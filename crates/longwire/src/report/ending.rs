@@ -1,26 +1,25 @@
-//! The report of a run, with what a command adds.
+//! A run's report with the additions of its command.
 
 use longwire_fabric::Changes;
 use longwire_runtime::RunReport;
 
 use crate::receiving::ReceivedByLink;
 
-/// The report of a run with its additions.
+/// A run's report with the additions of its command.
 pub struct Ending<'a> {
-    /// The report.
     pub run: &'a RunReport,
     /// Changes made during the run.
     pub changes: Changes,
-    /// The reports of receivers.
+    /// Receiver reports.
     pub received: ReceivedByLink,
-    /// Whether the text includes the receivers' reports; otherwise `lines` does.
+    /// Whether the text includes the receivers' reports; if not, `lines` includes them.
     pub shows_receivers: bool,
-    /// Lines at the end of the text.
+    /// Final lines of the text.
     pub lines: Vec<String>,
 }
 
 impl<'a> Ending<'a> {
-    /// Returns the report without changes or receivers.
+    /// Returns a report without changes or receivers.
     pub fn of(run: &'a RunReport) -> Ending<'a> {
         Ending {
             run,

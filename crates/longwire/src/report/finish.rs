@@ -20,7 +20,7 @@ use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY, EXIT_NEARLY};
 use crate::{Error, Globals};
 
-/// The stream of the report, as text and as JSON.
+/// Stream to which the report is written, as text and as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportStream {
     /// The default.
@@ -40,13 +40,12 @@ impl ReportStream {
     }
 }
 
-/// Writes the report of a run without changes, and returns the exit code: 1 if the run
-/// ended early or the report file cannot be written, 3 if `--require` is not met, 4 if
-/// only because the run is nearly faithful, otherwise 0. Each unmet condition is a line
-/// on stderr.
+/// Writes the report of a run without changes, and returns the exit code: 1 if the run ended early
+/// or the report file cannot be written, 3 if `--require` is not met, 4 if it is not met only
+/// because the run is nearly faithful, otherwise 0. Prints each unmet condition on stderr.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the report cannot be written.
 pub fn finish(
     report: &RunReport,
     args: &ReportArgs,
@@ -56,8 +55,8 @@ pub fn finish(
     finish_as(report, &Ending::of(report), args, globals, place)
 }
 
-/// Makes a plugin that never returns to the main thread end in a report that holds only
-/// the error. For commands that call plugins on that thread.
+/// Makes a plugin that never returns to the main thread end in a report that holds only the error.
+/// For commands that call plugins on the main thread.
 pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: ReportStream) {
     let (args, globals) = (args.clone(), globals.clone());
     shutdown::on_stuck_main(move |error| {
@@ -72,11 +71,11 @@ pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: R
     });
 }
 
-/// Like [`finish`], for a command whose JSON holds more than the report. If the
-/// report's reader is gone, file and exit code are unaffected.
+/// Like [`finish`], for a command whose JSON holds more than the report. If the report's reader is
+/// gone, the file and the exit code are unaffected.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the report cannot be written.
 pub fn finish_as(
     json: &impl Serialize,
     ending: &Ending<'_>,
@@ -119,12 +118,12 @@ pub fn finish_as(
         print_line(format_args!("error: {error}"));
     }
     let unmet = print_unmet(ending, grade, args);
-    // The report was printed: only the file is missing.
+    // The report has been printed; only the file is missing.
     if let Err(error) = &kept {
         print_line(format_args!("error: {error}"));
     }
     if globals.json && place == ReportStream::Stderr {
-        // At the end of stderr: earlier lines may come from other programs.
+        // Printed last on stderr, because earlier lines may come from other programs.
         let mut out = BufWriter::new(io::stderr().lock());
         ignore_closed(write_json(&mut out, json).and_then(|()| out.flush()))?;
     }
@@ -140,7 +139,7 @@ pub fn finish_as(
     })
 }
 
-/// Prints a line for each unmet condition, and returns their number.
+/// Prints each unmet condition, and returns their number.
 fn print_unmet(ending: &Ending<'_>, grade: Grade, args: &ReportArgs) -> usize {
     let Some(required) = &args.require else {
         return 0;
@@ -157,11 +156,11 @@ fn print_unmet(ending: &Ending<'_>, grade: Grade, args: &ReportArgs) -> usize {
     unmet.len()
 }
 
-/// Suffix for a requirement that failed because of the machine's load.
+/// Suffix for a requirement that failed because the machine was busy.
 const TOO_BUSY: &str = "; the machine was too busy for this link; run the test again (see \
                         docs/ci.md)";
 
-/// Returns whether a requirement covers late frames, as `up.artifacts-own<5: …` does.
+/// Returns whether a requirement covers late frames, as in `up.artifacts-own<5: …`.
 fn is_of_lateness(clause: &str) -> bool {
     let measure = clause.split(['<', '>', '=']).next().unwrap_or_default();
     let is_lost = measure.ends_with("-lost") || measure.rsplit('.').any(artifacts::is_lost);
@@ -174,7 +173,7 @@ fn write_text(
     globals: &Globals,
 ) -> io::Result<()> {
     let paint = Paint::new(globals, stream);
-    // In one write: a command may share the terminal.
+    // Use a single write: a command may share the terminal.
     let mut written = Vec::new();
     text(&mut written, paint)?;
     stream.write_all(&written)
@@ -182,7 +181,7 @@ fn write_text(
 
 const UNWRITTEN: &str = "cannot write the report";
 
-/// Writes a report to its file, if one is given.
+/// Writes a report to its file, if any.
 ///
 /// # Errors
 /// If it cannot be written; the file is then unchanged.
@@ -192,7 +191,7 @@ pub fn write_file(path: Option<&Path>, report: &impl Serialize) -> Result<(), Er
     written.map_err(Error::file(path, UNWRITTEN))
 }
 
-/// Writes a report as a page, with charts of the log rows.
+/// Writes a report as an HTML page with charts of the logged rows.
 fn write_page(args: &ReportArgs, report: &impl Serialize) -> Result<(), Error> {
     let Some(path) = args.report.as_deref() else {
         return Ok(());
@@ -211,7 +210,7 @@ fn write_page(args: &ReportArgs, report: &impl Serialize) -> Result<(), Error> {
 /// Checks, before a run, that the report can be written to its file.
 ///
 /// # Errors
-/// If it cannot, or if the run uses the file for another purpose: one of `used`.
+/// If it cannot be written, or the run uses the file otherwise, as one of `used`.
 pub fn check_file<'a>(
     path: Option<&Path>,
     used: impl IntoIterator<Item = &'a str>,
@@ -230,22 +229,20 @@ pub fn check_file<'a>(
     ))
 }
 
-/// The report of a run, with its verdict and the command to repeat it.
+/// A run's report with its verdict and the command to repeat it.
 #[derive(Debug, Serialize)]
 pub struct Document<'a, T> {
-    /// The report.
     #[serde(flatten)]
     report: &'a T,
-    /// The verdict on the run.
     verdict: Verdict,
-    /// The command line, as words.
+    /// Command line, as words.
     command: Vec<String>,
     /// The program's version.
     version: &'static str,
 }
 
 impl<T> Document<'_, T> {
-    /// Adds the verdict and this process's command line to a report.
+    /// Adds a verdict and this process's command line to a report.
     pub fn new(report: &T, verdict: Verdict) -> Document<'_, T> {
         let mut words = env::args_os();
         let program = words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Status lines on the terminal during a run.
+//! Status lines shown on the terminal during a run.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use longwire_runtime::RunReport;
 use super::words::{count, micros, rate};
 use crate::Globals;
 
-/// Interval between refreshes of the line.
+/// Interval between updates.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The status line of a run, shown on terminals only.
+/// Status line of a run, shown only on terminals.
 #[derive(Debug)]
 pub struct Live {
     line: StatusLine,
-    /// Time of the last refresh, and the bytes that each link had sent by then.
+    /// Time of the last update, and the bytes sent by each link until then.
     last: Option<(Instant, Vec<u64>)>,
 }
 
 impl Live {
-    /// Returns a line on stderr, if that is a terminal and remarks are enabled.
+    /// Returns a line on stderr if that is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> Live {
         Live {
             line: StatusLine::new(globals),
@@ -29,7 +29,7 @@ impl Live {
         }
     }
 
-    /// Refreshes the line if it is due; calls `snapshot` only then.
+    /// Updates the line if due; calls `snapshot` only then.
     pub fn refresh(&mut self, snapshot: impl FnOnce() -> RunReport) {
         let now = Instant::now();
         let last = self.last.as_ref();
@@ -57,14 +57,14 @@ impl Live {
     }
 }
 
-/// A status line that shows the current step.
+/// A status line for the current step.
 #[derive(Debug)]
 pub struct StatusLine {
     shown: bool,
 }
 
 impl StatusLine {
-    /// Returns a line on stderr, if that is a terminal and remarks are enabled.
+    /// Returns a line on stderr if that is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> StatusLine {
         StatusLine {
             shown: globals.talks() && std::io::stderr().is_terminal(),
@@ -116,7 +116,7 @@ fn rows(report: &RunReport) -> Vec<LiveRow<'_>> {
     ports.collect()
 }
 
-/// Returns the part of the line for one row.
+/// Formats a row's part of the line.
 fn part(row: &LiveRow<'_>, seen: u64, since: Duration) -> String {
     let bytes = row.bytes_out.saturating_sub(seen);
     let bits = bytes as f64 * 8.0 / since.as_secs_f64();
@@ -130,14 +130,13 @@ fn part(row: &LiveRow<'_>, seen: u64, since: Duration) -> String {
     text + &format!(", p99 {} late", micros(row.late_p99_us))
 }
 
-/// Truncates a line to `width` characters: a longer one would wrap and could not be
-/// overwritten.
+/// Truncates a line to `width` characters; a longer one would wrap and could not be overwritten.
 fn cut(line: &str, width: usize) -> String {
     line.chars().take(width).collect()
 }
 
 fn terminal_width() -> usize {
-    /// Width of a terminal that does not report its own.
+    /// Width assumed for a terminal that does not report one.
     const USUAL: u16 = 80;
     let (_, width) = Term::stderr().size_checked().unwrap_or((0, USUAL));
     usize::from(width.saturating_sub(1))

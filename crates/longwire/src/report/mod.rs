@@ -1,4 +1,4 @@
-//! Reports of runs, as text and as JSON.
+//! Reports of runs, as text and JSON.
 
 pub mod artifacts;
 mod changes;

@@ -1,7 +1,8 @@
-//! JSON on stdout, and messages on stderr, whose reader may be gone (`longwire ... 2>&1 | head`).
+//! Writes JSON to stdout and messages to stderr, whose readers may be gone (`longwire ... 2>&1 |
+//! head`).
 //!
-//! A failed message should neither end a run nor change its exit code, so the error is
-//! ignored here. `eprintln!` would panic.
+//! Failing to write a message must neither end a run nor change its exit code, so such errors are
+//! ignored. `eprintln!` would panic.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -14,7 +15,7 @@ use crate::Error;
 /// Ignores the error of a closed pipe.
 ///
 /// # Errors
-/// Any other error of `written`.
+/// Any other error in `written`.
 pub fn ignore_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -22,13 +23,13 @@ pub fn ignore_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Writes a line; errors are ignored.
+/// Writes a line; ignores errors.
 pub fn print_line(line: fmt::Arguments<'_>) {
-    // In one write: a command may share the terminal.
+    // Use a single write: a command may share the terminal.
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Writes a value in the format of `--json`.
+/// Writes a value in `--json` format.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -37,7 +38,7 @@ pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()
     writeln!(out)
 }
 
-/// Prints the result of a command in the format of `--json`.
+/// Prints a command's result in `--json` format.
 ///
 /// # Errors
 /// If stdout cannot be written.

@@ -1,21 +1,21 @@
-//! Links that the network could not serve in time.
+//! Describes links that the network could not serve in time.
 
 use longwire_runtime::LinkReport;
 
 use super::words::{count, count_of, micros};
 
-/// Links with late frames due to overload.
+/// Links with frames that are late due to overload.
 pub(super) struct Overload<'a> {
     behind: usize,
     used: usize,
-    /// Minimum and maximum share of late frames, among links with frames.
+    /// Minimum and maximum fraction of late frames, among links with frames.
     least: f64,
     middle: f64,
     worst: &'a LinkReport,
 }
 
 impl Overload<'_> {
-    /// Returns the overload; `None` if the network kept up.
+    /// Returns the overloaded links; `None` if the network kept up.
     pub fn of(links: &[LinkReport]) -> Option<Overload<'_>> {
         let behind = links
             .iter()
@@ -34,8 +34,7 @@ impl Overload<'_> {
         })
     }
 
-    /// Describes the range of late shares, if it covers more links than
-    /// [`Overload::line`] does.
+    /// Describes the range of late fractions if it covers more links than [`Overload::line`] does.
     pub fn range(&self) -> Option<String> {
         let percent = |share: f64| format!("{:.1}%", share * 100.0);
         (self.used > 2).then(|| {
@@ -48,7 +47,7 @@ impl Overload<'_> {
         })
     }
 
-    /// Describes the overload in one line.
+    /// Describes the overload in a line.
     pub fn line(&self) -> String {
         let (worst, frames) = (self.worst, self.worst.traffic.packets_out);
         format!(
@@ -65,13 +64,13 @@ impl Overload<'_> {
     }
 }
 
-/// Returns the share of a link's frames handed over late, from 0 to 1.
+/// Returns the fraction of a link's frames that were released late, from 0 to 1.
 fn share_late(row: &LinkReport) -> f64 {
     let frames = row.traffic.packets_out.max(1);
     (late(row) as f64 / frames as f64).min(1.0)
 }
 
-/// Returns the number of a link's frames handed over late, for any reason.
+/// Returns the number of a link's frames that were released late, for any reason.
 fn late(row: &LinkReport) -> u64 {
     row.handovers.late + row.handovers.overload
 }

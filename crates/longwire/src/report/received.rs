@@ -1,7 +1,7 @@
 //! Formats the receivers' reports of a replay.
 //!
-//! Frames dropped by the emulated link were never sent, so the network did not lose
-//! them; the report shows both numbers.
+//! Frames dropped by the emulated link were never sent, so the network did not lose them; the
+//! report shows both counts.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ pub(super) fn lines(links: &[LinkReport], received: &ReceivedByLink) -> Vec<Stri
     received.collect()
 }
 
-/// Writes a section per receiver, including counts of zero.
+/// Writes a section per receiver, including counts that are 0.
 ///
 /// # Errors
 /// If `out` cannot be written.

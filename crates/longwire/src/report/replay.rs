@@ -31,7 +31,7 @@ pub(super) fn write_inputs(
     Ok(())
 }
 
-/// Returns a line per input, without counts of zero, and its warnings.
+/// Formats each input as a line, without counts that are 0, followed by its warnings.
 pub(super) fn lines(inputs: &[InputReport]) -> Vec<String> {
     let lines = inputs.iter().flat_map(|input| {
         let notes = input.notes.iter().cloned();
@@ -68,17 +68,17 @@ fn counted(n: u64, name: &str) -> String {
     format!("{} {first}{rest}", count(n))
 }
 
-/// The progress bar of a replay, with the remaining time.
+/// Progress bar of a replay, with the remaining time.
 pub struct ReplayLine {
     progress: Progress,
     /// Whether remarks are enabled.
     talks: bool,
-    /// Remaining time of the announced gap.
+    /// Time left in the announced gap.
     gap: Option<Nanos>,
 }
 
 impl ReplayLine {
-    /// Returns a bar on stderr, if that is a terminal and remarks are enabled.
+    /// Returns a bar on stderr if that is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> ReplayLine {
         ReplayLine {
             progress: Progress::new(Progress::SHARE, globals),
@@ -99,12 +99,12 @@ impl ReplayLine {
         }
     }
 
-    /// Refreshes the bar; calls `snapshot` only if it is shown.
+    /// Updates the bar; calls `snapshot` only if the bar is shown.
     pub fn refresh(&mut self, snapshot: impl FnOnce() -> RunReport) {
         if !self.progress.shows() {
             return;
         }
-        /// Length of the complete bar.
+        /// Length of a complete bar.
         const WHOLE: u64 = 10_000;
         let report = snapshot();
         let sent = report

@@ -1,4 +1,4 @@
-//! Messages at the start of a run: description of the links, and warnings.
+//! Messages at the start of a run: link descriptions and warnings.
 
 use std::io;
 
@@ -11,17 +11,17 @@ use super::output::print_line;
 use crate::Globals;
 use crate::cli::Paint;
 
-/// The description of a run's links, printed once it runs.
+/// Description of a run's links, printed once the run has started.
 #[derive(Debug, Default)]
 pub struct Announcement {
     lines: Vec<String>,
-    /// Warnings and remarks already printed; the report repeats them.
+    /// Warnings and remarks already printed, to be repeated in the report.
     pub warnings: Vec<String>,
 }
 
 impl Announcement {
-    /// Describes links in one line, or with `--verbose` in one line each with all
-    /// options; prints warnings about them.
+    /// Describes links in one line, or with `--verbose` in one line each with all options. Prints
+    /// warnings about them.
     pub fn of_links<'a>(
         links: impl IntoIterator<Item = &'a LinkSetup>,
         globals: &Globals,
@@ -32,12 +32,12 @@ impl Announcement {
         announcement
     }
 
-    /// Returns whether the links are yet to be described.
+    /// Returns whether the links have not been described yet.
     pub fn lacks_links(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Adds named links, as [`Announcement::of_links`] does.
+    /// Adds named links; see [`Announcement::of_links`].
     pub fn add_links<'a>(
         &mut self,
         links: impl Iterator<Item = (&'a str, &'a LinkConfig)>,
@@ -65,7 +65,7 @@ impl Announcement {
         self.warnings.extend(warnings);
     }
 
-    /// Describes a network of many links in one line: `6 links between 3 ports`.
+    /// Describes a network of many links in a line: `6 links between 3 ports`.
     pub fn of_network(topology: &Topology, warnings: Vec<String>) -> Announcement {
         let links = count_of(topology.links.len() as u64, "link");
         let ports = count_of(topology.ports.len() as u64, "port");
@@ -75,7 +75,7 @@ impl Announcement {
         }
     }
 
-    /// Describes the outputs, and the link of each port if there is one.
+    /// Describes the outputs, each with its link if there is one.
     pub fn sending(to: &[String], links: Announcement) -> Announcement {
         let sending = format!("sending to {}", to.join(", "));
         let lines = std::iter::once(sending).chain(links.lines);
@@ -93,7 +93,7 @@ impl Announcement {
     }
 }
 
-/// Groups the names of links by text.
+/// Groups link names by text.
 fn together<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, String)> {
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for (name, text) in texts {
@@ -131,8 +131,7 @@ fn options(config: &LinkConfig) -> String {
     }
 }
 
-/// Formats the whole link: configured and derived values, without rare features that it
-/// does not use.
+/// Formats all values of a link, configured and derived, except unused rare features.
 fn line(config: &LinkConfig) -> String {
     const RARE: [&str; 5] = ["corrupt", "duplicate", "reorder", "router", "rewrite"];
     described(config, "derived from rate and delay", |key, value| {
@@ -140,7 +139,7 @@ fn line(config: &LinkConfig) -> String {
     })
 }
 
-/// Formats the chosen values of a link; `derived` marks a queue that is not configured.
+/// Formats the selected values of a link; `derived` marks a queue that is not configured.
 fn described(config: &LinkConfig, derived: &str, chosen: impl Fn(&str, &str) -> bool) -> String {
     let is_derived = config.queue.is_none() && !config.rate.is_unlimited();
     let values = config.describe().into_iter();
@@ -152,8 +151,7 @@ fn described(config: &LinkConfig, derived: &str, chosen: impl Fn(&str, &str) -> 
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Prints warnings about probable mistakes, even with --quiet; with --json, they are in
-/// the report.
+/// Prints warnings about probable mistakes, even with --quiet; with --json, the report holds them.
 pub fn doubt(warnings: &[String], globals: &Globals) {
     let paint = Paint::new(globals, &io::stderr());
     for warning in warnings.iter().filter(|_| !globals.json) {
@@ -161,14 +159,14 @@ pub fn doubt(warnings: &[String], globals: &Globals) {
     }
 }
 
-/// Prints warnings that the report includes.
+/// Prints warnings that the report also includes.
 pub fn warn(warnings: &[String], globals: &Globals) {
     if globals.talks() {
         doubt(warnings, globals);
     }
 }
 
-/// Prints notes about the start, with --verbose.
+/// Prints notes about the start with --verbose.
 pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals) {
     for text in notes.into_iter().filter(|_| globals.verbose) {
         note(text, globals);
@@ -184,7 +182,7 @@ pub fn note(text: &str, globals: &Globals) {
     }
 }
 
-/// Returns warnings about links, each once even if several links cause it.
+/// Returns warnings about links; a warning caused by several links appears once.
 fn warnings<'a>(links: impl Iterator<Item = (&'a str, &'a LinkConfig)>) -> Vec<String> {
     let found = links.flat_map(|(name, config)| {
         let texts = warnings_of(config).into_iter();

@@ -1,4 +1,4 @@
-//! The report in at most ten lines: frames of each link, drop reasons, and verdict.
+//! The report in at most ten lines: frames per link, drop reasons and the verdict.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,26 +13,24 @@ use super::verdict::Verdict;
 use super::{received, replay};
 use crate::cli::Paint;
 
-/// Maximum lines of a summary, on a terminal of 80 columns.
+/// Maximum lines of a summary on an 80-column terminal.
 const LINES_MAX: usize = 10;
 
-/// Maximum links with separate rows; the rest share one.
+/// Maximum number of links with separate rows; the others share a row.
 const LINKS_MAX: usize = 4;
 
-/// Maximum drop reasons per row.
+/// Maximum number of drop reasons per row.
 const REASONS_MAX: usize = 3;
 
-/// The summary of a run.
 pub struct Summary {
-    /// A row per direction of each link.
+    /// One row per link direction.
     pub(super) rows: Vec<SummaryRow>,
     /// Lines between the rows and the verdict.
     pub(super) remarks: Vec<String>,
-    /// The verdict.
     pub(super) verdict: Verdict,
 }
 
-/// The frames of one direction of a link, or of several links.
+/// Frame counts of one link direction, or of several links.
 #[derive(Default)]
 pub(super) struct SummaryRow {
     name: String,
@@ -48,7 +46,7 @@ impl Summary {
     pub fn of(ending: &Ending<'_>) -> Summary {
         let report = ending.run;
         let rows = report.links.iter().map(|link| {
-            // Within a network, one line has the frames in flight.
+            // In a network, one separate line shows frames in flight.
             let in_flight = link.queue.map(|_| ("in flight", link.in_flight));
             let effects = link.effects.counted();
             let effects = effects.map(|(counter, n)| (counter.name, n));
@@ -90,7 +88,7 @@ impl Summary {
         let table = table(self.rows, paint);
         let hints = &mut self.verdict.hints;
         let room = LINES_MAX.saturating_sub(table.len() + height(&self.verdict.line));
-        // The first hint is the most important for the verdict.
+        // The first hint matters most for the verdict.
         let for_remarks = room.saturating_sub(hints.first().map_or(0, |hint| height(hint)));
         let mut shown = fitting(&self.remarks, for_remarks);
         if shown < self.remarks.len() {
@@ -109,14 +107,14 @@ impl Summary {
     }
 }
 
-/// Returns the number of terminal lines that a text takes.
+/// Returns the number of terminal lines that a text occupies.
 fn height(text: &str) -> usize {
-    // Hints are indented by two.
+    // Hints are indented by two columns.
     const WIDTH: usize = 78;
     text.chars().count().div_ceil(WIDTH).max(1)
 }
 
-/// Returns how many leading lines fit into `room` terminal lines.
+/// Returns how many leading lines fit in `room` terminal lines.
 fn fitting(lines: &[String], room: usize) -> usize {
     let mut used = 0;
     let fits = lines.iter().take_while(|line| {
@@ -138,7 +136,7 @@ impl SummaryRow {
         }
     }
 
-    /// Describes the undelivered frames: `12 (0.24%): 10 queue_full, 2 loss`.
+    /// Describes undelivered frames: `12 (0.24%): 10 queue_full, 2 loss`.
     fn missing(&self, paint: Paint) -> String {
         let dropped: u64 = self.drops.values().sum();
         let mut reasons: Vec<(&str, u64)> = self.drops.iter().map(|(a, n)| (&**a, *n)).collect();
@@ -160,13 +158,12 @@ impl SummaryRow {
     }
 }
 
-/// Formats a count and its name: `10 queue_full`.
+/// Formats a count with its name: `10 queue_full`.
 fn reason((name, n): (&str, u64)) -> String {
     format!("{} {name}", count(n))
 }
 
-/// Returns the lines of the table: the links with the most frames, and the total of the
-/// rest.
+/// Formats the table: the links with the most frames, and the total of the others.
 fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
     if rows.len() > LINKS_MAX + 1 {
         let mut busiest: Vec<u64> = rows.iter().map(|row| row.packets_in).collect();
@@ -206,8 +203,8 @@ fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
         .collect()
 }
 
-/// Returns remarks on frames without a rule, shifted arrivals, unrecorded events and
-/// frames dropped by the switch.
+/// Returns remarks on frames without a rule, shifted arrivals, unrecorded events and frames dropped
+/// by the switch.
 pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let unmatched = run.counts.unmatched_dropped;
     let unmatched =

@@ -111,7 +111,7 @@ fn a_summary_has_at_most_ten_lines() {
     assert_eq!(lines[6], "21 more lines: -v prints the full report");
     assert!(lines[7].contains("not faithful"), "{lines:#?}");
     assert_eq!(lines.len(), 8, "{lines:#?}");
-    // With fewer messages, the remarks and the first hint have room.
+    // Fewer messages leave room for the remarks and the first hint.
     let report = RunReport {
         links: vec![late("l0")],
         ..report
@@ -126,7 +126,7 @@ fn a_summary_has_at_most_ten_lines() {
     ];
     assert_eq!(lines[2..7], remarks);
     assert!(lines[7].contains("not faithful"), "{lines:#?}");
-    // Causes of loss precede causes of lateness.
+    // Causes of loss come before causes of lateness.
     assert!(lines[8].starts_with("  memory: "), "{lines:#?}");
     let height: usize = lines.iter().map(|line| height(line)).sum();
     assert_eq!(height, 10, "{lines:#?}");

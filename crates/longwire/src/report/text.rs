@@ -1,4 +1,4 @@
-//! The whole report as text, for `--verbose`.
+//! The full text report, for `--verbose`.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -22,10 +22,10 @@ use super::{received, replay};
 use crate::cli::Paint;
 use crate::table::Table;
 
-/// Maximum changes shown as text.
+/// Maximum number of changes shown.
 const CHANGES_SHOWN: usize = 20;
 
-/// Writes the whole report, including counters of zero.
+/// Writes the full report, including counters that are 0.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -105,7 +105,7 @@ fn write_links(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::
     table.write(out, paint)
 }
 
-/// Adds the rows of effects: those of a fixed row always, others if not 0.
+/// Adds rows for effects: a fixed set always, others only if not 0.
 fn effects(table: &mut Columns<'_, LinkReport>) {
     for (index, counter) in Effects::COUNTERS.iter().enumerate() {
         let value = |link: &LinkReport| {
@@ -123,7 +123,7 @@ fn effects(table: &mut Columns<'_, LinkReport>) {
     }
 }
 
-/// Adds the rows of a replay's departures.
+/// Adds rows for a replay's departure times.
 fn departures(table: &mut Columns<'_, LinkReport>, distribution: &Distribution) {
     let has = |is: fn(&LinkReport) -> bool| table.items().any(is);
     let (name, extra): (_, fn(&LinkReport) -> String) = match distribution.name {
@@ -153,7 +153,7 @@ fn stamps(link: &LinkReport) -> String {
     })
 }
 
-/// Writes a row per other host.
+/// Writes a row for each other host.
 fn write_hosts(out: &mut impl Write, hosts: &HostsReport) -> io::Result<()> {
     let mut table =
         Table::headed("host | sent | received | lost | late | round trip us | clock ms | ± us");
@@ -212,7 +212,7 @@ fn write_run(out: &mut impl Write, run: &RunReport, paint: Paint) -> io::Result<
     Ok(())
 }
 
-/// Returns the union of the counts' names.
+/// Returns the union of the counter names.
 fn names_of<'a>(counts: impl Iterator<Item = &'a NamedCounts>) -> BTreeSet<&'a str> {
     counts
         .flat_map(|counts| counts.keys())
@@ -220,7 +220,7 @@ fn names_of<'a>(counts: impl Iterator<Item = &'a NamedCounts>) -> BTreeSet<&'a s
         .collect()
 }
 
-/// Formats a count and its share of the total: `12 (0.10%)`.
+/// Formats a count with its percentage of the total: `12 (0.10%)`.
 fn share(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
         return count(part);
@@ -229,7 +229,7 @@ fn share(part: u64, whole: u64) -> String {
     format!("{} ({percent:.2}%)", count(part))
 }
 
-/// Formats a size in memory: `12.5 MiB`.
+/// Formats a memory size: `12.5 MiB`.
 fn binary(bytes: u64) -> String {
     match bytes as f64 {
         b if b >= 1_073_741_824.0 => format!("{:.1} GiB", b / 1_073_741_824.0),

@@ -1,4 +1,4 @@
-//! Reasons and remedies for a run that delivered no frame.
+//! Explains runs that delivered no frame, with remedies.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,8 @@ use longwire_runtime::RunReport;
 
 use super::words::{count, count_of};
 
-/// Drop reasons of models that lose frames independently of their content. Other drops
-/// depend on the frames: if they affect every frame, the configuration is probably
-/// wrong.
+/// Drop reasons of models that lose frames regardless of content. Other drops depend on frame
+/// content; if they affect every frame, the configuration is probably wrong.
 const ASKED_FOR: [DropReason; 5] = [
     DropReason::EntryLoss,
     DropReason::Loss,
@@ -18,7 +17,7 @@ const ASKED_FOR: [DropReason; 5] = [
     DropReason::Content,
 ];
 
-/// Remedies for drops that depend on the frames.
+/// Remedies for drops that depend on frame content.
 const REMEDIES: [(DropReason, &str); 3] = [
     (
         DropReason::Mtu,
@@ -34,7 +33,7 @@ const REMEDIES: [(DropReason, &str); 3] = [
     ),
 ];
 
-/// The frames of a run that received some but delivered none.
+/// Frames of a run that received some but delivered none.
 pub(super) struct UndeliveredFrames {
     frames: u64,
     in_flight: u64,
@@ -42,10 +41,10 @@ pub(super) struct UndeliveredFrames {
 }
 
 impl UndeliveredFrames {
-    /// Returns the frames; `None` if any was delivered, or none arrived.
+    /// Returns the undelivered frames; `None` if any frame was delivered, or none arrived.
     pub fn of(report: &RunReport) -> Option<UndeliveredFrames> {
         let frames = report.frames_in();
-        // ICMP errors of a router leave by a port without having crossed a link.
+        // A router's ICMP errors leave by a port without crossing a link.
         let mut links = report.links.iter().map(|link| link.traffic);
         let mut ports = report.ports.iter().map(|port| port.traffic);
         let delivered = if report.links.is_empty() {
@@ -67,14 +66,13 @@ impl UndeliveredFrames {
         })
     }
 
-    /// Returns whether configured models dropped the frames, or frames are still in
-    /// flight.
+    /// Returns whether the configured models dropped the frames, or frames are still in flight.
     pub fn asked_for(&self) -> bool {
         let is_configured = |reason: &str| ASKED_FOR.iter().any(|meant| meant.name() == reason);
         self.in_flight > 0 || self.drops.keys().all(|reason| is_configured(reason))
     }
 
-    /// Returns the reasons: `none of 5 frames delivered: 5 dropped by loss`.
+    /// Returns the reasons as a line: `none of 5 frames delivered: 5 dropped by loss`.
     pub fn line(&self) -> String {
         let drops = self.drops.iter();
         let mut reasons: Vec<String> = drops
@@ -91,7 +89,7 @@ impl UndeliveredFrames {
         }
     }
 
-    /// Returns remedies, unless the configuration explains the loss.
+    /// Returns remedies unless the configuration explains the loss.
     pub fn hints(&self) -> Vec<String> {
         let remedies = REMEDIES.iter();
         remedies

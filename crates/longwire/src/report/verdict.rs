@@ -16,47 +16,45 @@ use super::undelivered::UndeliveredFrames;
 use super::words::{count, count_of, micros, percent, rate};
 use crate::cli::Paint;
 
-/// Share of late frames below which every measured result is within 1 %.
+/// Fraction of late frames below which every measured result is within 1 %.
 const SHARE_FAITHFUL: f64 = 0.005;
 
-/// The corresponding limit of mean minus median added delay, as a share of the
-/// tolerance.
+/// Corresponding limit of mean minus median added delay, as a fraction of the tolerance.
 const EXCESS_FAITHFUL: f64 = 0.1;
 
-/// With fewer frames, one of them decides the mean.
+/// Minimum number of frames; below it, a single frame determines the mean.
 const EXCESS_FRAMES_MIN: u64 = 100;
 
-/// Maximum share of late frames that keeps medians within 1 %.
+/// Maximum fraction of late frames that keeps medians within 1 %.
 const SHARE_LATE_MAX: f64 = 0.05;
 
-/// Maximum share of frames lost by the emulator in a nearly faithful run.
+/// Maximum fraction of frames lost by the emulator in a nearly faithful run.
 const SHARE_LOST_MAX: f64 = 0.001;
 
 /// Quantile of the normal distribution for one run in 2,000.
 const BEYOND_CHANCE: f64 = 3.29;
 
-/// Minimum share of the run spent waiting for a core that causes a hint.
+/// Minimum fraction of the run spent waiting for a core that causes a hint.
 const CORE_WAIT_MIN: f64 = 0.01;
 
-/// The remark about a run without lateness.
+/// Remark for a run without lateness.
 const IN_TIME: &str = "each at its nanosecond";
 
-/// The verdict on a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The grade.
     pub grade: Grade,
-    /// The verdict as one line.
+    /// Verdict as a line.
     pub line: String,
-    /// Own artifacts as a share of the frames, at the place with the largest share.
+    /// Fraction of frames affected by artifacts of the emulator's own, at the place where it is
+    /// largest.
     pub share: f64,
-    /// The emulator's delay in addition to the configured one, in microseconds.
+    /// Delay added by the emulator to the configured delay, in microseconds.
     pub added_delay_us: AddedDelay,
     /// Causes and remedies.
     pub hints: Vec<String>,
 }
 
-/// The emulator's lateness at the port with the largest mean, in microseconds.
+/// Lateness at the port with the largest mean, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AddedDelay {
     /// Mean over all frames.
@@ -66,7 +64,7 @@ pub struct AddedDelay {
 }
 
 impl Verdict {
-    /// Returns the verdict on a run.
+    /// Judges a run.
     pub fn of(report: &RunReport) -> Verdict {
         let found = Findings::of(report);
         let (grade, line) = found.judge();
@@ -96,7 +94,7 @@ impl Verdict {
         Ok(())
     }
 
-    /// Writes stops of the process, unless the hints include them.
+    /// Writes how often the process was stopped, unless the hints include it.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -106,26 +104,25 @@ impl Verdict {
     }
 }
 
-/// The facts that determine the verdict.
+/// Facts that determine the verdict.
 struct Findings<'a> {
     report: &'a RunReport,
     places: Vec<Place<'a>>,
     undelivered: Option<UndeliveredFrames>,
-    /// Descriptions of own artifacts by place.
+    /// Descriptions of the emulator's artifacts, by place.
     own: Vec<String>,
     share: f64,
     added: AddedDelay,
-    /// Maximum difference between mean and median of the added delay, in microseconds:
-    /// the effect of stalls.
+    /// Maximum difference between mean and median added delay, in microseconds; an effect of
+    /// stalls.
     excess: f64,
 }
 
 /// Checks for one cause of an unfaithful run.
 type Cause = fn(&Findings<'_>) -> Option<String>;
 
-/// The causes, in the order to fix them: first those that cut the run short, then those
-/// that keep frames from crossing it, then a stopped process, which explains any later
-/// lateness and loss, then overload, which explains loss and lateness, then loss, then
+/// Causes, in the order to fix them: a run cut short; frames that cannot cross it; a stopped
+/// process, which explains later lateness and loss; overload, which also explains both; loss;
 /// lateness.
 const CAUSES: [Cause; 10] = [
     |found| Some(format!("the run failed: {}", found.report.error.as_ref()?)),
@@ -215,14 +212,13 @@ impl<'a> Findings<'a> {
         self.report.hosts.iter().flat_map(|hosts| &hosts.peers)
     }
 
-    /// Returns whether a time exceeds the tolerance, which is 0 where nothing can be
-    /// late.
+    /// Returns whether a time exceeds the tolerance, which is 0 if nothing can be late.
     fn is_above_tolerance(&self, micros: f64) -> bool {
         let tolerance = self.report.tolerance.as_micros_f64();
         tolerance > 0.0 && micros > tolerance
     }
 
-    /// Returns whether the emulator lost more frames than in a nearly faithful run.
+    /// Returns whether the emulator lost more frames than a nearly faithful run may.
     fn loses_many(&self) -> bool {
         self.any(|place| {
             let lost = place.count(Artifact::is_lost) as f64;
@@ -254,7 +250,7 @@ impl<'a> Findings<'a> {
         format!("; added delay: mean {}, p99 {}", micros(mean), micros(p99))
     }
 
-    /// Describes artifacts not caused by the emulator.
+    /// Describes artifacts that the emulator did not cause.
     fn excused(&self) -> String {
         let excused = in_words(&self.places, |kind| !kind.is_own());
         if excused.is_empty() {
@@ -287,18 +283,18 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Returns the number of frames, the base of shares; at least 1.
+/// Returns the number of frames, at least 1, as the base for fractions.
 fn frames(place: &Place<'_>) -> f64 {
     place.frames().max(1) as f64
 }
 
-/// Returns the number of own artifacts other than losses.
+/// Returns the number of the emulator's artifacts other than losses.
 fn late(place: &Place<'_>) -> f64 {
     place.count(|kind| kind.is_own() && !kind.is_lost()) as f64
 }
 
-/// Returns whether the share of late frames exceeds [`SHARE_LATE_MAX`] beyond chance:
-/// by the lower bound of Wilson's score interval (Wilson 1927).
+/// Returns whether the fraction of late frames significantly exceeds [`SHARE_LATE_MAX`], by the
+/// lower bound of the Wilson score interval (Wilson 1927).
 fn exceeds(late: f64, frames: f64) -> bool {
     let (share, z2) = (late / frames, BEYOND_CHANCE * BEYOND_CHANCE);
     let centre = share + z2 / (2.0 * frames);
@@ -306,7 +302,7 @@ fn exceeds(late: f64, frames: f64) -> bool {
     (centre - BEYOND_CHANCE * spread.sqrt()) / (1.0 + z2 / frames) > SHARE_LATE_MAX
 }
 
-/// Returns the lateness of all frames, and that without pauses and the start.
+/// Returns the lateness of all frames, and of frames outside pauses and the start.
 fn lateness_of(place: &Place<'_>) -> Option<[Spread; 2]> {
     match place {
         Place::Port(port) => Some([port.lateness_us, port.lateness_own_us]),
@@ -321,7 +317,7 @@ fn happened(places: &[Place<'_>], kind: Artifact) -> bool {
     places.any(|place| place.count(|other| other == kind) > 0)
 }
 
-/// Returns the numbers of frames and bytes sent.
+/// Returns the total frames and bytes sent.
 fn sent(report: &RunReport) -> (u64, u64) {
     let places = Place::measured(report).into_iter();
     let places = places.filter(|place| matches!(place, Place::Port(_) | Place::Link(_)));
@@ -331,7 +327,7 @@ fn sent(report: &RunReport) -> (u64, u64) {
     })
 }
 
-/// Lists the chosen artifacts by place: `b 12 late, 3 memory (0.15% of 10,000 frames)`.
+/// Lists the selected artifacts by place: `b 12 late, 3 memory (0.15% of 10,000 frames)`.
 fn in_words(places: &[Place<'_>], chosen: fn(Artifact) -> bool) -> Vec<String> {
     let words = places.iter().filter_map(|place| {
         let mut counts = place.artifacts().into_owned();
@@ -372,8 +368,8 @@ fn stopped_early(report: &RunReport) -> Option<String> {
     ))
 }
 
-/// Describes the frames of a link without deliveries that were not dropped by a model,
-/// are no artifacts and are not in flight.
+/// Describes unaccounted frames of a link without deliveries: neither dropped by a model, nor
+/// artifacts, nor in flight.
 fn unaccounted(link: &LinkReport) -> Option<String> {
     let artifacts = Place::Link(link).artifacts().total();
     let seen = link.drops.total() + artifacts + link.in_flight;
@@ -404,7 +400,7 @@ fn outages_of(peer: &PeerReport) -> Option<String> {
     ))
 }
 
-/// Describes lost ports, if any, and the frames lost with them.
+/// Describes lost ports and the frames lost with them, if any.
 fn lost_ports(report: &RunReport) -> Option<String> {
     let ports = report.ports.iter().filter_map(|port| {
         let lost = port.lost.as_ref()?;
@@ -423,13 +419,13 @@ fn lost_ports(report: &RunReport) -> Option<String> {
     ))
 }
 
-/// Describes stops of the process briefly.
+/// Summarises how often the process was stopped.
 fn stops_line(stops: &Pauses) -> String {
     let (times, total) = (times(stops.count), micros(stops.total_us));
     format!("the process was stopped or not scheduled {times}, for {total} in total")
 }
 
-/// Describes stops of the process, if any.
+/// Describes how often the process was stopped, if it was.
 fn stops_hint(stops: &Pauses) -> Option<String> {
     (stops.count > 0).then(|| {
         let line = stops_line(stops);
@@ -445,7 +441,7 @@ fn times(n: u64) -> String {
     }
 }
 
-/// Returns hints, causes first, because there may be no room for all.
+/// Returns hints, causes first, because not all may fit.
 fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
     let happened = |kind| happened(&found.places, kind);
     let is_effect = |kind: Artifact| {
@@ -471,8 +467,8 @@ fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
     hints
 }
 
-/// Returns the external causes of artifacts: stops, pauses and cores in use by others.
-/// `happened` returns whether artifacts of a kind occurred.
+/// Returns external causes of artifacts: a stopped process, pauses and cores used by other
+/// programs. `happened` tells whether artifacts of a kind occurred.
 fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec<String> {
     let mut hints = Vec::new();
     let any = |is: fn(Artifact) -> bool| {
@@ -501,13 +497,13 @@ fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec
     hints
 }
 
-/// Returns whether the emulator's threads waited for cores in use by other programs.
+/// Returns whether the emulator's threads waited for cores used by other programs.
 fn lacked_cores(report: &RunReport) -> bool {
     report.core_wait_s > CORE_WAIT_MIN * report.duration_s
 }
 
-/// Maximum length of a pause that excuses late frames; after longer ones they count as
-/// the emulator's own.
+/// Maximum length of a pause that excuses late frames; frames delayed by longer pauses count as
+/// late.
 const PAUSE_EXCUSED_MAX_US: f64 = 100_000.0;
 
 /// Returns whether frames were late because the machine paused or its cores were busy.
@@ -520,7 +516,7 @@ pub(super) fn machine_was_busy(report: &RunReport) -> bool {
     by_machine && report.stops.count == 0
 }
 
-/// Describes the maximum lateness of the spreads, if any frame was late.
+/// Describes the maximum lateness, if any frame was late.
 fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> {
     let (p99, max) = spreads.fold((0.0, 0.0), |(p99, max), spread| {
         (f64::max(p99, spread.p99), f64::max(max, spread.max))

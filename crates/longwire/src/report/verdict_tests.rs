@@ -25,7 +25,7 @@ fn port(name: &str, frames: u64, late: u64) -> PortReport {
     }
 }
 
-/// Returns the report of a link between the ports a and b, with late frames at b.
+/// Returns the report of a link between ports a and b, with late frames at b.
 fn report(late: u64) -> RunReport {
     let link = |name: &str| LinkReport {
         name: name.to_owned(),
@@ -54,7 +54,7 @@ fn report_of_nothing(drops: &[(&'static str, u64)]) -> RunReport {
     report
 }
 
-/// Returns the report of frames that left by b with these latenesses in microseconds.
+/// Returns the report of frames that left by b with these latenesses, in microseconds.
 fn injected(lateness_us: &[u64]) -> RunReport {
     let mut late: Vec<f64> = lateness_us.iter().map(|micros| *micros as f64).collect();
     late.sort_by(f64::total_cmp);
@@ -111,13 +111,13 @@ fn the_share_of_late_frames_makes_the_grade() {
     assert_line(&report(1_000), Grade::NotFaithful, line);
 }
 
-/// Returns the latenesses of 20 pings, `late` of them by `micros`.
+/// Returns the latenesses of 20 pings, `late` of which are late by `micros`.
 fn pings(late: usize, micros: u64) -> Vec<u64> {
     let on_time = std::iter::repeat_n(60, 20 - late);
     on_time.chain(std::iter::repeat_n(micros, late)).collect()
 }
 
-/// Each page with a ping runs twenty of them, or a few more.
+/// Each documentation page with a ping sends at least twenty.
 #[test]
 fn the_lines_of_the_documents_survive_a_busy_core_and_no_late_link() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -148,11 +148,11 @@ fn the_lines_of_the_documents_survive_a_busy_core_and_no_late_link() {
             let report = injected(lateness_us);
             line.unmet(&report, Verdict::of(&report).grade)
         };
-        // A time slice of another program, up to 4 ms, delays some of 20 pings.
+        // A time slice of another program, up to 4 ms, delays some of the 20 pings.
         for late in 0..=4 {
             assert_eq!(unmet(&pings(late, 4_000)), [""; 0], "{text}: {late} late");
         }
-        // Late by share, by size, or every frame.
+        // Late by fraction, by size, or in every frame.
         for late in [pings(5, 1_500), pings(1, 30_000), pings(20, 2_000)] {
             assert_eq!(unmet(&late), ["nearly-faithful: the run was not-faithful"]);
         }
@@ -315,7 +315,7 @@ fn a_stop_without_an_effect_is_a_note() {
     let mut out = Vec::new();
     assert!(verdict.write_stops(&mut out, &report.stops).is_ok());
     assert!(String::from_utf8_lossy(&out).starts_with("note: stops: the process was stopped"));
-    // 0.4 % of the frames late: within the grade, regardless of the cause.
+    // 0.4 % of the frames are late: within the grade, regardless of the cause.
     report.ports[1].artifacts.insert("late".into(), 20);
     assert_eq!(Verdict::of(&report).grade, Grade::Faithful);
     report.ports[1].artifacts.insert("late".into(), 1_000);
@@ -348,7 +348,7 @@ fn cores_that_others_had_are_named_with_what_was_late() {
     let hints = Verdict::of(&report).hints;
     assert!(hints[0].contains("waited 2.50 s in total"), "{hints:?}");
     assert!(machine_was_busy(&report));
-    // Causes of loss precede causes of lateness.
+    // Causes of loss come before causes of lateness.
     report.ports[1].artifacts.insert("memory".into(), 5);
     let hints = Verdict::of(&report).hints;
     assert!(hints[0].starts_with("memory: "), "{hints:?}");

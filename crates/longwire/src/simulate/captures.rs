@@ -1,5 +1,5 @@
-//! The captures of a simulation: frames that enter at a network's ports, merged by time, and
-//! frames that leave.
+//! Captures of a simulation: frames entering at a network's ports, merged by time, and frames
+//! leaving.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,20 +15,20 @@ use serde::Serialize;
 use super::Direction;
 use crate::Error;
 
-/// A capture named on the command line, and its port.
+/// A capture named on the command line, with its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortFile {
-    /// The port; `None` if the capture's interfaces name it.
+    /// Port of all frames; `None` if the capture's interfaces name the ports.
     pub port: Option<PortIndex>,
-    /// The file.
+    /// Path of the capture.
     pub path: String,
 }
 
 impl PortFile {
-    /// Parses `PORT=FILE`, or a file whose interfaces are named like the ports.
+    /// Parses `PORT=FILE`, or a file whose interfaces have the names of ports.
     ///
     /// # Errors
-    /// If there is no such port; `option` names the option in the message.
+    /// If the port does not exist; the message names the option `option`.
     pub fn parse(text: &str, option: &str, topology: &Topology) -> Result<PortFile, Error> {
         let Some((port, path)) = text.split_once('=') else {
             let path = text.to_owned();
@@ -52,7 +52,7 @@ fn names(ports: &[PortPlan]) -> String {
     names.join(", ")
 }
 
-/// The directions of the frames of a pair's capture.
+/// How the frames of a pair's capture get their direction.
 #[derive(Debug)]
 pub enum Ways {
     /// All frames have this direction.
@@ -61,7 +61,7 @@ pub enum Ways {
     Two(Sides),
 }
 
-/// Frames whose direction is unknown.
+/// Frames of unknown direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UnassignedFrames {
     /// Number of frames.
@@ -70,20 +70,19 @@ pub struct UnassignedFrames {
     pub bytes: u64,
 }
 
-/// The captures of all ports. Frames are returned ordered by timestamp; ties are broken
-/// by the order of ports in the topology, and frames of one capture keep their order.
+/// The captures of all ports. Frames are returned in timestamp order; ties follow the order of
+/// ports in the topology, and frames of one capture stay in order.
 pub struct Inputs<'a> {
     sources: Vec<Source>,
-    /// The source of the frame returned last.
+    /// Source of the frame returned last.
     taken: Option<usize>,
     ports: Vec<PortPlan>,
-    /// Set by a signal.
+    /// Set by a signal handler.
     stop: &'a AtomicBool,
 }
 
-/// Minimum size in bytes of an uncompressed capture that a separate thread reads: for a
-/// shorter one, starting the thread takes longer. Pipes are read by the deciding
-/// thread.
+/// Minimum size in bytes of an uncompressed capture that is read on a separate thread; for smaller
+/// ones, starting the thread takes longer than reading. Pipes are read on the deciding thread.
 const LONG: u64 = 2 << 20;
 
 /// A capture, positioned at its next frame.
@@ -94,23 +93,21 @@ struct Source {
     next: Option<(Nanos, PortIndex)>,
 }
 
-/// The ingress ports of a capture's frames.
+/// How a capture's frames are assigned to ingress ports.
 enum Entry {
-    /// One port for all frames.
+    /// All frames enter at one port.
     Port(PortIndex),
-    /// The ports of the interfaces so far, with their names: other sections of a file
-    /// may have other interfaces.
+    /// Ports by interface, with their names. Later sections of a file may define other interfaces.
     Interfaces(Vec<Option<(String, PortIndex)>>),
-    /// The ports of a pair, selected by addresses. Frames of unknown direction are
-    /// skipped and counted.
+    /// Addresses select a port of the pair. Frames of unknown direction are skipped and counted.
     Sides(Sides, UnassignedFrames),
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens captures and reads their first frames. They end early when `stop` is set.
+    /// Opens captures and reads their first frames; stops early when `stop` is set.
     ///
     /// # Errors
-    /// If a capture cannot be read, or does not name the port of its frames.
+    /// If a capture cannot be read, or does not name the ports of its frames.
     pub fn open(
         files: &[PortFile],
         topology: &Topology,
@@ -131,7 +128,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Opens the capture of a pair. It ends early when `stop` is set.
+    /// Opens the capture of a pair; stops early when `stop` is set.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -147,14 +144,14 @@ impl<'a> Inputs<'a> {
         };
         Ok(Inputs {
             sources: vec![Source::open(path, interface, entry, Batches::Large)?],
-            // The first frame is read on demand: a pipe may delay it for long.
+            // Read the first frame on demand: a pipe may delay it indefinitely.
             taken: Some(0),
             ports: Vec::new(),
             stop,
         })
     }
 
-    /// Returns the earliest timestamp of the first frames.
+    /// Returns the earliest timestamp among the first frames.
     ///
     /// # Errors
     /// If a capture is corrupt; it has then ended, and the others continue.
@@ -183,7 +180,7 @@ impl<'a> Inputs<'a> {
         if let [only] = &self.sources[..]
             && let (Some(_), &Entry::Port(port)) = (self.taken, &only.entry)
         {
-            // A single capture needs no merge.
+            // A single capture needs no merging.
             let reader = &mut self.sources[0].reader;
             if reader.advance()? != Step::Frame {
                 return Ok(None);
@@ -201,7 +198,7 @@ impl<'a> Inputs<'a> {
         Ok(record.map(|record| (port, record)))
     }
 
-    /// Returns the frames of unknown direction, for a pair with directions by address.
+    /// Returns the frames of unknown direction, for a pair whose directions depend on addresses.
     pub fn unassigned(&self) -> Option<UnassignedFrames> {
         self.sources.iter().find_map(|source| match &source.entry {
             Entry::Sides(_, unassigned) => Some(*unassigned),
@@ -209,8 +206,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Returns the counts of records converted to Ethernet or omitted, and a note on
-    /// each kind.
+    /// Counts records converted to Ethernet or skipped, with a note on each kind.
     pub fn records(&self) -> (RecordCounts, Vec<String>) {
         let (mut sum, mut notes) = (RecordCounts::default(), Vec::new());
         for reader in self.sources.iter().map(|source| &source.reader) {
@@ -255,7 +251,7 @@ impl Source {
         })
     }
 
-    /// Advances to the next frame with a port.
+    /// Advances to the next frame that has a port.
     #[inline]
     fn advance(&mut self, ports: &[PortPlan], stop: &AtomicBool) -> Result<(), Error> {
         self.next = None;
@@ -322,18 +318,18 @@ fn port_of(
     Ok(port)
 }
 
-/// The captures of all ports.
+/// Output captures of all ports.
 pub struct Outputs {
     writers: Vec<CaptureWriter>,
-    /// For each port, the writers of its frames, each with its interface.
+    /// Writers with their interfaces, by port.
     of: Vec<Vec<(usize, u32)>>,
 }
 
 impl Outputs {
-    /// Creates captures, each of one port or with an interface per port.
+    /// Creates captures, each for one port or with an interface per port.
     ///
     /// # Errors
-    /// If one cannot be created.
+    /// If a capture cannot be created.
     pub fn create(files: &[PortFile], topology: &Topology) -> Result<Outputs, Error> {
         let ports = topology.ports.iter();
         let names: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
@@ -362,14 +358,14 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Creates a pair's captures: one of both directions, or one for each.
+    /// Creates a pair's captures: one for both directions, or one for each.
     ///
     /// # Errors
-    /// If one cannot be created.
+    /// If a capture cannot be created.
     pub fn of_pair(paths: &[&str]) -> Result<Outputs, Error> {
         let create = |path: &&str| Ok(behind(CaptureWriter::create(path)?, Batches::Large));
         let writers: Vec<CaptureWriter> = paths.iter().map(create).collect::<Result<_, Error>>()?;
-        // Frames leave by the port at which those of the other direction arrive.
+        // Frames leave by the port at which frames of the other direction arrive.
         let down = writers.len() - 1;
         Ok(Outputs {
             writers,
@@ -377,7 +373,7 @@ impl Outputs {
         })
     }
 
-    /// Writes a frame with its release time as its timestamp.
+    /// Writes a frame, timestamped with its release time.
     ///
     /// # Errors
     /// If the capture cannot be written.
@@ -401,7 +397,7 @@ impl Outputs {
     /// Flushes and closes the captures.
     ///
     /// # Errors
-    /// The first error of a capture.
+    /// The first error of any capture.
     pub fn finish(self) -> Result<(), Error> {
         let mut outcome = Ok(());
         for writer in self.writers {
@@ -411,8 +407,7 @@ impl Outputs {
     }
 }
 
-/// Moves the writing of a capture to a separate thread. A network of many links needs
-/// the cache for itself.
+/// Writes a capture on a separate thread, leaving the cache to a network of many links.
 fn behind(mut writer: CaptureWriter, batches: Batches) -> CaptureWriter {
     writer.write_behind(batches, rights::give_up_all);
     writer

@@ -1,8 +1,8 @@
-//! Networks in virtual time: captured or generated frames in, the same frames out with
+//! Simulates networks in virtual time: captured or generated frames enter, and leave with
 //! timestamps from the emulated links.
 //!
-//! No clock is read: time is the frames' own timestamps, so the same frames, network
-//! and seed produce byte-identical output.
+//! No clock is read: time comes from the frames' timestamps, so the same frames, network and seed
+//! produce byte-identical output.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -22,7 +22,7 @@ mod captures;
 
 pub use captures::{Inputs, Outputs, PortFile, UnassignedFrames, Ways};
 
-/// The names of the ports of [`Simulation::pair`].
+/// Port names of [`Simulation::pair`].
 pub const PORTS: [&str; 2] = ["a", "b"];
 
 /// A direction of a link, with its own random streams.
@@ -36,7 +36,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Returns the direction's name in reports.
+    /// Returns the direction's name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Up => DIRECTIONS[0],
@@ -44,8 +44,7 @@ impl Direction {
         }
     }
 
-    /// Returns the port of [`Simulation::pair`] at which frames of this direction
-    /// arrive.
+    /// Returns the port of [`Simulation::pair`] at which frames of this direction arrive.
     pub fn port(self) -> PortIndex {
         match self {
             Direction::Up => PortIndex(0),
@@ -63,7 +62,7 @@ impl From<Heading> for Direction {
     }
 }
 
-/// The reason that no further frame is processed.
+/// Why no further frame is processed.
 #[derive(Debug)]
 pub enum Stop {
     /// A signal.
@@ -78,28 +77,27 @@ impl From<Error> for Stop {
     }
 }
 
-/// A simulated network, with the captures of its output.
+/// A simulated network with its output captures.
 pub struct VirtualRun<'a> {
     simulation: Simulation,
     outputs: Outputs,
     script: Option<Script<'a>>,
-    /// Failures of plugins.
+    /// Plugin faults.
     faults: Faults,
-    /// Set by a signal.
+    /// Set by a signal handler.
     stop: &'a AtomicBool,
 }
 
 /// Frames between progress reports.
 const FRAMES_A_LOOK: u32 = 4096;
 
-/// Maximum commands of the scenario executed after the end of the input without a
-/// release: otherwise a run with an endless scenario and frames on stalled links would
-/// never end.
+/// Maximum number of scenario commands executed after the end of the input without a release.
+/// Without this limit, a run with an endless scenario and frames on stalled links would never end.
 const IDLE_COMMANDS_MAX: u32 = 100_000;
 
 impl<'a> VirtualRun<'a> {
-    /// Returns a simulation before its start. A fault in `faults` or a signal in `stop`
-    /// ends it.
+    /// Returns a simulation that has not started. A fault in `faults` or a signal in `stop` ends
+    /// it.
     pub fn new(
         simulation: Simulation,
         outputs: Outputs,
@@ -118,18 +116,18 @@ impl<'a> VirtualRun<'a> {
         run
     }
 
-    /// Sets the time until which the simulation's links do not change.
+    /// Sets the time until which no link changes.
     fn note_next_command(&mut self) {
         let next = self.script.as_mut().and_then(Script::next_at);
         self.simulation.stays_until(next.unwrap_or(Nanos::MAX));
     }
 
-    /// Reads to the end or to an error, and releases all frames read, unless a signal
-    /// stops it. Shows its progress.
+    /// Reads to the end or to an error, and releases all frames read, unless a signal stops it.
+    /// Shows progress.
     ///
     /// # Errors
-    /// If a capture is corrupt, an output cannot be written, a command cannot be
-    /// executed, or a plugin failed.
+    /// If a capture is corrupt, an output cannot be written, a command cannot be executed, or a
+    /// plugin failed.
     pub fn read(&mut self, inputs: &mut Inputs<'_>, globals: &Globals) -> Result<(), Stop> {
         let mut progress = Progress::new(Progress::FRAMES, globals);
         let ended = self.read_all(inputs, &mut progress);
@@ -159,21 +157,19 @@ impl<'a> VirtualRun<'a> {
         }
     }
 
-    /// Processes the next frame: executes the commands and releases the frames due
-    /// before it, then delivers it to a port with its original length on the wire, even
-    /// if that is 0.
+    /// Processes the next frame: executes the commands and releases the frames that are due before
+    /// it, then delivers it to a port with its original length on the wire, even if that is 0.
     ///
-    /// A frame with a timestamp before its predecessor's counts as simultaneous with
-    /// it.
+    /// A frame timestamped before its predecessor is treated as simultaneous with it.
     ///
     /// # Errors
-    /// If an output cannot be written, a command cannot be executed, a plugin failed,
-    /// or a signal arrived.
+    /// If an output cannot be written, a command cannot be executed, a plugin failed, or a signal
+    /// arrived.
     pub fn frame(&mut self, port: PortIndex, record: Record<'_>) -> Result<(), Stop> {
         while let Some(at) = self.script.as_mut().and_then(Script::next_at)
             && at <= record.stamp
         {
-            // Checked per command: their number between two frames is unlimited.
+            // Check per command: any number of them may fall between two frames.
             self.check()?;
             self.command(at)?;
         }
@@ -199,7 +195,7 @@ impl<'a> VirtualRun<'a> {
         Ok(())
     }
 
-    /// Executes the scenario's next command, at its time.
+    /// Executes the scenario's next command at its time.
     fn command(&mut self, at: Nanos) -> Result<(), Error> {
         if let Some(script) = &mut self.script {
             script.give(&mut self.simulation)?;
@@ -214,12 +210,12 @@ impl<'a> VirtualRun<'a> {
             .advance(until, &mut |leaving| outputs.write(leaving))
     }
 
-    /// Drains the network after the end of the input, while the scenario continues.
-    /// Frames on stalled links stay.
+    /// Drains the network after the end of the input, while the scenario continues. Frames on
+    /// stalled links stay.
     ///
     /// # Errors
-    /// If an output cannot be written, a command cannot be executed, a plugin failed,
-    /// or a signal arrived.
+    /// If an output cannot be written, a command cannot be executed, a plugin failed, or a signal
+    /// arrived.
     pub fn drain(&mut self) -> Result<(), Stop> {
         if self.script.is_none() {
             self.advance(Nanos::MAX)?;
@@ -248,14 +244,14 @@ impl<'a> VirtualRun<'a> {
         Ok(())
     }
 
-    /// Returns the scenario, if there is one.
+    /// Returns the scenario, if any.
     pub fn script(&self) -> Option<&Script<'a>> {
         self.script.as_ref()
     }
 
-    /// Ends the simulation, writes all output, and returns the reports of a pair's
-    /// links and of the network, without its duration. Only the first error is
-    /// reported: that of `ended`, or `interrupted` if a signal ended it.
+    /// Ends the simulation, writes all output, and returns the reports of a pair's links and of the
+    /// network, without its duration. Reports only the first error: that in `ended`, or
+    /// `interrupted` if a signal ended the simulation.
     pub fn finish(self, ended: Result<(), Stop>, interrupted: &str) -> RunReport {
         let written = self.outputs.finish();
         let mut report = self.simulation.stop();
@@ -273,7 +269,7 @@ impl<'a> VirtualRun<'a> {
     }
 }
 
-/// Checks that no plugin has failed: its later decisions would be meaningless.
+/// Checks that no plugin has failed: decisions after a failure would be meaningless.
 fn check_faults(faults: &Faults) -> Result<(), Error> {
     if faults.any() {
         Err(Error::failed(faults.first().unwrap_or_default()))
@@ -287,16 +283,15 @@ pub struct Script<'a> {
     network: &'a Numbered,
     scenario: Scenario<'a>,
     loader: FileLoader,
-    /// The receiver is dropped: replaced parts are freed at once, because no thread
-    /// waits.
+    /// The receiver is dropped, so replaced parts are freed immediately: no thread waits.
     retired: Sender<DeferredDrop>,
     made: Changes,
-    /// The start of the scenario.
+    /// Start time of the scenario.
     epoch: Nanos,
 }
 
 impl<'a> Script<'a> {
-    /// Returns a network's scenario that starts at `epoch`; plugins report to `faults`.
+    /// Returns a network's scenario, starting at `epoch`; plugins report to `faults`.
     pub fn new(network: &'a Numbered, epoch: Nanos, faults: &Faults) -> Script<'a> {
         let (retired, _) = channel();
         Script {
@@ -309,7 +304,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Returns the time at which the next command is due.
+    /// Returns when the next command is due.
     pub fn next_at(&mut self) -> Option<Nanos> {
         let after = self.scenario.next_at()?;
         Some(self.epoch.saturating_add(after))
@@ -318,7 +313,7 @@ impl<'a> Script<'a> {
     /// Executes the next command.
     ///
     /// # Errors
-    /// If it names an item that has been removed since the topology was read.
+    /// If it names an item that was removed after the topology was read.
     pub fn give(&mut self, simulation: &mut Simulation) -> Result<(), Error> {
         let Some(command) = self.scenario.next_due(Nanos::MAX) else {
             return Ok(());
@@ -336,7 +331,7 @@ impl<'a> Script<'a> {
         Ok(())
     }
 
-    /// Returns the commands that were executed.
+    /// Returns the executed commands.
     pub fn made(&self) -> &Changes {
         &self.made
     }

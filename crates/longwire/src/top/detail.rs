@@ -1,4 +1,4 @@
-//! Draws one direction: its options and its recent history.
+//! Draws one direction: its options and recent history.
 
 use longwire_control::responses::Columns;
 use longwire_fabric::options_in_words;
@@ -12,7 +12,7 @@ use super::draw::{clock, colour, height_of, wrapped};
 use super::source::{CHANGES_SHOWN, Detail};
 use crate::report::words::{count, count_of, micros, rate};
 
-/// A row of the history: name, formatted last value, and values.
+/// A history row: name, formatted last value, and values.
 struct Row {
     name: &'static str,
     now: String,
@@ -20,10 +20,9 @@ struct Row {
     shade: Color,
 }
 
-/// Maximum lines of the options and of the counts.
+/// Maximum lines for the options and for the counters.
 const HEAD_MAX: u16 = 3;
 
-/// Draws a direction.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, detail: &Detail) {
     let rows = rows(&detail.columns);
     let head = head(detail);
@@ -47,7 +46,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, detail: &Detail) {
     frame.render_widget(wrapped(changes(detail)), areas[rows.len() + 2]);
 }
 
-/// Returns the name with the options, and the counts.
+/// Returns the name with the options, and the counters.
 fn head(detail: &Detail) -> [Line<'_>; 2] {
     let link = &detail.link;
     let is_down = detail.name.ends_with(".down");

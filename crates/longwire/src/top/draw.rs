@@ -14,14 +14,14 @@ use super::screen::{Lost, Prompt, Sort, TopScreen};
 use super::source::Snapshot;
 use crate::report::words::{count, micros, rate};
 
-/// Maximum lines above and below the table's rows; a message may use those below.
+/// Maximum lines above and below the table rows; a message may use the lines below.
 const ABOVE: u16 = FIXED + VERDICT_MAX + 2;
 const BELOW: u16 = 1;
 
-/// Lines of the header without the verdict.
+/// Header lines without the verdict.
 const FIXED: u16 = 3;
 
-/// Maximum lines of a verdict and of a message.
+/// Maximum lines of a verdict or a message.
 const VERDICT_MAX: u16 = 3;
 const MESSAGE_MAX: u16 = 6;
 
@@ -45,7 +45,7 @@ const HELP: [(&str, &str); 11] = [
     ("q, Ctrl-C", "quit"),
 ];
 
-/// The line of the most used keys.
+/// Key hints for the most used keys.
 const KEYS: &str = "Enter detail  s sort  / names  e set  f p o off, pause, on  z undo  ? keys  q";
 
 /// Returns the number of table rows on a screen of this height.
@@ -61,7 +61,6 @@ pub fn colour(colour: Color) -> Style {
     }
 }
 
-/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
     let foot = footer(screen);
     let width = frame.area().width;
@@ -101,7 +100,7 @@ pub fn wrapped<'a>(lines: impl Into<Text<'a>>) -> Paragraph<'a> {
     Paragraph::new(lines).wrap(Wrap { trim: true })
 }
 
-/// Returns the number of lines that a text takes at this width, at most `most`.
+/// Returns the number of lines that a text occupies at this width, at most `most`.
 pub fn height_of(text: &Line<'_>, width: u16, most: u16) -> u16 {
     let (mut lines, mut used) = (1, 0);
     for word in text.to_string().split_whitespace() {
@@ -115,7 +114,7 @@ pub fn height_of(text: &Line<'_>, width: u16, most: u16) -> u16 {
     lines.clamp(1, most)
 }
 
-/// Returns the run and its totals, then the fidelity, which is always visible.
+/// Returns the run and its totals, followed by the fidelity, which is always visible.
 fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
     let clock = clock(shown.overview.elapsed_s);
     let state = match &screen.lost {
@@ -178,7 +177,7 @@ fn fidelity(shown: &Snapshot) -> Line<'_> {
     ])
 }
 
-/// Formats a time of the run as minutes and seconds.
+/// Formats a run time as minutes and seconds.
 pub fn clock(seconds: f64) -> String {
     let whole = seconds as u64;
     match (whole / 3600, whole / 60 % 60, whole % 60) {
@@ -254,7 +253,7 @@ fn row_line(row: &TableRow) -> Line<'_> {
     ])
 }
 
-/// Cuts out the middle of a name: the direction is at its end.
+/// Shortens a name in the middle: its end is the direction.
 fn shortened(name: &str, most: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= most {
@@ -266,7 +265,7 @@ fn shortened(name: &str, most: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// Returns the last values as blocks, scaled to the largest, which is a full block.
+/// Formats the last values as block characters, scaled to the largest value, which is a full block.
 pub fn sparks(values: &[f64], width: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let values = &values[values.len().saturating_sub(width)..];

@@ -1,6 +1,6 @@
-//! `longwire top`: the links of a run in a terminal, as a client of its control API.
+//! `longwire top`: shows the links of a run in a terminal, as a client of its control API.
 //!
-//! A thread asks the run (`source`); this one reads keys, keeps what is shown
+//! A separate thread polls the run (`source`); this thread reads keys, holds the displayed state
 //! (`screen::TopScreen`) and draws it (`draw`).
 
 mod detail;
@@ -122,21 +122,21 @@ pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
     }
 }
 
-/// Waits for input, and returns whether the terminal is gone: crossterm would retry at
-/// the end of input forever.
+/// Waits for input; returns whether the terminal is gone. At the end of input, crossterm would
+/// retry forever.
 fn hung_up(timeout: Duration) -> bool {
     let stdin = io::stdin();
     let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
     let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
     let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
-    // A signal, such as that of a resize, ends the wait early.
+    // A signal, such as SIGWINCH, ends the wait early.
     poll(&mut input, timeout).is_ok()
         && input[0]
             .revents()
             .is_some_and(|found| found.intersects(gone))
 }
 
-/// A terminal that is restored on drop. After panics, ratatui's hook restores it.
+/// A terminal that is restored on drop; ratatui's hook restores it after a panic.
 struct Restored(ratatui::DefaultTerminal);
 
 impl Drop for Restored {

@@ -1,4 +1,4 @@
-//! The state of the screen, and key bindings.
+//! Screen state and key bindings.
 
 use clap::ValueEnum;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -23,7 +23,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Returns the request's sort parameters: column and direction.
+    /// Returns the sort parameters of the request: column and direction.
     pub fn parameters(self) -> (&'static str, &'static str) {
         match self {
             Sort::Rate => ("bits_out", "desc"),
@@ -46,11 +46,11 @@ impl Sort {
 pub enum Prompt {
     /// A name pattern.
     Search(String),
-    /// Options of the selected direction.
+    /// Options for the selected direction.
     Options(String),
 }
 
-/// The effect of a key.
+/// Effect of a key press.
 #[derive(Debug, PartialEq)]
 pub enum Step {
     Stay,
@@ -58,14 +58,14 @@ pub enum Step {
     Change(ChangeRequest),
 }
 
-/// A line at the bottom.
+/// A message at the bottom of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub text: String,
     pub is_error: bool,
 }
 
-/// The reason that the displayed data is outdated.
+/// Why the displayed data is outdated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// The run has ended.
@@ -74,11 +74,10 @@ pub enum Lost {
     NoAnswer(String),
 }
 
-/// The state of the screen.
 #[derive(Debug, Default)]
 pub struct TopScreen {
     pub shown: Option<Box<Snapshot>>,
-    /// The reason that the displayed data is outdated.
+    /// Why the displayed data is outdated.
     pub lost: Option<Lost>,
     pub message: Option<Message>,
     pub prompt: Option<Prompt>,
@@ -87,11 +86,11 @@ pub struct TopScreen {
     pub help: bool,
     pub pattern: Option<String>,
     pub sort: Sort,
-    /// Index of the selected direction in the whole table.
+    /// Index of the selected direction in the full table.
     pub chosen: usize,
     /// Index of the first visible row.
     pub offset: usize,
-    /// The direction in the detail view.
+    /// Direction in the detail view.
     pub detail: Option<String>,
     rows: usize,
     asked: Option<Query>,
@@ -108,7 +107,7 @@ impl TopScreen {
         }
     }
 
-    /// Returns the query for a table of `rows`, if it has changed.
+    /// Returns the query for a table of `rows` rows, if it has changed.
     pub fn new_query(&mut self, rows: usize) -> Option<Query> {
         self.rows = rows.max(1);
         self.offset = self
@@ -128,7 +127,7 @@ impl TopScreen {
         Some(query)
     }
 
-    /// Handles a message of the polling thread.
+    /// Handles a message from the polling thread.
     pub fn update(&mut self, update: Update) {
         match update {
             Update::Shown(snapshot) => {
@@ -182,7 +181,7 @@ impl TopScreen {
         if let Some(prompt) = self.prompt.take() {
             return self.type_in(prompt, key.code, control);
         }
-        // Editing keys for a prompt that may have just closed.
+        // Ignore editing keys for a prompt that may have just closed.
         if control {
             return Step::Stay;
         }
@@ -271,7 +270,7 @@ impl TopScreen {
                 self.message = None;
                 return Step::Stay;
             }
-            // As in a shell: delete the line, and the last word.
+            // As in a shell: delete the line or the last word.
             KeyCode::Char('u') if control => text.clear(),
             KeyCode::Char('w') if control => {
                 let kept = text.trim_end().rfind(' ').map_or(0, |space| space + 1);
@@ -328,7 +327,7 @@ impl TopScreen {
     }
 }
 
-/// Parses options such as `rate=5mbit delay=20ms`. The run validates their values.
+/// Parses options such as `rate=5mbit delay=20ms`; the run validates their values.
 fn options(text: &str) -> Result<Map<String, Value>, String> {
     let mut options = Map::new();
     for word in text.split_whitespace() {

@@ -17,51 +17,50 @@ use crate::commands::ctl::{encoded, read};
 /// Number of changes shown, newest first.
 pub const CHANGES_SHOWN: usize = 3;
 
-/// The part of the run to display.
+/// Which part of the run to display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     pub pattern: String,
     pub sort: Sort,
     pub offset: usize,
     pub limit: usize,
-    /// The direction in the detail view.
+    /// Direction in the detail view.
     pub detail: Option<String>,
 }
 
-/// A request of the screen.
+/// A request from the screen.
 #[derive(Debug)]
 pub enum Request {
     /// Show this from now on.
     Look(Query),
-    /// Make a change.
+    /// Apply a change.
     Change(ChangeRequest),
 }
 
-/// A change of one link or direction.
+/// A change to a link or direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeRequest {
-    /// The body of the request.
+    /// Request body.
     pub body: Value,
     /// Description of the change.
     pub text: String,
-    /// The direction whose options or state it sets; `None` for a change that undoes
-    /// another.
+    /// Direction whose options or state it sets; `None` for a change that undoes another.
     pub of: Option<String>,
 }
 
-/// A message for the screen.
+/// A message to the screen.
 #[derive(Debug)]
 pub enum Update {
-    /// The current state of the run.
+    /// Current state of the run.
     Shown(Box<Snapshot>),
-    /// A change was made; with the change that undoes it.
+    /// The change was applied; includes the change that undoes it.
     Made(String, Option<ChangeRequest>),
-    /// A change was refused and had no effect.
+    /// The change was refused and had no effect.
     Refused(String),
     /// The run does not answer; polling continues.
     Lost(String),
-    /// The run has ended: no program listens at its address. Polling continues, because
-    /// another run may start there.
+    /// The run has ended: nothing listens at its address. Polling continues, because another run
+    /// may start at the same address.
     Ended,
     /// The run has never answered.
     First(Error),
@@ -79,7 +78,7 @@ pub struct Snapshot {
     pub detail: Option<Detail>,
 }
 
-/// A direction in detail.
+/// Details of a direction.
 #[derive(Clone, Debug)]
 pub struct Detail {
     pub name: String,
@@ -172,7 +171,7 @@ fn rates(last: &Stats, now: &Stats) -> Option<[f64; 3]> {
     same.then(|| std::array::from_fn(grown))
 }
 
-/// Returns the name of a direction's link.
+/// Returns the link name of a direction.
 fn link_of(direction: &str) -> &str {
     let link = direction
         .strip_suffix(".up")
@@ -189,7 +188,7 @@ fn look_at(client: &mut Client, name: &str) -> Result<Detail, Error> {
     })
 }
 
-/// Validates a change, reads the values it replaces, and applies it.
+/// Validates a change, reads the values that it replaces, and applies it.
 fn change(client: &mut Client, request: &ChangeRequest) -> Update {
     let made = (|| -> Result<Option<ChangeRequest>, ClientError> {
         client.post("/v1/changes?check=true", &request.body)?;
@@ -216,8 +215,8 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
     }
 }
 
-/// Returns the change that restores the values replaced by `body` in a direction. An
-/// option that was not set keeps its new value: there is none to restore.
+/// Returns the change that restores the values that `body` replaces in a direction. An option that
+/// was unset keeps its new value, because it had none to restore.
 fn back(name: &str, link: &Value, body: &Value) -> Option<ChangeRequest> {
     let way = if name.ends_with(".down") && !link["down"].is_null() {
         "down"

@@ -1,4 +1,4 @@
-//! Tests of the screen's text and of key bindings.
+//! Tests of the screen text and key bindings.
 
 use longwire_control::responses::Columns;
 use ratatui::Terminal;
@@ -47,7 +47,7 @@ fn snapshot(may_change: bool, rows: &[Value]) -> Snapshot {
     }
 }
 
-/// Returns a screen of 80 x 24 with these rows.
+/// Returns an 80 × 24 screen with these rows.
 fn shown(may_change: bool, rows: &[Value]) -> TopScreen {
     let mut screen = TopScreen::new(None, Sort::Rate);
     assert!(screen.new_query(rows_of(24)).is_some());
@@ -170,7 +170,7 @@ fn a_refused_line_stays_open() {
     let mut screen = shown(true, &[row("link.up", 2.0)]);
     press(&mut screen, KeyCode::Char('e'));
     change_of(write(&mut screen, "dealy=60ms"));
-    // The prompt is closed until the run answers: editing keys must have no effect.
+    // The prompt is closed until the run answers, so editing keys must have no effect.
     let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
     assert_eq!(screen.press(control('u')), Step::Stay);
     screen.update(Update::Refused("refused: no 'dealy'".to_owned()));

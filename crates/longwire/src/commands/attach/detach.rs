@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use super::registry::{self, AttachProcess};
 use crate::{Error, Globals};
 
-/// Time that `detach` waits for a run to end before it kills it.
+/// Time to wait for a run to end before it is killed.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Arguments of `attach detach`.
@@ -25,7 +25,7 @@ pub struct DetachArgs {
     pub all: bool,
 }
 
-/// Ends `attach` runs and waits for their exit; removes attachments of the node.
+/// Ends `attach` runs and waits for them to exit; removes attachments from the node.
 pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let found = if args.all {
         registry::all()?

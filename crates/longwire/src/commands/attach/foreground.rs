@@ -1,4 +1,4 @@
-//! `longwire attach` without a node: a run with the attachment's links.
+//! `longwire attach` without a node: runs the attachment's links in the foreground.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ use crate::signals::stop_flag;
 use crate::watch::until_stopped;
 use crate::{Error, Globals};
 
-/// Attaches a link until a signal, the end of `--time` or of the interfaces.
+/// Attaches a link until a signal arrives, `--time` ends or the interfaces go away.
 pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (spec, place, found) = find(args)?;
     let FoundTarget {
@@ -92,20 +92,20 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
     )
 }
 
-/// The links of a run, from its start until before its end.
+/// The links of a run while it is active.
 struct RunLinks<'a> {
     until: Until<'a>,
     globals: &'a Globals,
     engages: Vec<Engage>,
     registration: Registration,
     attached: Option<AttachedLinks>,
-    /// Whether the line about the links is printed.
+    /// Whether the links have been announced.
     is_announced: bool,
     /// Notes about interfaces that went away.
     gone: Vec<String>,
 }
 
-/// Number of links above which the end of a killed process is shortened.
+/// If more links are attached, a helper shortens the exit of a killed process.
 const FEW: usize = 4;
 
 fn gone_note(interface: &str) -> String {
@@ -121,8 +121,7 @@ impl RunLinks<'_> {
         }
     }
 
-    /// Waits at most the given time; returns whether the run is over and its links are
-    /// drained.
+    /// Waits at most `pause`; returns whether the run is over and its links have drained.
     fn pause_with(
         &mut self,
         links: &mut AttachedLinks,
@@ -142,15 +141,15 @@ impl RunLinks<'_> {
             start::warn(&self.gone[before..], self.globals);
         }
         if over || links.interfaces().is_empty() {
-            // New frames bypass the link; frames on it are still delivered.
+            // New frames bypass the link; frames already on it are still delivered.
             links.drain(running);
             return Ok(true);
         }
         Ok(false)
     }
 
-    /// Adds notes about interfaces that went away. The ports are lost with their
-    /// namespace, which is not an error.
+    /// Adds notes about interfaces that went away. Losing a port along with its namespace is not an
+    /// error.
     fn explain(&mut self, report: &mut NetworkReport) {
         if let Some(links) = &self.attached
             && links.forgive_lost_ports(&mut report.run)
@@ -161,7 +160,7 @@ impl RunLinks<'_> {
         report.run.add_closing_notes(std::mem::take(&mut self.gone));
     }
 
-    /// Ends the links. After a failed run, those that fail closed stay closed.
+    /// Ends the links. After a failed run, links that fail closed stay closed.
     fn end(mut self) {
         let Some(links) = self.attached.take() else {
             return;
@@ -185,11 +184,11 @@ impl RunLinks<'_> {
 impl Lifecycle for RunLinks<'_> {
     fn begin(&mut self) -> Result<(), Error> {
         let _hurry = ExpeditedGrace::begin();
-        // First, so that a closed interface has an entry even if the process is killed
-        // here.
+        // Written first, so that a closed interface has an entry even if the process is killed at
+        // this point.
         self.registration.write()?;
         if self.engages.len() > FEW {
-            // Best effort: without it, the end of a killed process takes longer.
+            // Best effort: without the helper, a killed process takes longer to exit.
             let _ = process::start_end_helper();
         }
         self.attached = Some(AttachedLinks::engage(std::mem::take(&mut self.engages))?);

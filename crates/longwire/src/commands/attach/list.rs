@@ -1,4 +1,4 @@
-//! `longwire attach list`: all attached links.
+//! `longwire attach list`: lists all attached links.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,6 @@ use crate::report::output::print_json;
 use crate::table::Table;
 use crate::{Error, Globals};
 
-/// Prints the attached links.
 pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
     let all = registry::all()?;
     if globals.json {
@@ -51,7 +50,7 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns an attachment as JSON. A run may have changed its links since the start.
+/// Returns an attachment as JSON. The links of a run may have changed since its start.
 fn row(one: &Registered) -> Value {
     let mut row = json!(one);
     match &one.process {
@@ -61,13 +60,13 @@ fn row(one: &Registered) -> Value {
     row
 }
 
-/// Returns the start of a reason, without the list of searched places.
+/// Returns the reason without its list of searched places.
 fn summary(reason: &str) -> &str {
     let line = reason.lines().next().unwrap_or_default();
     line.split("; ").next().unwrap_or_default()
 }
 
-/// Formats the traffic that a link takes.
+/// Formats the traffic selection of a link.
 fn traffic_of(spec: &AttachmentSpec) -> String {
     let mut words = Vec::new();
     if !spec.to.is_empty() {
@@ -93,7 +92,7 @@ fn traffic_of(spec: &AttachmentSpec) -> String {
     words.join("; ")
 }
 
-/// Returns the options of a run's first link, or the reason that it has none.
+/// Returns the options of a run's first link, or why it has none.
 fn options_of(process: &AttachProcess) -> String {
     if process.closed {
         return CLOSED.to_owned();
@@ -105,7 +104,7 @@ fn options_of(process: &AttachProcess) -> String {
     }
 }
 
-/// Returns the options of a node's attachment, by direction.
+/// Returns the options of a node attachment, by direction.
 fn spec_words(link: &Map<String, Value>) -> String {
     let mut both = link.clone();
     let directions = ["up", "down"].map(|name| (name, both.remove(name)));
@@ -120,14 +119,14 @@ fn spec_words(link: &Map<String, Value>) -> String {
     parts.join("; ")
 }
 
-/// Returns the links of a run, from its control API.
+/// Queries a run's control API for its links.
 fn links_of(process: &AttachProcess) -> Option<Vec<Value>> {
     let mut client = Client::new(Address::Unix(process.control.clone()), None).ok()?;
     let answer = client.get("/v1/links").ok()?;
     answer.get("links").unwrap_or(&answer).as_array().cloned()
 }
 
-/// Returns the options of the first interface's link, by direction.
+/// Returns the link options of the first interface, by direction.
 fn words(links: &[Value]) -> String {
     let options = |direction: &str| {
         let options = links
@@ -143,7 +142,7 @@ fn words(links: &[Value]) -> String {
     format!("up {up}; down {down}")
 }
 
-/// Returns the names of interfaces, abbreviated if there are many.
+/// Returns the interface names, abbreviated if there are many.
 fn interfaces_of(names: &[String]) -> String {
     const SHOWN: usize = 3;
     if names.len() <= SHOWN {

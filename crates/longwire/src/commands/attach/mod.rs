@@ -1,4 +1,4 @@
-//! `longwire attach`: inserts a link into an interface in use.
+//! `longwire attach`: inserts a link at an interface in use.
 
 use std::path::{Path, PathBuf, absolute};
 use std::process::ExitCode;
@@ -140,7 +140,7 @@ pub struct AttachArgs {
     pub live: LiveArgs,
 }
 
-/// Checks a filter and returns its text, which is sent to a node.
+/// Validates a filter and returns its text, which is sent to a node.
 fn filter(text: &str) -> Result<String, FilterError> {
     Filter::parse(text).map(|_| text.to_owned())
 }
@@ -154,7 +154,7 @@ fn filter_help() -> String {
     )
 }
 
-/// Parses a word of a request: one of `words`.
+/// Parses a keyword of a request, one of `words`.
 fn word<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     words: impl Into<PossibleValuesParser>,
 ) -> impl TypedValueParser<Value = T> {
@@ -227,7 +227,7 @@ fn attach_by_node(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Erro
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the attachment of these arguments, with its target.
+/// Returns the attachment that the arguments describe, with its target.
 fn find(args: &AttachArgs) -> Result<(AttachmentSpec, RequestedPlace, FoundTarget), Error> {
     let mut spec = spec(args)?;
     let place = RequestedPlace::read(&spec).map_err(topologies::refused)?;
@@ -238,7 +238,7 @@ fn find(args: &AttachArgs) -> Result<(AttachmentSpec, RequestedPlace, FoundTarge
     Ok((spec, place, found))
 }
 
-/// Describes the link at these interfaces, and prints warnings.
+/// Describes the link at these interfaces and prints warnings.
 fn announce(
     interfaces: &[String],
     args: &AttachArgs,
@@ -261,10 +261,10 @@ fn announce(
     Ok(Announcement::of_links(directions, globals))
 }
 
-/// Returns the attachment for the arguments.
+/// Returns the attachment that the arguments describe.
 ///
 /// # Errors
-/// If options are invalid.
+/// If an option is invalid.
 fn spec(args: &AttachArgs) -> Result<AttachmentSpec, Error> {
     let link = args.live.link.specs()?;
     let netns = args.netns.clone().map(TargetSpec::Netns);
@@ -290,7 +290,7 @@ fn spec(args: &AttachArgs) -> Result<AttachmentSpec, Error> {
     })
 }
 
-/// Refuses files by relative paths, which the node would look up in another directory.
+/// Refuses relative file paths, which the node would resolve in a different directory.
 fn check_paths(args: &AttachArgs) -> Result<(), Error> {
     let link = args.live.link.specs()?;
     let mut files = link.up.files().chain(link.down.files());

@@ -1,5 +1,5 @@
-//! Attachments of this machine. Each `longwire attach` without a node has a file and a
-//! control socket in the run directory; the node answers for its attachments.
+//! Registry of this machine's attachments. Each `longwire attach` without a node has a file and a
+//! control socket in the run directory; the node lists its own attachments.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -23,16 +23,16 @@ use crate::Error;
 use crate::commands::node::{self, own_directory};
 use crate::report::output::print_line;
 
-/// Directory of the files, within the run directory.
+/// Directory of the entries, within the run directory.
 const DIRECTORY: &str = "attached";
-/// Prefix and suffix of a control socket's name, around the attachment's name.
+/// Prefix of a control socket's name; the attachment's name and a suffix follow.
 const SOCKET_PREFIX: &str = "attach-";
 const SOCKET_SUFFIX: &str = ".sock";
-/// Maximum time from the creation of a control socket until its run listens.
+/// Maximum time between the creation of a control socket and the start of listening.
 const BEGIN_MAX: Duration = Duration::from_secs(60);
-/// The mode of the files: any user may list attachments.
+/// File mode of the entries: any user may list attachments.
 const MODE: u32 = 0o644;
-/// The reason why an attachment of a killed process has no link.
+/// Why an attachment of a killed process has no link.
 pub(super) const CLOSED: &str = "closed, its emulator has ended";
 
 /// An attachment and its holder.
@@ -40,26 +40,26 @@ pub(super) const CLOSED: &str = "closed, its emulator has ended";
 pub(super) struct Registered {
     #[serde(flatten)]
     pub view: AttachmentView,
-    /// The process of `longwire attach`; `None` if the node holds it.
+    /// Process that holds it; `None` if the node does.
     #[serde(flatten)]
     pub process: Option<AttachProcess>,
 }
 
-/// A process of `longwire attach`, as stored in its file.
+/// A `longwire attach` process, as stored in its entry.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct AttachProcess {
     pub pid: u32,
-    /// Start time of the process in clock ticks after boot: detects a reused PID.
+    /// Process start time in clock ticks since boot, to detect a reused PID.
     started: u64,
     pub control: PathBuf,
     facts: Facts,
-    /// The process has ended, but the interfaces are closed.
+    /// Whether the process has ended but left its interfaces closed.
     #[serde(default, skip_deserializing)]
     pub closed: bool,
 }
 
 impl AttachProcess {
-    /// Whether the process still runs.
+    /// Returns whether the process still runs.
     pub fn is_alive(&self) -> bool {
         process_start(self.pid).is_ok_and(|started| started == self.started)
     }
@@ -78,7 +78,7 @@ impl Registered {
         Ok(())
     }
 
-    /// Returns why a closed attachment cannot be used.
+    /// Returns the error for using a closed attachment.
     pub fn refuse_closed(&self) -> Error {
         let name = &self.view.name;
         Error::usage(format!(
@@ -87,7 +87,7 @@ impl Registered {
     }
 }
 
-/// The entry of a run, removed on drop.
+/// A run's entry, removed on drop.
 pub(super) struct Registration {
     entry: Registered,
     file: PathBuf,
@@ -97,8 +97,8 @@ pub(super) struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // A file that is left names a dead process: `list` removes it, unless
-        // interfaces stay closed.
+        // If the file stays, it names a dead process, and `list` removes it unless interfaces stay
+        // closed.
         if self.is_written && !std::thread::panicking() {
             let _ = fs::remove_file(&self.file);
         }
@@ -106,9 +106,8 @@ impl Drop for Registration {
 }
 
 impl Registration {
-    /// Chooses the name from a short and a long description of the place, unless one is
-    /// given. Creates missing directories, but no file
-    /// yet.
+    /// Chooses a name from a short and a long description of the place, unless one is given.
+    /// Creates missing directories, but no file yet.
     pub fn create(
         name: Option<&str>,
         [label, place]: [String; 2],
@@ -193,18 +192,18 @@ impl Registration {
     }
 }
 
-/// Returns all attachments: those of processes, of this user and of the system, by name;
-/// then those of the node.
+/// Returns all attachments: those held by processes of this user and of the system, by name; then
+/// those of the node.
 pub(super) fn all() -> Result<Vec<Registered>, Error> {
     let mut all = of_processes()?;
     all.extend(of_node()?);
     Ok(all)
 }
 
-/// Returns the attachment of this name.
+/// Returns the attachment with this name.
 ///
 /// # Errors
-/// If there is none; with the names that there are.
+/// If none has this name; the error lists the existing names.
 pub(super) fn named(name: &str) -> Result<Registered, Error> {
     let find = |all: &[Registered]| all.iter().find(|one| one.view.name == name).cloned();
     let mut all = of_processes()?;
@@ -230,8 +229,8 @@ fn of_node() -> Result<impl Iterator<Item = Registered>, Error> {
     }))
 }
 
-/// Only directories that other users cannot write: entries name processes to kill and
-/// files to remove.
+/// Reads only directories that other users cannot write to, because entries name processes to kill
+/// and files to remove.
 fn of_processes() -> Result<Vec<Registered>, Error> {
     let mut all = Vec::new();
     for run in run_directory::all(std::env::var_os(run_directory::VARIABLE)) {
@@ -253,21 +252,21 @@ fn entries(directory: &Path) -> Result<Vec<Registered>, Error> {
     };
     let mut found = Vec::new();
     for path in files {
-        // Being written, or removed since it was listed.
+        // Either still being written, or removed since it was listed.
         let Ok(mut entry) = store::read_file::<Registered>(&path) else {
             continue;
         };
         let Some(process) = &mut entry.process else {
             continue;
         };
-        // Evaluated once: a process that ends meanwhile must be found closed.
+        // Evaluate once: a process that ends meanwhile must be seen as closed.
         let alive = process.is_alive();
         process.closed = !alive && process.facts.are_closed();
         if process.closed {
             entry.view.state = AttachmentState::Waiting;
             entry.view.reason = Some(CLOSED.to_owned());
         } else if !alive {
-            // Pins of interfaces that are gone; usually there are none.
+            // Remove pins of interfaces that are gone; usually there are none.
             let _ = process.facts.open_others(&[]);
             let _ = fs::remove_file(&path);
             let _ = fs::remove_file(&process.control);
@@ -282,7 +281,7 @@ fn file_in(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.json"))
 }
 
-/// Removes control sockets of runs that were killed before they had an entry.
+/// Removes control sockets of runs that were killed before they wrote an entry.
 fn remove_dead_sockets(run: &Path) {
     for entry in fs::read_dir(run).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -293,7 +292,7 @@ fn remove_dead_sockets(run: &Path) {
         let path = entry.path();
         let made = entry.metadata().and_then(|socket| socket.modified());
         let age = made.ok().and_then(|made| made.elapsed().ok());
-        // A younger one may not listen yet.
+        // The owner of a newer socket may not be listening yet.
         let is_old = age.is_some_and(|age| age > BEGIN_MAX);
         let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
         if is_old && UnixStream::connect(&path).is_err_and(refused) {
@@ -302,7 +301,6 @@ fn remove_dead_sockets(run: &Path) {
     }
 }
 
-/// Sends an attachment to the node.
 pub(super) fn put(name: &str, spec: &AttachmentSpec) -> Result<AttachmentView, Error> {
     let Some(mut client) = client()? else {
         return Err(node::missing());
@@ -311,8 +309,7 @@ pub(super) fn put(name: &str, spec: &AttachmentSpec) -> Result<AttachmentView, E
     read(answer)
 }
 
-/// Returns all attachments of the node; empty without a node. Warns if a node does not
-/// answer.
+/// Returns all attachments of the node; empty without a node. Warns if the node does not answer.
 pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
     let Some(socket) = node::socket() else {
         return Ok(Vec::new());
@@ -353,7 +350,7 @@ pub(super) fn detach(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns a client of this user's or the system's node; `None` if there is none.
+/// Returns a client for this user's or the system's node; `None` if there is none.
 fn client() -> Result<Option<Client>, Error> {
     let client = node::socket().map(|socket| Client::new(Address::Unix(socket), None));
     Ok(client.transpose()?)
@@ -369,7 +366,7 @@ fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, Error> {
 mod tests {
     use super::*;
 
-    /// An entry's name may belong to any kind of file.
+    /// Something other than a regular file may have an entry's name.
     #[test]
     fn entries_that_are_no_files_are_not_waited_for() {
         let folder = longwire_testbed::support::Folder::new();

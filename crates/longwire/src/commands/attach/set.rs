@@ -32,7 +32,6 @@ pub struct AttachSetArgs {
     pub direction: Option<String>,
 }
 
-/// Changes options of an attached link.
 pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let options = DirectedOptions::new(args)?;
     options.warn(globals);
@@ -46,7 +45,7 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
             let change = json!({ "set": options.of_interfaces(&view.interfaces) });
             client.post("/v1/changes", &change)?
         }
-        // The node keeps the options for later runs.
+        // The node stores the options for later runs.
         None => {
             let mut spec = view.spec.clone();
             options.change(&mut spec.link);
@@ -61,7 +60,7 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Options of both directions, and of each.
+/// Options for both directions, and for each.
 struct DirectedOptions([(Option<&'static str>, Map<String, Value>); 3]);
 
 impl DirectedOptions {
@@ -93,14 +92,13 @@ impl DirectedOptions {
         Ok(DirectedOptions(tables))
     }
 
-    /// Returns the options of both directions, then of each; empty tables are omitted.
+    /// Returns the options for both directions, then for each; skips empty tables.
     fn tables(&self) -> impl Iterator<Item = (Option<&'static str>, &Map<String, Value>)> {
         let tables = self.0.iter().map(|(way, table)| (*way, table));
         tables.filter(|(_, table)| !table.is_empty())
     }
 
-    /// Warns of valid but suspicious values, such as 10Mbps. The link refuses invalid
-    /// ones.
+    /// Warns about valid but suspicious values, such as 10Mbps. The link refuses invalid ones.
     fn warn(&self, globals: &Globals) {
         for (_, table) in self.tables() {
             let given = table.iter().filter(|(_, value)| !value.is_null());
@@ -115,7 +113,7 @@ impl DirectedOptions {
         }
     }
 
-    /// Refuses options of a direction that the link does not have.
+    /// Refuses options for a direction that the link does not have.
     fn check(&self, direction: DirectionSpec) -> Result<(), Error> {
         let only = match direction {
             DirectionSpec::Both => return Ok(()),
@@ -131,7 +129,7 @@ impl DirectedOptions {
         )))
     }
 
-    /// Returns the change of the links of a run.
+    /// Returns the change for the links of a run.
     fn of_interfaces(&self, interfaces: &[String]) -> Map<String, Value> {
         let links = interfaces.iter().flat_map(|interface| {
             self.tables().map(move |(direction, options)| {
@@ -143,7 +141,7 @@ impl DirectedOptions {
         links.collect()
     }
 
-    /// Changes the options of a stored link; `null` removes one.
+    /// Changes the options of a stored link; `null` removes an option.
     fn change(&self, link: &mut Map<String, Value>) {
         for (direction, options) in self.tables() {
             for (name, value) in options {
@@ -153,10 +151,10 @@ impl DirectedOptions {
     }
 }
 
-/// Sets an option of a link, in one direction or both.
+/// Sets an option of a link, in one direction or in both.
 fn change(link: &mut Map<String, Value>, direction: Option<&str>, name: &str, value: &Value) {
     let Some(direction) = direction else {
-        // An option of one direction would override this one.
+        // A directional option would override this one.
         for direction in ["up", "down"] {
             if let Some(Value::Object(options)) = link.get_mut(direction) {
                 options.remove(name);
@@ -186,7 +184,7 @@ fn assign(options: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// Splits `up-delay`.
+/// Splits a directional option such as `up-delay`.
 fn split(name: &str) -> Option<(&'static str, &str)> {
     let (start, option) = name.split_once('-')?;
     let direction = DIRECTIONS

@@ -1,4 +1,4 @@
-//! Changes: each is applied or refused as a whole (docs/control.md).
+//! Changes to a running network, each atomic (docs/control.md).
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -13,10 +13,10 @@ use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs, read};
 use crate::report::output::print_json;
 use crate::{Error, Globals};
 
-/// Maximum size of a change that the server accepts, in bytes.
+/// Maximum size of a change accepted by the server, in bytes.
 const CHANGE_MAX: u64 = 16 << 20;
 
-/// Parses `OPTION=VALUE`. The running network validates both.
+/// Parses `OPTION=VALUE`; the running network validates both parts.
 pub(in crate::commands) fn option(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -24,7 +24,7 @@ pub(in crate::commands) fn option(text: &str) -> Result<(String, String), String
     }
 }
 
-/// Returns the change of an action, and whether it is a dry run.
+/// Returns the request body of an action, and whether it is a dry run.
 fn body_of(action: &Action) -> Result<(Value, bool), Error> {
     let (what, when) = match action {
         Action::Add(args) => return Ok((add(args), args.check)),
@@ -89,7 +89,7 @@ fn add(args: &AddArgs) -> Value {
     json!({ "add": { "link": [link] } })
 }
 
-/// Returns the options up and down as one table; equal ones are options of both directions.
+/// Returns the up and down options as one table; options equal in both directions are merged.
 pub(in crate::commands) fn duplex_table(
     directions: [Vec<(&'static str, String)>; 2],
 ) -> Map<String, Value> {
@@ -109,7 +109,7 @@ pub(in crate::commands) fn duplex_table(
     ])
 }
 
-/// Returns options as a table; a repeated option becomes a list.
+/// Returns options as a table; repeated options become a list.
 pub(in crate::commands) fn table(
     options: impl Iterator<Item = (String, String)>,
 ) -> Map<String, Value> {
@@ -155,7 +155,7 @@ fn parse(text: &str) -> Result<Value, String> {
     toml::from_str(text).map_err(|error| format!("not TOML: {error}"))
 }
 
-/// Applies the change of an action.
+/// Applies an action's change.
 pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let (change, check) = body_of(action)?;
     let path = if check {
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::{Cli, Command};
 
-    /// Returns the body of a change given as a command line.
+    /// Returns the body of a change given on a command line.
     fn body(arguments: &str) -> Value {
         let arguments = ["longwire", "ctl"].into_iter().chain(arguments.split(' '));
         let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| panic!("{error}"));

@@ -1,4 +1,4 @@
-//! `ctl get`: links with options, state and counters.
+//! `ctl get`: prints links with options, state and counters.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ use crate::report::output::print_json;
 use crate::table::Table;
 use crate::{Error, Globals};
 
-/// Links per request: a response of about 1 MB.
+/// Links per request; a response is about 1 MB.
 const PAGE: usize = 1000;
 
 /// A page of links, in the API's format.
@@ -27,7 +27,7 @@ struct LinkPage {
     next: Option<String>,
 }
 
-/// Formats a queue's limit; `is_default` if no option names a queue.
+/// Formats a queue limit; `is_default` if no option sets the queue.
 fn limit(queue: &Occupancy, is_default: bool) -> Option<String> {
     let packets = queue.packets_limit.map(|most| count_of(most, "packet"));
     let bytes = queue.bytes_limit.map(|most| count_of(most, "byte"));
@@ -55,7 +55,7 @@ fn direction(name: &str) -> (&str, Option<Direction>) {
     (name, None)
 }
 
-/// Returns the directions of a link with their names; only `way`, if one is chosen.
+/// Returns the directions of a link with their names, or only `way` if given.
 fn directions(
     link: &LinkView,
     way: Option<Direction>,
@@ -70,7 +70,7 @@ fn directions(
     chosen.filter_map(|(one, direction)| Some((one.name(), direction?)))
 }
 
-/// Prints a link, or one of its directions.
+/// Prints a link or one of its directions.
 fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     const MISSING: u16 = 404;
     let mut get = |name| client.get(&format!("/v1/links/{}", encoded(name)));
@@ -150,7 +150,7 @@ fn facts(direction: &DirectionView) -> Vec<(String, String)> {
     facts
 }
 
-/// Returns an option's text, or its texts.
+/// Returns an option's text, or each text of a list.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().flat_map(texts).collect(),
@@ -186,8 +186,8 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     Ok(())
 }
 
-/// Fetches the pages of links with matching names. A pattern that ends in a direction
-/// and matches no name selects that direction of the links that match the rest.
+/// Fetches all links with matching names, page by page. If no name matches a pattern that ends in a
+/// direction, the pattern selects that direction of the links matching the rest.
 fn pages(
     pattern: &str,
     client: &mut Client,
@@ -202,7 +202,7 @@ fn pages(
         let page: LinkPage = read(client.get(&path)?)?;
         links.extend(page.links);
         match page.next {
-            // Without progress, the loop would not end.
+            // Require progress, or the loop would not end.
             Some(next) if after.as_ref().is_none_or(|after| *after < next) => after = Some(next),
             Some(next) => {
                 let reason = format!("the page after '{next}' starts with it");
@@ -237,7 +237,7 @@ fn row(name: String, direction: &DirectionView) -> Vec<String> {
     ]
 }
 
-/// Formats the packets and bytes of a queue.
+/// Formats a queue's length in packets and bytes.
 fn amounts(packets: u64, bytes: u64) -> String {
     let (packets, bytes) = (count_of(packets, "packet"), count_of(bytes, "byte"));
     format!("{packets}, {bytes}")

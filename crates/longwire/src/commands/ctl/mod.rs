@@ -289,7 +289,7 @@ pub fn run(args: &CtlArgs, globals: &Globals) -> Result<ExitCode, Error> {
 /// Connects to a run.
 ///
 /// # Errors
-/// If there is none, or its token cannot be read.
+/// If no run is found, or its token cannot be read.
 pub fn connect(args: &RunAddress) -> Result<Client, Error> {
     let address = match (&args.control, &args.attachment) {
         (None, Some(_)) => Address::Unix(node::socket().ok_or_else(node::missing)?),
@@ -328,7 +328,7 @@ fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Er
     }
 }
 
-/// Parses a response; fails if this version does not know its format.
+/// Parses a response; fails if this version does not support its format.
 pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
         Error::failed(format!(
@@ -338,7 +338,7 @@ pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     })
 }
 
-/// Percent-encodes text for a path or query.
+/// Percent-encodes text for a URL path or query.
 pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

@@ -1,4 +1,4 @@
-//! The address of a running Longwire.
+//! Finds the address of a running Longwire.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,14 +12,13 @@ use longwire_io::run_directory;
 use crate::Error;
 use crate::commands::node;
 
-/// Environment variable of the address.
+/// Environment variable for the address.
 pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";
 
-/// Environment variable of the token file.
+/// Environment variable for the token file.
 pub(super) const TOKEN_FILE: &str = "LONGWIRE_TOKEN_FILE";
 
-/// Returns the given address, that of the environment, or the only socket with a
-/// listener.
+/// Returns the given address, the address from the environment, or the only socket with a listener.
 pub(super) fn find(
     given: Option<&Address>,
     environment: impl Fn(&str) -> Option<OsString>,
@@ -35,7 +34,7 @@ pub(super) fn find(
     only(&run_directory::all(environment(run_directory::VARIABLE)))
 }
 
-/// Returns the only socket in these folders with a listener.
+/// Returns the only socket in these folders that has a listener.
 fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     let sockets: Vec<PathBuf> = folders.iter().flat_map(|folder| sockets(folder)).collect();
     let (mut alive, mut denied) = (Vec::new(), false);
@@ -59,7 +58,7 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     }
 }
 
-/// Returns the error message if no socket has a listener.
+/// Returns the error message for when no socket has a listener.
 fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
     let place = folders.first().cloned().unwrap_or_default();
     let found = match dead {
@@ -83,7 +82,7 @@ fn written(paths: &[impl AsRef<Path>]) -> String {
     paths.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the sockets in a folder, sorted; empty without a folder.
+/// Returns the sockets in a folder, sorted; empty if the folder does not exist.
 fn sockets(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_socket = |entry: &std::fs::DirEntry| {
@@ -92,7 +91,7 @@ fn sockets(folder: &Path) -> Vec<PathBuf> {
     };
     let entries = entries.filter(is_socket).map(|entry| entry.path());
     let named = entries.filter(|path| path.extension().is_some_and(|end| end == "sock"));
-    // A node has no links, only attachments that have some.
+    // A node has no links itself; its attachments have them.
     let runs = named.filter(|path| path.file_name().is_none_or(|name| name != node::SOCKET));
     let mut sockets: Vec<PathBuf> = runs.collect();
     sockets.sort();

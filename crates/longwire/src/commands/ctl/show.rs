@@ -1,4 +1,4 @@
-//! Counters, ports, paths, rules, report and changes of a run.
+//! Prints a run's counters, ports, paths, rules, report and changes.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ use crate::{Error, Globals};
 /// Rules per request.
 const PAGE: usize = 10_000;
 
-/// Prints totals of counters.
+/// Prints counter totals.
 pub(super) fn stats(
     name: Option<&str>,
     client: &mut Client,
@@ -187,8 +187,7 @@ fn show(
     Ok(())
 }
 
-/// Returns the counters to show, with their names: traffic and queue always, others if
-/// not 0.
+/// Returns the counters to show, by name: traffic and queue always, others if nonzero.
 pub(super) fn named(counted: &Totals) -> Vec<(String, u64)> {
     let totals = &counted.totals;
     let mut shown: Vec<(String, u64)> = Vec::new();

@@ -1,4 +1,4 @@
-//! `ctl watch`: prints counters repeatedly.
+//! `ctl watch`: prints counters periodically.
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use crate::signals::stop_flag;
 use crate::table::Table;
 use crate::{Error, Globals};
 
-/// Prints events until a signal, the end of the run, or `--count` events.
+/// Prints events until a signal arrives, the run ends, or `--count` events are printed.
 pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let stop = stop_flag()?;
     let each = args.name.is_some() && !args.sum;
@@ -56,13 +56,13 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
     }
 }
 
-/// The output of events.
+/// Output for events.
 struct Screen<'a> {
     name: &'a str,
     json: bool,
-    /// The terminal, for its rows and columns; `None` if the output is not one.
+    /// Terminal, for its size in rows and columns; `None` if the output is not a terminal.
     terminal: Option<Term>,
-    /// Rows of the previous event, to be overwritten.
+    /// Rows drawn for the previous event, to be overwritten.
     drawn: usize,
 }
 
@@ -87,12 +87,12 @@ impl Screen<'_> {
                 None => write!(out, "{}", lines(self.name, &event))?,
             }
         }
-        // Flushed, so that a pipe gets each event at once.
+        // Flush, so that a pipe receives each event immediately.
         Ok(out.flush()?)
     }
 }
 
-/// A row: name, counters, and rates since the last event.
+/// A row: name, counters, and rates since the previous event.
 type WatchRow<'a> = (&'a str, &'a Totals, Option<&'a Rates>);
 
 /// Returns the rows of an event: its links by name, or their total.
@@ -106,9 +106,9 @@ fn rows<'a>(name: &'a str, event: &'a StatsEvent) -> Vec<WatchRow<'a>> {
     }
 }
 
-/// Returns the lines that fit the terminal.
+/// Returns as many lines as fit the terminal.
 fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> String {
-    /// Lines around the rows: title, header, omissions, and cursor.
+    /// Lines around the rows: title, header, omission note and cursor.
     const AROUND: usize = 4;
     let rows = rows(name, event);
     let shown = rows.len().min(rows_max.saturating_sub(AROUND).max(1));
@@ -137,13 +137,13 @@ fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> 
             count_of((rows.len() - shown) as u64, "more link")
         );
     }
-    // A longer line would wrap, which breaks overwriting.
+    // A longer line would wrap and break overwriting.
     let cut = |line: &str| line.chars().take(columns_max.saturating_sub(1)).collect();
     let lines: Vec<String> = text.lines().map(cut).collect();
     lines.join("\n") + "\n"
 }
 
-/// Returns a line per link.
+/// Formats one line per link.
 fn lines(name: &str, event: &StatsEvent) -> String {
     let rows = rows(name, event).into_iter();
     let rows = rows.map(|(name, counted, rates)| {

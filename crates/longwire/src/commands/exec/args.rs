@@ -1,4 +1,4 @@
-//! The arguments of `longwire exec`.
+//! Arguments of `longwire exec`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ pub struct PeerArgs {
 }
 
 impl PeerArgs {
-    /// Opens the peer's output.
+    /// Opens the output of the peer's command.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -115,7 +115,7 @@ impl PeerArgs {
     }
 }
 
-/// Ends the options.
+/// End-of-options marker.
 const DASHES: &str = "--";
 
 /// Splits off a leading topology file.
@@ -131,8 +131,8 @@ pub(super) fn split_file(words: &[OsString]) -> (Option<&Path>, &[OsString]) {
 }
 
 impl ExecArgs {
-    /// Returns the arguments with the options moved before the topology file; `None` if
-    /// no options follow a file. The words of CMD stay last, in the given order.
+    /// Returns the arguments with the options moved before the topology file; `None` if no options
+    /// follow a file. The words of CMD stay last, in order.
     pub(crate) fn options_first(&self, given: &[OsString]) -> Option<Vec<OsString>> {
         let (Some(_), rest) = split_file(&self.command) else {
             return None;
@@ -156,8 +156,8 @@ impl ExecArgs {
         Some(words)
     }
 
-    /// Returns the error message for an empty command, such as `-- $UNSET`; `given` are
-    /// the program's arguments.
+    /// Returns the error message for an empty command, such as `-- $UNSET`; `given` holds the
+    /// program's arguments.
     pub(crate) fn missing_command(&self, given: &[OsString]) -> Option<String> {
         let (_, command) = split_file(&self.command);
         let is_empty = match command.first() {

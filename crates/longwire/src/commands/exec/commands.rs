@@ -1,4 +1,4 @@
-//! The commands of `exec`: starts, watches and stops them.
+//! Starts, watches and stops the commands of `exec`.
 
 use std::ffi::OsString;
 use std::process::{ExitCode, ExitStatus};
@@ -12,25 +12,24 @@ use crate::error::EXIT_FAILED;
 use crate::report::output::print_line;
 use crate::{Error, Globals};
 
-/// Interval between checks for signals during the probe.
+/// Interval between signal checks during the probe.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
-/// Time between SIGTERM and SIGKILL when --time is over.
+/// Time from SIGTERM to SIGKILL after --time has elapsed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The outcome of the command.
+/// Outcome of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandEnd {
-    /// It exited, or was ended by a signal from elsewhere.
+    /// Exited, or was ended by an external signal.
     Exited(ExitStatus),
-    /// It was stopped after --time, as planned.
+    /// Stopped after --time, as planned.
     TimeOver,
 }
 
 impl CommandEnd {
-    /// Returns the exit code of a run with the report's code `report`: a successful
-    /// command does not imply a faithful link. `None` means that the link ended before
-    /// the command.
+    /// Returns the exit code of a run, where `report` is the report's code: a successful command
+    /// does not imply a faithful link. `None` means that the link ended before the command.
     pub fn exit_code(ended: Option<CommandEnd>, report: ExitCode) -> ExitCode {
         let own = match ended {
             Some(CommandEnd::Exited(status)) => exit_code_of(status),
@@ -44,10 +43,10 @@ impl CommandEnd {
     }
 }
 
-/// A command at a host other than near.
+/// A command on a host other than near.
 #[derive(Debug)]
 pub(super) struct NodeCommand {
-    /// The host's index in the environment.
+    /// Host index in the environment.
     pub host: usize,
     /// The port's name.
     pub name: String,
@@ -55,16 +54,15 @@ pub(super) struct NodeCommand {
     pub command: OsString,
 }
 
-/// The commands of a run.
 pub(super) struct Commands<'a> {
     pub environment: &'a mut Environment,
     command: &'a [OsString],
     nodes: &'a [NodeCommand],
     args: &'a ExecArgs,
     globals: &'a Globals,
-    /// When to stop the command.
+    /// Time to stop the command.
     deadline: Option<Instant>,
-    /// When to kill the command, after it was stopped at its deadline.
+    /// Time to kill the command after it was stopped.
     kill_at: Option<Instant>,
     notes: CommandNotes,
 }
@@ -97,12 +95,12 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Starts the commands of the peer and of other hosts, and waits until they listen.
-    /// Call this before a link with a schedule is up, because the schedule starts with
-    /// the link; otherwise after, because peers may use the link.
+    /// Starts the commands of the peer and of other hosts, and waits until they listen. A schedule
+    /// starts with its link, so call this before a link with a schedule is up; otherwise call it
+    /// afterwards, because peers may use the link.
     ///
     /// # Errors
-    /// If one of them cannot be started, or fails at once.
+    /// If a command cannot be started, or fails immediately.
     pub fn start_peers(&mut self) -> Result<(), Error> {
         let peer = &self.args.peer;
         let wait = Duration::from_nanos(peer.peer_wait.as_nanos());
@@ -122,7 +120,7 @@ impl<'a> Commands<'a> {
         Ok(())
     }
 
-    /// Starts the command. Call this once the link is up.
+    /// Starts the command; call this once the link is up.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -161,14 +159,14 @@ impl<'a> Commands<'a> {
                 );
                 self.remark(format!("{subject} ended: {}", describe(status)));
             }
-            // Signals were forwarded: the command decides.
+            // Signals were forwarded, so the command decides when to exit.
             _ => {}
         }
         self.stop_in_time();
         None
     }
 
-    /// Returns the time to wait: `pause`, or until an earlier deadline.
+    /// Returns the time to wait: `pause`, or less if a deadline is earlier.
     fn pause(&self, pause: Duration) -> Duration {
         let until = self.kill_at.or(self.deadline);
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
@@ -191,8 +189,8 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Keeps a remark for the report. Prints it at once, even with --quiet, but not
-    /// with --json, where stderr stays machine-readable.
+    /// Keeps a remark for the report. Prints it immediately, even with --quiet, but not with
+    /// --json, where stderr stays machine-readable.
     fn remark(&mut self, remark: String) {
         if !self.globals.json {
             print_line(format_args!("{remark}"));
@@ -200,7 +198,7 @@ impl<'a> Commands<'a> {
         self.notes.printed.push(remark);
     }
 
-    /// Ends the command if it still runs. Returns notes for the report.
+    /// Ends the command if it still runs, and returns notes for the report.
     pub fn finish(self) -> CommandNotes {
         if self.environment.children().command_runs() {
             self.environment.end_commands();

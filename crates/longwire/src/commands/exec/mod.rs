@@ -1,5 +1,4 @@
-//! `longwire exec`: runs a program in private network namespaces, joined by an emulated
-//! network.
+//! `longwire exec`: runs a program in private network namespaces joined by an emulated network.
 
 mod args;
 mod commands;
@@ -34,8 +33,7 @@ pub use args::ExecArgs;
 /// Runs a command or the probe through a network.
 ///
 /// # Errors
-/// If the networks cannot be created, the links cannot be started, or the
-/// command cannot be run.
+/// If the networks cannot be created, the links cannot be started, or the command cannot be run.
 pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (file, command) = split_file(&args.command);
     let network = file.and_then(std::path::Path::to_str);
@@ -50,7 +48,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     run_in(foundation, read, command, args, globals)
 }
 
-/// Refuses options that would distort the probe's results.
+/// Refuses options that the probe does not support.
 fn refuse_what_a_probe_lacks(file: bool, args: &ExecArgs) -> Result<(), Error> {
     let refused = [
         (file, "a topology cannot be probed"),
@@ -65,7 +63,7 @@ fn refuse_what_a_probe_lacks(file: bool, args: &ExecArgs) -> Result<(), Error> {
     }
 }
 
-/// Runs a command or the probe in networks on `foundation`.
+/// Runs a command or the probe in networks built on `foundation`.
 fn run_in(
     foundation: Foundation,
     mut read: HostedNetwork,
@@ -88,8 +86,8 @@ fn run_in(
     if is_scheduled {
         commands.start_peers()?;
     }
-    // Until the command runs, the program itself handles signals: preparing a large
-    // network is slow.
+    // Until the command runs, the program handles signals itself, because preparing a large network
+    // is slow.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(commands.environment.children().watch_for_stop(&stop)?);
     let ports = network::open_ports(commands.environment, &hosts, &topology, &args.port)?;
@@ -127,7 +125,7 @@ fn run_in(
     };
     let carried = run_network::carry(setup, ports, control, globals, &mut lifecycle);
     let notes = commands.finish();
-    // Before the report: readers may take it as the sign that all networks are removed.
+    // Close before the report, which readers may take as the sign that all networks are gone.
     environment.close();
     let mut report = carried?;
     report.run.notes.extend(notes.printed);
@@ -135,7 +133,7 @@ fn run_in(
     finish(&report, probed.as_ref(), ended, args, globals)
 }
 
-/// Creates the networks, and enters the hosts' addresses in the topology.
+/// Creates the networks, and adds the hosts' addresses to the topology.
 fn environment(
     foundation: Foundation,
     read: &mut HostedNetwork,
@@ -162,7 +160,7 @@ fn environment(
     Ok((environment, control))
 }
 
-/// Writes the report, and returns the exit code: of the probe's run, or of the command.
+/// Writes the report, and returns the exit code of the probe's run or of the command.
 fn finish(
     report: &NetworkReport,
     probed: Option<&ProbeResult>,
@@ -186,17 +184,17 @@ fn finish(
 
 const INTERRUPTED: &str = "interrupted before the command started";
 
-/// Returns the results that the probe expects of the link.
+/// Returns the probe's expectations of the link.
 fn expectations(args: &ExecArgs) -> Result<LinkExpectations, Error> {
     let (up, down) = args.live.link.links()?;
     Ok(LinkExpectations::new(&up, &down))
 }
 
-/// Creates the foundation of the environment, then calls `read`, which may load
-/// plugins. Errors of arguments take precedence over errors of the system.
+/// Creates the foundation of the environment, then calls `read`, which may load plugins. Argument
+/// errors take precedence over system errors.
 ///
 /// # Errors
-/// Errors of `read`, and if the foundation cannot be created.
+/// If `read` fails, or the foundation cannot be created.
 fn prepare<T>(
     args: &ExecArgs,
     read: impl FnOnce() -> Result<T, Error>,
@@ -209,7 +207,7 @@ fn prepare<T>(
     Ok((foundation?, read))
 }
 
-/// Returns an environment whose devices accept packets of the links' MTUs.
+/// Returns an environment whose devices accept packets as large as the links' MTUs.
 fn environment_for(args: &ExecArgs, mtus: impl IntoIterator<Item = u32>) -> EnvironmentConfig {
     EnvironmentConfig {
         device: match args.port.as_str() {
@@ -221,8 +219,7 @@ fn environment_for(args: &ExecArgs, mtus: impl IntoIterator<Item = u32>) -> Envi
     }
 }
 
-/// Returns the capabilities needed to end commands, remove networks and change the
-/// network.
+/// Returns the capabilities needed to end commands, and to remove and change the network.
 fn needs_of(args: &ExecArgs, may_change: bool) -> Vec<Capability> {
     let mut needs = vec![Capability::Kill];
     needs.extend(run_network::rights_of_changes(may_change));
@@ -232,7 +229,7 @@ fn needs_of(args: &ExecArgs, may_change: bool) -> Vec<Capability> {
     needs
 }
 
-/// Probes the link until done or stopped by a signal.
+/// Probes the link until the probe is done or a signal stops it.
 fn probe_link(
     environment: &mut Environment,
     expectations: LinkExpectations,
@@ -243,8 +240,8 @@ fn probe_link(
     let far = namespace(Side::Far).map_err(EnvironmentError::from)?;
     let plan = environment.networks().plan();
     let mut status = StatusLine::new(globals);
-    // On a separate thread, so that signals are handled meanwhile. A signal abandons
-    // it.
+    // Probe on a separate thread, so that signals are handled meanwhile. A signal abandons the
+    // probe.
     let probing = std::thread::spawn(move || {
         let host = |side, namespace| Host {
             namespace,

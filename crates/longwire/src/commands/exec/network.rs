@@ -19,7 +19,7 @@ use crate::commands::topologies;
 use crate::report::start::Announcement;
 use crate::{Error, Globals};
 
-/// A network with the configurations and commands of its hosts.
+/// A network with the configuration and commands of its hosts.
 pub(super) struct HostedNetwork {
     pub topology: Topology,
     pub announcement: Announcement,
@@ -28,8 +28,7 @@ pub(super) struct HostedNetwork {
     pub nodes: Vec<NodeCommand>,
 }
 
-/// Reads the network from a file or from one link's options, and the options of its
-/// hosts.
+/// Reads the network from a file or from link options, and reads host options.
 ///
 /// # Errors
 /// If the file or an option is invalid.
@@ -45,7 +44,7 @@ pub(super) fn read(
             topologies::read(file, scenario, globals)?
         }
         None => {
-            // Placeholders for devices that are opened later.
+            // Placeholders; the devices are opened later.
             let ports = [("near", "null"), ("far", "null")];
             let options = PairOptions {
                 carrier: args.carrier,
@@ -66,8 +65,8 @@ pub(super) fn read(
     })
 }
 
-/// Enters the hosts' addresses in the switch, and assigns the links' routers addresses
-/// in the hosts' network, unless hosts have other addresses or leave none free.
+/// Adds the hosts' addresses to the switch, and assigns the links' routers addresses in the hosts'
+/// network, unless hosts have other addresses or no address is free.
 pub(super) fn place_in(
     networks: &Networks,
     topology: &mut Topology,
@@ -96,14 +95,14 @@ pub(super) fn place_in(
     }
 }
 
-/// Returns the MTUs of links that have one.
+/// Returns the MTUs of all links that have one.
 pub(super) fn mtus_of(topology: &Topology) -> impl Iterator<Item = u32> {
     let links = topology.links.iter();
     let directions = links.flat_map(|link| [Some(&link.up), link.down.as_ref()]);
     directions.flatten().filter_map(|spec| spec.mtu_bytes())
 }
 
-/// Opens the ports of all hosts, in the order of the topology.
+/// Opens the ports of all hosts, in topology order.
 pub(super) fn open_ports(
     environment: &Environment,
     hosts: &Hosts,
@@ -135,7 +134,7 @@ pub struct HostArgs {
 }
 
 impl HostArgs {
-    /// Returns whether an option is given.
+    /// Returns whether any of these options is given.
     pub fn is_given(&self) -> bool {
         !self.node.is_empty() || !self.address.is_empty()
     }
@@ -169,10 +168,9 @@ fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String>
     split.ok_or_else(|| format!("no port before '='; write {example}"))
 }
 
-/// The hosts of a topology, in the order of the environment: near, far, then the rest
-/// in the order of the file.
+/// Hosts of a topology, in environment order: near, far, then the others in file order.
 pub(super) struct Hosts {
-    /// For each host, the index of its port in the file.
+    /// Port index in the file, per host.
     ports: Vec<usize>,
     names: Vec<String>,
 }
@@ -181,7 +179,7 @@ impl Hosts {
     /// Selects near and far: the ports with these names, or else the first two.
     ///
     /// # Errors
-    /// If there are fewer than two ports, or more than addresses.
+    /// If there are fewer than two ports, or more ports than addresses.
     pub fn new(topology: &Topology) -> Result<Hosts, Error> {
         let names: Vec<&str> = topology.ports.iter().map(|port| &*port.name).collect();
         let count = names.len();
@@ -203,7 +201,7 @@ impl Hosts {
         Ok(Hosts { ports, names })
     }
 
-    /// Returns the index of each host's port in the file.
+    /// Returns each host's port index in the file.
     pub fn ports(&self) -> &[usize] {
         &self.ports
     }
@@ -223,7 +221,7 @@ impl Hosts {
     /// Returns the names and addresses of the hosts.
     ///
     /// # Errors
-    /// If an option names an unknown port, or an address twice.
+    /// If an option names an unknown port, or repeats an address.
     pub fn configs(&self, args: &HostArgs, topology: &Topology) -> Result<Vec<HostConfig>, Error> {
         let named = self.names.iter().zip(&self.ports);
         let named = named.map(|(name, port)| HostConfig {
@@ -272,9 +270,8 @@ impl Hosts {
         Ok(commands)
     }
 
-    /// Enters the hosts' MAC addresses in the switch. Hosts know each other without
-    /// address resolution, so the switch would otherwise flood the first frames to
-    /// each.
+    /// Adds the hosts' MAC addresses to the switch. Hosts do not resolve each other's addresses, so
+    /// the switch would otherwise flood the first frames to each host.
     pub fn teach(&self, topology: &mut Topology, networks: &Networks) {
         let bridge = &mut topology.bridge;
         let known = bridge.statics.len() + self.ports.len();
@@ -293,8 +290,7 @@ impl Hosts {
         }
     }
 
-    /// Returns a note on which port is near and which is far, unless their names say
-    /// it.
+    /// Returns a note that tells which ports are near and far, unless their names do.
     pub fn note(&self, topology: &Topology) -> Option<String> {
         let [near, far] = [&self.names[0], &self.names[1]];
         if (near.as_str(), far.as_str()) == ("near", "far") {
