@@ -1,7 +1,7 @@
 //! A long run: TCP over a link whose options keep changing.
 //!
-//! Runs for `LONGWIRE_SOAK_SECONDS`, or a few seconds by default: `cargo xtask full`
-//! runs it for minutes and records the result.
+//! Runs for `LONGWIRE_SOAK_SECONDS`, or a few seconds by default: `cargo xtask full` runs it for
+//! minutes and records the result.
 
 #[path = "it/common/mod.rs"]
 mod common;
@@ -13,8 +13,7 @@ use common::program::{RunningProgram, longwire, quiet, status_of};
 use common::{count, have, list, read_json};
 use longwire_testbed::support::Folder;
 
-/// Options set in turn; together they switch between plain and managed queues of every
-/// kind.
+/// Options set in turn; together they switch between plain and managed queues of every kind.
 const OPTIONS: [&str; 8] = [
     "rate=20mbit queue=100p",
     "queue=codel delay=20ms",
@@ -26,7 +25,7 @@ const OPTIONS: [&str; 8] = [
     "duplicate=none reorder=none rate=unlimited queue=1000p delay=1ms",
 ];
 
-/// Returns whether `exec` works here; in CI it must.
+/// Returns whether `exec` works on this machine; in CI it must.
 fn possible() -> bool {
     let ran = longwire("exec -q -- true");
     assert!(ran.code == 0 || std::env::var_os("CI").is_none(), "{ran:?}");

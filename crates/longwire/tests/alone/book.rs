@@ -1,22 +1,22 @@
 //! Runs every command of the book in a shell.
 //!
-//! bash runs the blocks marked `sh` in README.md and in docs/, decisions excluded: those of
-//! a page in order, in one shell and one scratch directory, as root in namespaces of network,
-//! mounts and processes that end with the page. A block must exit with 0. Comments before a
-//! block change that:
+//! bash runs the blocks marked `sh` in README.md and docs/, except decisions. The blocks of a page
+//! run in order, in one shell and one scratch directory, as root in network, mount and process
+//! namespaces that end with the page. A block must exit with 0. A comment before a block changes
+//! that:
 //!
 //! | comment | meaning |
 //! |---|---|
 //! | `<!-- test: not run: REASON -->` | the block is not run |
-//! | `<!-- test: exit 0 3 -->` | it exits with one of these codes; its variables are lost |
-//! | `<!-- test: needs promtool -->` | it is skipped if this program is not installed |
-//! | `<!-- test: background until COMMAND -->` | it runs on; the page waits for COMMAND |
-//! | `<!-- test: replace A => B; C => D -->` | its text is changed first |
-//! | `<!-- test: save as FILE -->` | a block in any language is a file of the scratch directory |
-//! | `<!-- test: run`, lines, `-->` | the lines are run too; readers do not see them |
+//! | `<!-- test: exit 0 3 -->` | the block exits with one of these codes; its variables are lost |
+//! | `<!-- test: needs promtool -->` | the block is skipped if this program is not installed |
+//! | `<!-- test: background until COMMAND -->` | the block keeps running; the page waits for COMMAND |
+//! | `<!-- test: replace A => B; C => D -->` | the text is changed first |
+//! | `<!-- test: save as FILE -->` | the block, in any language, is saved to the scratch directory |
+//! | `<!-- test: run`, lines, `-->` | the lines are run too, hidden from readers |
 //!
-//! Commands in blocks of other languages must be marked `not run`. `sudo` only runs its
-//! command. `$LONGWIRE` is the repository.
+//! Commands in blocks of other languages must be marked `not run`. `sudo` only runs its command.
+//! `$LONGWIRE` is the repository.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -27,15 +27,15 @@ use std::time::{Duration, Instant};
 use crate::common::{have, write};
 use longwire_testbed::support::{Folder, skip, words};
 
-/// Time after which a block is considered hung.
+/// Timeout after which a block is considered hung.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Pages run at once: they mostly wait.
+/// Number of pages run concurrently; they mostly wait.
 const PAGES_AT_ONCE: usize = 4;
 
 /// A step of a page.
 struct Block {
-    /// The line of the block in the page.
+    /// Line of the block in the page.
     line: usize,
     kind: BlockKind,
     text: String,
@@ -50,11 +50,11 @@ enum BlockKind {
     Background(String),
     /// The contents of a file.
     File(String),
-    /// Commands that are not run, with the reason.
+    /// Commands that are not run, and why.
     NotRun(String),
 }
 
-/// The annotations before a block.
+/// Annotations before a block.
 #[derive(Default)]
 struct Annotations {
     kind: Option<BlockKind>,
@@ -149,12 +149,12 @@ fn steps(page: &str) -> Result<Vec<Block>, String> {
     Ok(steps)
 }
 
-/// Returns the repository's root.
+/// Returns the repository root.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns README.md and all pages of docs/ except the decisions, with their paths.
+/// Returns README.md and all pages in docs/ except decisions, with their paths.
 fn pages() -> Vec<(String, String)> {
     let root = root().canonicalize().expect("the repository");
     let mut pages = vec![root.join("README.md")];
@@ -178,8 +178,8 @@ fn pages() -> Vec<(String, String)> {
     named.collect()
 }
 
-/// Returns the script of a page. It writes each block's number to the file `step`
-/// before running the block.
+/// Returns the script of a page. The script writes each block's number to the file `step` before
+/// running the block.
 fn script(steps: &[Block]) -> String {
     let mut script = PRELUDE.to_owned();
     for (number, step) in steps.iter().enumerate() {
@@ -205,8 +205,8 @@ fn script(steps: &[Block]) -> String {
     script
 }
 
-/// Prepares a page's environment: commands write to tmpfs or to the scratch directory,
-/// and `sudo` needs no password.
+/// Prepares a page's environment: commands write to tmpfs or to the scratch directory, and `sudo`
+/// needs no password.
 const PRELUDE: &str = r#"set -e
 mount -t tmpfs none /run
 ip link set lo up
@@ -239,7 +239,7 @@ fn start(dir: &Folder, steps: &[Block]) -> Child {
         .expect("unshare starts")
 }
 
-/// Returns a command that runs as root in new namespaces, which end with it.
+/// Returns a command that runs as root in new namespaces, which end with the command.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     if !nix::unistd::geteuid().is_root() {
@@ -251,7 +251,7 @@ fn unshare() -> Command {
     command
 }
 
-/// Runs a page; returns the error of the first block that fails.
+/// Runs a page; returns the error of the first failing block.
 fn run(steps: &[Block]) -> Result<(), String> {
     let dir = Folder::new();
     let mut child = start(&dir, steps);
@@ -287,11 +287,10 @@ fn run(steps: &[Block]) -> Result<(), String> {
     ))
 }
 
-/// Programs that the pages run.
+/// Programs that the pages use.
 const PROGRAMS: [&str; 7] = ["bash", "cc", "curl", "ip", "iperf3", "jq", "ping"];
 
-/// Returns whether a page's namespaces can be created here, and the programs are
-/// installed.
+/// Returns whether a page's namespaces can be created and the programs are installed.
 fn is_possible() -> bool {
     if !PROGRAMS.into_iter().all(have) {
         return false;
@@ -307,9 +306,9 @@ fn is_possible() -> bool {
     skip::<()>(why).is_some()
 }
 
-/// Runs several pages at a time; returns the errors.
+/// Runs several pages concurrently; returns the errors.
 fn run_all(mut pages: Vec<(String, Vec<Block>)>) -> Vec<String> {
-    // Pages are taken from the end: the longest start first.
+    // Pages are taken from the end, so the longest start first.
     pages.sort_by_key(|(_, blocks)| blocks.len());
     let left = Mutex::new(pages);
     let problems = Mutex::new(Vec::new());

@@ -1,7 +1,6 @@
-//! Networks on several hosts: a process per namespace, differing clocks, and an
-//! underlay that Longwire emulates. The hosts' verdicts are compared with a simulation
-//! on one machine. Needs root; without it, the tests pass without running, except in
-//! CI.
+//! Multi-host networks: one process per namespace, with differing clocks and an underlay emulated
+//! by Longwire. The hosts' verdicts are compared with a simulation on one machine. Needs root;
+//! skipped without it, except in CI.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -20,12 +19,12 @@ use crate::common::recording::decided;
 use crate::common::site::{Network, Site};
 use crate::common::{count, list, named, number as number_of, read_json, write};
 
-/// A host's device towards its station.
+/// The host's device that faces its station.
 const DEVICE: &str = "port0";
 
-/// Hosts with a station each, and the underlay between them.
+/// Hosts with one station each, and the underlay between them.
 struct Cluster {
-    /// The hosts are the stations of the underlay.
+    /// The underlay's stations are the hosts.
     site: Site,
     stations: Vec<NetNamespace>,
     dir: Folder,
@@ -38,7 +37,7 @@ struct RunningHost {
 }
 
 impl Cluster {
-    /// Returns `None` for users who may not create networks.
+    /// Returns `None` if the user may not create networks.
     fn new(count: usize, link: &str) -> Option<Cluster> {
         if !nix::unistd::geteuid().is_root() {
             return skip("time namespaces take root");
@@ -72,14 +71,14 @@ impl Cluster {
         self.dir.file(name)
     }
 
-    /// Returns the current directory of a host.
+    /// Returns the working directory of a host.
     fn folder(&self, number: usize) -> String {
         let folder = self.file(&format!("folder{number}"));
         std::fs::create_dir_all(&folder).expect("a folder");
         folder
     }
 
-    /// Starts the underlay: each host sends through a link with these options.
+    /// Starts the underlay; each host sends through a link with these options.
     fn underlay(&self, options: &str) -> Network {
         let mut text = "[ports]\n".to_owned();
         for number in 0..self.stations.len() {
@@ -97,7 +96,7 @@ impl Cluster {
         self.site.start(&file)
     }
 
-    /// Starts a host. Clocks of hosts differ by hours, their wall clocks by 100 ms.
+    /// Starts a host. Monotonic clocks of hosts differ by hours, wall clocks by 100 ms.
     fn start(&self, number: usize, shift: &str) -> RunningHost {
         self.start_with(&self.file("net.toml"), number, shift)
     }
@@ -138,7 +137,7 @@ impl Cluster {
         hosts.into_iter().map(RunningHost::connected).collect()
     }
 
-    /// Sends pings from one station to another; they need no reply.
+    /// Sends pings from one station to another; no reply is needed.
     fn ping(&self, from: usize, to: usize, options: &str) -> i32 {
         run_in(
             &self.stations[from],
@@ -171,7 +170,7 @@ impl Cluster {
         let hosts = self.start_all();
         self.wait_for_answer(0, last);
         self.talk(pings);
-        // The last frames arrive too.
+        // Let the last frames arrive too.
         self.ping(0, last, "-c 1 -W 1");
         let reports = stop_all(hosts, self);
         network.stop();
@@ -183,10 +182,11 @@ impl Cluster {
         reports
     }
 
-    /// Compares the verdicts of all hosts with those of one machine; returns their number.
+    /// Compares the verdicts of all hosts with those of one machine; returns the number compared.
     ///
-    /// A host that a busy machine stalls is given up by others, whose links drop frames to its
-    /// ports, which one machine does not. Rows of a link are compared up to the first of those.
+    /// On a busy machine, hosts may give up a stalled host: their links then drop frames to its
+    /// ports, which does not happen on one machine. A link's rows are compared up to the first such
+    /// drop.
     fn compare(&self, reports: &[Value]) -> usize {
         let epoch = reports[0]["epoch_ns"].to_string();
         let (file, log) = (self.file("net.toml"), self.file("one.csv"));
@@ -252,8 +252,7 @@ fn mac(station: usize) -> [u8; 6] {
     [2, 0, 0, 0, 2, station as u8]
 }
 
-/// Returns a switch with a port per host; its frames cross the host's link with these
-/// options.
+/// Returns a switch with a port per host; a host's frames cross its link with these options.
 fn network(count: usize, link: &str) -> String {
     let (mut ports, mut stations) = ("[ports]\n".to_owned(), String::new());
     let (mut links, mut hosts) = (String::new(), String::new());
@@ -276,7 +275,7 @@ fn network(count: usize, link: &str) -> String {
     )
 }
 
-/// Returns a counter's sum over all peers of all hosts.
+/// Returns the sum of a counter over all peers of all hosts.
 fn total(reports: &[Value], name: &str) -> u64 {
     let peers = reports
         .iter()
@@ -284,8 +283,8 @@ fn total(reports: &[Value], name: &str) -> u64 {
     peers.map(|peer| count(&peer[name])).sum()
 }
 
-/// A link whose verdicts use all its random streams. It leaves 40 ms for the underlay
-/// and delays by a busy machine.
+/// A link whose verdicts use all random streams. It leaves 40 ms for the underlay and for delays by
+/// a busy machine.
 const LINK: &str = "rate = '50mbit'\ndelay = 'uniform:min=40ms,max=60ms'\nloss = '3%'\n\
                     duplicate = '1%'\n";
 
@@ -314,11 +313,11 @@ fn verdicts_are_those_of_one_machine_whatever_the_underlay_does() {
             .iter()
             .zip(["r0", "r1"])
             .map(|(report, port)| count(&named(&report["ports"], port)["artifacts"]["underlay"]));
-        // Frames after the stop reach no port.
+        // Frames that arrive after the stop reach no port.
         let shown = artifacts.sum::<u64>();
         assert!(shown <= late && late - shown < 20, "{shown} of {late}");
-        // A busy machine delays some frames of a fast underlay, but no frame of a slow
-        // one is early.
+        // A busy machine delays some frames of a fast underlay, but no frame of a slow underlay is
+        // early.
         if underlay.contains("80ms") {
             assert_eq!(late, received);
         } else {
@@ -381,7 +380,7 @@ fn links_of_a_killed_host_stop_until_it_restarts() {
     let again = cluster.start(1, "100,50@3000").connected();
     cluster.wait_for_answer(0, 1);
     cluster.wait_for_answer(2, 1);
-    // Its wall clock is set after three seconds.
+    // The wall clock is set after three seconds.
     std::thread::sleep(Duration::from_secs(4));
     hosts.push(again);
     let reports = stop_all(hosts, &cluster);
@@ -466,7 +465,7 @@ fn frames_from_before_the_start_are_no_part_of_the_run() {
         address(1)
     );
     change(&cluster.stations[0], neighbour);
-    // The port is open once its packet socket is listed, for all protocols (3).
+    // The port is open once its packet socket, for all protocols (3), is listed.
     let host = &cluster.site.stations[0];
     eventually("a port", || {
         run_in(host, "grep -qw 0003 /proc/net/packet").code == 0

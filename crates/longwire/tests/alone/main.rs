@@ -1,5 +1,5 @@
-//! Tests that load the machine for a minute. Tests of hosts run one at a time: `cargo
-//! xtask test` ensures it between programs, and a lock within this one.
+//! Tests that load the machine for a minute. Multi-host tests run one at a time: `cargo xtask test`
+//! ensures this between programs, and a lock within this program.
 #![allow(missing_docs, reason = "tests")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ mod common;
 mod book;
 mod hosts;
 
-/// Waits for the exclusive right to run.
+/// Waits for exclusive access to the machine.
 fn alone() -> MutexGuard<'static, ()> {
     static RUNNING: Mutex<()> = Mutex::new(());
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,8 +1,7 @@
-//! ARP requests and neighbour solicitations without a reply from the far side of a
-//! port, in the report of a live run.
+//! ARP requests and neighbour solicitations that get no reply from beyond a port, as counted in the
+//! report of a live run.
 //!
-//! Without permission to create namespaces, the tests pass without running, except in
-//! CI.
+//! Skipped without permission to create namespaces, except in CI.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,8 +12,7 @@ use longwire_io::net::addr_add;
 use longwire_testbed::support::{Folder, within};
 use serde_json::Value;
 
-/// Returns the note about address requests of a report, the only one, and the number of
-/// requests in it.
+/// Returns the report's only note about address requests, and the number of requests in it.
 fn note(report: &Value, port: &str, text: &str) -> u64 {
     let mut notes: Vec<&str> = list(&report["notes"])
         .iter()
@@ -37,8 +35,8 @@ fn note(report: &Value, port: &str, text: &str) -> u64 {
     requests.expect("a number")
 }
 
-/// Stations 0 and 1 resolve each other; an unused address is requested through port
-/// `p1`, by ARP and by neighbour solicitation.
+/// Stations 0 and 1 resolve each other; an unused address is requested through port `p1`, by ARP
+/// and by neighbour solicitation.
 fn assert_reported(options: &str) {
     let Some(site) = Site::new(2) else { return };
     for (number, station) in site.stations.iter().enumerate() {
@@ -51,10 +49,10 @@ fn assert_reported(options: &str) {
     for missing in ["10.9.0.77", "fd09::77"] {
         assert_ne!(site.at(0, format!("ping -c 1 -W 1 {missing}")).code, 0);
     }
-    // The last request has a second to be answered.
+    // Allow the last request a second for its reply.
     std::thread::sleep(Duration::from_millis(3500));
     let (report, text) = network.stop_with_text();
-    // Up to three of each kind, by the kernel's timers.
+    // The kernel sends up to three of each kind.
     let requests = note(&report, "packet:p1", &text);
     assert!((2..=8).contains(&requests), "{report}");
 }
@@ -72,7 +70,7 @@ fn a_network_reports_requests_without_an_answer() {
                    [[link]]\nname = \"l\"\nmatch = \"in-port=home\"\ndelay = \"1500ms\"\n";
     let Some(site) = Site::new(2) else { return };
     let network = site.start_network(&Folder::new(), network, "");
-    // The reply is sent at once but arrives late: it still counts.
+    // A reply that is sent immediately but arrives late still counts.
     let ping = site.at(0, "ping -c 2 -W 12 10.9.0.2");
     assert_ne!(site.at(0, "ping -c 1 -W 1 10.9.0.77").code, 0);
     std::thread::sleep(Duration::from_millis(5500));

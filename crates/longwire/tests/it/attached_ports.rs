@@ -1,6 +1,6 @@
-//! Ports at pods' interfaces on two machines, both emulated by namespaces. The pods are
-//! connected by routes over an underlay that Longwire emulates. Needs root and Linux
-//! 6.6; without root, the tests pass without running, except in CI.
+//! Ports at pods' interfaces on two machines, both emulated by namespaces. Routes connect the pods
+//! over an underlay emulated by Longwire. Needs Linux 6.6 and root; skipped without root, except in
+//! CI.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -23,9 +23,9 @@ const DELAY: f64 = 20.0;
 /// One-way delay of the underlay, in milliseconds.
 const UNDERLAY: f64 = 5.0;
 
-/// Two machines with a pod each, and the underlay between them.
+/// Two machines with one pod each, and the underlay between them.
 struct Pods {
-    /// The machines are its stations.
+    /// The underlay's stations are the machines.
     site: Site,
     pods: Vec<NetNamespace>,
     dir: Folder,
@@ -50,7 +50,7 @@ fn port_line(name: &str, at: &NetNamespace, to: impl ToString) -> String {
 }
 
 impl Pods {
-    /// Returns `None` for users who may not create networks.
+    /// Returns `None` if the user may not create networks.
     fn new() -> Option<Pods> {
         if !may_attach() {
             return None;
@@ -124,7 +124,7 @@ impl Pods {
     fn wait_until(&self, crossing: bool) {
         eventually("the packets take another way", || {
             let trip = ping(&self.pods[0], "-c 21 -i 0.02 -W 1", pod(1));
-            // Between a round trip of the underlay and one of the links.
+            // Between an underlay RTT and a link RTT.
             trip.is_some_and(|trip| (trip > DELAY + UNDERLAY) == crossing)
         });
     }
@@ -153,8 +153,8 @@ impl Pods {
     }
 }
 
-/// Asserts that frames left a port less late than the underlay delays them: it delays them
-/// before their release. A busy machine makes many frames late, but not all.
+/// Asserts that frames left a port less late than the underlay delays them: the underlay delays
+/// them before their release. A busy machine makes many frames late, but not all.
 #[track_caller]
 fn assert_contains_underlay(report: &Value, port: &str) {
     let peer = &report["hosts"]["peers"][0];
@@ -180,11 +180,10 @@ fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
     pods.wait_until(true);
     pods.send();
 
-    // Without its host, a pod's packets bypass the network, and soon those of the other
-    // pod too.
+    // Without its host, a pod's packets bypass the network, and soon also those of the other pod.
     second.kill();
     pods.wait_until(false);
-    // When the host is back, they enter the network again.
+    // When the host is back, packets enter the network again.
     let again = pods.start(1).ready(" between ");
     pods.wait_until(true);
 
@@ -256,7 +255,7 @@ fn ports_at_one_interface_take_packets_to_their_addresses() {
     }
 }
 
-/// The network's path in a node's API.
+/// Path of the network in a node's API.
 const MESH: &str = "/v1/networks/mesh";
 
 fn put(node: &RunningNode, pods: &Pods, number: usize) -> Value {
@@ -266,7 +265,7 @@ fn put(node: &RunningNode, pods: &Pods, number: usize) -> Value {
     node.client().put(MESH, &body).expect("it runs")
 }
 
-/// Waits until the network of a node meets a condition.
+/// Waits until a node's network meets a condition.
 #[track_caller]
 fn wait_until(node: &RunningNode, is_so: impl Fn(&Value) -> bool) -> Value {
     wait_for("another state", || {
@@ -280,7 +279,7 @@ fn runs(view: &Value) -> bool {
     view["state"] == "running"
 }
 
-/// Asserts that no link can be attached next to a pod's port: one that may wait does,
+/// Asserts that no link can be attached next to a pod's port; an attachment that may wait does so,
 /// and reports why.
 fn assert_no_link_next_to(client: &mut Client, pod: &NetNamespace) {
     const EXTRA: &str = "/v1/attachments/extra";

@@ -1,5 +1,5 @@
-//! Usage errors: each case prints one message with cause, place and remedy, exits with
-//! code 2 and leaves no files.
+//! Usage errors: each case prints one message with cause, place and remedy, exits with code 2, and
+//! leaves no files behind.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const LINK_COMMANDS: [&str; 3] = [
     "simulate in.pcap out.pcap",
 ];
 
-/// Asserts that each link command refuses the options of each row; see [`assert_refused`].
+/// Asserts that each link command refuses the options in each row; see [`assert_refused`].
 #[track_caller]
 fn refused(table: &str) {
     for [options, texts] in rows(table) {
@@ -137,7 +137,7 @@ fn doubtful_values_are_warned_of() {
         .says("queue: target=200ms is above interval=100ms");
     let notes = longwire(format!("{doubtful} --json")).json()["notes"].to_string();
     assert!(notes.contains("10Mbps is 80mbit"), "{notes}");
-    // One link per direction, a single warning, even with --quiet.
+    // One link per direction but a single warning, even with --quiet.
     for line in [
         format!("simulate {capture} {out} --rate 10mbps"),
         format!("generate --to pcap:{out} --rate 10mbps --count 1"),
@@ -165,8 +165,8 @@ fn doubtful_values_are_warned_of() {
     assert!(said.contains("10Mbps is 80mbit"), "{ran:?}");
 }
 
-/// Inputs that are missing or no captures, and outputs in place of files that are read or
-/// written: neither is harmed.
+/// Missing inputs, inputs that are not captures, and outputs that name a file being read or
+/// written; no such file is damaged.
 #[test]
 fn captures_and_outputs_are_checked_before_anything_is_written() {
     let dir = Folder::new();

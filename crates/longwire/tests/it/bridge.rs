@@ -1,9 +1,8 @@
-//! The bridge of `longwire run FILE.toml` with real stations on its ports:
-//! they find one another by ARP and by IPv6 neighbour discovery, move from
-//! port to port, carry VLAN tags, get leases by DHCP, and survive a loop.
+//! The bridge of `longwire run FILE.toml` with real stations on its ports: they resolve each other
+//! by ARP and IPv6 neighbour discovery, move between ports, use VLAN tags, obtain DHCP leases, and
+//! survive a loop.
 //!
-//! Where namespaces are not allowed the tests pass without having run, except
-//! in CI.
+//! Skipped without permission to create namespaces, except in CI.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use crate::common::{count, have, named, records, sum, write};
 use longwire_io::net::{addr_add, link_stats};
 use longwire_testbed::support::{Folder, device, wire, within};
 
-/// Four stations on a bridge without links: frames leave at once.
+/// Four stations on a bridge without links: frames leave immediately.
 const BRIDGE: &str = r#"
 [ports]
 a = "packet:p0"
@@ -22,12 +21,12 @@ c = "packet:p2"
 d = "packet:p3"
 "#;
 
-/// Starts a bridge with four ports and these lines.
+/// Starts a bridge with four ports and these additional lines.
 fn start(site: &Site, lines: &str) -> Network {
     site.start_network(&Folder::new(), &format!("{BRIDGE}{lines}"), "")
 }
 
-/// Returns the line of a station's neighbour table for an address.
+/// Returns a station's neighbour table entry for an address.
 fn neighbour(site: &Site, station: usize, of: &str) -> String {
     site.said(station, format!("ip neigh show {of} dev eth0"))
 }
@@ -60,8 +59,7 @@ fn stations_find_one_another_by_both_protocols() {
     // The echoes of all other pairs.
     assert!(count(&report["passed"]) >= 11 * 8, "{report}");
     let switch = &report["switch"];
-    // Each station was resolved by broadcast and multicast; all other frames went to
-    // one port.
+    // Each station was resolved by broadcast and multicast; all other frames went to one port.
     let flooded = [0, 1].map(|kind| count(&switch["flooded"][kind]));
     assert!(flooded[0] >= 3 && flooded[1] >= 6, "{switch}");
     assert!(count(&switch["forwarded"]) >= 2 * 2 * 6 * 4, "{switch}");
@@ -75,7 +73,7 @@ fn a_station_that_moves_is_found_at_its_new_port() {
     let Some(site) = Site::new(4) else { return };
     let network = start(&site, "");
     assert!(site.round_trip(0, 1).is_some(), "no answer before");
-    // The last station takes over the address of the second, which stops using it.
+    // The last station takes over the second station's address, which the second stops using.
     let (mac, moved) = (site.mac(1), address(1));
     for (station, change) in [
         (1, format!("addr del {moved}/24 dev eth0")),
@@ -119,7 +117,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     let lines =
         "[[link]]\nname = \"seven\"\nmatch = \"vlan=7\"\nshared = true\nloss = \"nth:every=2\"";
     let network = start(&site, lines);
-    // The second station is known in one of the two networks only.
+    // The second station is known in only one of the two networks.
     tagged(&site, 1, 0, "7", 2);
     let captures = [1, 2].map(|station| {
         let name = format!("at{station}.pcap");
@@ -129,8 +127,8 @@ fn vlan_tags_are_carried_and_choose_links() {
     tagged(&site, 0, 1, "8", 60);
     let [there, elsewhere] = captures.map(|capture| capture.with_frames(60));
     let matching = |file: &str, filter: &str| tshark(file, filter).lines().count();
-    // Half of the frames of network 7 are lost, and the rest keep tag and priority;
-    // network 8 has no link.
+    // Half of the frames of network 7 are lost, and the rest keep tag and priority; network 8 has
+    // no link.
     assert_eq!(matching(&there, "vlan.id == 7 && vlan.priority == 5"), 50);
     assert_eq!(matching(&there, "vlan.id == 8 && vlan.priority == 0"), 60);
     assert_eq!(records(&there).len(), 110);
@@ -138,7 +136,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     assert_eq!(matching(&elsewhere, "vlan.id == 8"), 60);
     assert_eq!(records(&elsewhere).len(), 60);
     let report = network.stop();
-    // One of the two frames back was also lost.
+    // One of the two reply frames was also lost.
     assert_eq!(
         named(&report["links"], "seven")["drops"]["loss"],
         51,
@@ -157,7 +155,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let Some(site) = Site::without_addresses(2) else {
         return;
     };
-    // The third and fourth ports are the ends of one wire.
+    // The third and fourth ports are the two ends of one wire.
     within(&site.middle, || {
         wire(device("p2", None), device("p3", None))
     });
@@ -168,9 +166,8 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let sending = background(&site.stations[0], broadcasts);
     // Wait until bursts are used up.
     std::thread::sleep(Duration::from_secs(2));
-    // The station's frames plus the limit at each end: each frame circulates until the
-    // limit drops it, so the limit is always saturated. A pause of the machine shifts
-    // its window.
+    // The station's frames plus the limit at each end: each frame circulates until the limit drops
+    // it, so the limit is always saturated. A machine pause shifts its window.
     let rates: Vec<f64> = (0..5)
         .map(|_| {
             let (began, before) = (Instant::now(), arrived(&site, 1));
@@ -192,8 +189,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     assert!(text.contains("signs of a loop"), "{text}");
 }
 
-/// DHCP crosses a slow link that loses the first request, as do pings once there is an
-/// address.
+/// DHCP crosses a slow link that loses the first request; pings follow once there is an address.
 const DHCP: &str = r#"
 [[link]]
 name = "client"
@@ -203,7 +199,7 @@ up = { loss = "list:packets=1" }
 down = { match = ["in-port=a,proto=udp", "in-port=a,proto=icmp"] }
 "#;
 
-/// The script that udhcpc calls with its lease.
+/// Script that udhcpc calls with its lease.
 const LEASE: &str = "#!/bin/sh\n\
     [ \"$1\" != bound ] || ip addr add \"$ip/$mask\" dev \"$interface\"\n";
 
@@ -242,8 +238,8 @@ fn a_lease_arrives_by_dhcp_over_a_slow_link() {
         "{up}"
     );
     assert_eq!(sum(&down["drops"]), 0, "{down}");
-    // Two discoveries, one of them lost, a request and four echoes; an offer, an
-    // acknowledgement and four replies.
+    // Two discovers, one of them lost, a request and four echoes; an offer, an acknowledgement and
+    // four replies.
     assert!(count(&up["packets_in"]) >= 7, "{up}");
     assert!(count(&down["packets_out"]) >= 6, "{down}");
     assert_nothing_lost(&report);

@@ -1,5 +1,5 @@
-//! Runs the fuzz targets over their seeds and mutated seeds, on any toolchain: a
-//! fraction of libFuzzer's work, as a test.
+//! Runs the fuzz targets on their seeds and on mutated seeds, with any toolchain: a fraction of
+//! libFuzzer's work, as a test.
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,13 @@ use targets::{alter, capture, composition, control, feed, frame, options, topolo
 /// Mutated copies per seed.
 const CHANGED: u64 = 300;
 
-/// Mutated copies per seed of targets that start threads and write files.
+/// Mutated copies per seed, for targets that start threads and write files.
 const CHANGED_FEEDS: u64 = 40;
 
 /// Maximum bytes changed per copy.
 const CHANGES_MAX: u64 = 6;
 
-/// A target: name, mutated copies per seed, and check.
+/// A target: name, mutated copies per seed, and check function.
 type Target = (&'static str, u64, fn(&[u8]));
 
 /// All targets.
@@ -80,7 +80,7 @@ impl Random {
         self.0.below(end.max(1) as u64) as usize
     }
 
-    /// Returns a copy with some bytes set, removed or doubled, or truncated.
+    /// Returns a copy with some bytes set, removed or duplicated, or truncated.
     fn change(&mut self, seed: &[u8]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..=self.next() % CHANGES_MAX {

@@ -1,8 +1,7 @@
-//! `generate` through the program: frames sent, reports on probes, and a profile
-//! against a known device.
+//! `generate` through the program: frames sent, probe reports, and a profile against a known
+//! device.
 //!
-//! Tests between devices need namespaces. Without permission to create them, they pass
-//! without running, except in CI.
+//! Tests between devices are skipped without permission to create namespaces, except in CI.
 
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::Folder;
@@ -38,7 +37,7 @@ fn frames_have_the_requested_headers() {
     assert!(gaps.all(|gap| gap == 100_000));
     let report = ran.json();
     assert_eq!(report["links"][0]["packets_out"], 240);
-    // The log has the link's name in the report.
+    // The log uses the link's name from the report.
     assert_eq!(report["links"][0]["name"], "out");
     let text = read(&log);
     let mut lines = text.lines();
@@ -78,7 +77,7 @@ fn probes_are_all_found_again() {
 #[test]
 fn requirements_read_the_receiver() {
     let Some(namespace) = pair() else { return };
-    // The last frame of a hundred is lost: only the sender knows that it existed.
+    // The last of a hundred frames is lost; only the sender knows that it existed.
     for (loss, required, code) in [
         ("none", "received.lost=0,received.streams=1", 0),
         ("nth:100", "received.lost=0", 3),
@@ -89,15 +88,15 @@ fn requirements_read_the_receiver() {
     }
 }
 
-/// Whether a trial is void because the machine stalled the generator or the receiver.
+/// Returns whether a trial is void because the machine stalled the generator or the receiver.
 fn is_stall(reason: &Value) -> bool {
     let reason = reason.as_str().unwrap_or_default();
     let causes = ["the generator", "the receiver", "could not send"];
     causes.iter().any(|cause| reason.starts_with(cause))
 }
 
-/// The device is a link of 20 Mbit/s in the same process, which decides by frames' due
-/// times: it passes half of 40 Mbit/s, plus ten frames in a trial of 1 s (0.6 %).
+/// The device is a 20 Mbit/s link in the same process, which decides by frames' due times: it
+/// passes half of 40 Mbit/s, plus ten frames in a trial of 1 s (0.6 %).
 #[test]
 fn throughput_between_devices_is_the_links() {
     let Some(namespace) = pair() else { return };
@@ -140,8 +139,8 @@ fn a_service_below_its_rate_ends_with_3() {
     assert!(number(&steps[3]["loss"]) > 0.4, "{json}");
 }
 
-/// Two services over a link of 20 Mbit/s in the same process: each fits alone, but 24
-/// Mbit/s do not.
+/// Two services over a 20 Mbit/s link in the same process: each fits alone, but their 24 Mbit/s do
+/// not.
 #[test]
 fn services_share_a_line() {
     let Some(namespace) = pair() else { return };
@@ -162,7 +161,7 @@ fn services_share_a_line() {
     }
     let last = steps.iter().map(|steps| &steps[4]["received_bits_per_s"]);
     let out: f64 = last.filter_map(Value::as_f64).sum();
-    // Besides the rate, the queue's content at the end of 1 s: 0.4 %.
+    // The queue's contents at the end of 1 s add 0.4 % to the rate.
     assert!((out / 20e6 - 1.0).abs() < 0.01, "{out}: {json}");
 }
 

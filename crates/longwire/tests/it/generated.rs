@@ -1,5 +1,5 @@
-//! Output generated from the command line's definition: help, completions and manual
-//! pages; also `models` and `doctor`.
+//! Output generated from the command line's definition: help, completions and manual pages. Also
+//! tests `models` and `doctor`.
 
 use longwire::commands::models::registered;
 use longwire_testbed::support::{Folder, words};

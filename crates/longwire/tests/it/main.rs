@@ -1,4 +1,4 @@
-//! The tests of this crate in one program, so that it is linked once.
+//! The crate's integration tests in a single program, so that it is linked once.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

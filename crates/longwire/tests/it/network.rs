@@ -1,8 +1,7 @@
-//! `longwire run` with a pair of ports, and with real stations: namespaces on a bridge, links
-//! that change during the run, and ports that go away.
+//! `longwire run` with a pair of ports, and with real stations: namespaces on a bridge, links that
+//! change during the run, and ports that go away.
 //!
-//! Without permission to create namespaces, the tests that need them pass without running,
-//! except in CI.
+//! Tests that need namespaces are skipped without permission to create them, except in CI.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +63,7 @@ set = { "ab" = { delay = "40ms" } }
 off = ["ac.down"]
 "#;
 
-/// Time of the scenario's change.
+/// Time of the change in the scenario.
 const CHANGE: Duration = Duration::from_secs(12);
 
 #[test]
@@ -74,8 +73,7 @@ fn stations_meet_over_links_that_change() {
     let log = dir.file("log.csv");
     let running = site.start_network(&dir, NETWORK, &format!("--log {log}"));
     let began = Instant::now();
-    // Frames that arrived before the start are late; ARP crosses the bridge without a
-    // link.
+    // Frames that arrived before the start are late; ARP crosses the bridge without a link.
     site.wait_for_answer(0, 1);
     for (from, to) in [(0, 1), (0, 2), (0, 3), (2, 1)] {
         site.round_trip(from, to);
@@ -115,7 +113,7 @@ fn a_file_that_is_refused_starts_nothing() {
     longwire(format!("run {file}"))
         .exits(2)
         .says("wrong.toml:5");
-    // A single port is no link.
+    // A single port does not make a link.
     assert_refused("run null | 2 | missing port B");
 }
 

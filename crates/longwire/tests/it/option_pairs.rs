@@ -1,8 +1,7 @@
-//! Every pair of options of `run A B` and of `exec` has both effects, or is refused
-//! because of the ports or the kernel.
+//! Every pair of options of `run A B` and of `exec` takes effect together, or is refused because of
+//! the ports or the kernel.
 //!
-//! `exec` needs namespaces. Without permission to create them, its test passes without
-//! running, except in CI.
+//! `exec` needs namespaces. Its test is skipped without permission to create them, except in CI.
 
 use std::sync::Mutex;
 
@@ -14,14 +13,14 @@ use crate::common::program::{Ran, command};
 use crate::common::{EPOCH, MS, pcap, write};
 use crate::exec::User;
 
-/// Frames of the captures that arrive in 20 ms.
+/// Number of frames in the captures that arrive within 20 ms.
 const FRAMES: usize = 20;
 
-/// The result of a run with some options.
+/// Result of a run with some options.
 struct Run {
     dir: Folder,
     ran: Ran,
-    /// The names of the options.
+    /// Names of the given options.
     given: Vec<&'static str>,
 }
 
@@ -88,8 +87,7 @@ const COMMON: &[Choice] = &[
     },
 ];
 
-/// Options of `run A B`. Frames of [`FRAMES`] arrive at A; with `--time`, one arrives
-/// much later.
+/// Options of `run A B`. [`FRAMES`] frames arrive at A; with `--time`, one arrives much later.
 const OF_RUN: &[Choice] = &[
     Choice {
         name: "--one-way",
@@ -169,18 +167,18 @@ const OF_EXEC: &[Choice] = &[
     Choice {
         name: "--carrier",
         words: "--carrier",
-        // Here, only a scenario takes the carrier.
+        // In this test, only a scenario takes the carrier down.
         shows: |run| !run.has("--scenario") || run.notes().contains("port far: carrier lost 1"),
     },
 ];
 
-/// Options that are always refused here, with the reason in the message.
+/// Options that are always refused in this test, with the reason in the message.
 const REFUSED_BY_RUN: &[(&str, &str)] = &[
     ("--gap-frames", "a capture has no wire"),
     ("--carrier", "no interface at the other end"),
 ];
 
-/// Concurrent runs; they mostly wait.
+/// Number of concurrent runs; they mostly wait.
 const AT_ONCE: usize = 8;
 
 /// Runs every pair and returns the failures.

@@ -1,5 +1,4 @@
-//! The amount of output: one line at the start and ten at the end, more with `-v`,
-//! nothing with `-q`.
+//! The amount of output: one line at the start and ten at the end, more with `-v`, none with `-q`.
 
 use std::ops::RangeInclusive;
 
@@ -16,8 +15,7 @@ const COMMANDS: [&str; 5] = [
     "run null null --rate 1mbit --delay 20ms --time 20ms",
 ];
 
-/// Runs all commands with `options`, and compares the number of lines on stderr and
-/// stdout.
+/// Runs all commands with `options`, and checks the number of lines on stderr and stdout.
 #[track_caller]
 fn assert_lines(
     options: &str,
@@ -64,8 +62,8 @@ fn a_quiet_run_prints_unmet_conditions() {
     assert_eq!((&*ran.stdout, &*ran.stderr), ("", unmet));
 }
 
-/// Asserts that values in seconds are whole microseconds and values in microseconds are
-/// whole nanoseconds; returns how many have a fraction.
+/// Asserts that values in seconds are whole microseconds and values in microseconds are whole
+/// nanoseconds; returns how many have a fraction.
 fn assert_rounded(value: &serde_json::Value, scale: f64) -> usize {
     match value {
         serde_json::Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Pages about runs: `report`, and `--report FILE.html` of live commands.
+//! HTML pages about runs: `report`, and `--report FILE.html` of live commands.
 
 use std::process::{Command, Stdio};
 
@@ -22,7 +22,7 @@ fn grouped(number: &Value) -> String {
     out
 }
 
-/// Asserts that a page has the common parts and loads nothing.
+/// Asserts that a page has the common parts and loads no external resources.
 fn check_page(html: &str) {
     assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
     assert!(html.contains("default-src 'none'"));
@@ -53,7 +53,7 @@ fn simulated(dir: &Folder, format: &str, seed: &str) -> (String, String) {
     (log, report)
 }
 
-/// Draws the page of these inputs.
+/// Renders the page for these inputs.
 fn page_of(dir: &Folder, inputs: &str) -> String {
     let page = dir.file("run.html");
     longwire(format!("report {inputs} -o {page}")).well();
@@ -126,8 +126,8 @@ fn unusable_page_inputs_are_refused() {
     assert!(!std::path::Path::new(&page).exists());
 }
 
-/// As with the JSON: frames differ between processes, so the numbers are compared with
-/// those on the page itself and with the traffic.
+/// As with JSON reports, frames differ between processes, so the numbers are compared with others
+/// on the page and with the traffic.
 #[test]
 fn a_run_writes_its_page_and_nothing_else() {
     for user in User::all() {
@@ -177,7 +177,7 @@ fn a_changed_network_marks_its_changes() {
     }
 }
 
-/// After SIGKILL, the user's directory and the temporary one are unchanged.
+/// After SIGKILL, the user's directory and the temporary directory are unchanged.
 #[test]
 fn a_killed_run_leaves_no_file() {
     for user in User::all() {
@@ -209,9 +209,8 @@ fn names(dir: &std::path::Path) -> Vec<String> {
     names
 }
 
-/// Drags over the first chart, moves the pointer over it, then presses the key that
-/// resets the view; after each, stores the second chart's view and the tooltip in the
-/// document.
+/// Drags over the first chart, moves the pointer over it, then presses the key that resets the
+/// view; after each step, stores the second chart's view and the tooltip in the document.
 const DRAG: &str = r##"<script>
 window.onerror = (message) => { document.body.dataset.error = message; };
 const frame = document.querySelector("#c0-0");
@@ -283,7 +282,7 @@ fn charts_zoom_in_a_browser() {
         (after[2] / before[2] - 1.0).abs() < 1e-6 && after[0] == 0.0,
         "{after:?}"
     );
-    // 2,000 frames/s of 60 bytes, within a step plus or minus one frame.
+    // 2,000 frames/s of 60 bytes, to within one frame per step.
     let tip = kept("tip");
     let delivered = tip.split("delivered: ").nth(1);
     let delivered = delivered.and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());

@@ -1,5 +1,5 @@
 //! Plugins on the command line: their decisions, errors, hangs and crashes. A fault ends the
-//! program with the plugin's name, and never with exit code 0.
+//! program with an error that names the plugin, and never with exit code 0.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use crate::common::program::{RunningProgram, eventually, json_of, longwire, start};
 use crate::common::{EPOCH, MS, assert_refused, frames, list, number, pcap, read, write};
 
-/// A compiled plugin, and a capture of 300 frames, 1 ms apart; the first byte of each is its
+/// A compiled plugin, and a capture of 300 frames, 1 ms apart; each frame's first byte is its
 /// number.
 struct Site {
     dir: Folder,
@@ -20,7 +20,7 @@ struct Site {
 }
 
 impl Site {
-    /// Compiles a plugin of the repository.
+    /// Compiles a plugin from the repository.
     fn of(source: &str) -> Site {
         let dir = Folder::new();
         let [library, input, output] =
@@ -77,8 +77,7 @@ impl Site {
 
     /// Waits until the thread `thread` is in the call that hangs.
     fn wait_until_stuck(&self, child: &RunningProgram, thread: &str) {
-        // The call sleeps for a second at a time, so its thread is in the kernel's
-        // nanosleep.
+        // The call sleeps for a second at a time, so its thread is in the kernel's nanosleep.
         let threads = format!("/proc/{}/task", child.id());
         eventually("no stuck thread", || {
             let entries = std::fs::read_dir(&threads).into_iter().flatten().flatten();

@@ -1,5 +1,4 @@
-//! Presets: printed as options that parse to the same link, and combined with other
-//! options.
+//! Presets: printed as options that parse to the same link, and combined with other options.
 
 use std::process::Command;
 
@@ -11,7 +10,7 @@ use longwire_testbed::support::Folder;
 use crate::common::program::{Ran, longwire};
 use crate::common::{EPOCH, assert_refused, frames, pcap, read, write};
 
-/// Returns the words into which a shell splits a text.
+/// Splits a text into words as a shell does.
 fn shell_words(text: &str) -> Vec<String> {
     let script = format!("printf '%s\\n' \\\n{text}");
     let ran = Ran::of(Command::new("sh").args(["-c", &script]));

@@ -1,5 +1,4 @@
-//! `receive` through the program: a capture compared with its trace, and refused
-//! options.
+//! `receive` through the program: a capture compared with its trace, and refused options.
 
 use longwire_testbed::support::Folder;
 use longwire_testbed::support::capture;
@@ -9,7 +8,7 @@ use crate::common::{EPOCH, assert_refused, frames, number, pcap, write};
 
 const US: u64 = 1_000;
 
-/// Returns frames 70 us apart, of nearly unique lengths.
+/// Returns frames 70 us apart, with nearly unique lengths.
 fn trace() -> Vec<(u64, usize)> {
     (0..1_000u64)
         .map(|number| (EPOCH + number * 70 * US, 100 + number as usize % 900))
@@ -18,7 +17,7 @@ fn trace() -> Vec<(u64, usize)> {
 
 /// Returns a capture of some of the trace's frames, at other times.
 fn received(kept: impl Fn(u64) -> Option<u64>) -> Vec<u8> {
-    // Contents depend on the number of a frame in the whole trace.
+    // Contents depend on a frame's number in the whole trace.
     let records = (0..).zip(capture::records(&pcap(&trace())));
     let kept = records.filter_map(|(number, (_, bytes))| Some((kept(number)?, bytes)));
     capture::pcap(1, kept)
@@ -35,7 +34,7 @@ fn files(dir: &Folder, received: &[u8]) -> (String, String) {
 #[test]
 fn a_capture_is_judged_against_its_trace() {
     let dir = Folder::new();
-    // An hour later, 100 ppm slower, every hundredth frame lost, and every second one a
+    // An hour later, 100 ppm slower, with every hundredth frame lost and every second frame a
     // microsecond later.
     let later = EPOCH + 3_600_000_000 * US;
     let came = received(|number| {

@@ -1,8 +1,7 @@
-//! Recorded live runs, of a link and of a network, and simulations of their captures with the
-//! same seed and configuration: identical verdicts, to the nanosecond, and identical bytes.
+//! Records live runs of a link and of a network, and simulates their captures with the same seed
+//! and configuration: verdicts are identical to the nanosecond, and bytes are identical.
 //!
-//! Needs namespaces and iperf3. Without them, these tests pass without running, except
-//! in CI.
+//! Needs namespaces and iperf3; skipped without them, except in CI.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -55,8 +54,8 @@ fn assert_same_offline(link: &str) {
         let own = format!("--interface {entry} --link {way} {run} --log {log}");
         longwire(format!("simulate -q {input} {output} {own} {link}")).well();
         assert_decided_alike(&live, &log, &format!("link.{way}"), 50);
-        // Frames left with the same bytes and in the same order, however late. With
-        // reordering, late frames may also be overtaken.
+        // Frames left with the same bytes and in the same order, however late. With reordering,
+        // late frames may also be overtaken.
         if !link.contains("reorder") {
             let mut live = frames(&dir.file("run.out.pcapng"));
             live.retain(|(port, _)| port == exit);
@@ -102,8 +101,8 @@ fn a_rate_in_steps_before_dualpi2() {
     );
 }
 
-/// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss after CoDel, a path
-/// of two links, one of them shared by both directions, and ARP outside of all links.
+/// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss after CoDel, a path of two
+/// links, one of them shared by both directions, and ARP outside all links.
 const NETWORK: &str = r#"
 [ports]
 a = "packet:p0"
@@ -168,7 +167,7 @@ fn iperf3(site: &Site, (from, to): (usize, usize), options: &str) -> [RunningPro
     [serving, sending]
 }
 
-/// Counts the frames of each interface of a capture, by their bytes.
+/// Counts the frames of each interface of a capture, by content.
 fn counted(file: &str) -> HashMap<(String, Vec<u8>), u64> {
     let mut counts = HashMap::new();
     for frame in frames(file) {
@@ -217,7 +216,7 @@ fn a_recorded_network_decides_the_same_again() {
     let rows = decided(&live, "ab.up").into_values();
     let lost = rows.filter(|row| row.iter().any(|field| field.contains("handover")));
     assert_eq!(Some(lost.count() as u64), moved);
-    // The scenario ran, on time.
+    // The scenario ran on time.
     let (made, again) = (
         list(&report["changes"]["made"]),
         list(&offline["changes"]["made"]),

@@ -1,8 +1,7 @@
-//! Two FRR routers with OSPF or BGP over a network of `longwire run FILE.toml`: they
-//! learn routes, lose them when the link is turned off, and relearn them.
+//! Two FRR routers with OSPF or BGP over a network of `longwire run FILE.toml`: they learn routes,
+//! lose them when the link is turned off, and relearn them.
 //!
-//! Without permission to create namespaces, or without FRR, the tests pass without
-//! running, except in CI.
+//! Skipped without FRR or without permission to create namespaces, except in CI.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use longwire_testbed::support::Folder;
 /// Directory of the daemons in Debian's and FRR's packages.
 const DAEMONS: &str = "/usr/lib/frr";
 
-/// Time without a link in which no route may appear.
+/// Time without a link during which no route may appear.
 const OUTAGE: Duration = Duration::from_secs(3);
 
 /// A link between the routers.
@@ -37,8 +36,8 @@ struct Protocol {
     settings: fn(u8, u8) -> String,
 }
 
-/// Four hellos/s; a neighbour is dead after a second without one (RFC 2328, appendix
-/// C.3; intervals below a second are an extension of FRR).
+/// Four hellos/s; a neighbour is dead after a second without one (RFC 2328, appendix C.3;
+/// sub-second intervals are an FRR extension).
 const OSPF: Protocol = Protocol {
     daemon: "ospfd",
     settings: |own, _| {
@@ -58,8 +57,8 @@ const OSPF: Protocol = Protocol {
     },
 };
 
-/// A keepalive per second; a session ends after three seconds without one (RFC 4271,
-/// section 4.4).
+/// One keepalive per second; a session ends after three seconds without one (RFC 4271, section
+/// 4.4).
 const BGP: Protocol = Protocol {
     daemon: "bgpd",
     settings: |own, other| {
@@ -83,7 +82,7 @@ struct Router {
 }
 
 impl Router {
-    /// Returns `None` where FRR cannot drop root, which it requires.
+    /// Returns `None` if FRR cannot drop root, which it requires.
     fn start(station: &NetNamespace, number: u8, protocol: &Protocol) -> Option<Router> {
         let mut router = Router {
             daemons: Vec::new(),
@@ -139,8 +138,8 @@ impl Drop for Router {
     }
 }
 
-/// Polls the first router's table until the route to the second appears or disappears;
-/// returns whether it did within a time.
+/// Polls the first router's table until the route to the second appears or disappears; returns
+/// whether it did in time.
 fn changed(site: &Site, there: bool, within: Duration) -> bool {
     let began = Instant::now();
     loop {
@@ -160,7 +159,7 @@ fn routes_follow_the_link(protocol: &Protocol) {
     if !have(&format!("{DAEMONS}/zebra")) {
         return;
     }
-    // Behind each router is a network of a single address.
+    // Behind each router is a network with a single address.
     for (station, number) in [(0, 1), (1, 2)] {
         site.said(station, format!("ip addr add 192.168.{number}.1/32 dev lo"));
     }

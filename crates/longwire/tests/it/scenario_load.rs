@@ -1,5 +1,5 @@
-//! Scenarios with more work than time: signals end them between any two commands, live
-//! and in virtual time.
+//! Scenarios with more work than time: signals end them between any two commands, both live and in
+//! virtual time.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::common::{EPOCH, count, pcap, write};
 use longwire_testbed::support::{Folder, compile_plugin};
 use nix::sys::signal::Signal;
 
-/// A scenario of maximum load.
+/// A scenario that causes maximum load.
 const BUSY: &str = r#"
 [ports]
 a = "packet:p0"

@@ -1,5 +1,5 @@
-//! `--shards`: the partition that `check` shows, and files, logs and reports of simulations,
-//! which do not depend on it.
+//! `--shards`: the partition that `check` shows. Files, logs and reports of simulations do not
+//! depend on it.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ via = ["access2", "core"]
 match = "src=10.0.0.2"
 "#;
 
-/// Checks a network; returns the lines from the one about shards on.
+/// Checks a network; returns the lines starting with the one about shards.
 fn shards_of(file: &str, options: &str) -> Vec<String> {
     let ran = longwire(format!("check {file} {options}")).well();
     let lines = ran.stdout.lines().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! `simulate` end to end, compared with numbers calculated by hand.
+//! `simulate` end to end, compared with manually calculated numbers.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -69,7 +69,7 @@ fn a_seed_repeats_itself_and_others_differ() {
 #[test]
 fn schedules_begin_with_the_first_frame_or_at_the_epoch() {
     let input: Vec<_> = (0..9).map(|n| (EPOCH + n * MS, 1_000)).collect();
-    // A frame per millisecond; the link stalls after 4 ms.
+    // One frame per millisecond; the link stalls after 4 ms.
     let rate = "--rate steps:at=0s/8mbit;4ms/0bit --json";
     let earlier = EPOCH - 2 * MS;
     for (epoch, begun, count) in [("", EPOCH, 4), (&*format!("--epoch {earlier}"), earlier, 2)] {
@@ -103,7 +103,7 @@ fn a_capture_cut_in_the_middle_is_simulated_up_to_there() {
     let mut input = pcap(&[(EPOCH, 100), (EPOCH + MS, 100), (EPOCH + 2 * MS, 100)]);
     input.truncate(input.len() - 30);
     let (ran, out) = simulate(&dir, &input, "--delay 20ms");
-    // With the place of the record.
+    // With the position of the record.
     ran.exits(1).says("at byte 256").prints("the run failed");
     assert_eq!(
         frames(&out),
@@ -181,8 +181,8 @@ fn an_interrupted_simulation_keeps_and_reports_its_output() {
     // More than a pipe's capacity: once the first half is read, the simulation runs.
     assert!(stdin.write_all(&input[..input.len() / 2]).is_ok());
     running.signal(Signal::SIGINT);
-    // Slowly: on a busy machine the signal takes effect late. The simulation ends
-    // before it has read everything.
+    // Slowly: on a busy machine the signal takes effect late. The simulation ends before it has
+    // read everything.
     for piece in input[input.len() / 2..].chunks(20_000) {
         if stdin.write_all(piece).is_err() {
             break;

@@ -1,5 +1,4 @@
-//! `longwire simulate FILE.toml`: captures in and out, with a scenario, to the
-//! nanosecond.
+//! `longwire simulate FILE.toml`: captures in and out, with a scenario, accurate to the nanosecond.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +44,7 @@ set = { "slow.up" = { delay = "20ms" } }
 off = ["far"]
 "#;
 
-/// A frame: arrival, port, destination and length.
+/// A frame: arrival time, port, destination and length.
 #[derive(Clone, Copy)]
 struct Sent(u64, usize, u8, usize);
 
@@ -75,8 +74,7 @@ fn inputs(dir: &Folder, sent: &[Sent]) -> String {
     arguments
 }
 
-/// Returns the frames that left by each port of a capture with interfaces: times and
-/// stations.
+/// Returns the frames that left by each port of a capture with interfaces: times and stations.
 fn left(file: &str) -> BTreeMap<String, Vec<(u64, u8)>> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut left: BTreeMap<String, Vec<(u64, u8)>> = BTreeMap::new();
@@ -100,8 +98,8 @@ fn rows_of(log: &str) -> Vec<Row> {
     rows.expect("rows")
 }
 
-/// 125 bytes take 1 ms at 1 Mbit/s. Two simultaneous frames queue; frames that arrive
-/// in the second of the change cross the changed link.
+/// 125 bytes take 1 ms at 1 Mbit/s. Two simultaneous frames queue; frames that arrive in the second
+/// of the change cross the changed link.
 fn sent() -> Vec<Sent> {
     vec![
         Sent(EPOCH, 0, 2, 125),
@@ -127,15 +125,15 @@ fn frames_cross_switch_links_and_scenario() {
     let files = format!("{} --out {out} --log {log}", inputs(&dir, &sent));
     let report = simulate(&dir, &network, &files).well().json();
     let left = left(&out);
-    // A nanosecond before the change, and at it: the queue is in order, so the second
-    // frame follows the first, and both depart after the change, with its delay.
+    // A nanosecond before the change, and at the change: the queue is in order, so the second frame
+    // follows the first, and both depart after the change, with its delay.
     let second = [
         (SECOND - 1 + MS + 20 * MS, 1),
         (SECOND - 1 + 2 * MS + 20 * MS, 1),
     ];
     let east = [(9 * MS, 3), (11 * MS, 1), (12 * MS, 1), (1_006 * MS, 3)];
     assert_eq!(left["east"], [&east[..], &second].concat());
-    // Back through the link's other direction; a frame without a link leaves at once.
+    // Back through the link's other direction; a frame without a link leaves immediately.
     assert_eq!(left["west"], [(3 * MS + MS + 10 * MS, 2)]);
     assert_eq!(left["south"], [(5 * MS, 1), (4 * MS + 7 * MS, 2)]);
 
@@ -176,7 +174,7 @@ fn one_capture_with_interfaces_is_as_one_for_each_port() {
     let mut sent = sent();
     sent.sort_by_key(|sent| (sent.0, sent.1));
     let all = dir.file("all.pcapng");
-    // Named by the devices of two ports, and the third port's name.
+    // The devices of two ports, and the third port's name.
     let names = ["eth8", "west", "eth9"];
     let mut writer = CaptureWriter::create_for(&all, &names).expect("a file");
     for sent in &sent {

@@ -1,4 +1,4 @@
-//! Routers of links in virtual time: their ICMP errors in captures, to the nanosecond.
+//! Link routers in virtual time: their ICMP errors in captures, accurate to the nanosecond.
 
 use longwire_packet::icmp::{Refusal, RouterAddresses, write_error};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet};
@@ -28,7 +28,7 @@ fn packet(from_near: bool, ttl: u8, payload: usize) -> Vec<u8> {
     frame
 }
 
-/// Returns the ICMP error of a router, which `longwire-packet` tests against scapy.
+/// Returns a router's ICMP error; `longwire-packet` tests these against scapy.
 fn error(frame: &[u8], refusal: Refusal, last: u8) -> Vec<u8> {
     let router = RouterAddresses {
         v4: [192, 0, 2, last].into(),
@@ -39,7 +39,7 @@ fn error(frame: &[u8], refusal: Refusal, last: u8) -> Vec<u8> {
     error
 }
 
-/// Returns the frame after a router.
+/// Returns the frame as forwarded by a router.
 fn forwarded(mut frame: Vec<u8>) -> Vec<u8> {
     frame[22] -= 1;
     frame[24..26].fill(0);
@@ -47,7 +47,7 @@ fn forwarded(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// Near sends packets that expire, pass and are too long; far sends continuously.
+/// Near sends packets that expire, pass or are too long; far sends continuously.
 fn traffic() -> Vec<(u64, Vec<u8>)> {
     vec![
         (EPOCH, packet(false, 64, 100)),
@@ -87,8 +87,8 @@ fn errors_leave_by_the_port_where_their_packets_came() {
         let options = "--delay 10ms --near 10.0.0.1 --mtu 1300 --up-router 192.0.2.9";
         let (left, report) = simulated(&format!("{options} --queue {queue}"));
         let late = |at: usize| sent[at].0 + 10 * MS;
-        // Errors are sent at once, before frames that far sent earlier; the direction
-        // down is no router, so it delivers packets with one hop left.
+        // Errors are sent immediately, before frames that far sent earlier. Direction down is not a
+        // router, so it delivers packets with one hop left.
         let expected = [
             (sent[1].0, error(&sent[1].1, Refusal::Expired, 9)),
             (sent[4].0, error(&sent[4].1, Refusal::TooBig(1_300), 9)),
@@ -137,8 +137,8 @@ match = "in-port=near"
 match-back = "in-port=far"
 "#;
 
-/// The second router of a path replies once the packet has crossed the first link, and
-/// the reply leaves at once. Shards, a switch and a third port make no difference.
+/// The second router of a path replies once the packet has crossed the first link, and the reply
+/// leaves immediately. Shards, a switch and a third port make no difference.
 #[test]
 fn errors_of_a_network_leave_by_the_port_of_entry() {
     let sent = [(1, 64), (2, 64), (3, 64), (9, 1_400)].map(|(ttl, len)| packet(true, ttl, len));

@@ -71,7 +71,7 @@ fn simulate<'a>(
     )
 }
 
-/// Links with every random model, and different ones per direction.
+/// Links with every random model, different in each direction.
 const LINKS: [(&str, &str); 3] = [
     (
         "tail drop",
@@ -100,8 +100,7 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
         let mut alone_frames = Vec::new();
         for (way, rate) in [("up", RATES[0]), ("down", RATES[1])] {
             let of_way = traffic.iter().filter(|(up, _)| *up == (way == "up"));
-            // Except for shared schedules, a link is independent of the other
-            // direction.
+            // Apart from shared schedules, a link is independent of the other direction.
             let options = format!("{link} --rate {rate} --link {way} --seed 5");
             let (_, left, alone) = simulate(of_way.map(|(_, captured)| captured), &options);
             let together = rows
@@ -172,8 +171,8 @@ fn the_log_agrees_with_the_output_and_the_report() {
 
 #[test]
 fn the_log_has_every_time_by_hand() {
-    // Two frames at once, at one byte per microsecond with room for one; one later; one
-    // that is too long.
+    // Two frames at once, at one byte per microsecond with room for one frame; one frame later; one
+    // frame that is too long.
     let input = [(0, 1_000), (0, 1_000), (0, 1_000), (9, 500), (9, 1_600)];
     let input = input.map(|(ms, len)| (EPOCH + ms * MS, ipv4(true, len, 1)));
     let options = "--rate 8mbit --delay 20ms --queue 2p --mtu 1500";

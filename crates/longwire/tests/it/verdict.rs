@@ -1,4 +1,4 @@
-//! Verdicts on real runs: faults are named, and `--require` fails because of them.
+//! Verdicts on real runs: faults are named, and make `--require` fail.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::common::program::{RunningProgram, eventually};
 use crate::common::{count, have, list, number, read_json};
 use crate::exec::User;
 
-/// The line that the documents recommend for CI.
+/// The requirement that the documentation recommends for CI.
 const CI: &str = "nearly-faithful,packets_in>0";
 
 /// Returns the total of one kind of artifact over all ports of a report.
@@ -19,8 +19,8 @@ fn artifacts(report: &Value, kind: &str) -> u64 {
     ports.map(|port| count(&port["artifacts"][kind])).sum()
 }
 
-/// Returns the number of frames later than `bound` microseconds, over all ports, from
-/// histogram ranges entirely above it.
+/// Returns the number of frames later than `bound` microseconds, over all ports, counting histogram
+/// ranges entirely above it.
 fn count_later_than(report: &Value, bound: f64) -> u64 {
     let ports = list(&report["ports"]).iter();
     let ranges = ports.flat_map(|port| list(&port["lateness_histogram_us"]));
@@ -49,8 +49,8 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
         let report = read_json(&user.dir.file("r.json"));
         assert!(count(&report["stops"]["count"]) >= 1, "{report}");
         assert!(number(&report["stops"]["max_us"]) > 400_000.0, "{report}");
-        // A stop of the process is not a pause of the machine. There may be pauses as well:
-        // one above 100 ms excuses nothing, and none is measured during the stop.
+        // A stopped process is not a machine pause. There may be pauses as well: a pause above 100
+        // ms excuses nothing, and no pause is measured during the stop.
         let stopped = count_later_than(&report, 300_000.0);
         let late = artifacts(&report, "late");
         assert!(stopped > 0 && late >= stopped, "{stopped}: {report}");

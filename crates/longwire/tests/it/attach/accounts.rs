@@ -1,4 +1,4 @@
-//! Traffic over an attached link: the link reports each loss, or an event explains it, and a
+//! Traffic over an attached link: the link reports each loss or an event explains it, and a
 //! connection survives.
 
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use super::{Joined, name_of, packets_in};
 use crate::common::program::change;
 use crate::common::{count, list, sum};
 
-/// Selects near's numbered datagrams, so that the link's counters cover nothing else.
+/// Selects near's numbered datagrams, so that the link's counters cover no other traffic.
 const FILTER: &str = "--filter 'udp dst port 9000'";
 
 /// Triggers events while near sends numbered datagrams.
@@ -86,7 +86,7 @@ fn a_kill_loses_the_frames_on_the_link() {
     let (stream, (begin, kill, end)) = under_traffic(&joined, || {
         let attached = joined.attach(&name_of("lost"), &format!("{FILTER} --delay 20ms"));
         let begin = Instant::now();
-        // More than the link holds at a time, so the link delivers.
+        // More frames than the link holds at a time, so the link delivers some.
         wait_for_arrivals(&joined, 500);
         let before = Instant::now();
         attached.kill();
@@ -95,7 +95,7 @@ fn a_kill_loses_the_frames_on_the_link() {
     let missing = missing(&stream);
     joined.assert_clean();
     let Some(&first) = missing.first() else {
-        // A sender paused by the machine for as long leaves the link empty.
+        // If the machine pauses the sender for this long, the link is empty.
         let paused = stream
             .sent
             .windows(2)
@@ -104,8 +104,8 @@ fn a_kill_loses_the_frames_on_the_link() {
         return;
     };
     assert!(stream.sent[first] > begin, "no frame has crossed the link");
-    // The link keeps the order, so the kill loses the last frames on it. A frame was
-    // sent before the kill if the sender had begun the next one.
+    // The link keeps the order, so the kill loses the last frames on it. A frame was sent before
+    // the kill if the sender had begun the next one.
     let on_link = stream.sent.partition_point(|at| *at <= kill);
     let on_link = first..on_link.saturating_sub(1);
     let arrived = |number: &usize| missing.binary_search(number).is_err();
@@ -206,7 +206,7 @@ fn a_forwarded_packet_crosses_both_directions() {
     const PACKETS: u64 = 20;
     let Some(joined) = Joined::new() else { return };
     joined.assert_round_trip(0.0);
-    // Near is a one-armed router: packets from far go back to far.
+    // Near is a one-armed router: packets from far return to far.
     let route = |namespace, by: &str| {
         change(namespace, format!("ip route add 10.90.0.0/24 via {by}"));
     };

@@ -1,5 +1,5 @@
-//! Interfaces that stay closed when the emulator is killed, also next to other links, and
-//! after changes while they had no owner.
+//! Interfaces that stay closed when the emulator is killed, including next to other links and after
+//! changes while no process owned them.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -27,8 +27,7 @@ const NONE: Option<&str> = None;
 /// Maximum time from a signal until no thread of the process runs, on a busy machine.
 const KILL_MAX: Duration = Duration::from_millis(20);
 
-/// Gives the calling thread and its children a mount namespace with a BPF file system,
-/// or without one.
+/// Gives the calling thread and its children a mount namespace with or without a BPF file system.
 fn mounts(bpf: bool) {
     unshare(CloneFlags::CLONE_NEWNS).expect("root has mount namespaces");
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -44,7 +43,7 @@ fn pins() -> usize {
     names.filter(own).count()
 }
 
-/// Numbered datagrams of one direction: send time of each, and arrivals.
+/// Numbered datagrams in one direction: send times and arrivals.
 pub(super) struct Numbered {
     pub sent: Vec<Instant>,
     pub arrived: Vec<(usize, Instant)>,
@@ -55,14 +54,14 @@ impl Numbered {
     fn assert_delayed(&self, by: Duration) {
         for (number, at) in &self.arrived {
             let delay = at.duration_since(self.sent[*number]);
-            // Timestamps of two clocks differ by microseconds.
+            // Timestamps from two clocks differ by microseconds.
             let by_link = delay + Duration::from_millis(1) > by;
             assert!(by_link, "{number} passed by the link, in {delay:?}");
         }
     }
 }
 
-/// Sends datagrams between namespaces until `over`, and waits for late ones.
+/// Sends datagrams between namespaces until `over`, then waits for late ones.
 pub(super) fn number(
     from: &NetNamespace,
     to: &NetNamespace,
@@ -71,7 +70,7 @@ pub(super) fn number(
 ) -> Numbered {
     let address = SocketAddr::new(Plan::USUAL.v4_of(side).into(), 9_000);
     let receiver = within(to, || UdpSocket::bind(address));
-    // Avoids losses at the receiver while its thread waits for a core.
+    // Avoid losses at the receiver while its thread waits for a core.
     setsockopt(&receiver, RcvBufForce, &(16 << 20)).expect("root may");
     let sender = within(from, || UdpSocket::bind("0.0.0.0:0"));
     let timeout = Some(Duration::from_millis(300));
@@ -99,7 +98,7 @@ pub(super) fn number(
     })
 }
 
-/// Waits until more datagrams have arrived at far.
+/// Waits until this many more datagrams have arrived at far.
 pub(super) fn wait_for_arrivals(joined: &Joined, datagrams: u64) {
     let arrived = || within(&joined.far, || link_stats(DEVICE)).rx_packets;
     let enough = arrived() + datagrams;
@@ -152,7 +151,7 @@ fn a_node_that_is_killed_leaves_interfaces_closed_until_it_is_back() {
 fn nothing_passes_once_the_program_is_killed() {
     let Some(joined) = Joined::new() else { return };
     mounts(true);
-    // Neighbours are resolved before the interface is closed.
+    // Resolve neighbours before the interface is closed.
     joined.assert_round_trip(0.0);
     let name = name_of("closed");
     for round in 0..5 {
@@ -277,7 +276,7 @@ fn links_that_are_attached_at_once_are_apart() {
             (name, program)
         });
         let runs = runs.map(|(name, program)| (name, program.ready("attached to")));
-        // Each is removed individually.
+        // Remove each individually.
         for (number, (name, program)) in runs.into_iter().enumerate() {
             for (other, address) in addresses.into_iter().enumerate() {
                 let delays = if other < number { 0.0 } else { 20.0 };
@@ -330,7 +329,7 @@ fn each_interface_of_a_closed_attachment_is_attached_again() {
     joined.add_pair("eth1");
     let folder = Folder::new();
     let node = RunningNode::start(&folder);
-    // Serial numbers of the next attachment differ at the two interfaces.
+    // The serial numbers of the next attachment differ at the two interfaces.
     let mut other = attachment(&path_of(&joined.near), json!({ "delay": "5ms" }));
     other["to"] = json!([prefix(second)]);
     node.put("other", &other);

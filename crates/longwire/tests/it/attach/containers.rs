@@ -1,4 +1,4 @@
-//! Links of containerd and runc containers.
+//! Links at containerd and runc containers.
 
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::Folder;
@@ -17,7 +17,7 @@ const SLEEP: &str = "sleep 1000";
 /// Serves files and iperf3.
 const SERVE: &str = "sh -c 'httpd -p 80 -h /www; exec iperf3 -s'";
 
-/// Two joined containers, of which near has the links.
+/// Two joined containers; near has the links.
 struct Pair<'a> {
     engine: &'a Engine,
     near: Container<'a>,
@@ -54,7 +54,7 @@ impl Pair<'_> {
         self.links.assert_crossed(&near, FAR, delays);
     }
 
-    /// As [`Pair::assert_round_trip`], from far.
+    /// Like [`Pair::assert_round_trip`], from far.
     #[track_caller]
     fn assert_round_trip_back(&self, delays: f64) {
         self.links
@@ -94,7 +94,7 @@ fn containers_have_the_link_that_is_attached() {
             .bytes(&format!("iperf3 -c {FAR} -J -t 3 {direction}"));
         let result: Value = serde_json::from_slice(&output).expect("JSON");
         let rate = number(&result["end"]["sum_received"]["bits_per_second"]) / 1e6;
-        // On a busy machine, TCP does not fill the link; its rate is the limit.
+        // On a busy machine, TCP does not fill the link; the link's rate is the upper limit.
         assert!(rate > 0.0 && rate < 20.0, "{rate} Mbit/s of 20");
     }
     let report = attached.detach();
@@ -107,8 +107,8 @@ fn containers_have_the_link_that_is_attached() {
     a_restart_ends_the_run(&pair);
 }
 
-/// Departures of a queue are spaced by the rate, and delays are those of the model, by the log
-/// of the link.
+/// By the link's log, a queue's departures are spaced by the rate, and delays are those of the
+/// model.
 fn releases_are_those_of_the_link(pair: &Pair<'_>) {
     const NANOS_PER_BYTE: i64 = 400;
     let dir = Folder::new();
@@ -142,7 +142,7 @@ fn releases_are_those_of_the_link(pair: &Pair<'_>) {
     assert!(queued > 100, "{queued} of {} frames", frames.len());
 }
 
-/// A container is paused during a download, and resumes.
+/// Pauses a container during a download, then resumes it.
 fn a_pause_loses_nothing(pair: &Pair<'_>) {
     let near = &pair.near;
     let attached = pair.attach("--delay 10ms --rate 1mbit");
@@ -153,7 +153,7 @@ fn a_pause_loses_nothing(pair: &Pair<'_>) {
     });
     let frozen = near.freeze();
     attached.set("rate=100mbit");
-    // The kernel replies on its behalf, over the link.
+    // The kernel replies for the paused container, over the link.
     let trip = super::pings(&pair.far.namespace(), NEAR);
     assert!(trip > Some(19.9), "{trip:?} ms");
     let over = download.child().try_wait().expect("a child");
@@ -164,7 +164,7 @@ fn a_pause_loses_nothing(pair: &Pair<'_>) {
     assert!(received == image::data(), "other bytes than are served");
     pair.assert_round_trip(20.0);
 
-    // A link can be attached to and detached from a paused container.
+    // Links can be attached to and detached from a paused container.
     let frozen = near.freeze();
     let report = attached.detach();
     assert_eq!(report["error"], Value::Null, "{report}");
@@ -175,8 +175,8 @@ fn a_pause_loses_nothing(pair: &Pair<'_>) {
     assert_no_attachment(&near.namespace());
 }
 
-/// A container and its network end, and so does the run. After a restart, it has
-/// another network, without a link until one is attached.
+/// When a container and its network end, the run ends. After a restart, the container has another
+/// network, without a link until one is attached.
 fn a_restart_ends_the_run(pair: &Pair<'_>) {
     let attached = pair.attach("--delay 10ms");
     pair.assert_round_trip(20.0);
@@ -197,12 +197,12 @@ fn out_of_memory_is_the_containers_alone() {
     let Some(engine) = Engine::start() else {
         return;
     };
-    // Without newlines, `tail` keeps all of its input in memory.
+    // Without newlines, `tail` keeps all its input in memory.
     let eat = "sh -c 'until [ -e /tmp/go ]; do sleep 0.05; done; exec tail /dev/zero'";
     let pair = Pair::new(&engine, engine.run("eater", "--memory-limit 33554432", eat));
     let attached = pair.attach("--delay 20ms");
     pair.assert_round_trip(40.0);
-    // A process is killed, and its container continues.
+    // A process is killed, but its container continues.
     pair.near.exec("tail /dev/zero").exits(137);
     assert_eq!(pair.near.state(), "RUNNING");
     pair.assert_round_trip(40.0);

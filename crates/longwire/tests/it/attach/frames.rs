@@ -1,5 +1,4 @@
-//! Frames of many kinds over an attached link: long, merged, multicast, and for address
-//! resolution.
+//! Many kinds of frames over an attached link: long, merged, multicast and address resolution.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,7 +22,7 @@ impl Joined {
         }
     }
 
-    /// Asserts that frames of 9,014 bytes cross the link whole.
+    /// Asserts that frames of 9,014 bytes cross the link intact.
     #[track_caller]
     fn assert_long_frames_cross(&self) {
         let whole = "-c 4 -i 0.05 -W 1 -M do -s 8972";
@@ -38,7 +37,7 @@ fn long_frames_cross_whole() {
     let attached = joined.attach(&name_of("jumbo"), "--delay 15ms");
     joined.assert_long_frames_cross();
     let report = attached.detach();
-    // Fragments would amount to 28; address resolution may add some.
+    // Fragments would amount to 28 frames; address resolution may add some.
     let frames = count(&report["ports"][0]["packets_in"]);
     assert!((4..10).contains(&frames), "{report}");
     // A raised MTU takes effect on the attached link.

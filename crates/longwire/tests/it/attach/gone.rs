@@ -1,4 +1,4 @@
-//! Frames on a link whose interface goes down or away: all are lost, and reported.
+//! Frames on a link whose interface goes down or away: all are lost and reported.
 
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
@@ -15,10 +15,10 @@ use crate::common::{count, list, named, write};
 
 /// Datagrams per direction.
 const DATAGRAMS: u64 = 100;
-/// Longer than the events at the interface take.
+/// Longer than the interface events take.
 const DELAY: Duration = Duration::from_millis(1_500);
 
-/// Sends datagrams from one namespace to an address; returns the time of each.
+/// Sends datagrams from a namespace to an address; returns their send times.
 fn send(from: &NetNamespace, to: IpAddr) -> Vec<Instant> {
     let socket = within(from, || UdpSocket::bind("0.0.0.0:0"));
     let send = |_| {
@@ -38,7 +38,7 @@ fn taken(report: &Value) -> u64 {
     ports.map(|port| count(&port["packets_in"])).sum()
 }
 
-/// Waits until the report of a run meets a condition.
+/// Waits until a run's report meets a condition.
 #[track_caller]
 fn wait_until(control: &str, is_met: impl Fn(&Value) -> bool) {
     wait_for("a report", || {
@@ -48,15 +48,15 @@ fn wait_until(control: &str, is_met: impl Fn(&Value) -> bool) {
     });
 }
 
-/// Asserts that a port lost all datagrams that were on the link at an event, and that the
-/// totals agree.
+/// Asserts that a port lost all datagrams that were on the link at an event, and that the totals
+/// agree.
 #[track_caller]
 fn assert_lost(report: &Value, port: &str, how: &str, sent: &[Instant], event: Instant) {
     let port = named(&report["ports"], port);
     let of = |kind: &str| count(&port["artifacts"][kind]);
     let out = count(&port["packets_out"]);
     assert_eq!(out + of("refused"), DATAGRAMS, "{how}: {port}");
-    // A busy machine may send so slowly that the link delivers some before.
+    // A busy machine may send so slowly that the link delivers some datagrams before the event.
     let early = sent.iter().filter(|at| **at + DELAY <= event).count() as u64;
     assert!(
         out - of("no_carrier") <= early,

@@ -1,4 +1,4 @@
-//! Attaching, changing, ending and losing interfaces in random order, under traffic.
+//! Attaches, changes, ends and loses interfaces in random order, under traffic.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ pub(super) fn join(joined: &Joined) {
     }
 }
 
-/// Removes near's device, and with it its peer.
+/// Removes near's device and thereby its peer.
 fn delete(joined: &Joined) {
     within(&joined.near, || link_delete(DEVICE));
 }
 
-/// Options of the links that are attached.
+/// Options of the attached links.
 const OPTIONS: [&str; 3] = [
     "--delay 2ms",
     "--rate 10mbit --delay 1ms",
@@ -88,7 +88,7 @@ fn any_order_of_events_leaves_a_working_interface() {
                 join(&joined);
                 traffic = flood(&joined);
             }
-            // Kills a run that may not be attached yet.
+            // Kill a run that may not be attached yet.
             (None, 1) => {
                 let line = joined.line(DEVICE, &name, "--delay 1ms");
                 let run = RunningProgram::spawn(&mut quiet(line));
@@ -108,8 +108,8 @@ fn any_order_of_events_leaves_a_working_interface() {
                 traffic = flood(&joined);
             }
             (Some(run), 6) => {
-                // The device leaves the namespace and returns: the link is lost, but
-                // the interface works.
+                // The device leaves the namespace and returns: the link is lost, but the interface
+                // works.
                 let away = NetNamespace::new().expect("a namespace");
                 within(&joined.near, || link::move_to(DEVICE, &away));
                 run.is_gone();
@@ -142,7 +142,7 @@ fn links_end_with_the_namespace() {
     let first = joined.attach(&name_of("first-of-two"), "--delay 2ms");
     let second = joined.attach_to("eth1", &name_of("second-of-two"), "--delay 2ms");
     joined.assert_round_trip(4.0);
-    // The last descriptor: the links' processes hold none.
+    // These hold the last descriptors; the links' processes hold none.
     let Joined { near, far, .. } = joined;
     drop(near);
     first.is_gone();

@@ -30,18 +30,17 @@ mod several;
 
 const DEVICE: &str = "eth0";
 
-/// Returns false for users who may not attach programs, so that the test is skipped.
+/// Returns false if the user may not attach programs, so that the test is skipped.
 fn may_attach() -> bool {
     nix::unistd::geteuid().is_root() || skip::<()>("attaching needs root").is_some()
 }
 
-/// Returns a name unique to this test and process: other test runs may share the
-/// machine.
+/// Returns a name unique to this test and process: other test runs may share the machine.
 fn name_of(test: &str) -> String {
     format!("{test}-{}", std::process::id())
 }
 
-/// Names of the links that a test has attached.
+/// Names of the links attached by a test.
 #[derive(Clone, Default)]
 struct Links(Arc<Mutex<Vec<String>>>);
 
@@ -63,7 +62,7 @@ impl Links {
             let counts = names.iter().filter_map(|name| {
                 let socket = format!("/run/longwire/attach-{name}.sock");
                 let client = Client::new(Address::Unix(socket.into()), None);
-                // A link that is detached does not answer.
+                // A detached link does not answer.
                 Some((name.clone(), taken(client.ok()?, "/v1")?))
             });
             counts.collect()
@@ -72,7 +71,7 @@ impl Links {
     }
 }
 
-/// Pings an address as often as [`assert_crossed`] requires.
+/// Sends as many pings as [`assert_crossed`] requires.
 fn pings(from: &NetNamespace, to: impl ToString) -> Option<f64> {
     ping(from, "-c 8 -i 0.05 -W 1", to.to_string())
 }
@@ -120,7 +119,7 @@ struct Joined {
 }
 
 impl Joined {
-    /// Returns `None` for users who may not attach programs.
+    /// Returns `None` if the user may not attach programs.
     fn new() -> Option<Joined> {
         if !may_attach() {
             return None;
@@ -177,13 +176,13 @@ impl Joined {
         )
     }
 
-    /// Runs an attachment that is refused.
+    /// Runs an attachment that must be refused.
     #[track_caller]
     fn refuses(&self, name: &str, options: &str, said: &str) -> Ran {
         Ran::of(&mut command(self.line(DEVICE, name, options))).says(said)
     }
 
-    /// Pings an address; returns the shortest round trip in milliseconds.
+    /// Pings an address; returns the minimum RTT in milliseconds.
     fn round_trip_to(&self, address: IpAddr) -> Option<f64> {
         pings(&self.near, address)
     }
@@ -192,7 +191,7 @@ impl Joined {
         self.round_trip_to(self.far_address)
     }
 
-    /// Asserts that pings cross one link with these delays in milliseconds, or none.
+    /// Asserts that pings cross one link with these delays in milliseconds, or no link if 0.
     #[track_caller]
     fn assert_round_trip(&self, delays: f64) {
         self.assert_round_trip_to(self.far_address, delays);
@@ -208,7 +207,7 @@ impl Joined {
         assert_no_attachment(&self.near);
     }
 
-    /// Returns a datagram socket of near, and one of far at this port.
+    /// Returns a datagram socket of near, and one of far on this port.
     fn sockets(&self, port: u16) -> (UdpSocket, UdpSocket) {
         let bind = |namespace, port| {
             within(namespace, || {
@@ -218,7 +217,7 @@ impl Joined {
         (bind(&self.near, 0), bind(&self.far, port))
     }
 
-    /// Returns the output of `ip` on near's device: addresses, routes and qdiscs.
+    /// Returns the output of `ip` for near's device: addresses, routes and qdiscs.
     fn settings(&self) -> String {
         let shows = [
             "ip -d address show dev eth0",
@@ -237,7 +236,7 @@ fn set_up(namespace: &NetNamespace, device: &str, address: IpAddr) {
     });
 }
 
-/// Returns the input frames of both links of a report.
+/// Returns the input frame counts of both links in a report.
 fn packets_in(report: &Value) -> [u64; 2] {
     [0, 1].map(|link: usize| count(&report["links"][link]["packets_in"]))
 }
@@ -265,7 +264,7 @@ fn a_link_is_attached_changed_and_detached() {
     assert!(options, "{listed}");
     joined.refuses(&name, "", "already");
     let report = attached.detach();
-    // A busy machine delays frames, but none is lost or invented.
+    // A busy machine delays frames, but loses and invents none.
     let ports = list(&report["ports"]).iter();
     let sum = |counter| ports.clone().map(|port| count(&port[counter])).sum::<u64>();
     assert!(sum("packets_in") >= 32, "{report}");
@@ -278,7 +277,7 @@ fn a_link_is_attached_changed_and_detached() {
     assert!(!listed.contains(&name), "{listed}");
 }
 
-/// By the log of the link, so that a busy machine does not matter.
+/// Uses the link's log, so that a busy machine does not matter.
 #[test]
 fn releases_of_an_attached_link_are_those_of_its_models() {
     let Some(joined) = Joined::new() else { return };
@@ -358,7 +357,7 @@ fn the_interface_and_its_qdisc_count_each_frame_once() {
 fn wrong_places_are_refused_with_the_existing_ones() {
     let Some(joined) = Joined::new() else { return };
     let place = format!("--netns {}", path_of(&joined.near));
-    // Kernel threads, such as process 2, are in the machine's network.
+    // Kernel threads, such as process 2, belong to the machine's network.
     assert_refused(&format!(
         "
         attach {place} --interface wlan9 | 1 | {DEVICE}

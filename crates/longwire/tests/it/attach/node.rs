@@ -13,7 +13,7 @@ use crate::common::program::{Ran, command, run};
 use crate::common::site::path_of;
 use crate::common::{count, named};
 
-/// Returns a node, and networks for it; `None` for users who may not attach programs.
+/// Returns a node with networks; `None` if the user may not attach programs.
 fn started() -> Option<(Joined, Folder, RunningNode)> {
     let (joined, folder) = (Joined::new()?, Folder::new());
     let node = RunningNode::start(&folder);
@@ -40,7 +40,7 @@ fn attachments_are_made_changed_and_removed() {
     let made = node.put("near", &delayed(&joined, "15ms"));
     assert_eq!(made["interfaces"], json!([DEVICE]), "{made}");
     node.assert_round_trip(&joined, 30.0);
-    // The same again, then other options in one direction.
+    // Repeat the request, then change options in one direction.
     assert_eq!(node.put("near", &delayed(&joined, "15ms")), made);
     let link = json!({ "delay": "15ms", "up": { "delay": "40ms" } });
     node.put("near", &attachment(&path_of(&joined.near), link));
@@ -69,7 +69,7 @@ fn attachments_are_made_changed_and_removed() {
     assert_eq!(reports.count(), 1);
 }
 
-/// One list of one form, and the same commands for both holders.
+/// Both holders appear in one list in the same form, and take the same commands.
 #[test]
 fn links_of_runs_and_of_the_node_are_listed_changed_and_removed_alike() {
     let Some((joined, folder, node)) = started() else {
@@ -135,7 +135,7 @@ fn a_killed_node_lets_traffic_pass_and_attaches_again() {
     node.stop();
     joined.assert_round_trip(0.0);
     joined.assert_clean();
-    // Also after a clean exit.
+    // The same after a clean exit.
     let node = RunningNode::start(&folder);
     node.assert_round_trip(&joined, 30.0);
     node.delete("near");
@@ -214,7 +214,7 @@ fn wrong_requests_change_nothing() {
     node.refuses("near", &refused, 422);
     node.assert_round_trip(&joined, 30.0);
     assert_eq!(node.get("near")["spec"]["filter"], "icmp");
-    // One with a wait does wait.
+    // With a wait, the attachment waits.
     let mut waits = at(json!({ "netns": "no-such-name" }));
     waits["wait"] = true.into();
     assert_eq!(node.put("waits", &waits)["state"], "waiting");
@@ -247,7 +247,7 @@ fn an_attachment_waits_while_another_program_has_its_interface() {
     let attached = node.wait_for("near", "attached");
     assert!(attached.get("taken").is_none(), "{attached}");
     node.assert_round_trip(&joined, 30.0);
-    // A missing target is not taken.
+    // A missing target is refused.
     body["target"] = json!({ "netns": "no-such-name" });
     let waiting = node.put("waits", &body);
     assert_eq!(waiting["state"], "waiting", "{waiting}");
@@ -261,7 +261,7 @@ fn many_attachments_are_made_at_once() {
     };
     let body = delayed(&joined, "1ms");
     std::thread::scope(|scope| {
-        // One attachment gets the interface and the name.
+        // Only one attachment gets the interface and the name.
         let put = |number: u32| {
             let (mut client, body) = (node.client(), &body);
             scope.spawn(move || client.put(&path(&format!("n{}", number % 4)), body).is_ok())
@@ -282,7 +282,7 @@ fn an_interface_is_free_again_at_once() {
         return;
     };
     let body = delayed(&joined, "1ms");
-    // The kernel removes one attachment's devices while the next ones are created.
+    // The kernel removes the devices of one attachment while those of the next are created.
     for round in 0..12 {
         let name = format!("round{round}");
         node.put(&name, &body);

@@ -68,7 +68,7 @@ fn order(namespace: &NetNamespace, hook: Hook) -> Vec<String> {
     within(namespace, programs).names
 }
 
-/// Marks frames with identities, as Cilium does.
+/// Marks frames with identities, like Cilium.
 fn marking() -> Vec<Instruction> {
     vec![
         move_number(2, 0x0f00),
@@ -97,7 +97,7 @@ fn other_programs_stay_and_see_each_frame_once() {
     let put = |hook, name, program: &[Instruction]| {
         Other::attach(&joined.near, DEVICE, hook, name, program)
     };
-    // 777 bytes of payload, and the headers.
+    // 777 bytes of payload, plus the headers.
     let dropper = put(Hook::Egress, "other_drop", &dropping(819));
     let marker = put(Hook::Egress, "other_mark", &marking());
     let receiver = put(Hook::Ingress, "other_in", &marking());
@@ -157,7 +157,7 @@ fn classic_filters_stay_and_delays_do_not_multiply() {
     joined.assert_round_trip(0.0);
 }
 
-/// Redirects IPv4 with a helper, as Cilium's host routing does; other frames pass.
+/// Redirects IPv4 with a helper, like Cilium's host routing; other frames pass.
 fn redirecting(helper: i32, arguments: &[i32]) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let other = program.label();
@@ -182,7 +182,8 @@ fn a_pod_behind_redirects_of_the_host_has_the_delay_that_is_asked_for() {
         return;
     }
     let [pod, host, far] = [(); 3].map(|()| NetNamespace::new().expect("a namespace"));
-    // Cilium rewrites Ethernet addresses; here the pod has those of the host's device.
+    // Cilium rewrites Ethernet addresses; in this test, the pod shares the address of the host's
+    // device.
     let mac = Some([2, 0, 0, 0, 0, 0x10]);
     let end = |name, namespace, mac| veth::End {
         name,

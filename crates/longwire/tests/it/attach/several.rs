@@ -25,7 +25,7 @@ pub(super) fn joined() -> Option<(Joined, [IpAddr; 3])> {
     Some((joined, addresses))
 }
 
-/// Asserts the delays to addresses, in milliseconds.
+/// Asserts the delays to each address, in milliseconds.
 #[track_caller]
 fn assert_round_trips(joined: &Joined, addresses: [IpAddr; 3], delays: [f64; 3]) {
     for (address, delays) in addresses.into_iter().zip(delays) {
@@ -33,7 +33,7 @@ fn assert_round_trips(joined: &Joined, addresses: [IpAddr; 3], delays: [f64; 3])
     }
 }
 
-/// As [`assert_round_trips`], over links of a node.
+/// Like [`assert_round_trips`], over links of a node.
 #[track_caller]
 fn assert_crossed(node: &RunningNode, joined: &Joined, addresses: [IpAddr; 3], delays: [f64; 3]) {
     for (address, delays) in addresses.into_iter().zip(delays) {
@@ -45,14 +45,14 @@ pub(super) fn prefix(address: IpAddr) -> String {
     format!("{address}/32")
 }
 
-/// Returns an attachment of a part of near's traffic.
+/// Returns an attachment for part of near's traffic.
 fn part(joined: &Joined, delay: &str, to: &[&String]) -> Value {
     let mut body = attachment(&path_of(&joined.near), json!({ "delay": delay }));
     body["to"] = json!(to);
     body
 }
 
-/// Returns the input and output frames of each link in a report.
+/// Returns the input and output frame counts of each link in a report.
 fn counts(report: &Value) -> Vec<[u64; 2]> {
     let links = list(&report["links"]).iter();
     let counts = links.map(|link| ["packets_in", "packets_out"].map(|name| count(&link[name])));
@@ -70,7 +70,7 @@ fn each_link_has_its_part_and_the_rest_passes() {
     let a = attach("several-a", &format!("--delay 10ms --to {first}"));
     let b = attach("several-b", &format!("--delay 30ms --to {second}"));
     assert_round_trips(&joined, addresses, [20.0, 60.0, 0.0]);
-    // A link for all traffic comes after them and gets only the rest.
+    // A link for all traffic comes last and gets only the remaining traffic.
     let c = attach("several-c", "--delay 50ms");
     assert_round_trips(&joined, addresses, [20.0, 60.0, 100.0]);
     joined.refuses(&name_of("several-d"), "--delay 1ms", "has a link already");
@@ -87,7 +87,7 @@ fn each_link_has_its_part_and_the_rest_passes() {
         found.iter().all(|[entered, left]| entered == left),
         "{found:?}"
     );
-    // Its traffic now belongs to the rest.
+    // Its traffic now falls to the link for all traffic.
     assert_round_trips(&joined, addresses, [100.0, 60.0, 100.0]);
     c.detach();
     assert_round_trips(&joined, addresses, [0.0, 60.0, 0.0]);
@@ -126,7 +126,7 @@ fn a_node_that_starts_again_keeps_the_order() {
     assert_eq!(names(), expected);
     assert_crossed(&node, &joined, addresses, [20.0, 40.0, 60.0]);
 
-    // A different selection, on the same link.
+    // A different selection on the same link.
     node.put("b", &part(&joined, "20ms", &[third]));
     assert_eq!(node.get("b")["returns"], 0);
     assert_crossed(&node, &joined, addresses, [20.0, 60.0, 40.0]);

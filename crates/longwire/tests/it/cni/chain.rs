@@ -1,4 +1,4 @@
-//! A chain of plugins, called as a runtime does.
+//! A plugin chain, called as a runtime does.
 
 use std::thread;
 
@@ -79,7 +79,7 @@ fn containers_start_and_stop_without_the_node() {
     status["cniVersion"] = json!("1.1.0");
     first.fails(&machine, "STATUS", &status, 50);
     first.fails(&machine, "CHECK", &config, 11);
-    // A container's removal always succeeds.
+    // Removing a container always succeeds.
     first.well(&machine, "DEL", &config, &previous);
     first.well(&machine, "DEL", &machine.bridge(), "");
     let (previous, three) = third.add_to_bridge(&machine);
@@ -90,8 +90,8 @@ fn containers_start_and_stop_without_the_node() {
     assert_eq!(passed.says("no link is attached").stdout, previous);
     machine.assert_crossed(&three, 0.0);
 
-    // Links of remaining containers are restored. The link of the removed one is
-    // deleted with the next ADD.
+    // Links of remaining containers are restored; the removed container's link is deleted by the
+    // next ADD.
     machine.start_node();
     machine.assert_crossed(&two, 20.0);
     let [first, second, third] = pods;
@@ -107,7 +107,7 @@ fn containers_start_and_stop_without_the_node() {
         "{names:?}"
     );
 
-    // Garbage collection keeps the third.
+    // Garbage collection keeps the third container.
     let mut gc = status;
     gc["cni.dev/valid-attachments"] = json!([{ "containerID": "third", "ifname": "eth0" }]);
     third.well(&machine, "GC", &gc, "");
@@ -163,7 +163,7 @@ fn the_plugin_is_installed_as_a_link_or_a_copy() {
         let installed = folder.path().join("new/bin/longwire-cni");
         assert_eq!(installed.is_symlink(), is_link);
         let mut plugin = command(installed.display().to_string());
-        // Called as the plugin: empty input is not JSON.
+        // Called as the plugin: empty input is not valid JSON.
         let ran = Ran::of(plugin.env("CNI_COMMAND", "VERSION"));
         assert_eq!(ran.json()["code"], 6, "{ran:?}");
         assert_eq!(std::fs::read_dir(&dir).expect("a directory").count(), 1);

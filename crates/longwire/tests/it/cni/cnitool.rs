@@ -5,10 +5,10 @@ use serde_json::json;
 use super::{Machine, Pod};
 use crate::common::program::{Ran, command};
 
-/// The environment variable with the path of `cnitool`.
+/// Environment variable with the path of `cnitool`.
 const PROGRAM: &str = "CNITOOL";
 
-/// Runs `cnitool` with the arguments of a line.
+/// Runs `cnitool` with a line of arguments.
 fn cnitool(machine: &Machine, line: &str, variables: &[(&str, &str)]) -> Ran {
     let program = std::env::var(PROGRAM).expect("the variable");
     let mut command = command(format!("{program} {line}"));
@@ -25,7 +25,7 @@ fn cnitool(machine: &Machine, line: &str, variables: &[(&str, &str)]) -> Ran {
 #[test]
 fn cnitool_runs_the_plugin() {
     if std::env::var_os(PROGRAM).is_none() {
-        // Installing it needs Go: a step of `cargo xtask full`.
+        // Installing it needs Go, so `cargo xtask full` does it.
         eprintln!("not run: `cargo xtask cni` sets {PROGRAM}");
         return;
     }
@@ -34,7 +34,7 @@ fn cnitool_runs_the_plugin() {
     };
     let mut plugin = machine.plugin(&json!({ "delay": "10ms" }));
     plugin["capabilities"] = json!({ "longwire": true, "io.kubernetes.cri.pod-annotations": true });
-    // In nerdctl's format, with the plugin last.
+    // nerdctl's format, with the plugin last.
     machine.write_list(&json!({
         "cniVersion": "1.0.0", "name": "shop", "nerdctlID": "3fa9", "nerdctlLabels": {},
         "plugins": [machine.bridge(), { "type": "tuning" }, plugin],

@@ -18,7 +18,7 @@ mod chain;
 mod cnitool;
 mod cri;
 
-/// Directory of the plugins in Debian's package.
+/// Plugin directory in Debian's package.
 const REFERENCE: &str = "/usr/lib/cni";
 
 /// A machine: a network for plugins, a plugin directory and a node process.
@@ -29,7 +29,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Returns `None` where plugins cannot run.
+    /// Returns `None` if plugins cannot run.
     fn new() -> Option<Machine> {
         if !nix::unistd::geteuid().is_root() {
             return skip("needs root, for containers");
@@ -65,7 +65,7 @@ impl Machine {
         self.folder.file("node.sock")
     }
 
-    /// Returns the search path of plugins.
+    /// Returns the plugin search path.
     fn path(&self) -> String {
         format!("{REFERENCE}:{}", self.folder.file("bin"))
     }
@@ -100,8 +100,8 @@ impl Machine {
         json!({ "type": "longwire-cni", "link": link, "socket": self.socket() })
     }
 
-    /// Asserts that a ping from the machine to an address crosses one link, which delays each
-    /// round trip by `delays` ms; or none if that is zero.
+    /// Asserts that a ping from the machine to an address crosses one link that delays each round
+    /// trip by `delays` ms, or no link if that is 0.
     #[track_caller]
     fn assert_crossed(&self, address: &str, delays: f64) {
         let ping = || ping(&self.network, &format!("-c {PINGS} -i 0.1 -W 2"), address);
@@ -112,12 +112,11 @@ impl Machine {
     }
 }
 
-/// A container from a runtime's view: a namespace and the common arguments of its
-/// calls.
+/// A container as a runtime sees it: a namespace and the arguments common to its calls.
 struct Pod {
     _namespace: NetNamespace,
     id: String,
-    /// A folder with a link to the namespace, removed with the container.
+    /// Folder with a link to the namespace, removed with the container.
     folder: Folder,
 }
 
@@ -137,7 +136,7 @@ impl Pod {
         self.folder.file("net")
     }
 
-    /// Runs one plugin for the container, as a runtime does.
+    /// Runs a plugin for the container, as a runtime does.
     fn call(&self, machine: &Machine, operation: &str, config: &Value, previous: &str) -> Ran {
         let mut text = config.clone();
         text["name"] = json!("lab");

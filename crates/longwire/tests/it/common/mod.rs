@@ -1,4 +1,4 @@
-//! Runs the program, writes captures for it, and creates networks.
+//! Runs the program, writes its input captures, and creates networks.
 #![allow(
     dead_code,
     reason = "each test file is a program of its own and uses some of these"
@@ -19,10 +19,10 @@ pub use program::longwire;
 /// A captured frame: timestamp in nanoseconds, and length.
 pub type Frame = (u64, usize);
 
-/// A day in 2023, in nanoseconds since 1970.
+/// A time in 2023, in nanoseconds since 1970.
 pub const EPOCH: u64 = 1_700_000_000_000_000_000;
 
-/// Nanoseconds of a millisecond.
+/// Nanoseconds per millisecond.
 pub const MS: u64 = 1_000_000;
 
 /// Returns a pcap file with nanosecond timestamps.
@@ -62,7 +62,7 @@ pub fn read_json(file: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}: {text}"))
 }
 
-/// Returns a count of a report.
+/// Returns a report count.
 #[track_caller]
 pub fn count(value: &Value) -> u64 {
     let Some(count) = value.as_u64() else {
@@ -71,7 +71,7 @@ pub fn count(value: &Value) -> u64 {
     count
 }
 
-/// Returns a figure of a report.
+/// Returns a report figure.
 #[track_caller]
 pub fn number(value: &Value) -> f64 {
     let Some(number) = value.as_f64() else {
@@ -80,7 +80,6 @@ pub fn number(value: &Value) -> f64 {
     number
 }
 
-/// Returns the entries of a list.
 #[track_caller]
 pub fn list(value: &Value) -> &Vec<Value> {
     let Some(list) = value.as_array() else {
@@ -89,7 +88,7 @@ pub fn list(value: &Value) -> &Vec<Value> {
     list
 }
 
-/// Returns the entry of a list with this name.
+/// Returns the list entry with this name.
 #[track_caller]
 pub fn named<'a>(entries: &'a Value, name: &str) -> &'a Value {
     let Some(found) = list(entries).iter().find(|entry| entry["name"] == name) else {
@@ -98,14 +97,14 @@ pub fn named<'a>(entries: &'a Value, name: &str) -> &'a Value {
     found
 }
 
-/// Returns the sum of an object of counts, such as the drops of a link.
+/// Sums an object of counts, such as a link's drops.
 pub fn sum(counts: &Value) -> u64 {
     let counts = counts.as_object().into_iter().flatten();
     counts.map(|(_, value)| count(value)).sum()
 }
 
-/// Asserts that `longwire` refuses the command line of each row: its exit code, and texts of
-/// its error, separated by semicolons.
+/// Asserts that `longwire` refuses the command line in each row: its exit code, and texts of its
+/// error, separated by semicolons.
 #[track_caller]
 pub fn assert_refused(table: &str) {
     for [line, code, texts] in rows(table) {

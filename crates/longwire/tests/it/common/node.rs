@@ -1,4 +1,4 @@
-//! `longwire node`, as its clients see it.
+//! `longwire node` from a client's point of view.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use super::program::{RunningProgram, start_in, wait_for};
 use super::site::assert_not_early;
 use super::{count, list};
 
-/// The path of an attachment in the API.
+/// Returns the API path of an attachment.
 pub fn path(name: &str) -> String {
     format!("/v1/attachments/{name}")
 }
 
-/// Asserts that a request is refused with a status.
+/// Asserts that a request is refused with this status.
 #[track_caller]
 pub fn assert_refused(result: Result<Value, ClientError>, status: u16, request: &Value) {
     match result {
@@ -26,13 +26,13 @@ pub fn assert_refused(result: Result<Value, ClientError>, status: u16, request: 
     }
 }
 
-/// A running node, with its files in a folder of the test.
+/// A running node, with its files in the test's folder.
 pub struct RunningNode {
     pub program: RunningProgram,
     socket: String,
 }
 
-/// Returns the command line of a node with this name in the folder.
+/// Returns the command line for a node with this name in the folder.
 pub fn node_line(folder: &Folder, name: &str) -> String {
     let file = |end: &str| folder.file(&format!("{name}{end}"));
     format!(
@@ -49,7 +49,7 @@ impl RunningNode {
         RunningNode::start_in(&here, folder, "node")
     }
 
-    /// Starts the node of a machine.
+    /// Starts a machine's node.
     pub fn start_in(machine: &NetNamespace, folder: &Folder, name: &str) -> RunningNode {
         RunningNode {
             program: start_in(machine, node_line(folder, name)).ready("ready"),
@@ -67,7 +67,7 @@ impl RunningNode {
             .expect("it is attached")
     }
 
-    /// Sends an attachment that is refused with a status.
+    /// Sends an attachment that must be refused with this status.
     #[track_caller]
     pub fn refuses(&self, name: &str, body: &Value, status: u16) {
         assert_refused(self.client().put(&path(name), body), status, body);
@@ -121,21 +121,21 @@ impl RunningNode {
     }
 }
 
-/// Number of requests of a ping that [`assert_crossed`] is given.
+/// Number of echo requests in a ping passed to [`assert_crossed`].
 pub const PINGS: u64 = 8;
 
-/// Frames that the directions up and down of links have received, by link.
+/// Frames received by the up and down directions, by link.
 pub type Taken = BTreeMap<String, [u64; 2]>;
 
-/// Returns the frames that the first link of a run has received; `None` if it does not answer.
+/// Returns the frames received by the first link of a run; `None` if the run does not answer.
 pub fn taken(mut client: Client, path: &str) -> Option<[u64; 2]> {
     let links = client.get(&format!("{path}/links")).ok()?;
     Some(["up", "down"].map(|way| count(&links["links"][0][way]["packets_in"])))
 }
 
-/// Asserts that each request of a ping and each reply crosses one link, once, and that none is
-/// answered before `delays` ms; or, if that is zero, that none crosses any link. A busy machine
-/// delays frames further, so the time itself has no upper bound.
+/// Asserts that each echo request and each reply crosses exactly one link, once, and that no reply
+/// arrives before `delays` ms; if that is 0, that none crosses a link. A busy machine delays frames
+/// further, so the time has no upper bound.
 #[track_caller]
 pub fn assert_crossed(taken: impl Fn() -> Taken, ping: impl FnOnce() -> Option<f64>, delays: f64) {
     let before = taken();
@@ -145,7 +145,7 @@ pub fn assert_crossed(taken: impl Fn() -> Taken, ping: impl FnOnce() -> Option<f
         let more = after
             .iter()
             .map(|(link, after)| after[way] - before[link][way]);
-        // Resolution of addresses adds some frames.
+        // Address resolution adds some frames.
         more.filter(|frames| *frames >= PINGS).collect::<Vec<u64>>()
     });
     let links = usize::from(delays > 0.0);
@@ -155,7 +155,7 @@ pub fn assert_crossed(taken: impl Fn() -> Taken, ping: impl FnOnce() -> Option<f
     assert!(right, "{delays} ms: {before:?}, {after:?}");
 }
 
-/// Returns an attachment to `eth0` of a namespace at this path.
+/// Returns an attachment to `eth0` of the namespace at this path.
 pub fn attachment(netns: &str, link: Value) -> Value {
     json!({ "target": { "netns": netns }, "interface": "eth0", "link": link })
 }

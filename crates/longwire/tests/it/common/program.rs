@@ -1,4 +1,4 @@
-//! Programs of tests: command lines, results, and the captures that they write.
+//! Runs programs in tests: command lines, results and captures.
 
 use std::fmt::{Debug, Display};
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use super::records;
 
-/// Timeout of steps that are instant on an idle machine: only a hang exceeds it.
+/// Timeout of steps that are instant on an idle machine; only a hang exceeds it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds.
@@ -23,7 +23,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     wait_for(what, || holds().then_some(()).ok_or(()));
 }
 
-/// Waits for a result; a failure shows the last error.
+/// Waits for a result; on failure, shows the last error.
 #[track_caller]
 pub fn wait_for<T, E: Debug>(what: &str, mut attempt: impl FnMut() -> Result<T, E>) -> T {
     let start = Instant::now();
@@ -36,8 +36,7 @@ pub fn wait_for<T, E: Debug>(what: &str, mut attempt: impl FnMut() -> Result<T, 
     }
 }
 
-/// Returns the command of a line, with empty input. The word `longwire` is the program under
-/// test.
+/// Parses a line into a command with empty input. The word `longwire` is the program under test.
 pub fn command(line: impl AsRef<str>) -> Command {
     let own = env!("CARGO_BIN_EXE_longwire");
     let words = words(line.as_ref()).into_iter();
@@ -47,37 +46,37 @@ pub fn command(line: impl AsRef<str>) -> Command {
     command
 }
 
-/// Runs a command line to its end.
+/// Runs a command line to completion.
 pub fn run(line: impl AsRef<str>) -> Ran {
     Ran::of(&mut command(line))
 }
 
-/// Runs a command line in a namespace to its end.
+/// Runs a command line in a namespace to completion.
 pub fn run_in(namespace: &NetNamespace, line: impl AsRef<str>) -> Ran {
     let line = line.as_ref();
     let ran = namespace.run(|| run(line));
     ran.expect("the namespace is entered")
 }
 
-/// Runs `longwire` with the arguments of a line.
+/// Runs `longwire` with a line of arguments.
 pub fn longwire(line: impl AsRef<str>) -> Ran {
     run(format!("longwire {}", line.as_ref()))
 }
 
-/// Runs `longwire`, which must succeed; returns the JSON that it prints.
+/// Runs `longwire`, which must succeed, and parses the JSON that it prints.
 #[track_caller]
 pub fn json_of(line: impl AsRef<str>) -> serde_json::Value {
     longwire(line).well().json()
 }
 
-/// The result of a program.
+/// Result of a program.
 #[derive(Debug)]
 pub struct Ran {
-    /// The command line, for messages.
+    /// Command line, for messages.
     #[allow(unused, reason = "a failure shows it")]
     command: String,
     pub code: i32,
-    /// The signal that ended it.
+    /// Signal that ended the program.
     pub signal: Option<i32>,
     pub stdout: String,
     pub stderr: String,
@@ -150,8 +149,7 @@ impl Ran {
     }
 }
 
-/// Pings an address; returns the shortest round trip in milliseconds, or `None` without a
-/// reply.
+/// Pings an address; returns the minimum RTT in milliseconds, or `None` without a reply.
 pub fn ping(namespace: &NetNamespace, options: &str, address: impl Display) -> Option<f64> {
     let ran = run_in(namespace, format!("ping -q {options} {address}"));
     let times = ran.stdout.split_once("min/avg/max/mdev = ")?.1;
@@ -185,7 +183,6 @@ impl RunningProgram {
         self.child.as_mut().expect("it has not been waited for")
     }
 
-    /// Returns the process ID.
     pub fn id(&self) -> u32 {
         let child = self.child.as_ref();
         child.expect("it has not been waited for").id()
@@ -263,14 +260,14 @@ impl Drop for RunningProgram {
     }
 }
 
-/// Returns the command of a line with piped outputs.
+/// Parses a line into a command with piped outputs.
 pub fn piped(line: impl AsRef<str>) -> Command {
     let mut command = command(line);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Returns the command of a line without outputs.
+/// Parses a line into a command without outputs.
 pub fn quiet(line: impl AsRef<str>) -> Command {
     let mut command = command(line);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -282,13 +279,13 @@ pub fn start(line: impl AsRef<str>) -> RunningProgram {
     RunningProgram::spawn(&mut piped(line))
 }
 
-/// As [`start`], in a namespace.
+/// Like [`start`], in a namespace.
 pub fn start_in(namespace: &NetNamespace, line: impl AsRef<str>) -> RunningProgram {
     RunningProgram::start(namespace, &mut piped(line))
 }
 
-/// A running dumpcap, which, unlike tcpdump, does not change its user: a user namespace
-/// does not allow that.
+/// A running dumpcap. Unlike tcpdump, dumpcap does not change its user, which a user namespace does
+/// not allow.
 pub struct Capture {
     running: RunningProgram,
     file: String,
@@ -300,13 +297,13 @@ impl Capture {
         let file = dir.file(name);
         let mut command = command(format!("dumpcap -q -P -B 32 -w {file} {options}"));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
-        // It prints the file's name once it captures.
+        // dumpcap prints the file name once it captures.
         let running = RunningProgram::start(namespace, &mut command).ready("File:");
         Capture { running, file }
     }
 
-    /// Waits until the capture holds at least `frames` frames and no more arrive for a
-    /// moment; returns the file.
+    /// Waits until the capture holds at least `frames` frames and no more arrive for a while;
+    /// returns the file.
     pub fn with_frames(self, frames: usize) -> String {
         const MOMENT: Duration = Duration::from_millis(300);
         let start = Instant::now();
@@ -335,7 +332,7 @@ pub fn tshark(file: &str, filter: &str) -> String {
         .stdout
 }
 
-/// Starts a program in a namespace that sends until it is dropped.
+/// Starts a program in a namespace that sends until dropped.
 pub fn background(namespace: &NetNamespace, line: &str) -> RunningProgram {
     RunningProgram::start(namespace, &mut quiet(line))
 }
@@ -353,7 +350,7 @@ pub fn status_of(process: u32, field: &str) -> String {
     found.map_or_else(String::new, |(_, value)| value.trim().to_owned())
 }
 
-/// Returns a memory size of a process in KiB.
+/// Returns a memory figure of a process in KiB.
 pub fn memory_of(process: u32, field: &str) -> u64 {
     let size = status_of(process, field);
     let number = size

@@ -1,14 +1,14 @@
-//! The verdicts of a recorded run, for comparison with another run.
+//! Verdicts of a recorded run, for comparison with another run.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::read;
 
-/// A log row without its identification, compared as a whole.
+/// A log row without its identifying columns, compared as a whole.
 pub type Rest = Vec<String>;
 
-/// Reads a CSV log: the indices of these columns, and the rows.
+/// Reads a CSV log; returns the indices of these columns and the rows.
 fn table<const N: usize>(file: &str, names: [&str; N]) -> ([usize; N], Vec<Rest>) {
     let text = read(file);
     let rows = text
@@ -23,7 +23,7 @@ fn table<const N: usize>(file: &str, names: [&str; N]) -> ([usize; N], Vec<Rest>
     (places, rows.collect())
 }
 
-/// Returns the final rows of one link, keyed by frame and copy number.
+/// Returns the final rows of a link, keyed by frame and copy number.
 pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
     let ([frame, copy, of, verdict], mut rows) = table(file, ["frame", "copy", "link", "verdict"]);
     rows.retain(|fields| fields[of] == link && fields[verdict] != "held");
@@ -34,8 +34,8 @@ pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
         .collect()
 }
 
-/// Asserts that a simulation decided the frames of a live run like that run, each frame of
-/// one link; returns their number, which is above `least`.
+/// Asserts that a simulation decided each frame of a link like the live run did; returns the number
+/// of frames, which is above `least`.
 #[track_caller]
 pub fn assert_decided_alike(live: &str, simulated: &str, link: &str, least: usize) -> usize {
     let (live, again) = (decided(live, link), decided(simulated, link));
@@ -49,16 +49,16 @@ pub fn assert_decided_alike(live: &str, simulated: &str, link: &str, least: usiz
 /// A delivered frame.
 #[derive(Clone, Debug)]
 pub struct FrameTimes {
-    /// Direction of the link.
+    /// Link direction.
     pub link: String,
-    /// Nanoseconds since the epoch of the run.
+    /// Nanoseconds since the run's epoch.
     pub arrival: i64,
-    /// Nanoseconds since its arrival.
+    /// Nanoseconds since arrival.
     pub delay: i64,
     pub len: u32,
 }
 
-/// Returns the frames that all links of a CSV log delivered.
+/// Returns the frames delivered by any link in a CSV log.
 pub fn all_delivered(file: &str) -> Vec<FrameTimes> {
     let names = ["link", "arrival_ns", "delay_ns", "length", "verdict"];
     let ([link, arrival, delay, length, verdict], rows) = table(file, names);
@@ -75,15 +75,15 @@ pub fn all_delivered(file: &str) -> Vec<FrameTimes> {
     rows.collect()
 }
 
-/// Returns the frames that one direction of a link delivered.
+/// Returns the frames delivered by one link direction.
 pub fn delivered(file: &str, link: &str) -> Vec<FrameTimes> {
     let mut frames = all_delivered(file);
     frames.retain(|frame| frame.link == link);
     frames
 }
 
-/// Returns the longest delay of each direction among the frames that arrived within these
-/// nanoseconds of the run.
+/// Returns the longest delay per direction among frames that arrived in this range of run time, in
+/// nanoseconds.
 pub fn longest_delays(frames: &[FrameTimes], range: &RangeInclusive<i64>) -> BTreeMap<String, i64> {
     let mut longest = BTreeMap::new();
     for frame in frames.iter().filter(|frame| range.contains(&frame.arrival)) {

@@ -1,6 +1,6 @@
-//! Stations in separate namespaces, each on a port of a network in a namespace between
-//! them. Without permission to create namespaces, tests that need them print a message and
-//! pass without running, except in CI.
+//! Stations in separate namespaces, each on a port of a network in a namespace between them. Tests
+//! that need these are skipped with a message without permission to create namespaces, except in
+//! CI.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,14 +21,14 @@ pub fn wired(pairs: &[(&str, &str)]) -> Option<NetNamespace> {
     Some(namespace)
 }
 
-/// Returns a path by which other processes find a namespace of this one.
+/// Returns a path by which other processes find a namespace of this process.
 pub fn path_of(namespace: &NetNamespace) -> String {
     let descriptor = namespace.as_fd().as_raw_fd();
     format!("/proc/{}/fd/{descriptor}", std::process::id())
 }
 
-/// Waits until no device of an attachment remains. The kernel removes a namespace's devices
-/// some time after its last process.
+/// Waits until no device of an attachment remains. The kernel removes a namespace's devices some
+/// time after its last process.
 #[track_caller]
 pub fn assert_no_attachment(namespace: &NetNamespace) {
     eventually("devices are left", || {
@@ -37,8 +37,8 @@ pub fn assert_no_attachment(namespace: &NetNamespace) {
     });
 }
 
-/// The namespaces of the network and of the stations. Station N has the device `eth0`,
-/// and the network's port to it is `pN`.
+/// The namespaces of the network and its stations. Station N has the device `eth0`; the network's
+/// port to it is `pN`.
 pub struct Site {
     pub middle: NetNamespace,
     pub stations: Vec<NetNamespace>,
@@ -61,8 +61,7 @@ impl Site {
         Some(site)
     }
 
-    /// Returns stations whose devices are up, with link-local IPv6 addresses
-    /// only.
+    /// Returns stations whose devices are up, with only link-local IPv6 addresses.
     pub fn without_addresses(count: usize) -> Option<Site> {
         // Fails without permission to create namespaces.
         namespace()?;
@@ -73,14 +72,14 @@ impl Site {
         })
     }
 
-    /// Starts `longwire run` with the arguments of a line and waits until it runs.
+    /// Starts `longwire run` with a line of arguments and waits until it runs.
     pub fn start(&self, arguments: &str) -> Network {
         let dir = Folder::new();
         let report = dir.file("report.json");
         let own = arguments.contains("--tolerance");
         let tolerance = if own { "" } else { "--tolerance 10s" };
         let line = format!("longwire run {arguments} --report {report} {tolerance}");
-        // The first line describes a network, or a single link.
+        // The first line describes a network or a single link.
         let word = if arguments.contains(".toml") {
             " between "
         } else {
@@ -90,14 +89,14 @@ impl Site {
         Network { running, dir }
     }
 
-    /// As [`Site::start`], with the text of a topology file in a folder.
+    /// Like [`Site::start`], with the text of a topology file in a folder.
     pub fn start_network(&self, dir: &Folder, topology: &str, arguments: &str) -> Network {
         let file = dir.file("network.toml");
         write(&file, topology);
         self.start(&format!("{file} {arguments}"))
     }
 
-    /// Runs a program at a station to its end.
+    /// Runs a program at a station to completion.
     pub fn at(&self, station: usize, line: impl AsRef<str>) -> Ran {
         run_in(&self.stations[station], line)
     }
@@ -108,26 +107,24 @@ impl Site {
         change(&self.stations[station], line)
     }
 
-    /// Pings four times; returns the shortest round trip in milliseconds, or `None`
-    /// without a reply.
+    /// Pings four times; returns the minimum RTT in milliseconds, or `None` without a reply.
     pub fn round_trip(&self, from: usize, to: usize) -> Option<f64> {
         self.round_trip_to(from, &address(to).to_string())
     }
 
-    /// As [`Site::round_trip`], to any address.
+    /// Like [`Site::round_trip`], to any address.
     pub fn round_trip_to(&self, from: usize, address: &str) -> Option<f64> {
         ping(&self.stations[from], "-c 4 -i 0.2 -W 1", address)
     }
 
-    /// Waits until one station gets replies from another: devices come up late on a
-    /// busy machine.
+    /// Waits until one station gets replies from another: devices come up late on a busy machine.
     #[track_caller]
     pub fn wait_for_answer(&self, from: usize, to: usize) {
         eventually("no answer", || self.round_trip(from, to).is_some());
     }
 
-    /// Asserts that replies arrive, and none before `delays` ms. A busy machine delays
-    /// them further; a log shows what the links decided.
+    /// Asserts that replies arrive, but none before `delays` ms. A busy machine delays them
+    /// further; a log shows what the links decided.
     #[track_caller]
     pub fn assert_not_early(&self, from: usize, address: &str, delays: f64) {
         assert_not_early(self.round_trip_to(from, address), delays);
@@ -142,7 +139,7 @@ impl Site {
     }
 }
 
-/// Asserts that a ping was answered, and not before `delays` ms.
+/// Asserts that a ping was answered, but not before `delays` ms.
 #[track_caller]
 pub fn assert_not_early(found: Option<f64>, delays: f64) {
     assert!(found > Some(delays - 0.1), "{found:?} ms, not {delays} ms");
@@ -161,7 +158,7 @@ impl Network {
         self.stop_with_text().0
     }
 
-    /// As [`Network::stop`], with the report as text.
+    /// Like [`Network::stop`], with the report as text too.
     #[track_caller]
     pub fn stop_with_text(self) -> (Value, String) {
         let ended = self.running.stop();

@@ -1,5 +1,5 @@
-//! Carriers of TAP devices that follow links: effects on the kernel's routing, and
-//! links that are added and removed.
+//! Carriers of TAP devices that follow links: effects on the kernel's routing, and links added and
+//! removed.
 
 use longwire_testbed::support::Folder;
 
@@ -8,7 +8,7 @@ use crate::common::site::Site;
 use crate::common::write;
 use crate::control::ControlledRun;
 
-/// Two networks of one machine, with other hosts nowhere.
+/// Two networks on one machine, without other hosts.
 const NETWORK: &str = r#"
 [ports]
 first = { opens = "tap:lw0", carrier = "one*.down" }
@@ -34,7 +34,7 @@ impl ControlledRun {
         change(&self.site.middle, format!("ip {words}"))
     }
 
-    /// Waits until `ip` prints this: it reports a TAP device's state up to a second late.
+    /// Waits until `ip` prints this: the kernel reports a TAP device's state up to a second late.
     #[track_caller]
     fn wait_for(&self, words: &str, expected: &str) {
         wait_for(expected, || {

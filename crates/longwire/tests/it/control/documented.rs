@@ -34,7 +34,7 @@ fn every_command_of_the_page_works() {
     let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
     let mut commands = 0;
     for block in blocks("sh") {
-        // Lines that start runs are skipped: one is running already.
+        // Skip lines that start runs: a run is already active.
         let lines = block.lines().filter(|line| !line.starts_with("sudo"));
         let lines = lines.filter(|line| !line.starts_with("export"));
         // The run belongs to the test's user, and sudo may be missing.

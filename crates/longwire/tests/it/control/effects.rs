@@ -1,5 +1,5 @@
-//! Every change of a network, once each. Longwire-fabric and longwire-runtime test changes in
-//! virtual time; these tests show that `ctl` makes them, on packets of real stations.
+//! Every kind of network change, once each. Longwire-fabric and longwire-runtime test changes in
+//! virtual time; these tests show that `ctl` applies them, on packets of real stations.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ match = "src=10.9.0.1,dst=10.9.0.99"
 delay = "40ms"
 "#;
 
-/// The second station's other address, which no rule of the file matches.
+/// The second station's other address, which no rule in the file matches.
 const SECOND: &str = "10.9.0.12";
 
 fn started() -> Option<ControlledRun> {
@@ -40,7 +40,7 @@ fn started() -> Option<ControlledRun> {
     within(&controlled.site.stations[1], || {
         addr_add("eth0", second, 24)
     });
-    // Replies begin once all devices of the stations are up.
+    // Replies begin once all station devices are up.
     controlled.site.wait_for_answer(0, 1);
     Some(controlled)
 }
@@ -122,7 +122,7 @@ fn links_are_added_and_removed() {
         json!({ "delay": "25ms", "rate": "50mbit" })
     );
     assert!(count(&response["down"]["packets_in"]) >= 4, "{response}");
-    // A name that is in use.
+    // The name is in use.
     controlled.ctl(&add).exits(2).says("link.name");
     let passed = || count(&controlled.json("report")["passed"]);
     let before = passed();

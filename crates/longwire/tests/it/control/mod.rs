@@ -1,8 +1,7 @@
-//! `longwire ctl` against running networks with real stations: effects are measured on
-//! their packets.
+//! `longwire ctl` against running networks with real stations: effects are measured on their
+//! packets.
 //!
-//! Without permission to create namespaces, these tests pass without running, except in
-//! CI.
+//! Skipped without permission to create namespaces, except in CI.
 
 mod carrier;
 mod documented;
@@ -30,10 +29,10 @@ struct ControlledRun {
 
 /// Pings over links that did not change meanwhile.
 struct Pinged {
-    /// The run's clock before and after, in seconds.
+    /// Start and end on the run's clock, in seconds.
     from: f64,
     until: f64,
-    /// Delay of the links in both directions, in milliseconds.
+    /// Link delay in both directions together, in milliseconds.
     delays: f64,
 }
 
@@ -60,7 +59,7 @@ impl ControlledRun {
         }
     }
 
-    /// Runs `ctl` with these words.
+    /// Runs `ctl` with these arguments.
     fn ctl(&self, words: &str) -> Ran {
         longwire(format!("ctl --control {} {words}", self.socket))
     }
@@ -72,19 +71,19 @@ impl ControlledRun {
         self.ctl(words).well().stdout
     }
 
-    /// As [`ControlledRun::well`], with `--json`; returns the parsed output.
+    /// Like [`ControlledRun::well`], with `--json`; returns the parsed output.
     #[track_caller]
     fn json(&self, words: &str) -> Value {
         self.ctl(&format!("{words} --json")).well().json()
     }
 
-    /// Returns the seconds that the network has run, by its own clock.
+    /// Returns how long the network has run by its own clock, in seconds.
     fn elapsed(&self) -> f64 {
         number(&self.json("status")["elapsed_s"])
     }
 
-    /// Asserts the round trip between the first two stations, in milliseconds: here that no
-    /// reply is early, and at the stop the decisions of the links.
+    /// Checks the round trip between the first two stations, in milliseconds: immediately, that no
+    /// reply is early; when the run stops, the links' decisions.
     #[track_caller]
     fn takes(&self, delays: f64) {
         self.takes_to(&address(1).to_string(), delays);
@@ -102,19 +101,19 @@ impl ControlledRun {
         });
     }
 
-    /// Stops the run and compares the delays of all pings with its log; returns the report and
-    /// the delivered frames.
+    /// Stops the run and compares the delays of all pings with its log; returns the report and the
+    /// delivered frames.
     #[track_caller]
     fn stop(self) -> (Value, Vec<FrameTimes>) {
         let report = self.network.stop();
         let frames = all_delivered(&self.dir.file("log.csv"));
         for pinged in self.pinged.take() {
-            // Each ping crosses one link up and one down.
+            // Each ping crosses one link up and one link down.
             let nanos = |seconds: f64| (seconds * 1e9) as i64;
             let range = nanos(pinged.from)..=nanos(pinged.until);
             let delays = longest_delays(&frames, &range);
             let found = delays.values().sum::<i64>() as f64 / 1e6;
-            // Besides the delay, a frame of 98 bytes at 10 Mbit/s.
+            // Serialising a 98-byte frame at 10 Mbit/s adds to the delay.
             let over = found - pinged.delays;
             assert!(
                 (0.0..0.1).contains(&over),

@@ -1,4 +1,4 @@
-//! Read-only commands, and missing runs.
+//! Read-only commands, and commands without a run.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::common::site::Site;
 use crate::common::{count, list, number, write};
 use crate::control::ControlledRun;
 
-/// More links than fit one response.
+/// More links than fit in one response.
 const LINKS: usize = 2_500;
 
 const NETWORK: &str = r#"
@@ -71,7 +71,7 @@ fn all_that_runs_can_be_read() {
     assert_eq!(controlled.json("status")["links"], LINKS + 2);
     assert_eq!(controlled.json("ports")["ports"][1]["name"], "b");
     assert_eq!(controlled.json("paths")["paths"][0]["via"][1], "far.down");
-    // Two rules per link with a matcher, and per path.
+    // Two rules per link with a matcher, and two per path.
     assert_eq!(list(&controlled.json("rules")).len(), 2 * LINKS + 4);
     for words in [
         "status", "stats", "ports", "paths", "rules", "report", "changes",
@@ -82,7 +82,7 @@ fn all_that_runs_can_be_read() {
     controlled.stop();
 }
 
-/// Streams end by count, by Ctrl-C and with the run.
+/// Streams end by count, by Ctrl-C, or with the run.
 fn watched(controlled: &ControlledRun) {
     let from = controlled.elapsed();
     let lines = controlled.well("watch ab* --every 200ms --count 3 --json");
@@ -91,8 +91,7 @@ fn watched(controlled: &ControlledRun) {
     assert_eq!(events.len(), 3);
     assert_eq!(events[0]["rates"], Value::Null, "there was no time before");
     assert_eq!(events[2]["each"][1]["name"], "ab.up");
-    // An event may be late and the next one on time, so only the time since the start
-    // is never early.
+    // An event may be late and the next on time, so only the time since the start is never early.
     let seconds = |at: usize, field: &str| number(&events[at][field]);
     assert!(seconds(2, "elapsed_s") - from >= 0.4, "{from}: {lines}");
     let apart = seconds(2, "elapsed_s") - seconds(1, "elapsed_s");
@@ -105,7 +104,7 @@ fn watched(controlled: &ControlledRun) {
     let mut watch = start(format!(
         "longwire ctl --control {socket} watch --every 50ms"
     ));
-    // The pipe stays open: later lines have a reader.
+    // The pipe stays open, so later lines have a reader.
     let stdout = watch.child().stdout.take().expect("a pipe");
     let mut lines = BufReader::new(stdout).lines();
     for _ in 0..2 {

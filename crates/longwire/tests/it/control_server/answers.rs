@@ -1,4 +1,4 @@
-//! Every route of the API document, and the documented responses.
+//! Every route in the API document, with the documented responses.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn every_route_answers_as_the_document_says() {
             if events.is_some() {
                 continue;
             }
-            // The view's routes name directions, all other routes links.
+            // The view's routes name directions; all others name links.
             let named = match path.as_str() {
                 "/v1/history/{name}" | "/v1/flows/{name}" => "new.up",
                 _ => "new",
@@ -122,7 +122,7 @@ fn links_are_read_and_changed() {
         let points = problems.any(|problem| problem["pointer"] == pointer);
         assert!(points, "{answer}");
     }
-    // With `check`, the same answer but no change.
+    // With `check`, the answer is the same but nothing changes.
     let right = r#"{"set":{"adsl*":{"rate":"2mbit"}}}"#;
     let checked = stage.ask("POST /v1/changes?check=true", right).json();
     assert_eq!(checked["links"], 3);
@@ -187,7 +187,7 @@ fn changes_are_read_a_page_at_a_time_from_the_newest() {
     ] {
         let page = stage.get(&format!("/v1/changes{query}"));
         let delays = list(&page["changes"]).iter().filter_map(|done| {
-            // The scenario changes no delay.
+            // The scenario does not change any delay.
             done["change"]["set"]["home.up"]["delay"].as_str()
         });
         let delays: Vec<&str> = delays.collect();

@@ -9,11 +9,9 @@ use longwire_io::net::NetNamespace;
 use longwire_testbed::support::within;
 use serde_json::Value;
 
-/// Read timeout: an answer about many links is slow on a busy machine, and only a hang
-/// exceeds this.
+/// Read timeout: an answer about many links is slow on a busy machine; only a hang exceeds this.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -27,14 +25,13 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
-/// Returns a request: method and target, headers, body.
+/// Formats a request from method and target, headers and body.
 pub fn request(line: &str, headers: &[&str], body: &str) -> String {
     let headers: String = headers
         .iter()
@@ -59,7 +56,7 @@ pub fn ask(path: &str, line: &str, body: &str) -> Answer {
     exchange(connect(path), &request(line, &["Host: x"], body))
 }
 
-/// Sends a request text over TCP in a namespace.
+/// Sends the text of a request over TCP from a namespace.
 pub fn ask_tcp(namespace: &NetNamespace, address: &str, text: &str) -> Answer {
     let stream = within(namespace, || TcpStream::connect(address));
     stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");

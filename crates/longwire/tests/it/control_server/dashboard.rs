@@ -1,5 +1,5 @@
-//! The Grafana dashboard: runs every query against a real Prometheus that scrapes a run
-//! with real traffic.
+//! The Grafana dashboard: runs every query against a real Prometheus that scrapes a run with real
+//! traffic.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -18,7 +18,7 @@ const METRICS: &str = include_str!("../../../../../docs/metrics.md");
 const RUN: &str = "127.0.0.1:9471";
 const PROMETHEUS: &str = "127.0.0.1:9472";
 
-/// Returns the queries of the dashboard's panels, with their titles, and those of its
+/// Returns the queries of the dashboard's panels with their titles, and the queries of its
 /// variables.
 fn queries(dashboard: &Value) -> (Vec<(String, String)>, Vec<String>) {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -37,7 +37,7 @@ fn queries(dashboard: &Value) -> (Vec<(String, String)>, Vec<String>) {
     )
 }
 
-/// Replaces Grafana's variables, as Grafana does with all values selected.
+/// Replaces Grafana's variables as Grafana does with all values selected.
 fn with_values(query: &str) -> String {
     let query = query
         .replace("$__rate_interval", "6s")
@@ -48,7 +48,7 @@ fn with_values(query: &str) -> String {
         .fold(query, |query, name| query.replace(name, ".*"))
 }
 
-/// Queries Prometheus; returns the list of series.
+/// Queries Prometheus; returns the series.
 fn ask(stage: &Stage, path: &str, (name, value): (&str, &str)) -> Option<Vec<Value>> {
     let mut command = Command::new("curl");
     command.args(["-sS", "--get", &format!("http://{PROMETHEUS}{path}")]);
@@ -72,7 +72,7 @@ fn start_run(stage: &Stage) -> RunningProgram {
     start_in(&stage.namespace, line).ready("control:")
 }
 
-/// Starts a Prometheus that scrapes the run; `None` where it is not installed.
+/// Starts a Prometheus that scrapes the run; `None` if it is not installed.
 fn start_prometheus(stage: &Stage) -> Option<RunningProgram> {
     if !have("prometheus") {
         return None;
@@ -121,8 +121,8 @@ fn every_query_returns_data_of_a_real_run() {
             Err(without.clone())
         }
     });
-    // Figures of certain events are not 0. The switch refuses no frame, and the
-    // dashboard shows 0 for the absent series.
+    // Metrics of events that certainly occur are not 0. The switch refuses no frame, and the
+    // dashboard shows 0 for absent series.
     for metric in [
         "longwire_link_delivered_bytes_total",
         "longwire_link_dropped_frames_total{reason=\"loss\"}",
@@ -143,8 +143,8 @@ fn every_query_returns_data_of_a_real_run() {
     }
 }
 
-/// Every metric of the dashboard is documented, and every documented figure of a run is
-/// on the dashboard.
+/// Every metric on the dashboard is documented, and every documented metric of a run is on the
+/// dashboard.
 #[test]
 fn the_dashboard_has_the_metrics_of_the_documentation() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("it is JSON");
@@ -168,8 +168,7 @@ fn the_dashboard_has_the_metrics_of_the_documentation() {
     // Most runs have a single host.
     let absent = absent.filter(|name| !name.starts_with("longwire_host_"));
     let absent: Vec<&String> = absent.collect();
-    // The version, frame counts that duplicate byte counts, and rare events of
-    // switches.
+    // The version, frame counts that duplicate byte counts, and rare switch events.
     let expected = [
         "longwire_build_info",
         "longwire_link_delivered_frames_total",

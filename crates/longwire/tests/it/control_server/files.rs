@@ -1,5 +1,5 @@
-//! Files named by changes: which are read, which parts are reported; none blocks the
-//! control API or the end of the run.
+//! Files named by changes: which are read and which parts are reported. No file blocks the control
+//! API or the end of the run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ use crate::common::write;
 /// Contents of a file that is not a trace, such as a password file.
 const SECRET: &str = "root:$y$j9T$secret$hash:20000";
 
-/// Returns changes that name a file, one per option that accepts a file.
+/// Returns one change per option that accepts a file, naming this file.
 fn naming(path: &str) -> Vec<(&'static str, String)> {
     let models = [
         ("rate", "trace:"),

@@ -1,5 +1,5 @@
-//! Resources that one client could exhaust: connections, memory, request rate, streams.
-//! Other clients still get responses.
+//! Resources that one client could exhaust: connections, memory, request rate and streams. Other
+//! clients still get responses.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -17,13 +17,13 @@ use crate::common::program::{eventually, memory_of};
 const CONNECTIONS: usize = 256;
 const STREAMS: usize = 64;
 
-/// Maximum time until resources of clients that have ended are free.
+/// Maximum time until the resources of ended clients are free.
 const RELEASE_MAX: Duration = Duration::from_secs(20);
 
-/// Timeout of the server for an incomplete request.
+/// Server timeout for an incomplete request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// Opens a connection that has sent this text.
+/// Opens a connection and sends this text.
 fn sending(socket: &str, text: &str) -> UnixStream {
     let mut stream = connect(socket);
     stream.write_all(text.as_bytes()).expect("it is sent");
@@ -55,7 +55,7 @@ fn a_stopped_run_does_not_take_its_clients_for_slow() {
     let text = request("GET /v1", &["Host: x"], "");
     let (first, rest) = text.split_at(20);
     let begun: Vec<UnixStream> = (0..8).map(|_| sending(&socket, first)).collect();
-    // The server has accepted them by now and waits for the rest.
+    // By now the server has accepted them and waits for the rest.
     assert_eq!(stage.ask("GET /v1", "").status, 200);
     running.signal(Signal::SIGSTOP);
     for mut stream in &begun {
@@ -119,7 +119,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
             .map(|thread| thread.join().expect("an answer"))
             .collect()
     });
-    // Some clients must retry; the rest get responses.
+    // Some clients must retry; the others get responses.
     assert!(statuses.contains(&400), "{statuses:?}");
     let known = statuses
         .iter()
@@ -148,7 +148,7 @@ fn bodies_that_do_not_end_hold_up_no_small_change() {
         let mut stream = connect(&socket);
         let timeout = Some(Duration::from_secs(5));
         stream.set_write_timeout(timeout).expect("a timeout");
-        // A refused client's data is not read.
+        // The server does not read a refused client's data.
         let _ = stream.write_all(head.as_bytes());
         let _ = stream.write_all(part.as_bytes());
         stream
@@ -158,7 +158,7 @@ fn bodies_that_do_not_end_hold_up_no_small_change() {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// Opens a stream of events and reads the first.
+/// Opens an event stream and reads its first event.
 fn stream(socket: &str, query: &str) -> UnixStream {
     let line = format!("GET /v1/stats/stream?{query}");
     let mut stream = sending(socket, &request(&line, &["Host: x"], ""));
@@ -227,7 +227,7 @@ fn half_closed_streams_end() {
         stream
     };
     let _streams: Vec<UnixStream> = (0..STREAMS).map(open).collect();
-    // Their slots are free again, though this side still reads.
+    // Their slots are free again, though this side is still reading.
     let began = Instant::now();
     eventually("no place is freed", || {
         let mut stream = sending(&socket, &request("GET /v1/stats/stream", &["Host: x"], ""));

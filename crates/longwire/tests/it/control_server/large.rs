@@ -1,4 +1,4 @@
-//! Many links: pages, streams, metrics, and limits.
+//! Many links: pages, streams, metrics and limits.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use super::{NETWORK, Stage};
 use crate::common::program::{eventually, run_in};
 use crate::common::{list, number};
 
-/// Links by name; each has two directions.
+/// Number of links; each has two directions.
 const LINKS: usize = 10_001;
 
 /// A network of many idle links.
@@ -39,7 +39,7 @@ fn many_links_are_listed_by_pages_and_singly_within_bounds() {
     assert_eq!(names.len(), LINKS);
     assert!(names.is_sorted());
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), LINKS);
-    // 20,002 directions exceed the limit of metrics and per-link streams.
+    // 20,002 directions exceed the limit for metrics and per-link streams.
     for target in ["/metrics", "/v1/stats/stream?links=each"] {
         let answer = stage.ask(&format!("GET {target}"), "");
         assert_eq!(answer.status, 400, "{target}");
@@ -63,8 +63,8 @@ fn many_links_are_listed_by_pages_and_singly_within_bounds() {
     check_metrics(&some);
 }
 
-/// Asserts that every sample belongs to a previously described family, and that no
-/// sample is repeated (OpenMetrics 1.0).
+/// Asserts that every sample belongs to a previously described family, and that no sample is
+/// repeated (OpenMetrics 1.0).
 fn check_metrics(text: &str) {
     let mut families = BTreeSet::new();
     let mut samples = BTreeSet::new();
@@ -135,7 +135,7 @@ fn statistics_are_sent_as_events() {
     );
 }
 
-/// Timeout of the server for an incomplete request.
+/// Server timeout for an incomplete request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 #[test]
@@ -148,18 +148,17 @@ fn clients_that_do_not_read_stop_no_other() {
     for stream in &mut stuck {
         stream.write_all(text.as_bytes()).expect("it is sent");
     }
-    // Responses are produced in order: theirs exist when this one does.
+    // Responses are produced in order, so those exist when this one does.
     let page = stage.get("/v1/links?limit=10000");
     assert_eq!(list(&page["links"]).len(), 10_000);
-    // Incomplete request heads and unread responses have timeouts; the latter are
-    // truncated.
+    // Incomplete request heads and unread responses time out; the latter are truncated.
     let began = Instant::now();
     let mut half = connect(&socket);
     half.write_all(b"GET /v1 HTTP/1.1\r\nHost")
         .expect("it is sent");
     half.read_to_end(&mut Vec::new()).expect("it is closed");
     assert!(began.elapsed() >= HEAD_TIME, "{:?}", began.elapsed());
-    // Of the run's ends of connections, only the listening socket is left.
+    // Of the run's socket ends, only the listening socket is left.
     let open = format!("grep -c {socket} /proc/net/unix");
     let open = || run_in(&stage.namespace, &open).stdout;
     eventually("connections stay open", || open() == "1\n");

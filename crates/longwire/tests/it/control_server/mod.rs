@@ -1,7 +1,6 @@
-//! The control API of `longwire run FILE.toml --control …`, from a client's view.
+//! The control API of `longwire run FILE.toml --control …`, from a client's point of view.
 //!
-//! Without permission to create namespaces, the tests pass without running, except in
-//! CI.
+//! Skipped without permission to create namespaces, except in CI.
 
 mod answers;
 mod client;
@@ -26,12 +25,12 @@ use crate::common::site::wired;
 use crate::common::write;
 use client::{Answer, ask, ask_tcp, request};
 
-/// The TCP address of a run, and its token with all rights.
+/// TCP address of a run, and its token with full access.
 const ADDRESS: &str = "127.0.0.1:9470";
 const TOKEN: &str = "0123456789abcdef-full";
 
-/// Two ports without stations, a link with separate directions, a shared one, three
-/// that match one pattern, and a path.
+/// Two ports without stations, a link with separate directions, a shared link, three links that
+/// match one pattern, and a path.
 const NETWORK: &str = r#"
 seed = 5
 
@@ -87,7 +86,7 @@ impl Stage {
         self.dir.file("c.sock")
     }
 
-    /// Creates a file with a token and a mode.
+    /// Creates a file with this token and mode.
     fn token_file(&self, name: &str, token: &str) -> String {
         let file = self.dir.file(name);
         write(&file, token);
@@ -137,13 +136,13 @@ impl Stage {
         ask(&self.socket(), line, body)
     }
 
-    /// Reads a resource at the control socket.
+    /// Reads a resource through the control socket.
     #[track_caller]
     fn get(&self, target: &str) -> Value {
         self.ask(&format!("GET {target}"), "").json()
     }
 
-    /// Returns an option of the link `home` in the direction up.
+    /// Returns an option of the link `home` in direction up.
     fn home(&self, option: &str) -> Value {
         self.get("/v1/links/home")["up"]["options"][option].clone()
     }

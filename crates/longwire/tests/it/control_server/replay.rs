@@ -10,7 +10,7 @@ use super::client::ask;
 use crate::common::program::{RunningProgram, eventually, longwire, start};
 use crate::common::{assert_refused, count, list, number};
 
-/// Frames of the trace: 60 s of traffic, for which no test waits.
+/// Number of frames in the trace: 60 s of traffic, which no test waits for.
 const FRAMES: u64 = 30_000;
 const RATE: f64 = 500.0;
 const LEN: f64 = 200.0;
@@ -72,17 +72,17 @@ fn column(columns: &Value, name: &str) -> Vec<f64> {
         .collect()
 }
 
-/// Asserts the samples of the link's last two seconds.
+/// Checks the samples of the link's last two seconds.
 fn assert_history(columns: &Value) {
     let carried = column(columns, "bits_in_per_s");
     let bits = 8.0 * LEN * RATE;
-    // Single periods depend on the sampler; their total follows the clock.
+    // Individual periods depend on the sampler; their total follows the clock.
     let last = &carried[carried.len().saturating_sub(20)..];
     let carried = last.iter().sum::<f64>() / last.len() as f64;
     assert!((carried / bits - 1.0).abs() < 0.1, "{columns}");
     let rates = column(columns, "rate_bits_per_s");
     assert!(rates.iter().all(|rate| *rate == 1e6), "{rates:?}");
-    // 1.6 ms of serialisation, and 20 ms of delay.
+    // 1.6 ms of serialisation plus 20 ms of delay.
     let delays = column(columns, "delay_p50_us");
     let right = delays
         .iter()
@@ -91,7 +91,7 @@ fn assert_history(columns: &Value) {
     assert!(columns["drops_per_s"]["loss"].is_array(), "{columns}");
 }
 
-/// Asserts progress, fidelity, ports and the table.
+/// Checks progress, fidelity, ports and the table.
 fn assert_state(replay: &Replay) {
     let overview = replay.get("/v1");
     assert_eq!([&overview["may_change"], &overview["view"]], [false, true]);
@@ -114,7 +114,7 @@ fn assert_state(replay: &Replay) {
 #[test]
 fn a_replay_shows_what_it_sends_as_of_now() {
     let replay = Replay::start("replay TRACE --to null --link-rate 1mbit --delay 20ms --loss 10%");
-    // The whole trace is read at once, but counts frame by frame.
+    // The whole trace is read at once, but counted frame by frame.
     let read = || replay.get("/v1")["replay"]["inputs"][0]["read"] == 1.0;
     eventually("it is not read", read);
     let elapsed = || number(&replay.get("/v1")["elapsed_s"]);
@@ -124,7 +124,7 @@ fn a_replay_shows_what_it_sends_as_of_now() {
     let after = elapsed();
     let totals = &stats["totals"];
     let offered = number(&totals["packets_in"]);
-    // An entry of the log is 2 ms, and so is the gap between frames.
+    // A log entry covers 2 ms, like the gap between frames.
     let expected = RATE * before - 4.0..=RATE * after + 1.0;
     assert!(expected.contains(&offered), "{offered}: {expected:?}");
     let lost = number(&totals["drops"]["loss"]);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Returns the place at which a value violates the schema.
+/// Checks a value; the error names the place that violates the schema.
 pub fn check(value: &Value, schema: &Value, document: &Value, at: &str) -> Result<(), String> {
     let wrong = |what: String| Err(format!("{at}: {what}: {value}"));
     if let Some(reference) = schema["$ref"].as_str() {

@@ -1,18 +1,18 @@
-//! The inputs of the corpus: a capture of mixed traffic, traces, networks.
+//! Inputs of the corpus: a capture of mixed traffic, traces and networks.
 
 use crate::common::{EPOCH, write};
 use longwire_testbed::support::Folder;
 use longwire_testbed::support::capture::pcap;
 use longwire_testbed::support::frames::sum;
 
-/// Frames in the capture.
+/// Number of frames in the capture.
 const FRAMES: u64 = 600;
 
-/// One in this many frames arrives at the same nanosecond as its predecessor.
+/// One in this many frames arrives in the same nanosecond as its predecessor.
 const SIMULTANEOUS: u64 = 11;
 
-/// A linear congruential generator (Knuth's MMIX constants): the corpus must not depend
-/// on the program's random numbers.
+/// A linear congruential generator (Knuth's MMIX constants): the corpus must not depend on the
+/// program's random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -54,7 +54,7 @@ fn frame(numbers: &mut Numbers, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns a capture of bursts and gaps of 0.4 s, with a mean rate of about 12 Mbit/s.
+/// Returns a capture of bursts with gaps of 0.4 s, at a mean rate of about 12 Mbit/s.
 pub fn capture(seed: u64) -> Vec<u8> {
     let mut numbers = Numbers(seed);
     let mut time = 0;

@@ -17,7 +17,7 @@ use longwire_testbed::support::Folder;
 
 const CASES: &str = include_str!("cases.txt");
 
-/// Fields of a report that depend on the machine or on names of files.
+/// Report fields that depend on the machine or on file names.
 const OF_THE_MACHINE: [&str; 5] = [
     "duration_s",
     "cpu_s",
@@ -33,8 +33,7 @@ fn hash(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Removes zeros, so that a new counter changes no digest, and machine-dependent
-/// figures.
+/// Removes zeros, so that a new counter changes no digest, and machine-dependent figures.
 fn reduce(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(fields) => {
@@ -50,7 +49,7 @@ fn reduce(value: &mut serde_json::Value) {
     }
 }
 
-/// Runs one case; returns its line of digests.
+/// Runs a case; returns its line of digests.
 fn digest(dir: &Folder, line: &str) -> String {
     let (name, options) = line.split_once(' ').unwrap_or((line, ""));
     let (out, log) = (format!("{name}.pcap"), format!("{name}.csv"));

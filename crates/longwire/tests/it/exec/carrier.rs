@@ -5,9 +5,9 @@ use serde_json::Value;
 use crate::common::{count, have, list, named};
 use crate::exec::User;
 
-/// Waits until `eth0` has lost its carrier as often as the first argument says and has it
-/// again, and until the file of the second argument exists. Writes the number of losses,
-/// which the kernel counts, to the file of the third.
+/// Waits until `eth0` has lost its carrier as often as the first argument says and has regained it,
+/// and until the file in the second argument exists. Writes the kernel's count of carrier losses to
+/// the file in the third.
 const WATCH: &str = "#!/bin/sh\n\
     cd /sys/class/net/eth0; from=$(cat carrier_down_count); cd - >/dev/null\n\
     lost() { echo $(($(cat /sys/class/net/eth0/carrier_down_count) - from)); }\n\
@@ -16,8 +16,7 @@ const WATCH: &str = "#!/bin/sh\n\
     done\n\
     lost >$3.new; mv $3.new $3\n";
 
-/// Returns the port kinds available to a user: `/dev/net/tun` may be closed to others
-/// than root.
+/// Returns the port kinds available to a user: `/dev/net/tun` may be accessible only to root.
 fn kinds(user: &User) -> &'static [&'static str] {
     if user.is_root() {
         &["auto", "tap"]
@@ -31,7 +30,7 @@ fn scenario(user: &User, events: &[(&str, &str)]) {
     user.write("s.toml", events.iter().map(event).collect::<String>());
 }
 
-/// Returns the number of carrier losses of a port in the report.
+/// Returns a port's carrier losses in the report.
 fn losses(report: &Value, port: &str) -> u64 {
     let mut notes = list(&report["notes"]).iter().filter_map(Value::as_str);
     let begin = format!("port {port}: carrier lost ");
@@ -74,7 +73,7 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
 fn frames_in_transit_arrive_before_the_carrier_is_lost() {
     for user in User::all() {
         scenario(&user, &[("1500ms", "off = \"link.up\"")]);
-        // Prints the kernel's count of received frames at carrier loss, and later.
+        // Print the kernel's count of received frames at carrier loss, and again later.
         let far = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
                    for n in 1 2; do cat /sys/class/net/eth0/statistics/rx_packets; sleep 1; done";
         user.write("far.sh", far);
@@ -121,7 +120,7 @@ fn a_connection_survives_an_outage() {
     }
 }
 
-/// Events are 20 ms apart. A thread that stalls that long skips losses.
+/// Events are 20 ms apart. A thread that stalls for as long skips losses.
 #[test]
 fn a_link_that_flaps_stays_sound() {
     if !have("iperf3") {

@@ -1,5 +1,4 @@
-//! `exec` with a link that changes: `--control`, `--scenario`, a topology
-//! file; and `--time`.
+//! `exec` with a changing link (`--control`, `--scenario`, a topology file), and `--time`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,14 +11,14 @@ use crate::common::program::{Ran, RunningProgram, eventually, status_of};
 use crate::common::recording::delivered;
 use crate::exec::User;
 
-/// Parses the round trips printed by `ping`, in milliseconds.
+/// Parses the RTTs printed by `ping`, in milliseconds.
 pub(super) fn times(text: &str) -> Vec<f64> {
     let times = text.lines().filter_map(|line| line.split("time=").nth(1));
     let times = times.filter_map(|rest| rest.split(' ').next()?.parse().ok());
     times.collect()
 }
 
-/// A busy machine delays replies, so the log shows the decisions of the link.
+/// A busy machine delays replies, so the log shows the link's decisions.
 #[test]
 fn a_command_controls_its_own_link() {
     for user in User::all() {
@@ -130,8 +129,7 @@ fn time_stops_the_command_and_ends_well() {
             let report = user.read("r.json");
             assert!(report.contains("stopped after 700ms (--time)"), "{report}");
         }
-        // A command that ignores SIGTERM is killed; one that exits earlier keeps its
-        // own exit code.
+        // A command that ignores SIGTERM is killed; one that exits earlier keeps its own exit code.
         let deaf = "trap \"\" TERM; while :; do sleep 0.05; done";
         user.exec(format!("--time 200ms -- sh -c '{deaf}'")).well();
         user.exec("--time 60s -- sh -c 'exit 7'").exits(7);
@@ -151,7 +149,7 @@ fn a_signal_ends_the_preparation_of_a_network() {
         user.write("rate.csv", format!("time_s,rate_mbps\n{rows}"));
         user.write("busy.toml", BUSY);
         let mut running = RunningProgram::spawn(&mut user.exec_piped("busy.toml -- sleep 600"));
-        // The process blocks signals in order to wait for them, and works.
+        // The process waits with signals blocked, and works.
         eventually("it does not wait for SIGINT", || {
             let blocked = status_of(running.id(), "SigBlk");
             let blocked = u64::from_str_radix(&blocked, 16).expect("a mask");

@@ -1,4 +1,4 @@
-//! Outputs of the command and of exec, also when their readers are closed: the run continues,
+//! Outputs of the command and of exec, including outputs whose reader is gone: the run continues,
 //! with the same file and exit code.
 
 use std::io::pipe;
@@ -93,7 +93,7 @@ fn json_leaves_stdout_to_the_command() {
         assert!(ended.stderr[..json].contains("not met: "), "{ended:?}");
         assert!(ended.json_on_stderr().is_object());
 
-        // Without a command, stdout is available, and the link is probed.
+        // Without a command, stdout is available and the link is probed.
         let probed = user
             .exec("--json --delay 10ms --up-rate 20mbit")
             .well()

@@ -1,4 +1,4 @@
-//! `exec` with a topology of more than two ports, and a host at each.
+//! `exec` with a topology of more than two ports, with a host at each.
 
 use super::changing::times;
 use crate::common::recording::assert_delays;

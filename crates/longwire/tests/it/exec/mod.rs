@@ -1,8 +1,7 @@
-//! `longwire exec` as root and as an ordinary user: traffic over the link, separation
-//! of outputs, and links that change.
+//! `longwire exec` as root and as an ordinary user: traffic over the link, separate outputs, and
+//! links that change.
 //!
-//! Without permission to create namespaces, these tests pass without running, except in
-//! CI.
+//! Skipped without permission to create namespaces, except in CI.
 
 mod carrier;
 mod changing;
@@ -29,15 +28,15 @@ use crate::common::read_json;
 /// A user ID that no system assigns.
 const ORDINARY: u32 = 61_234;
 
-/// The program, in a directory that a user can write.
+/// The program, in a directory that a user can write to.
 pub(super) struct User {
-    /// `None` for the user of the tests.
+    /// `None` for the user who runs the tests.
     id: Option<u32>,
     pub(super) dir: Folder,
 }
 
 impl User {
-    /// Returns the users that can run `exec` here.
+    /// Returns the users that can run `exec` on this machine.
     pub(super) fn all() -> Vec<User> {
         let own = User::new(None);
         let root = nix::unistd::geteuid().is_root();
@@ -76,7 +75,7 @@ impl User {
         }
     }
 
-    /// Returns a command of this user, in its directory.
+    /// Returns a command run by this user, in its directory.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.dir.path());
@@ -86,14 +85,14 @@ impl User {
         command
     }
 
-    /// Returns the command `longwire exec` with the arguments of a line.
+    /// Returns the command `longwire exec` with a line of arguments.
     pub(super) fn exec_command(&self, line: impl AsRef<str>) -> Command {
         let mut command = self.command(&self.program());
         command.arg("exec").args(words(line.as_ref()));
         command
     }
 
-    /// As [`User::exec_command`], with piped outputs.
+    /// Like [`User::exec_command`], with piped outputs.
     pub(super) fn exec_piped(&self, line: impl AsRef<str>) -> Command {
         let mut command = self.exec_command(line);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -104,7 +103,7 @@ impl User {
         Ran::of(&mut self.exec_command(line))
     }
 
-    /// Runs a shell line, in which `$LONGWIRE` is the program.
+    /// Runs a shell line in which `$LONGWIRE` is the program.
     pub(super) fn shell(&self, line: impl AsRef<str>) -> Ran {
         let mut command = self.command("sh");
         command.args(["-c", line.as_ref()]);

@@ -1,4 +1,4 @@
-//! The peer's command: its output, its end, and the wait for it.
+//! The peer's command: its output, its end, and waiting for it.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn the_peers_output_has_a_prefix_and_is_not_the_commands() {
 #[test]
 fn the_output_of_the_peer_is_written_to_a_file() {
     for user in User::all() {
-        // A shell also reports a foreground command that is ended by a signal.
+        // A shell also reports a foreground command that a signal ended.
         let peer = "trap 'echo stopped >&2; exit' TERM; echo one; echo two >&2; touch up; \
                     sleep 60 & wait";
         let options = "-q --peer-wait 100ms --peer-output peer.txt";
@@ -53,7 +53,7 @@ fn the_output_of_the_peer_is_written_to_a_file() {
 #[test]
 fn a_peer_that_is_stopped_causes_no_alarm() {
     for user in User::all() {
-        // It prints its results at its end, together with its error.
+        // It prints its results as it ends, together with its error.
         let peer = "trap 'echo result; echo interrupted >&2; exit 1' TERM; echo early >&2; \
                     touch up; while :; do sleep 0.05; done";
         let ended = with_peer(&user, "--peer-wait 100ms", peer, UNTIL_UP);
@@ -122,7 +122,7 @@ fn a_longer_wait_is_enough_for_a_slow_peer() {
     }
 }
 
-/// Returns the CPU time of the calling process's children that have exited.
+/// Returns the CPU time of the calling process's exited children.
 fn cpu_of_children() -> Duration {
     let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN);
     let usage = usage.expect("it is known");

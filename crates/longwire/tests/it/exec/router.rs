@@ -1,9 +1,9 @@
-//! Links as router hops, from the view of kernels at their ends.
+//! Links as router hops, as seen by the kernels at their ends.
 
 use super::User;
 use crate::common::{count, have, named};
 
-/// The script that queries a host's kernel.
+/// Script that queries a host's kernel.
 const SCRIPT: &str = include_str!("router.py");
 
 /// Runs the script's `commands` on near, with these link options; returns the output.
@@ -19,7 +19,7 @@ fn learnt(user: &User, link: &str, commands: &str) -> String {
         .stdout
 }
 
-/// Returns a counter of a direction in the report.
+/// Returns a direction's counter in the report.
 fn counted(user: &User, link: &str, counter: &str) -> u64 {
     count(&named(&user.report()["links"], link)[counter])
 }

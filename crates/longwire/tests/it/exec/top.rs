@@ -16,7 +16,7 @@ impl Terminal<'_> {
     fn tmux(&self, arguments: &[&str]) -> String {
         let mut command = self.user.command("tmux");
         command.args(["-S", "tmux.sock"]).args(arguments);
-        // Ignores the configuration of the machine's user.
+        // Ignore the tmux configuration of the machine's user.
         command
             .env("TERM", "xterm-256color")
             .env("HOME", self.user.dir.path());
@@ -34,7 +34,7 @@ impl Terminal<'_> {
         self.tmux(&[&["send-keys"], &words(keys)[..]].concat());
     }
 
-    /// Waits until the screen contains a text, regardless of case; returns the screen.
+    /// Waits until the screen contains a text, ignoring case; returns the screen.
     #[track_caller]
     fn wait_for(&self, text: &str) -> String {
         wait_for(text, || {

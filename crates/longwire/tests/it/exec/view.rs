@@ -6,14 +6,14 @@ use crate::common::program::{RunningProgram, wait_for};
 use crate::common::{count, have, list};
 use crate::exec::User;
 
-/// A run with a view, whose command ends with the file `end`.
+/// A run with a view, whose command ends once the file `end` exists.
 struct Viewed<'a> {
     user: &'a User,
     run: RunningProgram,
 }
 
 impl Viewed<'_> {
-    /// Starts a run with these options and a command before the wait for its end.
+    /// Starts a run with these options; `command` runs before the wait for the end.
     fn start<'a>(user: &'a User, options: &str, command: &str) -> Viewed<'a> {
         let _ = std::fs::remove_file(user.dir.file("end"));
         let line = format!("{command}; until [ -e end ]; do sleep 0.02; done");
@@ -24,12 +24,12 @@ impl Viewed<'_> {
     }
 
     fn ask(&self, what: &str) -> Value {
-        // A user's socket refuses other users, and so the test itself.
+        // A user's socket refuses other users, including the test itself.
         let curl = "curl -sS --fail --unix-socket v.sock http://localhost/v1";
         self.user.shell(format!("{curl}/{what}")).well().json()
     }
 
-    /// Waits for a history of the direction up.
+    /// Waits for a matching history of direction up.
     #[track_caller]
     fn history(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         wait_for("the history", || {
@@ -45,8 +45,8 @@ impl Viewed<'_> {
     }
 }
 
-/// Pings the peer 40 times through a link with these options, and waits until the history
-/// has these frames at a rate; returns the history and the flows of the direction up.
+/// Pings the peer 40 times through a link with these options, and waits until the history has these
+/// frames at a rate; returns the history and the flows of direction up.
 fn recorded(user: &User, options: &str, rate: fn(&Value) -> &Value) -> (Value, Value) {
     for file in ["go", "pinged"] {
         let _ = std::fs::remove_file(user.dir.file(file));
@@ -54,7 +54,7 @@ fn recorded(user: &User, options: &str, rate: fn(&Value) -> &Value) -> (Value, V
     let ping = "ping -4 -q -c 40 -i 0.02 -s 972 far; touch pinged";
     let ping = format!("until [ -e go ]; do sleep 0.02; done; {ping}");
     let viewed = Viewed::start(user, options, &ping);
-    // The first request turns the counts of flows on.
+    // The first request enables flow counting.
     let _ = viewed.ask("flows/link.up");
     user.write("go", "");
     user.wait_for_file("pinged");
@@ -64,8 +64,8 @@ fn recorded(user: &User, options: &str, rate: fn(&Value) -> &Value) -> (Value, V
     (history, flows)
 }
 
-/// Returns the approximate number of frames in a column of rates. Periods are longer on
-/// a busy machine, and neighbour discovery adds frames.
+/// Returns the approximate number of frames in a column of rates. Periods are longer on a busy
+/// machine, and neighbour discovery adds frames.
 fn frames(columns: &Value, rates: &Value) -> f64 {
     let ends: Vec<f64> = column(columns, "elapsed_s").collect();
     let begins = std::iter::once(0.0).chain(ends.iter().copied());
@@ -86,8 +86,8 @@ fn packets_out(history: &Value) -> &Value {
     &history["packets_out_per_s"]
 }
 
-/// A frame of 1,014 bytes takes 8.112 ms at 1 Mbit/s, plus 20 ms of delay. In lanes, in
-/// a network (no lane is open with a log), and in a flow queue.
+/// A frame of 1,014 bytes takes 8.112 ms at 1 Mbit/s, plus 20 ms of delay. Covers lanes, a network
+/// (no lane is open with a log), and a flow queue.
 #[test]
 fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
     if !have("curl") {
@@ -160,7 +160,7 @@ fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
     }
 }
 
-/// The change is at second 1.234 of the scenario, within a period of the history.
+/// The change is at 1.234 s of the scenario, within a history period.
 #[test]
 fn the_rate_in_force_is_that_of_the_sample() {
     if !have("curl") {
@@ -198,8 +198,7 @@ fn a_run_with_a_view_alone_is_found_without_its_address() {
         let line = format!(
             "env -u LONGWIRE_CONTROL $LONGWIRE ctl status {named}; ls -l $LONGWIRE_CONTROL"
         );
-        // As after `su` or in a container: neither the variable nor a login directory
-        // exists.
+        // As after `su` or in a container: neither the variable nor a login directory exists.
         let own = "export XDG_RUNTIME_DIR=$PWD/run";
         for variable in [own, "unset XDG_RUNTIME_DIR"] {
             let line = format!(

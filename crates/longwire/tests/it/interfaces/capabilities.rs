@@ -1,4 +1,4 @@
-//! Rights that a run keeps after opening its ports.
+//! Privileges that a run keeps after opening its ports.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ const NET_ADMIN: u64 = 1 << 12;
 const IPC_LOCK: u64 = 1 << 14;
 const SYS_NICE: u64 = 1 << 23;
 
-/// A thread's capabilities.
+/// Capabilities of a thread.
 #[derive(Debug)]
 #[allow(dead_code, reason = "a failure shows the name")]
 struct Thread {
@@ -53,10 +53,9 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 /// Capabilities that every thread keeps for timing.
 const TIMING: u64 = SYS_NICE | IPC_LOCK;
 
-/// Asserts that no thread keeps capabilities other than those for timing, restoring,
-/// reading traces and `more`, and that the main thread, from which packet threads
-/// inherit, keeps those for timing and `needed`. The main thread drops its rights
-/// shortly after it reports that it runs.
+/// Asserts that threads keep only capabilities for timing, restoring, reading traces and `more`.
+/// Asserts that the main thread, from which packet threads inherit, keeps those for timing and
+/// `needed`. The main thread drops its privileges shortly after it reports that it runs.
 #[track_caller]
 fn assert_given_up(running: &Live, needed: u64, more: u64) {
     let allowed = TIMING | DAC_READ_SEARCH | needed | more;

@@ -1,5 +1,5 @@
-//! Files of the system and of users: `/run/longwire`, a missing `/etc/hosts`, unwritable
-//! reports, and pictures on a full disk.
+//! System and user files: `/run/longwire`, a missing `/etc/hosts`, unwritable reports, and pictures
+//! on a full disk.
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use crate::common::program::{Ran, longwire, run_in};
 use crate::common::site::wired;
 use crate::common::{pcap, write};
 
-/// Runs a script as root in a mount namespace with an empty `/run`; `$1` is the
-/// program.
+/// Runs a script as root in a mount namespace with an empty `/run`; `$1` is the program.
 fn with_empty_run(script: &str) -> Option<Ran> {
     let prelude = "set -e; mount -t tmpfs -o mode=755 none /run; ";
     unshared_by_root(&["--mount", "--net"], &format!("{prelude}{script}"), &[])
@@ -47,7 +46,7 @@ fn a_control_socket_creates_the_run_directory_and_no_other() {
 /// On a system without `/etc/hosts`, such as a minimal installation.
 #[test]
 fn names_resolve_without_a_file_of_hosts_and_none_is_left() {
-    // -n: root in a user namespace cannot write /run/mount.
+    // -n: root in a user namespace cannot write to /run/mount.
     let script = "set -e; mount -t tmpfs none /mnt; \
                   cp /etc/nsswitch.conf /etc/passwd /etc/group /etc/ld.so.cache /mnt; \
                   mount -n --move /mnt /etc; test ! -e /etc/hosts; \
@@ -82,7 +81,7 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
     }
 }
 
-/// `/dev/full` opens, but accepts no byte.
+/// `/dev/full` can be opened, but accepts no byte.
 #[test]
 fn the_report_is_shown_although_its_file_cannot_be_written() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {

@@ -41,7 +41,7 @@ fn a_second_run_on_an_interface_is_refused_with_the_owner() {
     }
     // Another interface and the peers of the same pairs are free.
     run(&place, "run c0 a1 --time 1ms").well();
-    // Killing a process releases its locks at once.
+    // Killing a process releases its locks immediately.
     first.kill();
     run(&place, "run packet:a0 packet:b0 --time 1ms").well();
 }

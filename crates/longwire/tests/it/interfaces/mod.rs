@@ -1,8 +1,7 @@
-//! Effects of runs on a machine's interfaces and files: locks, restored settings,
-//! dropped rights, kept reports.
+//! Effects of runs on a machine's interfaces and files: locks, restored settings, dropped
+//! privileges and saved reports.
 //!
-//! Without permission to create namespaces, these tests pass without running, except in
-//! CI.
+//! Skipped without permission to create namespaces, except in CI.
 
 mod capabilities;
 mod files;
@@ -41,7 +40,7 @@ fn unshared(options: &[&str], script: &str, arguments: &[&str]) -> Option<Ran> {
 /// Options of `unshare` that make any user root.
 const AS_ROOT: [&str; 2] = ["--user", "--map-root-user"];
 
-/// As [`unshared`], with [`AS_ROOT`] if this user is not root.
+/// Like [`unshared`], with [`AS_ROOT`] if this user is not root.
 fn unshared_by_root(options: &[&str], script: &str, arguments: &[&str]) -> Option<Ran> {
     let is_root = nix::unistd::geteuid().is_root();
     let user: &[&str] = if is_root { &[] } else { &AS_ROOT };
@@ -52,7 +51,6 @@ fn unshared_by_root(options: &[&str], script: &str, arguments: &[&str]) -> Optio
 struct Live(Option<RunningProgram>);
 
 impl Live {
-    /// Returns the process ID.
     fn id(&self) -> u32 {
         self.0.as_ref().expect("it has not been stopped").id()
     }
@@ -71,6 +69,6 @@ impl Drop for Live {
     }
 }
 
-/// First words of `run` and of `receive` once they run.
+/// First word printed by `run` and by `receive` once they run.
 const RUNS: &str = "link";
 const RECEIVES: &str = "receiving at";

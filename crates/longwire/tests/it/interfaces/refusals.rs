@@ -1,5 +1,4 @@
-//! Messages about refusals by the system, and the findings of `doctor` in the same
-//! cases.
+//! Messages when the system refuses a request, and the findings of `doctor` in the same cases.
 
 use longwire_testbed::support::namespace;
 use serde_json::Value;
@@ -8,13 +7,12 @@ use super::{AS_ROOT, unshared};
 use crate::common::list;
 use crate::common::program::{Ran, change, run, run_in};
 
-/// Runs a script as root in a user namespace, where its rights end; `$1` is the
-/// program.
+/// Runs a script as root in a user namespace, where its privileges end; `$1` is the program.
 fn in_a_sandbox(options: &[&str], script: &str) -> Option<Ran> {
     unshared(&[&AS_ROOT, options].concat(), script, &[])
 }
 
-/// Returns the finding of `doctor` about a topic.
+/// Returns the finding of `doctor` on a topic.
 #[track_caller]
 fn finding<'a>(report: &'a Value, topic: &str) -> &'a Value {
     let groups = list(&report["groups"]).iter();

@@ -1,4 +1,4 @@
-//! Restored settings of interfaces after any end of a run.
+//! Interface settings are restored however a run ends.
 
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{NetNamespace, sysctl};
@@ -18,8 +18,8 @@ fn feature(place: &NetNamespace, device: &str, name: &str) -> bool {
     within(place, || Ethtool::open()?.features(device)).active(name)
 }
 
-/// Makes an interface merge received frames, which veth devices do not by default, and
-/// its peer offload segmentation to it.
+/// Makes an interface merge received frames, which veth devices do not by default, and its peer
+/// offload segmentation.
 fn merge(place: &NetNamespace, device: &str, peer: &str) {
     within(place, || {
         let ethtool = Ethtool::open()?;
@@ -29,8 +29,7 @@ fn merge(place: &NetNamespace, device: &str, peer: &str) {
     assert_merging(place, device, peer, true);
 }
 
-/// Asserts whether an interface merges received frames and its peer offloads
-/// segmentation.
+/// Asserts whether an interface merges received frames and its peer offloads segmentation.
 #[track_caller]
 fn assert_merging(place: &NetNamespace, device: &str, peer: &str, on: bool) {
     assert_eq!(feature(place, device, "rx-gro"), on, "{device}");
@@ -52,7 +51,7 @@ fn the_next_start_restores_what_a_killed_one_left() {
     for killed in [run, receiver] {
         killed.kill();
     }
-    // On other interfaces of the namespace.
+    // On other interfaces in the namespace.
     run_in(&place, "longwire receive packet:a1 --time 1ms").well();
     for device in ["a0", "b0", "c0", "a1"] {
         assert!(!ipv6_is_off(&place, device), "{device}");
@@ -79,8 +78,8 @@ fn a_start_in_another_namespace_restores_too() {
     });
 }
 
-/// The second run finds all settings as required and changes none, but must still
-/// restore those that the first changed.
+/// The second run finds all settings as required and changes none, but must still restore those
+/// that the first changed.
 #[test]
 fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
     let Some(place) = wired(&[("a0", "a1")]) else {
@@ -97,8 +96,8 @@ fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
     assert_merging(&place, "a0", "a1", true);
 }
 
-/// An interface of a killed run that another program shares keeps the settings that the
-/// other needs.
+/// If a killed run shares an interface with another program, the interface keeps the settings that
+/// the other program needs.
 #[test]
 fn settings_of_a_killed_run_stay_while_another_needs_them() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1"), ("c0", "c1")]) else {
@@ -146,8 +145,8 @@ fn an_existing_tap_device_is_restored_after_a_kill() {
     assert_eq!(tap_state(&place), before);
 }
 
-/// A port on the kernel's side of a TAP device restores the changes of the port on the
-/// other side, and vice versa.
+/// A port on the kernel's side of a TAP device restores the changes of the port on the other side,
+/// and vice versa.
 #[test]
 fn ports_of_two_kinds_on_a_device_restore_for_one_another() {
     let Some(place) = wired(&[("b0", "b1")]) else {

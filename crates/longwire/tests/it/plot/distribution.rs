@@ -1,4 +1,4 @@
-//! The panel of delay distributions.
+//! The delay distribution panel.
 
 use longwire_capture::log::Row;
 use longwire_testbed::support::Folder;
@@ -6,7 +6,7 @@ use longwire_testbed::support::Folder;
 use super::form::{BLUE, RED, coordinates, tick};
 use super::{log, rows, svg};
 
-/// Draws the panel of a log of these rows.
+/// Draws the panel for a log with these rows.
 fn drawn(rows: &[Row]) -> String {
     let dir = Folder::new();
     let input = log(&dir, "run.csv", rows);

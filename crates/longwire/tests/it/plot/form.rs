@@ -1,4 +1,4 @@
-//! Checks of an SVG: well-formedness, and positions of its content.
+//! Checks SVGs: well-formedness and positions of content.
 
 /// Asserts that an SVG is well-formed XML, has no external references, and contains no
 /// NaN.
@@ -44,7 +44,7 @@ pub fn coordinates(svg: &str, colour: &str) -> Vec<(f64, f64)> {
     points.collect()
 }
 
-/// The colours of the first and second link.
+/// Colours of the first and second link.
 pub const BLUE: &str = "#0072b2";
 pub const RED: &str = "#d55e00";
 
@@ -61,7 +61,7 @@ pub fn assert_labels(svg: &str, expected: &str) {
     }
 }
 
-/// Returns the position of a tick of the horizontal axis.
+/// Returns the position of a tick on the horizontal axis.
 pub fn tick(svg: &str, label: &str) -> f64 {
     let end = format!("text-anchor=\"middle\">{label}</text>");
     let line = svg.lines().find(|line| line.ends_with(&end));
@@ -69,7 +69,7 @@ pub fn tick(svg: &str, label: &str) -> f64 {
     x.and_then(|x| x.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// The vertical scale of a figure of one panel.
+/// Vertical scale of a single-panel figure.
 pub struct Scale {
     zero: f64,
     unit: f64,

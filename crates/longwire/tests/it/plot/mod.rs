@@ -15,11 +15,10 @@ use form::{BLUE, RED, Scale, assert_labels, check_form, coordinates, labels};
 
 const MS: i64 = crate::common::MS as i64;
 
-/// The start of these tests' logs.
+/// Start time of the tests' logs.
 const BEGIN: i64 = EPOCH as i64;
 
-/// Returns a frame that arrived `at_ms` milliseconds after the start, with a delay of
-/// 20 ms.
+/// Returns a frame that arrived `at_ms` milliseconds after the start, with a delay of 20 ms.
 fn row(frame: u64, link: &str, at_ms: i64) -> Row {
     let arrival_ns = BEGIN + at_ms * MS;
     Row {
@@ -49,8 +48,8 @@ fn dropped(row: Row) -> Row {
     }
 }
 
-/// Returns frames of two links. Up: one per millisecond for a second, of which 300 to
-/// 302 and 700 are lost. Down: every tenth of them.
+/// Returns frames of two links. Up: one per millisecond for a second, of which 300 to 302 and 700
+/// are lost. Down: every tenth of these.
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for number in 0..1_000 {
@@ -82,7 +81,7 @@ fn log_since(dir: &Folder, name: &str, epoch: Option<i64>, rows: &[Row]) -> Stri
     path
 }
 
-/// Draws an SVG with the arguments of a line, checks its form, and returns it.
+/// Draws an SVG with a line of arguments, checks its form, and returns it.
 fn svg(dir: &Folder, arguments: &str) -> String {
     let out = dir.file("out.svg");
     longwire(format!("plot -o {out} {arguments}")).well();
@@ -282,7 +281,7 @@ fn changes_of_the_report_are_marked_in_the_panels_of_its_log() {
         );
         figure.matches("stroke-dasharray=\"3 3\"").count()
     };
-    // The second change is after the last frame.
+    // The second change comes after the last frame.
     assert_eq!(count(&format!("{log} {report}")), 3);
     assert_eq!(count(&log), 0);
 }

@@ -1,4 +1,4 @@
-//! Figures of a log and the report of the same run.
+//! Figures of a log and a report of the same run.
 
 use longwire_testbed::support::Folder;
 
@@ -7,8 +7,7 @@ use super::{BEGIN, MS, log_since, rows, svg};
 use crate::common::program::longwire;
 use crate::common::write;
 
-/// Writes the log of a run whose first frame arrives 100 ms after the start; returns
-/// its path.
+/// Writes the log of a run whose first frame arrives 100 ms after the start; returns its path.
 fn late_log(dir: &Folder) -> String {
     log_since(dir, "run.csv", Some(BEGIN - 100 * MS), &rows())
 }

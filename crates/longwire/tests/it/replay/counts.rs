@@ -1,5 +1,5 @@
-//! Number and times of frames sent: rounds, parts of a trace, rates. The output is a
-//! capture file, which needs no rights.
+//! Number and times of frames sent: rounds, parts of a trace, rates. The output is a capture file,
+//! which needs no privileges.
 
 use longwire_testbed::support::Folder;
 
@@ -7,7 +7,7 @@ use crate::common::program::{Ran, longwire, run, run_in};
 use crate::common::{MS, assert_refused, frames, write};
 use crate::replay::wire::{Wire, numbered, pcap_of, trace_of};
 
-/// 100 frames 2 ms apart.
+/// 100 frames, 2 ms apart.
 fn trace(dir: &Folder) -> String {
     let file = dir.file("trace.pcap");
     write(&file, trace_of((0..100).map(|n| n * 2 * MS)));
@@ -42,7 +42,7 @@ fn the_requested_number_of_frames_is_sent_on_time() {
         ("--from 10ms --until 20ms --loop 2", 2_000, 10),
         ("--from 10s", 0, 0),
         ("--rate 5kpps", 200, 100),
-        // Frames of 46 bytes occupy the Ethernet minimum: 672 bits.
+        // 46-byte frames occupy the Ethernet minimum of 672 bits.
         (
             "--rate 672kbit --rate-framing ethernet --count 20",
             1_000,
@@ -69,7 +69,7 @@ fn a_gap_between_rounds_is_kept() {
     assert_eq!(ran.json()["inputs"][0]["counts"]["rounds"], 2);
 }
 
-/// Returns a line that replays a trace from a pipe that stalls after 1,000 bytes.
+/// Returns a command line that replays a trace from a pipe that stalls after 1,000 bytes.
 fn slow_pipe(trace: &str, stall: &str, to: &str) -> String {
     let longwire = env!("CARGO_BIN_EXE_longwire");
     let pipe = format!("(head -c 1000; sleep {stall}; cat) < {trace}");

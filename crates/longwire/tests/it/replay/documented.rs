@@ -13,7 +13,7 @@ use crate::replay::wire::{Wire, numbered_of, pcap_of};
 
 const PAGE: &str = include_str!("../../../../../docs/replay.md");
 
-/// Returns the commands of the first five tasks, each with its task's number.
+/// Returns the commands of the first five tasks, each with its task number.
 fn documented() -> Vec<(usize, String)> {
     let block = PAGE.split("```").nth(1).unwrap_or_default();
     let mut task = 0;
@@ -31,8 +31,8 @@ fn documented() -> Vec<(usize, String)> {
     commands
 }
 
-/// Returns queries and responses at these milliseconds; the server is outside of the
-/// client's networks.
+/// Returns queries and responses at these milliseconds; the server is outside the client's
+/// networks.
 fn trace(times: &[u64]) -> Vec<u8> {
     let server = Ipv4Addr::new(198, 51, 100, 2);
     let frames = times.iter().zip(0..);

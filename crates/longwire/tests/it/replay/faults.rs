@@ -10,7 +10,7 @@ use crate::common::program::{Capture, Ran, RunningProgram, eventually, longwire,
 use crate::common::{MS, assert_refused, count, have, records, write};
 use crate::replay::wire::{Wire, number_of, numbered, pcap_of, trace_of};
 
-/// Length of a record of these traces, with its header.
+/// Length of a trace record, including its header.
 const RECORD: usize = 16 + 46;
 
 /// Returns a trace of numbered frames, one per millisecond.
@@ -18,8 +18,7 @@ fn trace(frames: u64) -> Vec<u8> {
     trace_of((0..frames).map(|n| n * MS))
 }
 
-/// Replays these bytes at ten times their speed to a file; returns the numbers of the
-/// frames sent.
+/// Replays these bytes to a file at ten times their speed; returns the numbers of the frames sent.
 fn replay(dir: &Folder, name: &str, bytes: &[u8]) -> (Ran, Vec<u32>) {
     let (trace, out) = (dir.file(name), dir.file("out.pcap"));
     write(&trace, bytes);
@@ -60,8 +59,7 @@ fn a_truncated_compressed_file_is_sent_up_to_its_end() {
     check_fault(&dir, early, 1..=1_999, "truncated gzip stream");
 }
 
-/// Checks that the frames read from a faulty trace are sent once, and that the fault is
-/// reported.
+/// Checks that the frames read from a faulty trace are sent once, and that the fault is reported.
 fn check_fault(
     dir: &Folder,
     (name, bytes): (&str, &[u8]),
@@ -83,8 +81,7 @@ fn odd_records_are_left_out_or_kept_in_their_place_and_counted() {
     let dir = Folder::new();
     let frames = (0..6).map(|n| (n * 10 * MS, numbered(true, n as u32)));
     let mut frames: Vec<_> = frames.collect();
-    // Two timestamps go backwards, one frame is empty, and one has an incomplete
-    // header.
+    // Two timestamps go backwards, one frame is empty, and one has an incomplete header.
     (frames[2].0, frames[3].0) = (5 * MS, 7 * MS);
     frames.insert(1, (MS, Vec::new()));
     frames.insert(1, (MS, vec![1; 13]));
@@ -123,7 +120,7 @@ fn invalid_options_and_traces_are_refused_before_anything_is_sent() {
     ));
 }
 
-/// A replay of ten seconds over a wire, and its arrivals.
+/// A ten-second replay over a wire, and its arrivals.
 struct Midway {
     wire: Wire,
     running: RunningProgram,
@@ -149,8 +146,8 @@ impl Midway {
         })
     }
 
-    /// Waits for the replay to end. Asserts that every frame reported as sent arrived
-    /// once, except up to `lost_max` that the receiver's device lost.
+    /// Waits for the replay to end. Asserts that every frame reported as sent arrived once, except
+    /// for at most `lost_max` frames lost by the receiver's device.
     fn end(self, lost_max: u64) -> (Ran, u64) {
         let ran = self.running.end();
         let json = ran.json();
@@ -209,7 +206,7 @@ fn a_signal_ends_the_replay_with_its_report() {
     }
 }
 
-/// A long gap is announced, and a replay that is stopped in it is not faithful.
+/// A long gap is announced, and a replay stopped during the gap is not faithful.
 #[test]
 fn a_gap_of_hours_is_announced() {
     let Some(wire) = Wire::new(1) else { return };

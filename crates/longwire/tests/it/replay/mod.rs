@@ -1,8 +1,8 @@
-//! `replay` through the program, over veth pairs: faults on the way, choice of
-//! ports, and numbers of frames.
+//! `replay` through the program, over veth pairs: faults on the way, port selection, and frame
+//! counts.
 //!
-//! Tests between devices need namespaces, and some need dumpcap. Without them, tests
-//! print a message and pass, except in CI.
+//! Tests between devices need namespaces, and some need dumpcap. Without these, tests print a
+//! message and are skipped, except in CI.
 
 mod counts;
 mod documented;

@@ -8,7 +8,7 @@ use crate::replay::wire::{number_of, numbered, pcap_of};
 
 const HOUR: u64 = 3_600_000_000_000;
 
-/// Writes a trace of a query and its response per hour; returns its path.
+/// Writes a trace with a query and its response per hour; returns its path.
 fn trace(dir: &Folder) -> String {
     let time = |n: u32| u64::from(n / 2) * HOUR + u64::from(n) * 7;
     let file = dir.file("hours.pcap");
@@ -60,7 +60,7 @@ fn clients_and_servers_go_to_two_files() {
             );
             let numbers: Vec<u32> = records(out).iter().map(|frame| number_of(frame)).collect();
             assert_eq!(numbers, [0, 2, 4, 6, 8].map(|n| n + side), "{rule}");
-            // Both in one time base.
+            // Both have the same time base.
             let first = EPOCH + u64::from(side) * (7 + 1_000_000);
             assert_eq!(frames(out)[0].0, first, "{rule}");
         }

@@ -13,20 +13,20 @@ use crate::common::program::{RunningProgram, eventually, start_in};
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 
-/// Returns a UDP datagram over IPv4 between the client and port 53 of the server, with
-/// the number as payload.
+/// Returns a UDP datagram over IPv4 between the client and port 53 of the server, with the number
+/// as payload.
 pub fn numbered(from_client: bool, number: u32) -> Vec<u8> {
     numbered_of(SERVER, from_client, number)
 }
 
-/// As [`numbered`], with another server.
+/// Like [`numbered`], with another server.
 pub fn numbered_of(server: Ipv4Addr, from_client: bool, number: u32) -> Vec<u8> {
     let (mut ports, mut addresses) = ([40_000u16, 53], [CLIENT, server]);
     if !from_client {
         ports.reverse();
         addresses.reverse();
     }
-    // Without a checksum, as UDP over IPv4 may be.
+    // Without a checksum, as UDP over IPv4 allows.
     let mut datagram = ports.map(u16::to_be_bytes).concat();
     datagram.extend([0, 12, 0, 0]);
     datagram.extend(number.to_be_bytes());
@@ -39,20 +39,19 @@ pub fn numbered_of(server: Ipv4Addr, from_client: bool, number: u32) -> Vec<u8> 
     ethernet(&[], 0x0800, &ip.packet(17, &datagram))
 }
 
-/// Returns the number in a frame of [`numbered`].
+/// Returns the number in a frame from [`numbered`].
 pub fn number_of(frame: &[u8]) -> u32 {
     let payload = frame.get(42..46).and_then(|bytes| bytes.first_chunk());
     u32::from_be_bytes(*payload.expect("a numbered frame"))
 }
 
-/// Returns a pcap file with nanosecond timestamps; each frame's time is relative to the
-/// start.
+/// Returns a pcap file with nanosecond timestamps; frame times are relative to the start.
 pub fn pcap_of(link_type: u32, frames: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Vec<u8> {
     let frames = frames.into_iter();
     capture::pcap(link_type, frames.map(|(time, frame)| (EPOCH + time, frame)))
 }
 
-/// Returns a pcap file of numbered frames of the client at these times.
+/// Returns a pcap file of numbered client frames at these times.
 pub fn trace_of(times: impl IntoIterator<Item = u64>) -> Vec<u8> {
     let frames = times.into_iter().zip(0..);
     pcap_of(
@@ -61,8 +60,8 @@ pub fn trace_of(times: impl IntoIterator<Item = u64>) -> Vec<u8> {
     )
 }
 
-/// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The kernel's
-/// network stack sends no frames on them.
+/// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The kernel's network
+/// stack sends no frames on them.
 pub struct Wire {
     pub near: NetNamespace,
     pub far: NetNamespace,

@@ -1,5 +1,4 @@
-//! An OCI image built from programs of this machine and their libraries, without a
-//! registry.
+//! An OCI image built from this machine's programs and their libraries, without a registry.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,10 +9,9 @@ use serde_json::{Value, json};
 
 use crate::common::program::run;
 
-/// The image's name.
 pub const NAME: &str = "longwire.test/tools:1";
 
-/// Programs of the image. Those after the first three are busybox applets.
+/// Programs in the image. Those after the first three are busybox applets.
 const PROGRAMS: [&str; 4] = ["iperf3", "ping", "curl", "busybox"];
 const APPLETS: [&str; 6] = ["sh", "sleep", "httpd", "tail", "cat", "touch"];
 

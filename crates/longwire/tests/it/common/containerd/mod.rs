@@ -12,15 +12,14 @@ use longwire_testbed::support::{Folder, skip, within};
 
 use super::program::{Ran, RunningProgram, eventually, piped, run};
 
-/// The device of each joined container.
+/// Device of each joined container.
 pub const DEVICE: &str = "eth0";
 
 /// A running containerd, stopped with its containers on drop.
 pub struct Engine {
     process: Child,
     folder: Folder,
-    /// The containerd namespace: runc keeps the containers of all of them in one
-    /// directory.
+    /// The containerd namespace; runc keeps the containers of all namespaces in one directory.
     namespace: String,
 }
 
@@ -30,15 +29,15 @@ impl Engine {
         let settings = |_: &Folder| "disabled_plugins = ['io.containerd.grpc.v1.cri']\n".to_owned();
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let network = NetNamespace::current().expect("a namespace");
-        // One per engine: at its end it removes the cgroups, in which another engine
-        // may be creating a container.
+        // One per engine: on exit, an engine removes the cgroups, in which another may be creating
+        // a container.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("longwire-{}-{number}", std::process::id());
         Engine::start_with(&namespace, &network, settings)
     }
 
-    /// Starts containerd in a network with these settings, and imports the image into a
-    /// containerd namespace; `None` where it cannot run.
+    /// Starts containerd in a network with these settings, and imports the image into a containerd
+    /// namespace; `None` if containerd cannot run.
     pub fn start_with(
         namespace: &str,
         network: &NetNamespace,
@@ -80,17 +79,14 @@ impl Engine {
         Some(engine)
     }
 
-    /// Returns the test's folder.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// Returns containerd's address.
     pub fn socket(&self) -> String {
         self.folder.file("state/c.sock")
     }
 
-    /// Returns containerd's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.file("log")).unwrap_or_default()
     }
@@ -114,7 +110,6 @@ impl Engine {
         self.ctr(line).well().stdout
     }
 
-    /// Creates and starts a container.
     pub fn run(&self, name: &str, flags: &str, program: &str) -> Container<'_> {
         let id = format!("longwire-{name}-{}", std::process::id());
         let image = image::NAME;
@@ -139,7 +134,7 @@ impl Drop for Engine {
         }
         let _ = run(format!("kill {}", self.process.id()));
         let _ = self.process.wait();
-        // Mounts of pods whose test failed would prevent the folder's removal.
+        // Mounts left by a failed test's pods would prevent the folder's removal.
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
         for point in points.filter(|point| Path::new(point).starts_with(self.folder.path())) {
@@ -150,8 +145,7 @@ impl Drop for Engine {
     }
 }
 
-/// Removes the cgroups with this name, which runc and the kernel leave behind; those in
-/// use stay.
+/// Removes the cgroups with this name that runc and the kernel leave behind; cgroups in use stay.
 pub fn remove_cgroups(name: &str) {
     let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
     let hierarchies = hierarchies.flatten().map(|entry| entry.path());
@@ -160,15 +154,13 @@ pub fn remove_cgroups(name: &str) {
     }
 }
 
-/// A container.
 pub struct Container<'a> {
     engine: &'a Engine,
-    /// Its ID.
     pub id: String,
 }
 
 impl Container<'_> {
-    /// Returns a column of its row in the list of tasks: its PID, or its state.
+    /// Returns a column of its row in the task list: PID or state.
     fn task_column(&self, column: usize) -> String {
         let tasks = self.engine.well("tasks list");
         let row = tasks.lines().find(|line| line.starts_with(&self.id));
@@ -186,7 +178,6 @@ impl Container<'_> {
         self.task_column(2)
     }
 
-    /// Returns the network namespace.
     pub fn namespace(&self) -> NetNamespace {
         NetNamespace::of_process(self.pid()).expect("a namespace")
     }
@@ -197,8 +188,8 @@ impl Container<'_> {
         self.engine.well(format!("tasks {command} {}", self.id));
     }
 
-    /// Freezes the processes until the drop, and waits until the kernel has frozen all.
-    /// `ctr tasks pause` does not wait: runc thaws them unless all freeze in a moment.
+    /// Freezes all processes until the freezer is dropped, and waits until the kernel has frozen
+    /// them. `ctr tasks pause` does not wait: runc thaws them unless all freeze quickly.
     pub fn freeze(&self) -> Freezer {
         let freezer = Freezer::of(self.pid());
         freezer.set(true);
@@ -244,11 +235,11 @@ impl Container<'_> {
     }
 }
 
-/// The freezer of a cgroup, which thaws it on drop.
+/// The freezer of a cgroup, which thaws on drop.
 pub enum Freezer {
-    /// Directory of the first version's hierarchy.
+    /// Directory in the cgroup v1 hierarchy.
     V1(PathBuf),
-    /// Directory of the unified hierarchy.
+    /// Directory in the unified hierarchy.
     V2(PathBuf),
 }
 
@@ -294,8 +285,8 @@ impl Freezer {
     }
 }
 
-/// Joins two containers with a veth pair: their devices are [`DEVICE`], with these
-/// addresses in one /24 subnet.
+/// Joins two containers by a veth pair whose ends are named [`DEVICE`], with these addresses in one
+/// /24 subnet.
 pub fn join(ends: [(&Container<'_>, &str); 2]) {
     let namespaces = ends.map(|(container, _)| container.namespace());
     let end = |at: usize| veth::End {
