@@ -1,4 +1,4 @@
-//! Dispatch of requests by the table of routes.
+//! Dispatches requests by the route table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ use crate::limits::{Bodies, RequestBody, is_large};
 use crate::reply::Refusal;
 use crate::route::Query;
 
-/// Maximum requests in progress or waiting.
+/// Maximum number of requests in progress or waiting.
 pub const WORK_MAX: usize = 128;
 
 const _: () = assert!(
@@ -35,7 +35,7 @@ const _: () = assert!(
     "some connections can always give way"
 );
 
-/// Delay after a large body until freed memory is returned to the system.
+/// Delay after a large body before freed memory is returned to the system.
 const TRIM_AFTER: Duration = Duration::from_millis(500);
 
 /// Control API of a run.
@@ -44,7 +44,7 @@ pub struct Api {
     /// Files that changes may name.
     files: Files,
     bodies: Bodies,
-    /// Permits of requests in progress.
+    /// Permits for requests in progress.
     work: Arc<Semaphore>,
     /// Whether a return of memory is scheduled.
     trimming: AtomicBool,
@@ -65,12 +65,12 @@ impl Api {
         }
     }
 
-    /// Shares the permits of requests with other runs.
+    /// Shares request permits with other runs.
     pub fn with_work(self, work: Arc<Semaphore>) -> Api {
         Api { work, ..self }
     }
 
-    /// Whether it is the API of this run.
+    /// Returns whether this is the API of a run.
     pub fn is_of(&self, controller: &Arc<Controller>) -> bool {
         Arc::ptr_eq(&self.state.controller, controller)
     }
@@ -125,7 +125,7 @@ impl Api {
         reply.map(Reply::into_response)
     }
 
-    /// Runs the work of a route.
+    /// Runs a route's work.
     async fn work(
         self: Arc<Api>,
         route: &'static Route,
@@ -150,9 +150,9 @@ impl Api {
             }
             Work::Change(make, body_at) => {
                 let _turn = self.turn.acquire().await;
-                // Not on a slow thread, since a change holds locks; not with the priority of the packets, since
-                // large changes take long. Parsed JSON occupies many times the memory of its text, so one body is
-                // parsed at a time.
+                // Not on a slow thread, because a change holds locks; not with the packet threads'
+                // priority, because large changes take long. Parsed JSON occupies many times the
+                // memory of its text, so one body is parsed at a time.
                 let api = Arc::clone(&self);
                 let change = move || {
                     normal_priority();
@@ -169,7 +169,7 @@ impl Api {
         }
     }
 
-    /// Schedules the return of freed memory to the system; a no-op if one is scheduled.
+    /// Schedules the return of freed memory to the system; a no-op if already scheduled.
     fn trim_soon(self: Arc<Api>) {
         // The runtime may have ended.
         let Ok(handle) = Handle::try_current() else {
@@ -185,7 +185,8 @@ impl Api {
         });
     }
 
-    /// Makes or checks a change. `body_at` is the pointer to the request's body in it.
+    /// Applies or checks a change. `body_at` is the JSON pointer to the request body within the
+    /// change.
     fn change(
         &self,
         (change, body_at): (&Value, &str),
@@ -211,7 +212,7 @@ impl Api {
     }
 }
 
-/// Returns the headers `Accept`, joined.
+/// Joins the `Accept` headers.
 pub fn accepted(headers: &HeaderMap) -> String {
     let accepts = headers.get_all(ACCEPT).iter();
     let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
@@ -221,7 +222,7 @@ pub fn accepted(headers: &HeaderMap) -> String {
 /// Takes a permit.
 ///
 /// # Errors
-/// 503 if all are taken.
+/// 503 if none is free.
 pub fn take_permit(work: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
     Arc::clone(work).try_acquire_owned().map_err(|_| {
         Refusal::busy(format!(

@@ -14,19 +14,19 @@ use crate::guard::{Files, Tokens, read_token};
 /// Default rate limit, in requests/s.
 pub const LIMIT_DEFAULT: u32 = 10_000;
 
-/// Configuration: addresses, tokens and limits.
+/// Addresses, tokens and limits of a control API.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Addresses to listen at; none disables the control API.
+    /// Addresses to listen on; without any, the control API is disabled.
     pub addresses: Vec<Address>,
-    /// File of the token that allows changes.
+    /// File with the token that allows changes.
     pub token_file: Option<PathBuf>,
-    /// File of the token that allows reading.
+    /// File with the token that allows reading.
     pub read_token_file: Option<PathBuf>,
-    /// Directory of the files that changes may name. Without it, changes over TCP may name none, and
-    /// those over a Unix socket the files of `access`.
+    /// Directory of the files that changes may name. Without it, changes over TCP may not name
+    /// files, and changes over a Unix socket may name the files allowed by `access`.
     pub files: Option<PathBuf>,
-    /// Files that changes over a Unix socket may name: its owner could read them anyway.
+    /// Files that changes over a Unix socket may name; its owner could read them anyway.
     pub access: FileAccess,
     /// Rate limit over all connections, in requests/s, with bursts of one second.
     pub limit: u32,
@@ -34,14 +34,14 @@ pub struct Config {
     pub metrics: Detail,
     /// Live view.
     pub view: Option<ViewConfig>,
-    /// Judges the run for clients; without it, they get no verdict.
+    /// Judges the run for clients; without it, clients get no verdict.
     pub judge: Option<Judge>,
 }
 
-/// Detail of links in /metrics.
+/// Detail level of links in /metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// Sums over all links.
+    /// Totals over all links.
     #[default]
     Sum,
     /// Individual links.
@@ -81,8 +81,8 @@ impl Config {
     /// Reads the tokens.
     ///
     /// # Errors
-    /// If a file is unreadable, readable by others, or holds no token; or if there is a TCP address
-    /// and no token.
+    /// If a file is unreadable, readable by others or holds no token, or if there is a TCP address
+    /// but no token.
     pub(crate) fn tokens(&self) -> Result<Tokens, ControlError> {
         let token = |file: &Option<PathBuf>| file.as_deref().map(read_token).transpose();
         let (full, read) = (token(&self.token_file)?, token(&self.read_token_file)?);
@@ -125,7 +125,7 @@ pub type Judge = fn(&Controller) -> Judgement;
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageFile {
-    /// URL path; that of the index is `/`.
+    /// URL path; the index has `/`.
     pub path: &'static str,
     /// Media type.
     pub kind: &'static str,
@@ -133,11 +133,9 @@ pub struct PageFile {
     pub content: &'static [u8],
 }
 
-/// Verdict on a run so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// Grade of the run.
     pub grade: Grade,
-    /// Verdict in one sentence.
+    /// Verdict as a sentence.
     pub line: String,
 }

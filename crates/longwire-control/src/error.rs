@@ -1,36 +1,32 @@
-//! Errors of setting up a control API.
+//! Errors while setting up a control API.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use longwire_client::Address;
 
-/// Error of setting up a control API.
+/// An error while setting up a control API.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
     /// Invalid configuration.
     #[error("{0}")]
     Usage(String),
-    /// Error of a file, directory or socket.
+    /// A file, directory or socket failed.
     #[error("{}: {action}: {source}", path.display())]
     File {
-        /// Path.
         path: PathBuf,
         /// Failed action.
         action: &'static str,
-        /// System error.
         source: io::Error,
     },
-    /// Error of listening at a TCP address.
+    /// Listening on a TCP address failed.
     #[error("--control {address}: cannot listen: {source}")]
     Listen {
-        /// Address.
         address: Address,
-        /// System error.
         source: io::Error,
     },
-    /// The threads cannot start.
+    /// The threads could not be started.
     #[error("cannot start the control API: {0}")]
     Start(io::Error),
     /// The address of a listener is unknown.
@@ -38,7 +34,7 @@ pub enum ControlError {
     System(#[from] io::Error),
 }
 
-/// Action: creating or opening a socket.
+/// Action of creating or opening a socket.
 pub(crate) const CANNOT_LISTEN: &str = "cannot listen";
 
 impl ControlError {
@@ -54,7 +50,7 @@ impl ControlError {
         }
     }
 
-    /// Whether the configuration is invalid.
+    /// Returns whether the configuration is invalid.
     pub fn is_usage(&self) -> bool {
         matches!(self, ControlError::Usage(_))
     }

@@ -1,4 +1,4 @@
-//! Access control: tokens, and protection against requests that web pages forge.
+//! Access control: tokens, and protection against requests forged by web pages.
 
 use std::io;
 use std::io::{BufRead, BufReader, Read};
@@ -18,7 +18,6 @@ use crate::error::ControlError;
 use crate::limits::Slot;
 use crate::reply::Refusal;
 
-/// Rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rights {
     /// May read.
@@ -30,15 +29,14 @@ pub enum Rights {
 /// A client and its rights.
 #[derive(Clone)]
 pub struct Caller {
-    /// Rights.
     pub rights: Rights,
-    /// Address family of its connection.
+    /// Transport of its connection.
     pub peer: Peer,
     /// Slot of its connection.
     pub slot: Arc<Slot>,
 }
 
-/// Error for files in changes over TCP without `--control-files`.
+/// Error for files named in changes over TCP without `--control-files`.
 const NONE_OVER_TCP: &str = "changes over TCP cannot name files; start the run with \
                              --control-files DIR to allow those in DIR";
 
@@ -52,8 +50,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Returns the files in a directory. Without one, those of `unix` for Unix sockets, and none over
-    /// TCP.
+    /// Returns the files in a directory. Without a directory, returns `unix` for Unix sockets, and
+    /// no files over TCP.
     ///
     /// # Errors
     /// If the directory cannot be opened.
@@ -71,7 +69,7 @@ impl Files {
         })
     }
 
-    /// Returns the files that changes of a peer may name.
+    /// Returns the files that a peer's changes may name.
     pub fn of(&self, peer: Peer) -> &FileAccess {
         match peer {
             Peer::Unix => &self.unix,
@@ -89,7 +87,7 @@ pub enum Peer {
     Tcp(SocketAddr),
 }
 
-/// Tokens. Not `Debug`, since they are secret.
+/// Accepted tokens. Not `Debug`, because they are secret.
 #[derive(Clone, Default)]
 pub struct Tokens {
     /// Tokens that allow changes.
@@ -102,7 +100,7 @@ pub struct Tokens {
 const BEARER: &[u8] = b"bearer ";
 
 impl Tokens {
-    /// Creates a set of at most one token of each kind.
+    /// Creates a set with at most one token of each kind.
     pub fn of(full: Option<Vec<u8>>, read: Option<Vec<u8>>) -> Tokens {
         Tokens {
             full: full.into_iter().collect(),
@@ -116,12 +114,13 @@ impl Tokens {
         self.read.push(read);
     }
 
-    /// Whether there are no tokens.
+    /// Returns whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.full.is_empty() && self.read.is_empty()
     }
 
-    /// Returns the rights of a request. Unix sockets need no token, but a token that is sent counts.
+    /// Returns the rights of a request. Unix sockets need no token, but a token that is sent is
+    /// checked.
     ///
     /// # Errors
     /// 401 for a missing or wrong token.
@@ -140,7 +139,7 @@ impl Tokens {
         let token = token.ok_or_else(|| {
             Refusal::unknown("send exactly one header Authorization: Bearer TOKEN")
         })?;
-        // Compares with all tokens, each in constant time.
+        // Compare with all tokens, each in constant time.
         let is = |known: &[Vec<u8>]| {
             let equal = known.iter().map(|known| known.ct_eq(token));
             bool::from(equal.fold(Choice::from(0), |any, equal| any | equal))
@@ -160,8 +159,8 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
         .then(|| token.trim_ascii())
 }
 
-/// Refuses requests of foreign web pages: DNS rebinding shows in `Host`, and other origins in
-/// `Origin`.
+/// Refuses requests from foreign web pages: `Host` reveals DNS rebinding, and `Origin` other
+/// origins.
 ///
 /// # Errors
 /// 400 without exactly one valid `Host`; 403 for a foreign host or origin.
@@ -193,8 +192,8 @@ pub fn check_origin(peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Re
     }
 }
 
-/// Whether a host is the local address. Ports may differ because of tunnels. A page can forge
-/// names, but not addresses.
+/// Returns whether a host is the local address. Ports may differ because of tunnels. A page can
+/// forge names, but not addresses.
 fn is_ours(named: &Authority, local: IpAddr) -> bool {
     if named.as_str().contains('@') {
         return false;
@@ -214,7 +213,7 @@ fn is_ours(named: &Authority, local: IpAddr) -> bool {
 /// Permitted lengths of a token, in bytes.
 const TOKEN_LENGTHS: std::ops::RangeInclusive<usize> = 16..=4096;
 
-/// Reads the token in the first line of a file.
+/// Reads the token from the first line of a file.
 ///
 /// # Errors
 /// If the file is unreadable, readable by others, or holds no token.

@@ -1,4 +1,4 @@
-//! Limits of requests: rate, connections, bodies, and time.
+//! Request limits: rate, connections, bodies and time.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -21,7 +21,7 @@ use tokio::time::interval;
 
 use crate::reply::Refusal;
 
-/// Token bucket of one second's requests. Counts exactly, in requests × 10^9.
+/// Token bucket that holds one second's requests. Counts exactly, in requests × 10^9.
 #[derive(Debug)]
 pub struct Limit {
     per_second: u64,
@@ -33,7 +33,7 @@ pub struct Limit {
 struct State {
     /// Credit in requests × 10^9.
     credit: u64,
-    /// Time of `credit` since the start.
+    /// When `credit` was computed, since the start.
     at: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Limit {
         }
     }
 
-    /// Takes a request.
+    /// Takes a request from the bucket.
     ///
     /// # Errors
     /// Seconds until the next request is admitted, rounded up.
@@ -83,7 +83,7 @@ impl Limit {
     }
 }
 
-/// Longest body, in bytes.
+/// Maximum body length, in bytes.
 pub const BODY_MAX: usize = 16 << 20;
 
 /// Time limit for receiving a body.
@@ -92,7 +92,7 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 /// Bytes of each body that are exempt from [`TOGETHER_MAX`]; the connection limit bounds them.
 const SMALL: usize = 64 << 10;
 
-/// Limit of the bytes of all bodies beyond [`SMALL`].
+/// Limit on the total bytes of all bodies beyond [`SMALL`].
 const TOGETHER_MAX: usize = 64 << 20;
 
 /// Granularity of the limit, in bytes.
@@ -101,14 +101,13 @@ const UNIT: usize = 4 << 10;
 /// Memory budget of request bodies.
 pub struct Bodies(Arc<Semaphore>);
 
-/// A body with its share of the budget.
+/// A body and its share of the budget.
 pub struct RequestBody {
-    /// Bytes.
     pub bytes: Vec<u8>,
     share: Vec<OwnedSemaphorePermit>,
 }
 
-/// Whether a body is so large that its memory should be returned to the system.
+/// Returns whether a body is large enough that its memory should be returned to the system.
 pub fn is_large(body: &Incoming) -> bool {
     let most = body.size_hint().upper();
     most.is_none_or(|most| most > SMALL as u64)
@@ -123,9 +122,10 @@ impl Bodies {
     /// Reads a body.
     ///
     /// # Errors
-    /// 413 if it is too long, 408 on timeout, 503 if the budget is exhausted, 400 if it is truncated.
+    /// 413 if it is too long, 408 on timeout, 503 if the budget is exhausted, 400 if it is
+    /// truncated.
     pub async fn read(&self, mut body: Incoming) -> Result<RequestBody, Refusal> {
-        // Refuses an announced length without reading.
+        // Refuse an announced length without reading.
         if body.size_hint().lower() > BODY_MAX as u64 {
             return Err(too_large());
         }
@@ -136,7 +136,7 @@ impl Bodies {
         let mut room = SMALL;
         let mut limit = TimeLimit::new(BODY_TIME);
         loop {
-            // Checked per frame: many bodies may have arrived at the same time.
+            // Check per frame: many bodies may have arrived at the same time.
             let frame = tokio::select! {
                 biased;
                 frame = body.frame() => frame,
@@ -184,10 +184,10 @@ fn busy() -> Refusal {
     ))
 }
 
-/// Period for checking whether a stream's client has closed its half.
+/// Interval between checks for whether a stream's client has closed its half.
 const POLL_PERIOD: Duration = Duration::from_secs(1);
 
-/// Slots of an address.
+/// Connection slots of an address.
 pub struct SlotTable {
     most: usize,
     started: Instant,
@@ -208,21 +208,21 @@ pub struct Slot {
     places: Arc<SlotTable>,
     /// Time of the last byte in either direction, in nanoseconds since `started`.
     active_ns: AtomicU64,
-    /// Number of its requests in progress.
+    /// Number of requests in progress.
     working: AtomicUsize,
     evicted: Notify,
     /// Duplicate of the connection's descriptor.
     socket: OnceLock<OwnedFd>,
 }
 
-/// A taken slot. Dropping it frees the slot.
+/// A taken slot, freed on drop.
 pub struct SlotGuard(pub Arc<Slot>);
 
 /// A request in progress, which protects its connection from eviction.
 pub struct BusyGuard(Arc<Slot>);
 
 impl SlotTable {
-    /// Creates `most` slots.
+    /// Creates a table of `most` slots.
     pub fn new(most: usize) -> Arc<SlotTable> {
         Arc::new(SlotTable {
             most,
@@ -269,13 +269,13 @@ impl SlotTable {
     }
 
     fn now_ns(&self) -> u64 {
-        // Wraps after 584 years.
+        // Wraps around after 584 years.
         self.started.elapsed().as_nanos() as u64
     }
 }
 
 impl Slot {
-    /// Notes traffic on the connection.
+    /// Records traffic on the connection.
     pub fn touch(&self) {
         let now = self.places.now_ns();
         self.active_ns.store(now, Ordering::Relaxed);
@@ -298,8 +298,8 @@ impl Slot {
         }
     }
 
-    /// Waits until the client closes its half. A connection that sends a stream does not read, and
-    /// would not notice.
+    /// Waits until the client closes its half. A connection that sends a stream does not read, so
+    /// it would not notice otherwise.
     pub async fn half_closed(&self) {
         let Some(socket) = self.socket.get() else {
             return std::future::pending().await;
@@ -351,7 +351,7 @@ pub struct StallLimit<S> {
 }
 
 impl<S> StallLimit<S> {
-    /// Wraps a stream. Traffic is noted in its slot.
+    /// Wraps a stream; its slot records traffic.
     pub fn new(stream: S, slot: Arc<Slot>, limit: Duration) -> StallLimit<S> {
         StallLimit {
             stream,
@@ -374,7 +374,7 @@ impl<S> StallLimit<S> {
         }
         let limit = self.limit;
         let stalled = self.stalled.get_or_insert_with(|| Deadline::after(limit));
-        // Polled again, it fails again.
+        // Fails again when polled again.
         let ended = Pin::new(stalled).poll(cx);
         ended.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -405,7 +405,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallLimit<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A no-op for kernel sockets, which does not show whether the client reads.
+        // A no-op for kernel sockets; does not show whether the client reads.
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

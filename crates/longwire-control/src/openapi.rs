@@ -1,4 +1,4 @@
-//! OpenAPI 3.1 document, generated from the table of routes and the topology parser's tables.
+//! OpenAPI 3.1 document, generated from the route table and the topology parser's tables.
 
 use longwire_client::ErrorBody;
 use longwire_fabric::LinkView;
@@ -21,7 +21,6 @@ use crate::view::flows::Flows;
 use crate::view::history::{Columns, HistoryEvent};
 use crate::view::table::TablePage;
 
-/// Returns the document.
 pub fn document(routes: &[Route]) -> Value {
     let mut paths = Map::new();
     for route in routes {
@@ -100,7 +99,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// Returns the operation ID: `get_v1_links_name`.
+/// Returns the operation ID, such as `get_v1_links_name`.
 fn identifier(route: &Route) -> String {
     let words = route.path.split(|c: char| !c.is_ascii_alphanumeric());
     let words = words.filter(|word| !word.is_empty());
@@ -209,7 +208,7 @@ pub fn all() -> Map<String, Value> {
     all
 }
 
-/// Returns the schemas of responses and their parts by name.
+/// Returns the schemas of responses and their parts, by name.
 fn response_schemas() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings =
@@ -244,8 +243,8 @@ fn response_schemas() -> Map<String, Value> {
     generator.take_definitions(true)
 }
 
-/// Removes number formats, defaults, and null for omitted fields from a schema. Writes
-/// enumerations as plain lists.
+/// Removes number formats, defaults, and null for omitted fields from a schema; writes enumerations
+/// as plain lists.
 fn simplify(schema: &mut Schema) {
     schema.remove("format");
     schema.remove("default");
@@ -268,7 +267,7 @@ fn simplify(schema: &mut Schema) {
     }
 }
 
-/// Removes null from the types of a property.
+/// Removes null from a property's types.
 fn forbid_null(property: &mut Value) {
     if let Some(types) = property.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|kind| kind != "null");
@@ -301,7 +300,7 @@ fn allow_null(section: &mut Value) {
     }
 }
 
-/// Returns the component of an option: `RateOption`.
+/// Returns the component name of an option, such as `RateOption`.
 fn component(option: &str) -> String {
     let mut name = String::new();
     for word in option.split('-') {

@@ -84,7 +84,7 @@ pub struct NamedPreset {
 }
 
 impl Models {
-    /// Returns all of them.
+    /// Returns all models and presets.
     pub fn all() -> Models {
         let models = longwire_engine::all_models().into_iter();
         Models {

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::responses::problem_body;
 
-/// Body of a response: text, or an event stream.
+/// Response body: text, or an event stream.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Media type of JSON.
@@ -33,11 +33,9 @@ pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; cha
 /// A complete response.
 #[derive(Debug)]
 pub struct Reply {
-    /// Status.
     pub status: StatusCode,
     /// Media type.
     pub kind: &'static str,
-    /// Body.
     pub text: Bytes,
 }
 
@@ -58,7 +56,7 @@ impl Reply {
         })
     }
 
-    /// Converts to HTTP.
+    /// Converts to an HTTP response.
     pub fn into_response(self) -> Response<Body> {
         response(self.status, self.kind, Full::new(self.text).boxed_unsync())
     }
@@ -74,7 +72,7 @@ pub fn response(status: StatusCode, kind: &'static str, body: Body) -> Response<
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // State of a run is outdated once it is sent.
+    // A run's state is outdated once it is sent.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(NO_SNIFF.0, NO_SNIFF.1);
     response
@@ -90,7 +88,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Creates an error of one line.
+    /// Creates an error with a one-line message.
     pub fn new(status: StatusCode, error: impl Into<String>) -> Refusal {
         Refusal {
             status,
@@ -115,7 +113,7 @@ impl Refusal {
         Refusal::new(StatusCode::CONFLICT, error)
     }
 
-    /// Problems of a change, which was not made: 400 if the change does not match its schema, 422
+    /// Problems of a change that was not applied: 400 if the change does not match its schema, 422
     /// (RFC 9110, section 15.5.21) if a value or a name does not fit the run.
     pub fn problems(problems: Vec<Problem>) -> Refusal {
         let status = if problems.iter().any(|problem| problem.is_malformed) {
@@ -145,7 +143,7 @@ impl Refusal {
         }
     }
 
-    /// 405: the path takes other methods.
+    /// 405: the path supports only other methods.
     pub fn method(allowed: &[&str]) -> Refusal {
         let allowed = allowed.join(", ");
         let error = format!("this path supports {allowed}");
@@ -156,7 +154,7 @@ impl Refusal {
         }
     }
 
-    /// 429: rate limit; `seconds` until the next request.
+    /// 429: rate limit exceeded; `seconds` until the next request.
     pub fn too_many(seconds: u64) -> Refusal {
         let error = "rate limit exceeded; --control-limit sets it";
         Refusal {
@@ -165,7 +163,7 @@ impl Refusal {
         }
     }
 
-    /// 503: overload; to be retried after a second.
+    /// 503: overload; retry after a second.
     pub fn busy(error: impl Into<String>) -> Refusal {
         Refusal {
             header: Some(Box::new((RETRY_AFTER, HeaderValue::from(1u16)))),
@@ -179,12 +177,12 @@ impl Refusal {
         self.status
     }
 
-    /// Returns the error in one line.
+    /// Returns the error as a line.
     pub fn line(&self) -> &str {
         &self.error
     }
 
-    /// Converts to HTTP.
+    /// Converts to an HTTP response.
     pub fn into_response(self) -> Response<Body> {
         let body = ErrorBody {
             error: self.error,

@@ -1,4 +1,4 @@
-//! Bodies of responses. The schemas of the OpenAPI document derive from them.
+//! Response bodies, from which the OpenAPI document's schemas derive.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub use crate::view::flows::Flows;
 pub use crate::view::history::{Columns, HistoryEvent};
 pub use crate::view::table::{TablePage, TableRow};
 
-/// Converts a problem. Its file and line mean nothing to a client.
+/// Converts a problem, without file and line, which mean nothing to a client.
 pub fn problem_body(problem: Problem) -> ProblemBody {
     ProblemBody {
         pointer: problem.pointer,
@@ -220,7 +220,7 @@ pub struct Rates {
 
 impl Rates {
     /// Returns the mean rates from `before` to `now`; `None` if no time passed, or a counter
-    /// decreased because the links are not the same.
+    /// decreased because the links differ.
     pub fn between(before: &LinkTotals, now: &LinkTotals, passed: Nanos) -> Option<Rates> {
         let seconds = passed.as_secs_f64();
         if seconds <= 0.0 {

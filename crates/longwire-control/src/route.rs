@@ -1,4 +1,4 @@
-//! Routes, and the match of requests to them.
+//! Routes, and how requests match them.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Returns the name.
+    /// Returns the method's name.
     pub fn name(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -42,39 +42,38 @@ impl Method {
 /// A parsed request.
 #[derive(Debug, Default)]
 pub struct Call {
-    /// Value of the path's placeholder; empty without one.
+    /// Value of the path's placeholder; empty without a placeholder.
     pub name: String,
-    /// Query parameters.
     pub query: Query,
-    /// Body; `null` without one.
+    /// Request body; `null` if absent.
     pub body: Value,
-    /// Header `Accept`; empty without one.
+    /// `Accept` header; empty if absent.
     pub accept: String,
-    /// Whether its token allows changes.
+    /// Whether the token allows changes.
     pub may_change: bool,
 }
 
 /// Handler of a route.
 #[derive(Clone, Copy)]
 pub enum Work {
-    /// Reads little, and runs at once.
+    /// Reads little; runs immediately.
     Quick(fn(&ApiState, &Call) -> Result<Reply, Refusal>),
-    /// Reads much, and runs at low priority.
+    /// Reads much; runs at low priority.
     Slow(fn(&ApiState, &Call) -> Result<Reply, Refusal>),
-    /// Builds a change of the run; with the pointer to the request's body in it.
+    /// Builds a change of the run; with the JSON pointer to the request body within the change.
     Change(fn(&Call) -> Value, &'static str),
     /// Builds the source of an event stream.
     Stream(MakeSource),
 }
 
-/// Kind of a response, for the OpenAPI document.
+/// Kind of response, for the OpenAPI document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// JSON of this schema.
+    /// JSON with this schema.
     Json(&'static str),
-    /// Event stream with JSON of this schema.
+    /// Event stream of JSON with this schema.
     Events(&'static str),
-    /// Text of metrics.
+    /// Metrics as text.
     Metrics,
     /// OpenAPI document.
     Document,
@@ -82,24 +81,20 @@ pub enum Answer {
 
 /// A path with a method.
 pub struct Route {
-    /// Method.
     pub method: Method,
     /// Path; one segment may be a placeholder in braces.
     pub path: &'static str,
-    /// One line of help.
+    /// Help text, one line.
     pub help: &'static str,
-    /// Query parameters.
     pub parameters: &'static [Parameter],
-    /// Schema of the body, if there is one.
+    /// Body schema, if any.
     pub body: Option<&'static str>,
-    /// Kind of the response.
     pub answer: Answer,
-    /// Handler.
     pub work: Work,
 }
 
 impl Route {
-    /// Whether it requires the right to change.
+    /// Returns whether the route requires permission to change.
     pub fn changes(&self) -> bool {
         self.method != Method::Get
     }
@@ -118,7 +113,7 @@ impl Route {
         segments.filter_map(in_braces).next()
     }
 
-    /// Matches a path; returns the value of the placeholder.
+    /// Matches a path; returns the placeholder's value.
     fn fits(&self, path: &str) -> Option<Option<String>> {
         let mut found = None;
         let mut segments = path.split('/');
@@ -142,7 +137,7 @@ fn in_braces(segment: &'static str) -> Option<&'static str> {
 /// Returns the route of a request, and the value of its placeholder.
 ///
 /// # Errors
-/// 404 for an unknown path, 405 for another method, 400 for a name that is not UTF-8.
+/// 404 for an unknown path, 405 for an unsupported method, 400 for a name that is not UTF-8.
 pub fn find<'a>(
     routes: &'a [Route],
     method: &str,
@@ -168,22 +163,20 @@ pub fn find<'a>(
 /// A query parameter of a route.
 #[derive(Debug)]
 pub struct Parameter {
-    /// Name.
     pub name: &'static str,
     /// Kind of its values.
     pub kind: Kind,
-    /// One line of help.
+    /// Help text, one line.
     pub help: &'static str,
 }
 
 impl Parameter {
-    /// Creates a parameter.
     pub const fn new(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
         Parameter { name, kind, help }
     }
 }
 
-/// Kind of a parameter's values.
+/// Kind of values.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Any string.
@@ -202,7 +195,6 @@ pub enum Kind {
 const TIME_PATTERN: &str =
     r"^(0|[0-7]?[0-9]{1,4}((\.[0-9]{1,3})?us|(\.[0-9]{1,6})?ms|(\.[0-9]{1,9})?s))$";
 
-/// A parsed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum QueryValue {
     Text(String),
@@ -211,7 +203,7 @@ enum QueryValue {
     Flag(bool),
 }
 
-/// Parsed parameters of a request.
+/// Parsed query parameters.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(&'static str, QueryValue)>);
 
@@ -219,7 +211,7 @@ impl Query {
     /// Parses a query.
     ///
     /// # Errors
-    /// 400 for unknown, repeated and invalid parameters.
+    /// 400 for unknown, repeated or invalid parameters.
     pub fn parse(text: Option<&str>, parameters: &'static [Parameter]) -> Result<Query, Refusal> {
         let mut query = Query::default();
         let parts = text
@@ -290,7 +282,7 @@ fn unknown(name: &str, parameters: &[Parameter]) -> Refusal {
 }
 
 impl Kind {
-    /// Parses a value, or describes valid ones.
+    /// Parses a value; the error describes valid values.
     fn read(self, value: String) -> Result<QueryValue, String> {
         match self {
             Kind::Text => Ok(QueryValue::Text(value)),
@@ -338,7 +330,7 @@ impl Kind {
     }
 }
 
-/// Decodes a component of a query, in which `+` is a space (WHATWG URL, section 5.1).
+/// Decodes a query component, in which `+` is a space (WHATWG URL, section 5.1).
 fn decode_form(text: &str) -> Result<String, Refusal> {
     decode(&text.replace('+', " "))
 }

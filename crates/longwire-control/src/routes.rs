@@ -1,4 +1,4 @@
-//! Table of routes, the source of dispatch, permitted methods and the OpenAPI document.
+//! The route table, the source of dispatch, permitted methods and the OpenAPI document.
 
 use longwire_engine::Nanos;
 use longwire_fabric::{ChangeRecord, LinkView};
@@ -23,10 +23,10 @@ use crate::route::{Kind, Parameter};
 const PAGE_MAX: u64 = 10_000;
 const PAGE: u64 = 100;
 
-/// Fields of a report that the API has elsewhere, or not at all.
+/// Report fields that the API provides elsewhere, or not at all.
 const NOT_SERVED: [&str; 3] = ["links", "inputs", "wake_margin_us"];
 
-/// Number of links that are read at a time.
+/// Number of links read at a time.
 const PART: usize = 200;
 
 /// Bounds of a stream's period.
@@ -358,8 +358,8 @@ fn links(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let pattern = call.query.text("match").unwrap_or("*");
     let mut links: Vec<LinkView> = Vec::new();
     let mut more = true;
-    // In parts, so that changes of the network do not wait for a large page. One extra link
-    // shows whether there is another page.
+    // In parts, so that network changes do not wait for a large page. One extra link shows whether
+    // there is another page.
     while more && links.len() <= limit {
         let behind = links.last().map(|link| link.name.as_str()).or(after);
         let wanted = (limit + 1 - links.len()).min(PART);
@@ -448,22 +448,22 @@ fn sums(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     })
 }
 
-/// Returns the change of a `PATCH` of links.
+/// Returns the change for a `PATCH` of links.
 fn set(call: &Call) -> Value {
     timed(call, json!({ "set": { call.name.as_str(): call.body } }))
 }
 
-/// Returns the change of a `POST` of a link.
+/// Returns the change for a `POST` of a link.
 fn add(call: &Call) -> Value {
     timed(call, json!({ "add": { "link": [call.body] } }))
 }
 
-/// Returns the change of a `DELETE` of links.
+/// Returns the change for a `DELETE` of links.
 fn remove(call: &Call) -> Value {
     timed(call, json!({ "remove": [call.name] }))
 }
 
-/// Adds the time of the parameters to a change.
+/// Adds the requested time to a change.
 fn timed(call: &Call, mut change: Value) -> Value {
     for name in ["at", "in"] {
         if let Some(time) = call.query.text(name) {

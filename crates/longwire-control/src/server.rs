@@ -34,31 +34,31 @@ use crate::error::ControlError;
 use crate::limits::{Limit, Slot, SlotGuard, SlotTable, StallLimit};
 use crate::reply::Refusal;
 
-/// Maximum connections per address; a new one evicts the one that has been idle longest. More
-/// than requests and streams can occupy ([`super::api`]), so some can always be evicted.
+/// Maximum connections per address; a new connection evicts the one that has been idle longest.
+/// Requests and streams ([`super::api`]) cannot occupy as many, so some can always be evicted.
 pub const CONNECTIONS_MAX: usize = 256;
 
-/// Time limit for a request's head, from the connection or the previous response.
+/// Time limit for a request head, counted from the connection or the previous response.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// Limits of a request's head, in bytes and in headers.
+/// Limits for a request head, in bytes and in headers.
 const HEAD_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 64;
 
 /// Read buffer of a connection, in bytes.
 const BUFFER_MAX: usize = 64 << 10;
 
-/// Longest time for which a client may read nothing of a response.
+/// Maximum time for which a client may read nothing of a response.
 const STALL_TIME: Duration = Duration::from_secs(10);
 
-/// Time at shutdown for responses that have begun.
+/// Grace period at shutdown for responses in progress.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Threads for blocking work, and for slow work.
+/// Number of threads for blocking work, and for slow work.
 const BLOCKING_MAX: usize = 16;
 const SLOW_MAX: usize = 4;
 
-/// Threads of low priority for long, non-urgent work.
+/// Low-priority threads for long, non-urgent work.
 pub struct SlowPool(Runtime);
 
 impl SlowPool {
@@ -75,7 +75,6 @@ impl SlowPool {
         runtime.map(SlowPool).map_err(ControlError::Start)
     }
 
-    /// Returns the handle that takes work.
     pub fn handle(&self) -> Handle {
         self.0.handle().clone()
     }
@@ -90,34 +89,34 @@ pub type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A response in progress.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// Conditions of admission.
+/// Conditions for admission.
 pub struct Admission {
     /// Accepted tokens.
     pub tokens: Tokens,
-    /// Rate limit of admitted requests.
+    /// Rate limit for admitted requests.
     pub limit: Limit,
-    /// Rate limit of refused requests, which do not count against the other.
+    /// Rate limit for refused requests, which do not count towards `limit`.
     pub refused: Limit,
 }
 
 /// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
-    /// Unix socket, and its path, which is removed with it.
+    /// Unix socket and its path, which is removed with it.
     Unix(UnixListener, SocketName),
     /// TCP socket.
     Tcp(TcpListener),
 }
 
-/// A running server. Dropping it stops it.
+/// A running server, stopped on drop.
 #[derive(Debug)]
 pub struct Server {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts the server. `page` needs no token. Sending `true` to `stop` ends streams, and then the
-/// server with its `background` task.
+/// Starts the server. `page` needs no token. Sending `true` to `stop` ends streams, then the server
+/// with its `background` task.
 ///
 /// # Errors
 /// [`ControlError::Start`].
@@ -163,12 +162,12 @@ pub fn serve(
     let thread = std::thread::Builder::new()
         .name("longwire-ctl".to_owned())
         .spawn(move || {
-            // This thread and those that it starts open files that clients name.
+            // This thread and those it starts open files that clients name.
             let _ = rights::give_up(&[Capability::DacOverride]);
             prompt_priority();
             run(runtime, acceptors, &state, background);
             slow.0.shutdown_background();
-            // Removes the sockets once nothing serves them.
+            // Remove the sockets once nothing serves them.
             drop(names);
         })
         .map_err(ControlError::Start)?;
@@ -198,7 +197,7 @@ impl Drop for Server {
     }
 }
 
-/// Waits for the server's end.
+/// Waits for the server to end.
 pub async fn ended(stopped: &mut watch::Receiver<bool>) {
     // An error means that the sender is gone, and so is the server.
     let _ = stopped.wait_for(|stop| *stop).await;
@@ -212,7 +211,7 @@ struct ServerState {
     stopped: watch::Receiver<bool>,
 }
 
-/// A listening socket of the runtime.
+/// A listening socket of the async runtime.
 enum Acceptor {
     Unix(tokio::net::UnixListener),
     Tcp(tokio::net::TcpListener),
@@ -238,7 +237,7 @@ fn run(
         ended(&mut stopped).await;
         let _ = timeout(GRACE, closed.recv()).await;
     });
-    // Does not wait for work that waits for the network.
+    // Do not wait for work that waits for the network.
     runtime.shutdown_timeout(GRACE);
 }
 
@@ -282,7 +281,7 @@ enum Accepted {
 }
 
 impl Acceptor {
-    /// Accepts a connection; `None` for one of another user.
+    /// Accepts a connection; `None` if it belongs to another user.
     async fn accept(&self) -> io::Result<Option<Accepted>> {
         match self {
             Acceptor::Unix(listener) => {
@@ -328,7 +327,7 @@ async fn serve_connection(
         .max_buf_size(BUFFER_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // Errors concern the client alone.
+    // Errors concern only the client.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = slot.evicted() => return,
@@ -338,7 +337,7 @@ async fn serve_connection(
 }
 
 impl ServerState {
-    /// Answers a request, if it is admitted.
+    /// Answers a request if it is admitted.
     async fn answer(
         &self,
         request: Request<Incoming>,
@@ -354,7 +353,7 @@ impl ServerState {
         }
     }
 
-    /// Returns a file of the page, if the request is for one.
+    /// Returns a file of the page if the request is for one.
     fn page_file(&self, request: &Request<Incoming>, peer: Peer) -> Option<Response<Body>> {
         let file = page::file(self.page, request)?;
         let checked = check_origin(peer, request.uri(), request.headers())

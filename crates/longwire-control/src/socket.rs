@@ -1,10 +1,10 @@
 //! A Unix socket that only its owner may open, for the duration of a run.
 //!
-//! * It is never open to others: its mode is set before it has a name. Linux gives the name of a
-//!   socket the mode of the socket's inode, less the umask (unix(7), "Pathname socket ownership
-//!   and permissions"), and no client can connect before it listens.
-//! * A stale socket, which refuses connections, is replaced. A lock on the directory
-//!   serialises runs that start at the same time.
+//! * The socket is never open to others: its mode is set before it has a name. Linux gives a
+//!   socket's name the mode of its inode, less the umask (unix(7), "Pathname socket ownership and
+//!   permissions"), and no client can connect before the socket listens.
+//! * A stale socket, which refuses connections, is replaced. A directory lock serialises runs that
+//!   start at the same time.
 
 use std::env;
 use std::fs::{self, File, Metadata};
@@ -26,16 +26,16 @@ use nix::unistd::geteuid;
 
 use crate::error::{CANNOT_LISTEN, ControlError};
 
-/// Mode: only the owner may connect.
+/// File mode: only the owner may connect.
 const MODE: u32 = 0o600;
 
-/// Prefix of the names of automatic sockets; the PID follows.
+/// Name prefix of automatic sockets; the PID follows.
 const OWN: &str = "view-";
 
-/// Longest wait for another run that starts in the same directory.
+/// Maximum wait for another run that is starting in the same directory.
 const LOCK_TIME: Duration = Duration::from_secs(2);
 
-/// The name of a socket. Dropping it removes the name, if it is still the same socket.
+/// The name of a socket, removed on drop if it still refers to the same socket.
 #[derive(Debug)]
 pub struct SocketName {
     path: PathBuf,
@@ -44,7 +44,7 @@ pub struct SocketName {
 }
 
 impl SocketName {
-    /// Returns the path as it was given.
+    /// Returns the path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -99,10 +99,10 @@ pub fn open(path: &Path) -> Result<(UnixListener, SocketName), ControlError> {
     Ok((UnixListener::from(ours), named))
 }
 
-/// Listens in a run directory, where clients find the run without its address.
+/// Listens in a run directory, where clients find the run without knowing its address.
 ///
 /// # Errors
-/// That of the last run directory, if this process can listen in none.
+/// The error of the last run directory, if this process cannot listen in any.
 pub fn open_own() -> Result<(UnixListener, SocketName), ControlError> {
     let name = format!("{OWN}{}.sock", std::process::id());
     // In a user namespace, root may be any user outside.
@@ -211,7 +211,7 @@ fn remove_dead(path: &Path, address: &UnixAddr) -> Result<(), ControlError> {
     }
 }
 
-/// Whether a socket is stale. One whose accept queue is full is not.
+/// Returns whether a socket is stale. A socket with a full accept queue is not.
 fn is_dead(address: &UnixAddr) -> io::Result<bool> {
     let kind = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let probe: OwnedFd = socket(AddressFamily::Unix, SockType::Stream, kind, None)?;

@@ -14,15 +14,14 @@ pub const STREAMS_MAX: usize = 64;
 
 /// State shared by all requests.
 pub struct ApiState {
-    /// Run.
     pub controller: Arc<Controller>,
-    /// Default detail of /metrics.
+    /// Default detail level of /metrics.
     pub metrics: Detail,
-    /// `true` once the server ends.
+    /// `true` once the server is ending.
     pub stopped: watch::Receiver<bool>,
-    /// Permits of streams.
+    /// Stream permits.
     pub streams: Arc<Semaphore>,
-    /// Histories and tables that clients read.
+    /// Histories and tables read by clients.
     pub view: Arc<View>,
     /// Threads for slow work.
     slow: Handle,
@@ -46,7 +45,7 @@ impl ApiState {
         }
     }
 
-    /// Shares the permits of streams with other runs.
+    /// Shares stream permits with other runs.
     pub fn with_streams(self, streams: Arc<Semaphore>) -> ApiState {
         ApiState { streams, ..self }
     }
@@ -59,7 +58,7 @@ impl ApiState {
         }
     }
 
-    /// Runs slow work on a thread of low priority; `None` if it panicked.
+    /// Runs slow work on a low-priority thread; `None` if it panicked.
     pub async fn slowly<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,

@@ -28,19 +28,19 @@ use crate::reply::Refusal;
 /// Default period of a stream.
 const EVERY: Nanos = Nanos::from_secs(1);
 
-/// Maximum links that a stream lists individually.
+/// Maximum number of links listed individually in a stream.
 const EACH_MAX: usize = 10_000;
 
-/// Period of heartbeats, by which both sides detect a dead connection.
+/// Heartbeat period, by which both sides detect a dead connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// A source of events.
 pub trait EventSource: Send {
-    /// Returns the next event; the last one, with the reason, as an error.
+    /// Returns the next event; an error is the last event, with the reason.
     fn next(&mut self) -> Result<Bytes, Bytes>;
 }
 
-/// Constructor of the event source of a request.
+/// Builds the event source for a request.
 pub type MakeSource = fn(&Arc<ApiState>, &Call) -> Result<Box<dyn EventSource>, Refusal>;
 
 /// An event stream.
@@ -52,7 +52,7 @@ pub struct Watcher {
     working: Arc<BusyGuard>,
 }
 
-/// Source of counters, with those of the previous event.
+/// Event source that reports counters and compares them with the previous event.
 struct Counters {
     state: Arc<ApiState>,
     pattern: String,
@@ -60,11 +60,11 @@ struct Counters {
     last: Option<Sample>,
 }
 
-/// Counters at one time.
+/// Counters at one point in time.
 struct Sample {
     at: Nanos,
     count: usize,
-    /// Hash of the set of links; it changes when a link is added or removed.
+    /// Hash of the set of links; changes when a link is added or removed.
     which: u64,
     sums: LinkTotals,
     each: HashMap<String, LinkTotals>,
@@ -73,7 +73,7 @@ struct Sample {
 /// Reserves a stream.
 ///
 /// # Errors
-/// 503 if all are in use.
+/// 503 if all streams are in use.
 pub fn take_permit(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
     let place = Arc::clone(streams).try_acquire_owned();
     place.map_err(|_| {
@@ -82,10 +82,10 @@ pub fn take_permit(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Ref
     })
 }
 
-/// Returns the stream of a request. `working` protects its connection from eviction.
+/// Returns the stream for a request; `working` protects its connection from eviction.
 ///
 /// # Errors
-/// 503 if all streams are in use, and those of the source.
+/// 503 if all streams are in use; any error of the source.
 pub fn watcher(
     state: &Arc<ApiState>,
     call: &Call,
@@ -103,7 +103,7 @@ pub fn watcher(
     })
 }
 
-/// Returns the source of counters of a request.
+/// Returns the counter source for a request.
 ///
 /// # Errors
 /// 400 for too many individual links.
@@ -132,7 +132,7 @@ fn too_many(count: usize) -> String {
 
 /// Starts a stream.
 pub fn open(watcher: Watcher) -> Response<Body> {
-    // At most one event is queued; none is made until it is sent.
+    // At most one event is queued; the next is made once it is sent.
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(send_events(watcher, sender));
     response(StatusCode::OK, EVENTS, EventBody(receiver).boxed_unsync())
@@ -228,7 +228,7 @@ impl Counters {
     fn compare(&self, now: &Sample) -> StatsEvent {
         let before = self.last.as_ref();
         let passed = before.map_or(Nanos::ZERO, |before| now.at.saturating_sub(before.at));
-        // Removed links are no longer in the sum.
+        // The sum no longer includes removed links.
         let same = before.filter(|before| before.which == now.which);
         StatsEvent {
             elapsed_s: now.at.as_secs_f64(),

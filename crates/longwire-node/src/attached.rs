@@ -26,17 +26,17 @@ use crate::{LinkFailure, files, place};
 /// Time limit for draining a network at its end.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Longest time between the loss of a link's device and that of its interface while their namespace
-/// is removed.
+/// While a namespace is removed, the longest time between the loss of a link's device and of its
+/// interface.
 const REMOVAL: Duration = Duration::from_secs(1);
 
-/// The attached links of a run. Dropping it restores the interfaces, except those that fail closed.
+/// Attached links of a run. Interfaces are restored on drop, except those that fail closed.
 #[derive(Debug)]
 pub struct AttachedLinks {
     present: Vec<Attachment>,
     /// Links whose interface is gone; frames in flight count as lost.
     gone: Vec<Attachment>,
-    /// Held from the drain on, as the kernel waits for each program and ring. Dropped last.
+    /// Held from the drain on, because the kernel waits for each program and ring. Dropped last.
     hurry: Option<ExpeditedGrace>,
 }
 
@@ -44,7 +44,7 @@ impl AttachedLinks {
     /// Starts taking frames at all of these interfaces, or at none.
     ///
     /// # Errors
-    /// As [`engage_all`].
+    /// See [`engage_all`].
     pub fn engage(engages: Vec<Engage>) -> Result<AttachedLinks, AttachError> {
         Ok(AttachedLinks {
             present: engage_all(engages)?,
@@ -74,12 +74,12 @@ impl AttachedLinks {
         self.present.iter().map(Attachment::claim)
     }
 
-    /// Returns the loader of selections for each interface.
+    /// Returns each interface's loader for traffic selections.
     pub fn selectors(&self) -> Vec<Selector> {
         self.present.iter().map(Attachment::selector).collect()
     }
 
-    /// Changes the selection of traffic.
+    /// Changes the traffic selection.
     ///
     /// # Errors
     /// If the kernel refuses it.
@@ -88,7 +88,7 @@ impl AttachedLinks {
         links.try_for_each(|(link, loaded)| link.select(loaded))
     }
 
-    /// Releases links whose interface is gone. Returns how many there were.
+    /// Releases links whose interface is gone, and returns their number.
     pub fn drop_lost(&mut self) -> usize {
         let before = self.gone.len();
         let lost = self.present.extract_if(.., |link| !link.is_attached());
@@ -98,7 +98,7 @@ impl AttachedLinks {
         lost.len()
     }
 
-    /// Stops taking frames, and delivers those in flight, for at most 2 s.
+    /// Stops taking frames, and delivers those in flight for at most 2 s.
     pub fn drain(&mut self, running: &RunningNetwork) {
         self.hurry = Some(ExpeditedGrace::begin());
         self.present.iter_mut().for_each(Attachment::release);
@@ -109,8 +109,8 @@ impl AttachedLinks {
         });
     }
 
-    /// Removes lost ports from a report if their namespace is gone, and with it the interfaces of all
-    /// links. Waits up to a second. Returns whether it removed ports.
+    /// Removes lost ports from a report if their namespace is gone, and with it the interfaces of
+    /// all links. Waits up to a second. Returns whether any ports were removed.
     pub fn forgive_lost_ports(&self, run: &mut RunReport) -> bool {
         if run.ports.iter().all(|port| port.lost.is_none()) {
             return false;
@@ -126,14 +126,14 @@ impl AttachedLinks {
         true
     }
 
-    /// Removes all devices, and waits for that. The run must have ended.
+    /// Removes all devices and waits for completion. The run must have ended.
     pub fn remove(self) {
         let links = self.present.into_iter().chain(self.gone);
         links.for_each(Attachment::remove);
     }
 }
 
-/// Waits until no frame is in flight, for at most 2 s, and notes losses at interfaces.
+/// Waits at most 2 s until no frame is in flight, and notes losses at interfaces.
 pub fn drain(running: &RunningNetwork, note_losses: impl Fn()) {
     let since = Instant::now();
     loop {
@@ -149,13 +149,13 @@ pub fn drain(running: &RunningNetwork, note_losses: impl Fn()) {
 /// Number of links in a node above which rings start small.
 const FEW: usize = 16;
 
-/// Links in the interfaces of a target. Dropping it restores the interfaces.
+/// Links at the interfaces of a target. Interfaces are restored on drop.
 pub(crate) struct AttachedLink {
     // Dropped first, so that no frame enters a run that has ended.
     pub attached: AttachedLinks,
     running: RunningNetwork,
     pub controller: Arc<Controller>,
-    /// Options of the links at the start, for the report.
+    /// Initial link options, for the report.
     options: Vec<Arc<LinkSpec>>,
     pub description: String,
     pub interfaces: Vec<String>,
@@ -164,8 +164,8 @@ pub(crate) struct AttachedLink {
 }
 
 impl AttachedLink {
-    /// Attaches links to the interfaces of the target. Memory is divided among `sharing` links. Before
-    /// an interface fails closed, `store` receives what is needed to open it.
+    /// Attaches links to the target's interfaces. Memory is divided among `sharing` links. Before
+    /// an interface fails closed, `store` receives the data needed to open it.
     ///
     /// # Errors
     /// If the target does not exist, or takes no link.
@@ -259,8 +259,8 @@ impl AttachedLink {
     }
 }
 
-/// Returns the start of a target's process by which later runs recognise it; `known` is that of the
-/// first run. Containers and pods may be another process each time.
+/// Returns the start time of a target's process, by which later runs recognise it; `known` is that
+/// of the first run. Containers and pods may have a different process each time.
 fn start_of(
     found: &FoundTarget,
     target: &Target,

@@ -13,11 +13,11 @@ use crate::attached::AttachedLink;
 use crate::request::AttachmentRequest;
 use crate::store::Facts;
 
-/// Period of attempts to attach. For containers and pods, whose lookup takes milliseconds, it grows
-/// to [`RETRY_MAX`].
+/// Interval between attempts to attach. It grows to [`RETRY_MAX`] for containers and pods, whose
+/// lookup takes milliseconds.
 const RETRY: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(5);
-/// Quotient of the time waited and the period.
+/// Ratio of elapsed waiting time to the interval.
 const WAIT_DIVISOR: u32 = 20;
 
 /// An attachment.
@@ -44,7 +44,7 @@ pub(crate) struct EntryState {
     /// Whether a thread is about to end or attach its links.
     pub queued: bool,
     next_try: Instant,
-    /// Start of the wait for its target.
+    /// When it began to wait for its target.
     waits_since: Option<Instant>,
 }
 
@@ -68,12 +68,12 @@ impl Entry {
         }
     }
 
-    /// Waits for the turn to create, change or remove it.
+    /// Waits for its turn to create, change or remove the attachment.
     pub fn take_turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the turn if it is free.
+    /// Takes its turn if no other thread has it.
     pub fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),
@@ -117,13 +117,13 @@ impl Entry {
 }
 
 impl EntryState {
-    /// Stores why there is no link, and schedules another attempt.
+    /// Records why there is no link, and schedules another attempt.
     pub fn wait_for(&mut self, reason: String, taken: bool) {
         (self.reason, self.taken) = (Some(reason), taken);
         self.postpone();
     }
 
-    /// Schedules the next attempt one period from now.
+    /// Schedules the next attempt one interval from now.
     pub fn postpone(&mut self) {
         let now = Instant::now();
         let waited = now.duration_since(*self.waits_since.get_or_insert(now));
@@ -143,7 +143,7 @@ impl EntryState {
         self.waits_since = None;
     }
 
-    /// Changes the selection of traffic.
+    /// Changes the traffic selection.
     ///
     /// # Errors
     /// If the kernel refuses it at an interface.
@@ -152,7 +152,7 @@ impl EntryState {
         Ok(link.map_or(Ok(()), |link| link.attached.select(loaded))?)
     }
 
-    /// Whether an attempt is due.
+    /// Returns whether an attempt is due.
     pub fn is_due(&self) -> bool {
         self.link.is_none() && !self.removed && !self.queued && Instant::now() >= self.next_try
     }

@@ -11,24 +11,21 @@ use longwire_io::net::NetError;
 use longwire_runtime::StartError;
 use longwire_topology::Problem;
 
-/// Error of starting a node.
+/// An error that prevents a node from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The directory of attachments is unusable.
     #[error("cannot use the state directory {}: {source}", path.display())]
     Directory {
-        /// Directory.
         path: PathBuf,
-        /// System error.
         source: io::Error,
     },
     /// Another node uses the directory.
     #[error("another node uses {}", path.display())]
     InUse {
-        /// Directory.
         path: PathBuf,
     },
-    /// The threads cannot start.
+    /// The threads could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -64,12 +61,12 @@ pub enum LinkFailure {
 }
 
 impl LinkFailure {
-    /// Whether the request lacks a permission that it can have.
+    /// Returns whether the request lacks a permission that it could have.
     pub fn is_usage(&self) -> bool {
         matches!(self, LinkFailure::HostNetwork { .. })
     }
 
-    /// Whether another link or a network's port has the traffic.
+    /// Returns whether another link or a network's port has the traffic.
     pub fn is_taken(&self) -> bool {
         let LinkFailure::Attach(error) = self else {
             return false;

@@ -1,7 +1,7 @@
 //! Which files and plugins requests to a node may name.
 //!
-//! A node reads files as root. Its socket is root's too, but clients forward foreign input: pod
-//! annotations, resources of a cluster. Attachments, their changes and networks read files only
+//! A node reads files as root. Its socket belongs to root too, but clients forward foreign input:
+//! pod annotations and cluster resources. Attachments, their changes and networks read files only
 //! through this module, which does not look up refused paths.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const NO_FILES: &str = "this request has files: false, so it cannot name files o
 const NO_PLUGINS: &str = "a node loads no plugins, because a crash would end all links of the \
                           machine; use `longwire attach` without --node";
 
-/// Returns the files that a request may name; `files` is its field.
+/// Returns the files that a request may name; `files` is the request's field.
 pub(crate) fn access(files: bool) -> FileAccess {
     if files {
         FileAccess::Absolute
@@ -25,19 +25,19 @@ pub(crate) fn access(files: bool) -> FileAccess {
     }
 }
 
-/// Returns the loader of links in the node's process.
+/// Returns the loader for links in the node's process.
 pub(crate) fn loader(files: bool, faults: &Faults) -> FileLoader {
     FileLoader::reporting_to(faults)
         .with_access(access(files))
         .with_plugins(PluginUse::Refuse(NO_PLUGINS))
 }
 
-/// Returns the files of an attachment's request.
+/// Returns the files that an attachment's request may name.
 pub(crate) fn of_attachment(files: bool) -> Arc<dyn Files> {
     StartFiles::of(loader(files, &Faults::new()))
 }
 
-/// Returns the files of a network's topology, whose plugins a separate process loads.
+/// Returns the files that a network's topology may name; a separate process loads its plugins.
 pub(crate) fn of_network(files: bool) -> Arc<dyn Files> {
     let loader = FileLoader::new().with_access(access(files));
     StartFiles::of(loader.with_plugins(PluginUse::Defer))

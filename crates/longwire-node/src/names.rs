@@ -1,16 +1,16 @@
-//! Names of attachments, which are file names.
+//! Attachment names, which are also file names.
 
 use longwire_control::node::NodeRefusal;
 use longwire_topology::Problem;
 use longwire_units::random::absorb;
 
-/// Longest name, in bytes.
+/// Maximum name length, in bytes.
 const NAME_MAX: usize = 64;
 
 /// Returns the given name, or one derived from a place and an interface.
 ///
 /// # Errors
-/// As [`check`].
+/// See [`check`].
 pub fn choose(given: Option<&str>, place: &str, interface: Option<&str>) -> Result<String, String> {
     if let Some(name) = given {
         check(name)?;
@@ -30,11 +30,11 @@ pub(crate) fn seed(name: &str, base: u64) -> u64 {
         word[..bytes.len()].copy_from_slice(bytes);
         u64::from_le_bytes(word)
     });
-    // JSON parsers may be limited to integers of 53 bits.
+    // JSON parsers may be limited to 53-bit integers.
     words.fold(absorb(0, base), absorb) >> 11
 }
 
-/// Refuses a name that is not a single file name, or is too long for a socket's path.
+/// Refuses a name that is not a single file name, or is too long for a socket path.
 ///
 /// # Errors
 /// The rule that it violates.
@@ -48,7 +48,7 @@ pub fn check(name: &str) -> Result<(), String> {
     ))
 }
 
-/// As [`check`], for a request.
+/// Like [`check`], for a request.
 pub(crate) fn check_request(name: &str) -> Result<(), NodeRefusal> {
     check(name).map_err(|reason| {
         NodeRefusal::Invalid(vec![Problem {

@@ -1,8 +1,8 @@
-//! The two sides and the configuration of their networks.
+//! The two sides, and the configuration of their networks.
 
 use longwire_io::net::address::Prefix;
 
-/// One of the two ends.
+/// An end of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The command's end.
@@ -12,7 +12,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the name, also the name of the emulator's device for this side.
+    /// Returns the name of the side, also used for the emulator's device that faces it.
     pub const fn name(self) -> &'static str {
         match self {
             Side::Near => "near",
@@ -20,7 +20,7 @@ impl Side {
         }
     }
 
-    /// Returns the index among the hosts.
+    /// Returns the side's index among the hosts.
     pub(crate) const fn index(self) -> usize {
         match self {
             Side::Near => 0,
@@ -28,16 +28,16 @@ impl Side {
         }
     }
 
-    /// Returns the last byte of the addresses.
+    /// Returns the last byte of the side's addresses.
     pub(crate) const fn number(self) -> u8 {
         self.index() as u8 + 1
     }
 }
 
-/// Maximum hosts: each has a separate last byte in the default addresses.
+/// Maximum number of hosts: each has a separate last byte in the default addresses.
 pub const HOSTS_MAX: usize = 254;
 
-/// A host at a port of the emulator: a network with a single device `eth0`.
+/// A host at an emulator port: a network with a single device `eth0`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostConfig {
     /// Name that commands in the networks can resolve.
@@ -49,14 +49,14 @@ pub struct HostConfig {
     pub carrier: bool,
 }
 
-/// Kind of the device `eth0` of each side.
+/// Kind of each side's `eth0` device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// One end of a veth pair. The emulator opens the other end, named after the side, in
-    /// the emulator's namespace.
+    /// One end of a veth pair. The other end, named after the side, is in the emulator's namespace,
+    /// where the emulator opens it.
     #[default]
     Veth,
-    /// A TAP device. The emulator opens it by name in the side's namespace. The user needs
+    /// A TAP device, which the emulator opens by name in the side's namespace. The user needs
     /// access to `/dev/net/tun`.
     Tap,
 }
@@ -64,23 +64,22 @@ pub enum Device {
 /// Configuration of an environment.
 #[derive(Clone, Debug)]
 pub struct EnvironmentConfig {
-    /// Kind of the devices.
     pub device: Device,
     /// Maximum packet size in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// Queues per direction of every veth device. With one, a single AF_XDP socket receives
+    /// Queues per direction of each veth device. With one queue, a single AF_XDP socket receives
     /// all frames.
     pub queues: u32,
     /// Connect far to the host's network; root only.
     pub uplink: bool,
-    /// Hosts, at most [`HOSTS_MAX`]: the first is near and the second far, in addition to
-    /// their names. With fewer than two, near and far are added.
+    /// Hosts, at most [`HOSTS_MAX`]. The first two are also known as near and far. If there are
+    /// fewer, near and far are added.
     pub hosts: Vec<HostConfig>,
 }
 
 impl EnvironmentConfig {
-    /// Returns the default with an MTU sufficient for links with these MTUs, in bytes
-    /// without the Ethernet header. A smaller MTU of a link applies on the path.
+    /// Returns the default configuration, with an MTU sufficient for links with these MTUs (bytes,
+    /// without the Ethernet header). A link with a smaller MTU limits its path.
     pub fn with_room_for(mtus: impl IntoIterator<Item = u32>) -> EnvironmentConfig {
         let default = EnvironmentConfig::default();
         EnvironmentConfig {

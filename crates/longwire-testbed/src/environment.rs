@@ -1,4 +1,4 @@
-//! The environment of `longwire exec`: networks of hosts, and the commands in them.
+//! The environment of `longwire exec`: host networks, and the commands in them.
 
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
@@ -18,16 +18,15 @@ use crate::uplink::Uplink;
 
 /// Default time limit for the peer's command to start listening.
 pub const PEER_WAIT: Duration = Duration::from_secs(2);
-/// Polling interval for the peer's sockets, growing from minimum to maximum: a quick server
-/// is detected at once, and waiting for a slow one uses little CPU time.
+/// Polling interval for the peer's sockets. It grows from minimum to maximum, so a quick server is
+/// detected immediately, and waiting for a slow one uses little CPU time.
 const POLL_MIN: Duration = Duration::from_millis(2);
 const POLL_MAX: Duration = Duration::from_millis(50);
 
-/// Environment variable with the address of the control API for `longwire ctl`.
+/// Environment variable that gives `longwire ctl` the address of the control API.
 const CONTROL_VARIABLE: &str = "LONGWIRE_CONTROL";
 
-/// The networks. Dropping this removes everything in them, as does the guard if Longwire is
-/// killed.
+/// The networks. Everything in them is removed on drop, or by the guard if Longwire is killed.
 #[derive(Debug)]
 pub struct Environment {
     children: Children,
@@ -37,29 +36,30 @@ pub struct Environment {
     networks: Networks,
     /// Indexed by host.
     mounts: Vec<Option<Mounts>>,
-    /// Only for the command in near.
+    /// Only for the near command.
     control: Option<OsString>,
     uplink: Option<Uplink>,
-    // Dropped last: it cleans up the remains of the other fields.
+    // Dropped last: cleans up what the other fields leave.
     guard: Guard,
 }
 
 impl Environment {
-    /// Creates the networks. Call before starting any thread, as for [`Foundation::new`].
+    /// Creates the networks. Call before starting any thread; see [`Foundation::new`].
     ///
     /// # Errors
     ///
-    /// As for [`Foundation::new`] and [`Environment::on`].
+    /// See [`Foundation::new`] and [`Environment::on`].
     pub fn new(config: &EnvironmentConfig) -> Result<Environment, EnvironmentError> {
         Environment::on(Foundation::new(config.uplink)?, config)
     }
 
-    /// Creates the networks; threads may exist. The uplink must be that of the foundation.
+    /// Creates the networks; threads may exist. The configuration's uplink must match that of the
+    /// foundation.
     ///
     /// # Errors
     ///
-    /// If the system does not allow namespaces (the message names the setting), or if an
-    /// uplink is requested and not available.
+    /// If the system does not allow namespaces (the message names the setting), or a requested
+    /// uplink is not available.
     pub fn on(
         foundation: Foundation,
         config: &EnvironmentConfig,
@@ -106,13 +106,12 @@ impl Environment {
         })
     }
 
-    /// Returns notes for the user: optional steps that failed, and choices.
+    /// Returns notes for the user: optional steps that failed, and automatic choices.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         let uplink = self.uplink.iter().map(Uplink::note);
         self.networks.notes().chain(uplink)
     }
 
-    /// Returns the networks.
     pub fn networks(&self) -> &Networks {
         &self.networks
     }
@@ -134,13 +133,13 @@ impl Environment {
         self.control = address;
     }
 
-    /// Starts the command in near. Call once the link is up, from a thread that lasts for
-    /// the whole run.
+    /// Starts the near command. Call once the link is up, from a thread that lasts for the whole
+    /// run.
     ///
     /// # Errors
     ///
-    /// If the command does not exist or is not executable; [`EnvironmentError::exit_code`]
-    /// is then 127 or 126, like in shells.
+    /// If the command does not exist or is not executable; [`EnvironmentError::exit_code`] is then
+    /// 127 or 126, as in shells.
     pub fn spawn_near(&mut self, words: &[OsString]) -> Result<(), EnvironmentError> {
         let mut variables = self.variables();
         let control = self.control.clone();
@@ -155,11 +154,11 @@ impl Environment {
         names.map(|(name, value)| (name, value.into())).collect()
     }
 
-    /// Starts the peer's command in far, like [`Environment::spawn_at`].
+    /// Starts the peer's command in far; see [`Environment::spawn_at`].
     ///
     /// # Errors
     ///
-    /// As [`Environment::spawn_at`].
+    /// See [`Environment::spawn_at`].
     pub fn spawn_far(
         &mut self,
         command: &OsStr,
@@ -169,11 +168,10 @@ impl Environment {
         self.spawn_at((Side::Far.index(), "peer: "), command, output, timeout)
     }
 
-    /// Starts a command at a host other than near (host 0) with `sh -c`, in a separate
-    /// process group and with empty input. Waits until it is ready, i.e. a socket of that
-    /// host listens on TCP or is bound on UDP, or until `timeout` ([`PEER_WAIT`] is a good
-    /// value). Returns whether a socket listens. `host` includes the prefix of its lines on
-    /// stderr.
+    /// Starts a command with `sh -c` on a host other than near (host 0), in a separate process
+    /// group and with empty input. Waits until the command is ready (a socket of the host listens
+    /// on TCP or is bound on UDP), or until `timeout`; [`PEER_WAIT`] is a good value. Returns
+    /// whether a socket listens. `host` includes the prefix of the command's lines on stderr.
     ///
     /// # Errors
     ///
@@ -226,8 +224,8 @@ impl Environment {
         })
     }
 
-    /// Ends the commands: the one in near at once, the peers with SIGTERM and then SIGKILL.
-    /// Peers' output about being stopped is discarded.
+    /// Ends the commands: near immediately, peers with SIGTERM and then SIGKILL. Discards peers'
+    /// output about being stopped.
     pub fn end_commands(&mut self) {
         if self.children.peer_runs() {
             self.relays.iter_mut().for_each(Relay::discard_stderr);
@@ -235,7 +233,7 @@ impl Environment {
         self.children.end_all();
     }
 
-    /// Ends the commands, removes everything and waits for completion, as dropping does.
+    /// Ends the commands, removes everything and waits for completion, like dropping.
     pub fn close(self) {
         drop(self);
     }

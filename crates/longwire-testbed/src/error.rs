@@ -8,12 +8,12 @@ use longwire_io::net::NetError;
 
 /// Exit code for all other failures.
 const EXIT_FAILED: u8 = 1;
-/// Exit code of shells for a command that is not executable.
+/// Exit code that shells return for a command that is not executable.
 const EXIT_NOT_EXECUTABLE: u8 = 126;
-/// Exit code of shells for a command that does not exist.
+/// Exit code that shells return for a command that does not exist.
 const EXIT_NOT_FOUND: u8 = 127;
 
-/// Reason why the environment could not be created, or a command not be run in it.
+/// Why the environment could not be created, or a command could not be run in it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum EnvironmentError {
@@ -64,7 +64,7 @@ impl EnvironmentError {
     }
 }
 
-/// Describes for a message how a command ended.
+/// Describes in a message how a command ended.
 pub fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
@@ -78,8 +78,7 @@ pub fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Returns the exit code to pass on: that of the command, or 128 + the signal that killed
-/// it.
+/// Returns the exit code to pass on: the command's, or 128 + the signal that killed it.
 pub fn exit_code_of(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let code = status

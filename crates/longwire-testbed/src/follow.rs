@@ -1,7 +1,7 @@
-//! Restores neighbours and routes after commands change the devices of hosts.
+//! Restores neighbours and routes after commands change host devices.
 //!
-//! The kernel drops all neighbours and routes of a device that goes down, permanent ones too, and
-//! other hosts do not learn a new MAC address. Address resolution across a long or lossy link
+//! When a device goes down, the kernel drops all of its neighbours and routes, even permanent ones,
+//! and other hosts do not learn a new MAC address. Address resolution over a long or lossy link
 //! would fail.
 
 use std::io;
@@ -21,7 +21,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::network::{DEVICE, routes_of};
 use crate::plan::{Host, link_local_of, mac_of};
 
-/// A thread that follows changes until this is dropped.
+/// A thread that follows changes until dropped.
 #[derive(Debug)]
 pub(crate) struct Follower {
     /// Closed to end the thread.
@@ -35,14 +35,14 @@ struct FollowedHost {
     netlink: Netlink,
     addresses: Vec<IpAddr>,
     routes: Vec<Prefix>,
-    /// Number, state and address of its device as of the last event.
+    /// Number, state and address of the device as of the last event.
     device: u32,
     up: bool,
     mac: [u8; 6],
 }
 
 impl Follower {
-    /// Follows the devices of hosts, which are set up.
+    /// Follows the devices of hosts that are set up.
     pub fn start(hosts: &[Host], namespaces: &[NetNamespace]) -> Result<Follower, NetError> {
         let failed = |error: io::Error| NetError::System {
             action: "start",
@@ -67,7 +67,7 @@ impl Follower {
         let (ended, stop) = nix::unistd::pipe().map_err(|error| failed(error.into()))?;
         let thread = thread::Builder::new().name("longwire-follow".into());
         let thread = thread.spawn(move || {
-            // Failing to drop rights does not affect the run.
+            // Failing to drop privileges does not affect the run.
             let _ = rights::give_up(&[Capability::NetAdmin]);
             while wait(&ended, &followed) {
                 for host in 0..followed.len() {
@@ -86,13 +86,13 @@ impl Drop for Follower {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // A panic has been printed.
+            // The panic has already been printed.
             let _ = thread.join();
         }
     }
 }
 
-/// Waits for an event; returns whether to go on.
+/// Waits for an event; returns whether to continue.
 fn wait(ended: &OwnedFd, hosts: &[FollowedHost]) -> bool {
     let watched = |fd| PollFd::new(fd, PollFlags::POLLIN);
     let mut fds = vec![watched(ended.as_fd())];
@@ -106,7 +106,7 @@ fn wait(ended: &OwnedFd, hosts: &[FollowedHost]) -> bool {
     }
 }
 
-/// Handles the events of a host.
+/// Handles a host's events.
 fn follow(hosts: &mut [FollowedHost], number: usize) {
     let host = &mut hosts[number];
     let (known, mut came_up) = (host.mac, false);
@@ -119,7 +119,7 @@ fn follow(hosts: &mut [FollowedHost], number: usize) {
             *device = found.index;
         }
         Some(_) => {}
-        // Any number of changes was missed.
+        // Any number of changes may have been missed.
         None => came_up = true,
     });
     if came_up && host.up {
@@ -138,7 +138,7 @@ fn follow(hosts: &mut [FollowedHost], number: usize) {
     }
 }
 
-/// Enters a host as a neighbour of another.
+/// Adds a host as a neighbour of another.
 fn introduce(hosts: &mut [FollowedHost], host: usize, to: usize) {
     let mac = hosts[host].mac;
     let mut addresses = hosts[host].addresses.clone();
@@ -229,7 +229,7 @@ mod tests {
             addresses.filter(|address| address[0] != 0xfe).all(known)
         };
         assert_soon(far, has);
-        // A device that was down meanwhile learns it too.
+        // A device that was down meanwhile learns the new address too.
         far.run(down_and_up).expect("a thread").expect("it is up");
         assert_soon(far, has);
     }

@@ -1,9 +1,9 @@
-//! Enables IPv4 forwarding on the host's devices for `--uplink`, and restores it.
+//! Enables IPv4 forwarding on the host's devices for `--uplink`, and restores the previous
+//! settings.
 //!
-//! Changes are first recorded in `/run/longwire`, in one file per run, which the run keeps
-//! locked. The guard or another run can therefore clean up after a killed run. With
-//! concurrent runs, the first to end passes its record to another one that still needs
-//! forwarding.
+//! Changes are first recorded in `/run/longwire`, in one file per run, which the run keeps locked.
+//! The guard or another run can therefore clean up after a killed run. Of concurrent runs, the
+//! first to end passes its record to another that still needs forwarding.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use nix::fcntl::{Flock, FlockArg};
 const DIRECTORY: &str = "/run/longwire";
 const PREFIX: &str = "uplink-";
 
-/// Keeps forwarding enabled; [`release`] restores it.
+/// Keeps forwarding enabled until [`release`] restores the settings.
 #[derive(Debug)]
 pub struct Forwarding {
     _record: Flock<File>,
@@ -48,8 +48,8 @@ pub fn switch_on(process: i32, devices: &[String]) -> io::Result<Forwarding> {
     Ok(Forwarding { _record: record })
 }
 
-/// Restores a run's changes once that run has released its record or has ended; if another
-/// run needs them, passes the record to it.
+/// Restores a run's changes once the run has released its record or ended. If another run needs
+/// them, passes the record on.
 pub fn release(process: i32) {
     let record = record_of(process);
     if !record.exists() {

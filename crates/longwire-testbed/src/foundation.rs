@@ -1,4 +1,4 @@
-//! The foundation of an environment: steps that require a single-threaded process.
+//! The foundation of an environment: the steps that require a single-threaded process.
 
 use longwire_io::net::record::restore_leftovers;
 use nix::sys::signal::raise;
@@ -9,8 +9,8 @@ use crate::guard::Guard;
 use crate::supervise::{Signals, StopWatch};
 use crate::user;
 
-/// The rights to create networks, the guard and the signals. Anything that may start
-/// threads, such as loading a plugin, must come later.
+/// The privileges to create networks, the guard and the signals. Anything that may start threads,
+/// such as loading a plugin, must come later.
 #[derive(Debug)]
 pub struct Foundation {
     pub(crate) guard: Guard,
@@ -18,17 +18,17 @@ pub struct Foundation {
 }
 
 impl Foundation {
-    /// Acquires the rights to create networks.
+    /// Acquires the privileges to create networks.
     ///
-    /// Call before starting any thread: without root's rights the process enters a user
-    /// namespace, which only a single-threaded process can do, and a small process is
-    /// forked that cleans up if this one is killed. From then on, SIGINT, SIGTERM, SIGHUP,
-    /// SIGQUIT and SIGCHLD are blocked in all threads, including later ones.
+    /// Call before starting any thread. Without root privileges the process enters a user
+    /// namespace, which only a single-threaded process can do. It also forks a small process that
+    /// cleans up if this one is killed. From then on, SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD
+    /// are blocked in all threads, including later ones.
     ///
     /// # Errors
     ///
-    /// If the system does not allow user namespaces (the message names the setting), or if
-    /// an ordinary user requests an uplink.
+    /// If the system does not allow user namespaces (the message names the setting), or an ordinary
+    /// user requests an uplink.
     pub fn new(uplink: bool) -> Result<Foundation, EnvironmentError> {
         let as_root = user::has_rights();
         if uplink && !as_root {
@@ -50,14 +50,14 @@ impl Foundation {
         })
     }
 
-    /// Lets stop signals end the process, as by default, until the returned value is
-    /// dropped. Nothing runs yet, and a slow file or plugin may block the main thread.
+    /// Lets stop signals end the process, as by default, until the returned value is dropped. Use
+    /// it while nothing runs yet and a slow file or plugin may block the main thread.
     ///
     /// # Errors
     /// If the thread that waits for signals cannot be started.
     pub fn end_on_signal(&self) -> Result<StopWatch, EnvironmentError> {
         let watch = StopWatch::start(self.signals.clone(), |signal| {
-            // The process then ends by the signal itself, which shells check.
+            // The signal itself then ends the process, which shells check.
             let _ = Signals::set().thread_unblock();
             let _ = raise(signal);
             let _ = Signals::set().thread_block();

@@ -1,12 +1,11 @@
-//! The guard: a small process that outlives Longwire briefly and removes its remains, even
-//! after SIGKILL.
+//! The guard: a small process that briefly outlives Longwire and removes its remains, even after
+//! SIGKILL.
 //!
-//! It waits on a pipe whose other end only Longwire holds. The pipe closes whenever
-//! Longwire ends, normally or not, so every run exercises the cleanup that matters after a
-//! crash.
+//! It waits on a pipe whose other end only Longwire holds. The pipe closes whenever Longwire ends,
+//! normally or not, so every run exercises the cleanup that matters after a crash.
 //!
-//! Only processes keep the namespaces and devices in existence. The guard ends those; the
-//! kernel removes the rest.
+//! Only processes keep the namespaces and devices alive. The guard ends these processes; the kernel
+//! removes the rest.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -25,11 +24,11 @@ use nix::unistd::{ForkResult, Pid, fork, getpid, pipe2, setsid};
 use crate::error::EnvironmentError;
 use crate::forwarding;
 
-/// Time that processes in the namespaces have between SIGTERM and SIGKILL.
+/// Grace period between SIGTERM and SIGKILL for processes in the namespaces.
 const GRACE: Duration = Duration::from_millis(500);
-/// Polling interval for the end of these processes.
+/// Polling interval while waiting for these processes to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Time limit of the guard; a process that SIGKILL does not end is stuck in the kernel.
+/// Time limit of the guard; a process that survives SIGKILL is stuck in the kernel.
 const POLL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longwire's side of the guard.
@@ -42,14 +41,14 @@ pub struct Guard {
 impl Guard {
     /// Starts the guard.
     ///
-    /// Call before starting other threads, and inside the user namespace, whose rights the
+    /// Call before starting other threads, and inside the user namespace, whose privileges the
     /// guard needs.
     pub fn start() -> Result<Guard, EnvironmentError> {
         let failed = |error: Errno| EnvironmentError::system("start the guard process", error);
         let (read, write) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
         let parent = getpid();
-        // SAFETY: there are no other threads yet whose locks the child could inherit, so it
-        // may continue as an ordinary process.
+        // SAFETY: no other threads exist yet whose locks the child could inherit, so it may
+        // continue as an ordinary process.
         match unsafe { fork() }.map_err(failed)? {
             ForkResult::Parent { child } => Ok(Guard {
                 pipe: Some(write.into()),
@@ -57,12 +56,12 @@ impl Guard {
             }),
             ForkResult::Child => {
                 drop(write);
-                // None of the parent's destructors or buffers may run here.
+                // The parent's destructors and buffers must not run in this process.
                 let code = match std::panic::catch_unwind(|| keep_watch(parent, read)) {
                     Ok(()) => 0,
                     Err(_) => 1,
                 };
-                // SAFETY: ends the process at once; always allowed.
+                // SAFETY: ends the process immediately; always allowed.
                 unsafe { libc::_exit(code) }
             }
         }
@@ -110,8 +109,8 @@ fn keep_watch(longwire: Pid, pipe: OwnedFd) {
     forwarding::release(longwire.as_raw());
 }
 
-/// Releases everything shared with Longwire: the terminal and its signals, open files and
-/// the working directory.
+/// Releases everything shared with Longwire: the terminal and its signals, open files and the
+/// working directory.
 fn detach(pipe: &OwnedFd) {
     let _ = setsid();
     let _ = SigSet::all().thread_block();
@@ -125,16 +124,15 @@ fn detach(pipe: &OwnedFd) {
     let keep = pipe.as_raw_fd().cast_unsigned();
     for (first, last) in [(3, keep - 1), (keep + 1, u32::MAX)] {
         if first <= last {
-            // SAFETY: a system call without memory arguments. The descriptors
-            // it closes belong to values of the parent that are never used or
-            // dropped in this process.
+            // SAFETY: a system call without memory arguments. The descriptors it closes belong to
+            // values of the parent that are never used or dropped in this process.
             unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         }
     }
 }
 
-/// Ends every process in the network namespaces with these inodes, first with SIGTERM,
-/// except the calling process.
+/// Ends every process in the network namespaces with these inodes, except the calling process;
+/// first with SIGTERM.
 pub(crate) fn sweep(inodes: &[u64]) {
     let begin = Instant::now();
     let mut asked = Vec::new();
@@ -157,8 +155,7 @@ pub(crate) fn sweep(inodes: &[u64]) {
     }
 }
 
-/// Returns the processes whose network namespace is one of these. Zombies have no
-/// namespace.
+/// Returns the processes whose network namespace is one of these. Zombies have no namespace.
 fn processes_in(inodes: &[u64]) -> Vec<Pid> {
     let own = getpid().as_raw();
     let Ok(entries) = fs::read_dir("/proc") else {

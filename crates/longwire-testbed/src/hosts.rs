@@ -1,9 +1,9 @@
-//! Contents of the name resolution files inside the environment, as pure text functions.
+//! Generates the name resolution files for the environment, as pure functions of text.
 
 use std::net::IpAddr;
 
-/// Returns `/etc/hosts` with the environment's names first. Entries of the host's file that
-/// assign these names to other addresses are omitted.
+/// Returns `/etc/hosts` with the environment's names first. Omits entries of the host's file that
+/// assign these names to other addresses.
 pub fn hosts(original: &str, names: &[(&str, IpAddr)]) -> String {
     let mut text = String::from("# Written by longwire for the commands behind the link.\n");
     for (name, address) in names {
@@ -31,9 +31,9 @@ pub fn hosts(original: &str, names: &[(&str, IpAddr)]) -> String {
     text
 }
 
-/// Returns `/etc/nsswitch.conf` with the hosts file queried first, or `None` if it already
-/// is. A resolver daemon queried earlier would answer from the host's `/etc/hosts`, without
-/// the environment's names.
+/// Returns `/etc/nsswitch.conf` with the hosts file queried first; `None` if it already is. A
+/// resolver daemon queried earlier would answer from the host's `/etc/hosts`, without the
+/// environment's names.
 pub fn files_first(original: &str) -> Option<String> {
     let is_hosts = |line: &&str| line.trim_start().starts_with("hosts:");
     let line = original.lines().find(is_hosts)?;
@@ -51,8 +51,8 @@ pub fn files_first(original: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns whether `/etc/resolv.conf` names a resolver that is reachable from another
-/// network namespace, i.e. not on the loopback device.
+/// Returns whether `/etc/resolv.conf` names a resolver that is reachable from another network
+/// namespace, that is, not on the loopback device.
 pub fn resolver_is_reachable(resolv_conf: &str) -> bool {
     let mut servers = resolv_conf.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

@@ -1,4 +1,4 @@
-//! Link options as one line of text: `rate=10mbit delay=20ms loss=1%`.
+//! Link options as a line of text: `rate=10mbit delay=20ms loss=1%`.
 
 use longwire_engine::presets::{self, Duplex, PresetError};
 use longwire_engine::{LinkConfig, LinkSpec, OptionError, PARTS, Part};
@@ -6,7 +6,7 @@ use longwire_runtime::{Faults, FileLoader, suggest};
 
 use crate::config::Side;
 
-/// Reason why a link's text is invalid.
+/// Why a link's text is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LinkTextError {
@@ -28,7 +28,7 @@ pub enum LinkTextError {
     Option(#[from] OptionError),
 }
 
-/// The option that names a preset.
+/// Name of the preset option.
 const PRESET: &str = "preset";
 
 /// Specifications of both directions, and the preset that they override.
@@ -40,9 +40,9 @@ pub(crate) struct DuplexOptions {
 }
 
 impl DuplexOptions {
-    /// Applies the options of a text on top of these. Without a direction, the text applies
-    /// to both, and a name with the prefix `up-` or `down-` to one. A direction is named by
-    /// the side where it begins.
+    /// Applies the options in a text on top of the existing ones. Without a direction, the text
+    /// applies to both, and names prefixed with `up-` or `down-` to one. A direction is named by
+    /// its source side.
     pub(crate) fn set(&mut self, from: Option<Side>, text: &str) -> Result<(), LinkTextError> {
         let mut both = LinkSpec::new();
         let (mut up, mut down) = (LinkSpec::new(), LinkSpec::new());
@@ -93,8 +93,8 @@ impl DuplexOptions {
         Ok(())
     }
 
-    /// Builds the up and down links. Each direction has a separate loader, and therefore
-    /// separate plugin states.
+    /// Builds the up and down links. Each direction has a separate loader, and therefore separate
+    /// plugin states.
     pub(crate) fn links(&self, faults: &Faults) -> Result<[LinkConfig; 2], LinkTextError> {
         let preset = self.preset.clone().unwrap_or_default();
         let build = |spec: LinkSpec| spec.build(&FileLoader::reporting_to(faults));
@@ -105,7 +105,7 @@ impl DuplexOptions {
     }
 }
 
-/// Sets a part to the value of a word, or adds it to a list.
+/// Sets a part to the value of a word, or appends the value to a list.
 fn set_part(spec: &mut LinkSpec, word: &str, name: &str, value: &str) -> Result<(), LinkTextError> {
     let Some(part) = Part::named(name) else {
         return Err(LinkTextError::Unknown {
@@ -123,7 +123,7 @@ fn set_part(spec: &mut LinkSpec, word: &str, name: &str, value: &str) -> Result<
     Ok(part.add(spec, value, &FileLoader::new())?)
 }
 
-/// Returns a suggestion for an unknown option name, or the list of all names.
+/// Returns a suggestion for an unknown option name, or a list of all names.
 fn advice(name: &str) -> String {
     let known: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
     match suggest::closest(name, known.iter().copied()) {

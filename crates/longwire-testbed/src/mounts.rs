@@ -1,8 +1,8 @@
-//! The file system as seen by the commands: the host's, with the environment's names in
-//! `/etc/hosts` and its network devices under `/sys`.
+//! The file system that commands see: the host's, with the environment's names in `/etc/hosts` and
+//! its network devices under `/sys`.
 //!
-//! Each side has a separate mount namespace, held by a descriptor. Nothing is written to
-//! the host's file system: replaced files are in a tmpfs that only this namespace sees.
+//! Each side has a separate mount namespace, held by a descriptor. The host's file system is not
+//! written to: replaced files are in a tmpfs visible only in this namespace.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,12 +19,12 @@ use nix::unistd::{chroot, fchdir};
 use crate::hosts;
 use crate::plan::Names;
 
-/// Candidate directories for mounting the scratch tmpfs; the first existing one is used.
+/// Candidate mount points for the scratch tmpfs; the first existing one is used.
 const SCRATCH: [&str; 4] = ["/tmp", "/run", "/var/tmp", "/mnt"];
 /// The file with host names.
 const HOSTS: &str = "/etc/hosts";
-/// Directories of daemons that resolve the host's names; hidden, so that programs read the
-/// files instead.
+/// Directories of daemons that resolve the host's names; hidden, so that programs read the files
+/// instead.
 const NAME_DAEMONS: [&str; 1] = ["/var/run/nscd"];
 
 /// A mount namespace with the caller's root and working directory.
@@ -36,8 +36,8 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// Creates the mount namespace for the commands of one side. Failed optional steps are
-    /// added to `notes`.
+    /// Creates the mount namespace for one side's commands. Appends failed optional steps to
+    /// `notes`.
     ///
     /// # Errors
     ///
@@ -50,8 +50,8 @@ impl Mounts {
     ) -> io::Result<Mounts> {
         let made = network.run(|| -> io::Result<(Mounts, Vec<String>)> {
             unshare(CloneFlags::CLONE_NEWNS)?;
-            // Keep these mounts private even if the host shares its own, and propagate the
-            // host's unmounts, so that none of its file systems stays busy.
+            // Keep these mounts private even if the host shares its own, and propagate the host's
+            // unmounts, so that its file systems do not stay busy.
             let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
             mount(None::<&str>, "/", None::<&str>, slave, None::<&str>)?;
             let notes = furnish(names, with_resolver);
@@ -67,7 +67,7 @@ impl Mounts {
         Ok(mounts)
     }
 
-    /// Returns another handle for the namespace.
+    /// Returns another handle to the namespace.
     pub fn try_clone(&self) -> io::Result<Mounts> {
         Ok(Mounts {
             namespace: self.namespace.try_clone()?,
@@ -76,10 +76,10 @@ impl Mounts {
         })
     }
 
-    /// Moves the calling process into the namespace. Async-signal-safe: only system calls.
+    /// Moves the calling process into the namespace. Async-signal-safe: makes only system calls.
     pub fn enter(&self) -> nix::Result<()> {
         setns(&self.namespace, CloneFlags::CLONE_NEWNS)?;
-        // Entering changes the directory to the namespace's root; return to the previous
+        // Entering changes the working directory to the namespace's root; return to the previous
         // one.
         fchdir(self.root.as_fd())?;
         chroot(c".")?;
@@ -94,14 +94,14 @@ fn open_directory(path: &str) -> io::Result<OwnedFd> {
     options.open(path).map(OwnedFd::from)
 }
 
-/// Mounts the files and devices one by one; all are optional. Returns the failures.
+/// Mounts the files and devices, each of which is optional. Returns the failures.
 fn furnish(names: &Names<'_>, with_resolver: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let Some(scratch) = SCRATCH.iter().map(Path::new).find(|path| path.is_dir()) else {
         notes.push("no directory to mount on: near and far do not resolve by name".into());
         return notes;
     };
-    // Read before the scratch mount may hide it.
+    // Read now, because the scratch mount may hide it.
     let mut files = vec![(HOSTS, hosts::hosts(&read(HOSTS), &names.entries()))];
     files
         .extend(hosts::files_first(&read("/etc/nsswitch.conf")).map(|t| ("/etc/nsswitch.conf", t)));
@@ -139,8 +139,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// With an uplink, outside names must resolve too. A resolver on the host's loopback device
-/// is unreachable from here, but its upstream server may be reachable.
+/// With an uplink, outside names must resolve too. A resolver on the host's loopback device is
+/// unreachable from this namespace, but its upstream server may be reachable.
 fn resolver(files: &mut Vec<(&'static str, String)>, notes: &mut Vec<String>) {
     if hosts::resolver_is_reachable(&read("/etc/resolv.conf")) {
         return;
@@ -168,9 +168,8 @@ fn mount_scratch(path: &Path) -> nix::Result<()> {
     )
 }
 
-/// Makes `path` show `text`: writes it to a tmpfs mounted temporarily over `scratch`, and
-/// binds the file. The bind keeps the tmpfs in existence after the scratch mount is
-/// removed.
+/// Makes `path` show `text`: writes the text to a tmpfs temporarily mounted over `scratch`, and
+/// bind-mounts the file. The bind mount keeps the tmpfs alive after the scratch mount is removed.
 fn replace(scratch: &Path, path: &Path, text: &str) -> io::Result<()> {
     if !path.exists() {
         return Err(io::ErrorKind::NotFound.into());
@@ -193,8 +192,8 @@ fn replace(scratch: &Path, path: &Path, text: &str) -> io::Result<()> {
     bound
 }
 
-/// Adds an empty `/etc/hosts` as an overlay whose upper layer is in a tmpfs. Changes that
-/// commands make in `/etc` are lost at the end.
+/// Adds an empty `/etc/hosts` as an overlay whose upper layer is in a tmpfs. Changes that commands
+/// make in `/etc` are lost at the end.
 fn add_hosts(scratch: &Path) -> io::Result<()> {
     mount_scratch(scratch)?;
     let add = || -> io::Result<()> {
@@ -229,12 +228,12 @@ fn open_target(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Mounts a new `/sys`, which belongs to a network namespace, and binds its two directories
-/// of devices. The rest (control groups, processors) stays as is.
+/// Mounts a new `/sys`, which belongs to a network namespace, and bind-mounts its two device
+/// directories. The rest (control groups, processors) stays as is.
 fn own_devices(scratch: &Path) -> nix::Result<()> {
     let none = None::<&str>;
     let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    // If the host's is read-only, only a read-only one is allowed.
+    // If the host's mount is read-only, the kernel only allows a read-only one.
     mount(Some("sysfs"), scratch, Some("sysfs"), plain, none).or_else(|_| {
         let read_only = plain | MsFlags::MS_RDONLY;
         mount(Some("sysfs"), scratch, Some("sysfs"), read_only, none)

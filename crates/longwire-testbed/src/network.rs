@@ -1,5 +1,4 @@
-//! The networks of the hosts: devices, addresses, neighbours, and settings that keep an
-//! idle link silent.
+//! The hosts' networks: devices, addresses, neighbours, and settings that keep an idle link silent.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use crate::config::{Device, EnvironmentConfig};
 use crate::plan::{Host, link_local_of, mac_of};
 use crate::silence::Groups;
 
-/// The device at the link, in every host's network.
+/// Device that faces the link, in every host's network.
 pub const DEVICE: &str = "eth0";
 
 /// Prepares the emulator's namespace, whose devices must not send frames themselves.
@@ -23,15 +22,15 @@ pub fn prepare_hub(hub: &NetNamespace) -> Result<Vec<String>, NetError> {
 
 /// A host's network.
 pub struct PreparedNetwork {
-    /// Settings that failed.
+    /// Settings that could not be applied.
     pub notes: Vec<String>,
     pub groups: Groups,
 }
 
-/// Configures the network of a host. `all` includes this host.
+/// Configures a host's network; `all` includes this host.
 ///
-/// The device first comes up without a carrier, and with its groups: the kernel reports
-/// them once, when it gets the carrier.
+/// The device first comes up without a carrier, having joined its groups: the kernel reports them
+/// once, when the device gets its carrier.
 pub fn prepare_network(
     host: &Host,
     all: &[Host],
@@ -58,8 +57,8 @@ pub fn prepare_network(
     add_addresses(host, all, namespace)?;
     if config.device == Device::Veth {
         hub.run(|| net::link_up(&host.device))??;
-        // Otherwise IPv6 would configure its addresses and announce them on the link up to
-        // a second later.
+        // Otherwise IPv6 would configure its addresses and announce them on the link up to a second
+        // later.
         wait_running(namespace)?;
         hub.run(|| link::wait_running(&host.device, CARRIER_TIMEOUT))??;
     }
@@ -88,8 +87,7 @@ pub fn join_hosts(
     namespaces.into_iter().try_for_each(wait_running)
 }
 
-/// Applies the settings of a host and starts its loopback device. Returns the settings that
-/// failed.
+/// Applies a host's settings and starts its loopback device. Returns the settings that failed.
 fn prepare_settings(namespace: &NetNamespace) -> Result<Vec<String>, NetError> {
     let notes = namespace.run(|| {
         let group = getegid();
@@ -103,8 +101,7 @@ fn prepare_settings(namespace: &NetNamespace) -> Result<Vec<String>, NetError> {
     Ok(notes)
 }
 
-/// Adds a host's addresses, starts its device, and adds neighbours and routes to other
-/// networks.
+/// Adds a host's addresses, starts its device, and adds neighbours and routes to other networks.
 fn add_addresses(host: &Host, all: &[Host], namespace: &NetNamespace) -> Result<(), NetError> {
     let others = || all.iter().filter(|other| other.number != host.number);
     namespace.run(|| {
@@ -120,7 +117,7 @@ fn add_addresses(host: &Host, all: &[Host], namespace: &NetNamespace) -> Result<
     })?
 }
 
-/// Returns the networks that a host reaches without an address in them.
+/// Returns the networks that a host reaches without having an address in them.
 pub fn routes_of(host: &Host, all: &[Host]) -> Vec<Prefix> {
     let own: Vec<Prefix> = host.addresses.iter().map(network_of).collect();
     let mut routes = Vec::new();
@@ -155,8 +152,8 @@ fn network_of(address: &Prefix) -> Prefix {
     }
 }
 
-/// Adds the addresses of the remote host as permanent neighbours. Address resolution does
-/// not cross the link, even one with a long delay.
+/// Adds the remote host's addresses as permanent neighbours, so that address resolution never
+/// crosses the link, which may have a long delay.
 fn add_neighbours(across: &Host) -> Result<(), NetError> {
     let addresses = across.addresses.iter().map(|found| found.address);
     let mac = mac_of(across.number, 0);
@@ -171,9 +168,9 @@ pub fn wait_running(namespace: &NetNamespace) -> Result<(), NetError> {
     Ok(())
 }
 
-/// Settings that keep an idle link silent: no router solicitation, no duplicate address
-/// detection, and group reports sent at once instead of over several seconds. Also, servers
-/// may use any port, and IPv6 addresses survive taking a device down, like IPv4 addresses.
+/// Settings that keep an idle link silent: no router solicitation, no duplicate address detection,
+/// and group reports sent immediately instead of over several seconds. They also let servers use
+/// any port, and keep IPv6 addresses when a device goes down, like IPv4 addresses.
 const SETTINGS: [(&str, &str); 7] = [
     ("ipv6/conf/default/keep_addr_on_down", "1"),
     ("ipv6/conf/default/accept_ra", "0"),
@@ -184,7 +181,7 @@ const SETTINGS: [(&str, &str); 7] = [
     ("ipv4/ip_unprivileged_port_start", "0"),
 ];
 
-/// Applies optional settings, which may fail, e.g. because `/proc/sys` is read-only in this
+/// Applies optional settings, which may fail, for example if `/proc/sys` is read-only in this
 /// container.
 fn optional(settings: &[(&str, &str)]) -> Vec<String> {
     let set = |(key, value): &(&str, &str)| sysctl::set(key, value).err();
@@ -198,7 +195,7 @@ fn optional(settings: &[(&str, &str)]) -> Vec<String> {
 /// Time limit for the kernel to detect that a pair is up.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns the host's device and the emulator's end of it.
+/// Returns the host's device and the emulator's end of the pair.
 fn host_and_hub<'a>(
     host: &'a Host,
     namespace: &'a NetNamespace,

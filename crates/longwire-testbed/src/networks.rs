@@ -1,4 +1,4 @@
-//! Networks of hosts, to be connected by a link or a network of links.
+//! Host networks, to be connected by a link or a network of links.
 
 use longwire_io::RxPort;
 use longwire_io::net::{NetNamespace, link};
@@ -17,20 +17,20 @@ use crate::user;
 
 /// Maximum MTU of a veth device.
 const MTU_MAX: u32 = 65_535;
-/// Size of an Ethernet header with a VLAN tag.
+/// Size of an Ethernet header with a VLAN tag, in bytes.
 const ETHERNET: usize = 14 + 4;
 
-/// Where the emulator opens the port of a host.
+/// Where the emulator opens a host's port.
 #[derive(Clone, Copy, Debug)]
 pub struct PortPlace<'a> {
-    /// Namespace in which to open it.
+    /// Namespace of the device.
     pub namespace: &'a NetNamespace,
-    /// Name of the device in that namespace.
+    /// Device name in that namespace.
     pub device: &'a str,
 }
 
-/// The networks of near, far and further hosts, and the emulator's network. They exist as
-/// long as this value, a thread in them, or a process in them.
+/// The networks of near, far and other hosts, and the emulator's network. They exist as long as
+/// this value, or a thread or process in them.
 #[derive(Debug)]
 pub struct Networks {
     hosts: Vec<Host>,
@@ -39,7 +39,7 @@ pub struct Networks {
     hub: NetNamespace,
     plan: Plan,
     device: Device,
-    /// MTU of the hosts' devices, unless changed by commands.
+    /// MTU of the hosts' devices, unless commands change it.
     mtu: u32,
     notes: Vec<String>,
     /// Indexed by host.
@@ -52,13 +52,13 @@ impl Networks {
     ///
     /// # Errors
     ///
-    /// If the system does not allow namespaces (the message names the setting), or a device
-    /// cannot be created.
+    /// If the system does not allow namespaces (the message names the setting), or a device cannot
+    /// be created.
     pub fn new(config: &EnvironmentConfig) -> Result<Networks, EnvironmentError> {
         Networks::make(Plan::USUAL, config, new_namespace)
     }
 
-    /// Creates the networks in namespaces from `namespace`.
+    /// Creates the networks in namespaces obtained from `namespace`.
     pub(crate) fn make(
         plan: Plan,
         config: &EnvironmentConfig,
@@ -91,7 +91,7 @@ impl Networks {
         Ok(networks)
     }
 
-    /// Returns the network of a side, for threads that send or receive there. Its device is
+    /// Returns the network of a side, for threads that send or receive in it. Its device is
     /// [`network::DEVICE`].
     pub fn network(&self, side: Side) -> &NetNamespace {
         &self.namespaces[side.index()]
@@ -146,10 +146,9 @@ impl Networks {
         }
     }
 
-    /// Opens the ports of near and far with this kind (`auto`, `packet`, `xdp`, `tap`).
-    /// Frames received from now on are those of programs in the networks, since the kernel
-    /// has finished its announcements. Programs may raise the MTU of their devices up to
-    /// 65,535, except with `xdp`.
+    /// Opens the ports of near and far with this kind (`auto`, `packet`, `xdp`, `tap`). By then the
+    /// kernel has finished its announcements, so frames received later come from programs in the
+    /// networks. Programs may raise their devices' MTU to at most 65,535, except with `xdp`.
     ///
     /// # Errors
     ///
@@ -160,11 +159,11 @@ impl Networks {
         Ok((next(), next()))
     }
 
-    /// Opens the ports of all hosts in order, like [`Networks::open_ports`].
+    /// Opens the ports of all hosts in order; see [`Networks::open_ports`].
     ///
     /// # Errors
     ///
-    /// As [`Networks::open_ports`].
+    /// See [`Networks::open_ports`].
     pub fn open_all_ports(&self, kind: &str) -> Result<Vec<Port>, EnvironmentError> {
         let open = |host: usize| -> Result<Port, EnvironmentError> {
             let place = self.port_of(host);
@@ -200,7 +199,7 @@ impl Networks {
     /// Waits until the kernel has finished its announcements.
     fn settle(&self) -> Result<(), EnvironmentError> {
         if self.device == Device::Tap {
-            // A TAP device gets a carrier, and an IPv6 address, once its port is open.
+            // A TAP device gets its carrier and IPv6 address once its port is open.
             self.namespaces.iter().try_for_each(network::wait_running)?;
         }
         for (groups, namespace) in self.groups.iter().zip(&self.namespaces) {
@@ -210,12 +209,11 @@ impl Networks {
     }
 }
 
-/// Creates the networks of near and far, joined directly by a veth pair, to measure the
-/// machine itself.
+/// Creates the networks of near and far, joined directly by a veth pair: the machine's baseline.
 ///
 /// # Errors
 ///
-/// As for [`Networks::new`].
+/// See [`Networks::new`].
 pub fn direct_networks() -> Result<[NetNamespace; 2], EnvironmentError> {
     let (near, far) = (new_namespace()?, new_namespace()?);
     let config = EnvironmentConfig::default();
@@ -224,8 +222,8 @@ pub fn direct_networks() -> Result<[NetNamespace; 2], EnvironmentError> {
     Ok([near, far])
 }
 
-/// Creates a namespace. Inside a user namespace, refusals have specific reasons, which the
-/// error names.
+/// Creates a namespace. Inside a user namespace, refusals have specific reasons, which the error
+/// names.
 pub(crate) fn new_namespace() -> Result<NetNamespace, EnvironmentError> {
     NetNamespace::new().map_err(|source| EnvironmentError::Forbidden {
         source,

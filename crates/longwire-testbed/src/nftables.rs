@@ -1,4 +1,4 @@
-//! A masquerade rule for `--uplink`, in a dedicated table that the kernel removes with its
+//! A masquerade rule for `--uplink`, in a dedicated table that the kernel removes along with its
 //! socket, however Longwire ends.
 
 use longwire_io::net::netlink::{ACK, Netlink, NetlinkError, REQUEST};
@@ -6,8 +6,7 @@ use longwire_io::net::netlink_message::Message;
 
 use crate::plan::Plan;
 
-/// `NFNL_SUBSYS_NFTABLES`: the upper byte of every message type, and the `res_id` of a
-/// batch.
+/// `NFNL_SUBSYS_NFTABLES`: the upper byte of every message type, and the `res_id` of a batch.
 const NFTABLES: u16 = 10;
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
@@ -27,15 +26,15 @@ const SOURCE_NAT: u32 = 100;
 const REGISTER: u32 = 1;
 const CHAIN: &str = "postrouting";
 
-/// A masquerade rule, removed when dropped.
+/// A masquerade rule, removed on drop.
 #[derive(Debug)]
 pub struct Masquerade {
     _owner: Netlink,
 }
 
 impl Masquerade {
-    /// Translates the source addresses of the plan's networks to the host's address on
-    /// packets that leave through any device except `inside`.
+    /// Translates source addresses in the plan's networks to the host's address, on packets that
+    /// leave through any device except `inside`.
     ///
     /// # Errors
     ///
@@ -53,7 +52,7 @@ impl Masquerade {
     }
 }
 
-/// Returns `struct nfgenmsg`, whose last field is in network byte order.
+/// Returns a `struct nfgenmsg`, whose last field is in network byte order.
 fn generic(family: u8, resource: u16) -> [u8; 4] {
     let [high, low] = resource.to_be_bytes();
     [family, 0, high, low]
@@ -68,7 +67,7 @@ fn message(kind: u16, flags: u16) -> Message {
     Message::new(kind, REQUEST | ACK | flags, &generic(FAMILY_IPV4, 0))
 }
 
-/// Appends a number; nf_tables uses network byte order.
+/// Appends a number in network byte order, as nf_tables requires.
 fn number(to: &mut Message, kind: u16, value: u32) {
     to.attribute(kind, &value.to_be_bytes());
 }
@@ -120,7 +119,7 @@ fn new_rule(table: &str, plan: Plan, inside: &str) -> Message {
             number(data, 1, REGISTER);
             number(data, 2, OUTPUT_NAME);
         });
-        // Registers hold device names padded to the full length.
+        // Registers hold device names padded to full length.
         let mut name = [0; libc::IFNAMSIZ];
         for (to, from) in name.iter_mut().zip(inside.bytes()) {
             *to = from;
@@ -140,7 +139,7 @@ fn expression(list: &mut Message, name: &str, fill: impl FnOnce(&mut Message)) {
     });
 }
 
-/// Continues the rule only if the register equals the value, or differs.
+/// Continues the rule only if the register equals the value, or only if it differs.
 fn compare(list: &mut Message, equal: bool, value: &[u8]) {
     const DATA: u16 = 3;
     const VALUE: u16 = 1;

@@ -16,8 +16,8 @@ use crate::plan::Plan;
 use crate::spawn::{self, Place};
 use crate::testbed_error::TestbedError;
 
-/// One of the two networks joined by the link. Sockets opened in it reach the other one
-/// only through the link.
+/// One of the two networks joined by the link. Sockets opened in it reach the other network only
+/// through the link.
 #[derive(Debug)]
 pub struct Node {
     side: Side,
@@ -57,8 +57,7 @@ impl Node {
         &self.namespace
     }
 
-    /// Runs `work` on a thread in this network and returns its value. Panics of `work`
-    /// propagate to the caller.
+    /// Runs `work` on a thread in this network and returns its value. Propagates panics of `work`.
     ///
     /// # Errors
     ///
@@ -67,8 +66,8 @@ impl Node {
         Ok(self.namespace.run(work)?)
     }
 
-    /// Starts `work` on a thread in this network. The network exists until the thread ends,
-    /// even after the link is removed.
+    /// Starts `work` on a thread in this network. The network exists until the thread ends, even
+    /// after the link is removed.
     ///
     /// # Errors
     ///
@@ -97,9 +96,9 @@ impl Node {
         Ok(thread)
     }
 
-    /// Starts a program in this network, with both addresses in the environment variables
-    /// `LONGWIRE_NEAR`, `LONGWIRE_FAR`, `LONGWIRE_NEAR6` and `LONGWIRE_FAR6`. It is killed
-    /// at the end of the testbed or of this process.
+    /// Starts a program in this network, with the addresses of both ends in the environment
+    /// variables `LONGWIRE_NEAR`, `LONGWIRE_FAR`, `LONGWIRE_NEAR6` and `LONGWIRE_FAR6`. The program
+    /// is killed when the testbed or this process ends.
     ///
     /// # Errors
     ///
@@ -121,8 +120,8 @@ impl Node {
 /// Work for the thread of a [`Starter`].
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that starts programs. It ends with the testbed, and the kernel kills its
-/// programs then.
+/// A thread that starts programs. It ends with the testbed, whereupon the kernel kills its
+/// programs.
 #[derive(Debug)]
 pub(crate) struct Starter {
     jobs: Option<Sender<Job>>,

@@ -1,5 +1,5 @@
-//! The output of the peer's command: on stderr, each line with a prefix, or in a file. It
-//! never reaches the command's stdout.
+//! The peer's output, sent to stderr with a prefix on each line, or to a file. It never reaches the
+//! command's stdout.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -17,27 +17,25 @@ const LINE_MAX: usize = 16 << 10;
 const CHUNK: usize = 8 << 10;
 /// Time limit for the relay to print buffered output.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// Reads after which a request is handled even if output continues.
+/// Number of reads after which a request is handled even if output continues.
 const READS_BEFORE_REQUEST: u32 = 64;
 
-/// The destination of the peer's output.
+/// Destination of the peer's output.
 #[derive(Debug, Default)]
 pub enum PeerOutput {
-    /// Longwire's stderr, each line with a prefix: `peer: ` for the peer. After the peer is
-    /// asked to stop, its stderr is discarded, since programs ended by SIGTERM often report
-    /// an error.
+    /// Longwire's stderr, with a prefix on each line: `peer: ` for the peer. After the peer is
+    /// asked to stop, its stderr is discarded, because programs ended by SIGTERM often report an
+    /// error.
     #[default]
     Prefixed,
-    /// A file, unchanged and complete.
+    /// A file that receives the output complete and unchanged.
     File(File),
 }
 
 /// Stdout and stderr of the peer's command.
 #[derive(Debug)]
 pub struct PeerStreams {
-    /// Stdout of the command.
     pub stdout: Stdio,
-    /// Stderr of the command.
     pub stderr: Stdio,
 }
 
@@ -73,7 +71,7 @@ impl PeerOutput {
 /// A thread that copies the peer's output to stderr.
 #[derive(Debug)]
 pub struct Relay {
-    /// A byte requests that stderr be discarded from now on; closing it requests the end.
+    /// A byte requests that stderr be discarded from now on; closing the pipe requests the end.
     requests: Option<PipeWriter>,
     /// Confirms each request; disconnected at the end.
     confirmed: Receiver<()>,
@@ -104,11 +102,11 @@ impl Relay {
         }
     }
 
-    /// Prints the rest of the output. Call after the peer has ended.
+    /// Prints the remaining output. Call after the peer has ended.
     pub fn finish(&mut self) {
         self.requests = None;
         while self.confirmed.recv_timeout(TIMEOUT).is_ok() {}
-        // A blocked reader of stderr must not block this process for ever.
+        // A blocked reader of stderr must not block this process forever.
         if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
             let _ = thread.join();
         }
@@ -121,10 +119,10 @@ impl Drop for Relay {
     }
 }
 
-/// A stream of the peer.
+/// A peer stream, split into lines.
 struct Lines {
     pipe: Option<PipeReader>,
-    /// The prefix and the beginning of a line.
+    /// Prefix and start of a line.
     line: Vec<u8>,
     /// Length of the prefix.
     prefix: usize,
@@ -160,7 +158,7 @@ impl Lines {
         }
     }
 
-    /// Prints the line with a single write, since others write to the same terminal.
+    /// Prints the line with a single write, because other programs write to the same terminal.
     fn print(&mut self) {
         if self.line.last() != Some(&b'\n') {
             self.line.push(b'\n');
@@ -176,7 +174,7 @@ impl Lines {
         self.flush();
     }
 
-    /// Prints the beginning of an unfinished line.
+    /// Prints the start of an unfinished line.
     fn flush(&mut self) {
         if self.line.len() > self.prefix {
             self.print();
@@ -184,7 +182,7 @@ impl Lines {
     }
 }
 
-/// The relay's thread: runs until both streams have ended or the end is requested.
+/// Runs the relay's thread until both streams have ended or the end is requested.
 fn copy(mut streams: [Lines; 2], mut asked: PipeReader, confirm: &Sender<()>) {
     let mut reads = 0;
     while streams.iter().any(|stream| stream.pipe.is_some()) {
@@ -195,7 +193,7 @@ fn copy(mut streams: [Lines; 2], mut asked: PipeReader, confirm: &Sender<()>) {
             }
         }
         reads += 1;
-        // Output that was written before the request is printed first.
+        // Output written before the request is printed first.
         let output = readable.contains(&true) && reads < READS_BEFORE_REQUEST;
         if !requested {
             reads = 0;

@@ -8,7 +8,7 @@ use longwire_engine::models::router::Router;
 
 use crate::config::{EnvironmentConfig, Side};
 
-/// The IPv4 networks of a run and their addresses.
+/// IPv4 networks of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// First two bytes of every IPv4 address.
@@ -19,7 +19,7 @@ impl Plan {
     /// Default addresses.
     pub const USUAL: Plan = Plan { network: [10, 77] };
 
-    /// Returns candidate plans, for choosing an unused network.
+    /// Returns candidate plans from which to choose an unused network.
     pub(crate) fn candidates() -> impl Iterator<Item = Plan> {
         let private = (77..=127).map(|second| Plan {
             network: [10, second],
@@ -34,29 +34,29 @@ impl Plan {
         Ipv4Addr::new(self.network[0], self.network[1], third, fourth)
     }
 
-    /// Returns the IPv4 address of a side, in a network of 24 bits.
+    /// Returns a side's IPv4 address, in a /24 network.
     pub fn v4_of(self, side: Side) -> Ipv4Addr {
         self.v4(0, side.number())
     }
 
-    /// Returns the IPv6 address of a side, in a network of 64 bits.
+    /// Returns a side's IPv6 address, in a /64 network.
     pub fn v6_of(self, side: Side) -> Ipv6Addr {
         v6(side.number())
     }
 
-    /// Returns a router with the addresses of the link with this number instead of the
-    /// defaults; no host has them.
+    /// Returns a router that has the addresses for the link with this number, instead of the
+    /// defaults. No host uses these addresses.
     pub fn address_router(self, router: Router, link: usize) -> Router {
         let number = ROUTER_MAX - (link % ROUTERS) as u8;
         router.at(self.v4(0, number), v6(number))
     }
 
-    /// Returns the addresses of the host and of far on the uplink, in a network of 30 bits.
+    /// Returns the uplink addresses of the host and of far, in a /30 network.
     pub(crate) fn uplink(self) -> (Ipv4Addr, Ipv4Addr) {
         (self.v4(1, 1), self.v4(1, 2))
     }
 
-    /// Returns the network of all IPv4 addresses of the plan.
+    /// Returns the network that contains all IPv4 addresses of the plan.
     pub(crate) fn all(self) -> Prefix {
         Prefix {
             address: self.v4(0, 0).into(),
@@ -64,7 +64,7 @@ impl Plan {
         }
     }
 
-    /// Returns the hosts of a configuration, at least near and far.
+    /// Returns the hosts of a configuration, including at least near and far.
     pub(crate) fn hosts(self, config: &EnvironmentConfig) -> Vec<Host> {
         let count = config.hosts.len().max(2);
         (0..count).map(|index| self.host(index, config)).collect()
@@ -104,13 +104,13 @@ impl Plan {
     }
 }
 
-/// Last byte of the addresses of the first router; later routers count down.
+/// Last byte of the first router's addresses; later routers count down.
 const ROUTER_MAX: u8 = 254;
 
-/// The number of routers with separate addresses.
+/// Number of routers with separate addresses.
 const ROUTERS: usize = 100;
 
-/// A network with more hosts leaves no addresses to routers.
+/// Maximum number of hosts that leaves addresses for routers.
 pub const HOSTS_WITH_ROUTERS: usize = ROUTER_MAX as usize - ROUTERS;
 
 fn v6(number: u8) -> Ipv6Addr {
@@ -123,12 +123,12 @@ fn resolves(name: &str) -> bool {
     !name.is_empty() && name.chars().all(plain)
 }
 
-/// A host at a port of the emulator.
+/// A host at an emulator port.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Last byte of its MAC addresses, from 1.
+    /// Last byte of its MAC addresses, counted from 1.
     pub number: u8,
-    /// Name of the emulator's device for it.
+    /// Name of the emulator's device that faces the host.
     pub device: String,
     /// Names that resolve to its addresses.
     pub names: Vec<String>,
@@ -146,12 +146,12 @@ impl Host {
     }
 }
 
-/// Names that resolve inside, and environment variables with the same content.
+/// Names that resolve inside the environment, and the environment variables derived from them.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a>(pub &'a [Host]);
 
 impl Names<'_> {
-    /// Returns lines of `/etc/hosts`.
+    /// Returns the lines for `/etc/hosts`.
     pub fn entries(&self) -> Vec<(&str, IpAddr)> {
         let of_host = |host: &Host| {
             let addresses = [host.first(true), host.first(false)];
@@ -180,14 +180,14 @@ impl Names<'_> {
     }
 }
 
-/// Returns a locally administered address, the same in every run: of a host's device (`end`
-/// 0), of the emulator's end (1), or of the uplink's ends (2).
+/// Returns a locally administered address, identical in every run: of a host's device (`end` 0),
+/// the emulator's end (1), or the uplink's ends (2).
 pub const fn mac_of(number: u8, end: u8) -> [u8; 6] {
     [0x02, b'L', b'W', 0, end, number]
 }
 
-/// Returns the link-local IPv6 address that the kernel assigns to a device: its MAC address
-/// as an interface identifier (RFC 4291, appendix A).
+/// Returns the link-local IPv6 address that the kernel assigns to a device: its MAC address as an
+/// interface identifier (RFC 4291, appendix A).
 pub(crate) fn link_local_of(mac: [u8; 6]) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac;
     let word = |high, low| u16::from_be_bytes([high, low]);

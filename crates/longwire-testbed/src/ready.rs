@@ -1,4 +1,4 @@
-//! Detects whether the peer's program is ready, i.e. a socket in its namespace listens.
+//! Detects whether the peer's program is ready: a socket in its namespace listens.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -10,7 +10,7 @@ const TCP_LISTEN: &str = "0A";
 /// State 07 of `/proc/net/udp`: bound but not connected.
 const UDP_BOUND: &str = "07";
 
-/// Maximum consecutive checks of the counters alone.
+/// Maximum consecutive checks that read only the counters.
 const SKIPPED_MAX: u32 = 9;
 
 /// The kernel's socket tables of one namespace.
@@ -19,15 +19,14 @@ pub struct SocketTables {
     tables: Vec<(File, &'static str)>,
     /// The kernel's socket counters, which are much faster to read than the tables.
     counts: Vec<File>,
-    /// Counter values for which the tables have no waiting socket.
+    /// Counter values at which the tables had no waiting socket.
     without: Option<String>,
-    /// Checks of the counters alone since the last read of the tables.
+    /// Counter-only checks since the tables were last read.
     skipped: u32,
 }
 
 impl SocketTables {
-    /// Opens the tables of a namespace. They belong to that namespace, independent of the
-    /// reading thread.
+    /// Opens the tables of a namespace. They belong to that namespace, whichever thread reads them.
     ///
     /// # Errors
     ///
@@ -39,7 +38,7 @@ impl SocketTables {
             ("udp", UDP_BOUND),
             ("udp6", UDP_BOUND),
         ];
-        // A kernel without IPv6 lacks two of them.
+        // A kernel without IPv6 lacks two of the tables.
         let open = |(table, state)| {
             let file = File::open(format!("/proc/thread-self/net/{table}"));
             Some((file.ok()?, state))
@@ -64,10 +63,10 @@ impl SocketTables {
 
     /// Returns whether a socket waits for peers: listens on TCP, or is bound on UDP.
     pub fn any_listens(&mut self) -> bool {
-        // Sockets are counted as soon as they wait for peers.
+        // The counters include sockets as soon as they wait for peers.
         let texts: String = self.counts.iter_mut().filter_map(text).collect();
         let counts = in_use(&texts);
-        // Between two checks one socket may have closed and another started to wait: equal
+        // Between two checks, one socket may have closed and another started to wait, so equal
         // counters do not prove equal sockets.
         if self.without.as_ref() == Some(&counts) && self.skipped < SKIPPED_MAX {
             self.skipped += 1;
@@ -81,8 +80,8 @@ impl SocketTables {
     }
 }
 
-/// Returns the counters of sockets in use in a namespace, from lines such as `TCP: inuse 2
-/// orphan 0 tw 0 alloc 9 mem 1`; the other numbers cover all namespaces.
+/// Returns the counters of sockets in use in a namespace, from lines such as `TCP: inuse 2 orphan 0
+/// tw 0 alloc 9 mem 1`; the other numbers cover all namespaces.
 fn in_use(sockstat: &str) -> String {
     let lines = sockstat.lines().filter_map(|line| {
         let (protocol, rest) = line.split_once(": inuse ")?;
@@ -99,8 +98,8 @@ fn text(file: &mut File) -> Option<String> {
     Some(text)
 }
 
-/// Returns whether a socket table has an entry in this state, which is in the fourth
-/// column. The first line is the heading.
+/// Returns whether a socket table has an entry in this state, which is in the fourth column. The
+/// first line is the header.
 fn has(table: &str, state: &str) -> bool {
     table
         .lines()

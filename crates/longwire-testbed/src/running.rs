@@ -12,11 +12,10 @@ use crate::networks::Networks;
 use crate::node::{Node, Starter};
 use crate::testbed_error::TestbedError;
 
-/// Two networks and the link between them. Dropping this stops the link, ends programs in
-/// the networks and removes everything.
+/// Two networks and the link between them. On drop, the link stops, programs in the networks end,
+/// and everything is removed.
 pub struct RunningTestbed {
-    /// `None` once the link is stopped. Locked, since only one thread may access a run at a
-    /// time.
+    /// `None` once the link is stopped. Locked, because only one thread at a time may access a run.
     running: Mutex<Option<RunningNetwork>>,
     near: Node,
     far: Node,
@@ -54,12 +53,12 @@ impl RunningTestbed {
         self.complete(snapshot.unwrap_or_default())
     }
 
-    /// Stops the link, reports on all of it, and removes everything. Packets still in
-    /// transit are counted as in flight.
+    /// Stops the link, reports on the whole run, and removes everything. Packets still in transit
+    /// count as in flight.
     ///
     /// # Errors
     ///
-    /// If the link ended earlier, e.g. because a plugin failed.
+    /// If the link ended earlier, for example because a plugin failed.
     pub fn finish(mut self) -> Result<TestbedReport, TestbedError> {
         let report = self.take().map(RunningNetwork::stop);
         let report = report.unwrap_or_default();
@@ -101,14 +100,13 @@ impl Drop for RunningTestbed {
     }
 }
 
-/// Report of a link.
 #[derive(Clone, Debug)]
 pub struct TestbedReport {
-    /// The direction from near to far.
+    /// Direction from near to far.
     pub up: DirectionReport,
-    /// The direction from far to near.
+    /// Direction from far to near.
     pub down: DirectionReport,
-    /// Sentences about the machine, such as a refused priority.
+    /// Notes about the machine, such as a refused priority.
     pub notes: Vec<String>,
 }
 
@@ -132,8 +130,8 @@ impl DirectionReport {
         self.0.in_flight
     }
 
-    /// Returns the packets that the link dropped as configured, by reason, including zero
-    /// counts.
+    /// Returns the packets that the link dropped as configured, by reason, including counts that
+    /// are 0.
     pub fn drops(&self) -> &NamedCounts {
         &self.0.drops
     }
@@ -143,13 +141,13 @@ impl DirectionReport {
         self.0.drops.total()
     }
 
-    /// Returns the number of packets that the emulator lost or delayed unintentionally. If
-    /// it is not 0, this machine was too slow for the link.
+    /// Returns the number of packets that the emulator lost or delayed unintentionally. If not 0,
+    /// this machine was too slow for the link.
     pub fn artifacts(&self) -> u64 {
         self.0.artifacts.total()
     }
 
-    /// Returns the artifacts by kind, including zero counts.
+    /// Returns the artifacts by kind, including counts that are 0.
     pub fn artifacts_by_kind(&self) -> &NamedCounts {
         &self.0.artifacts
     }

@@ -1,8 +1,8 @@
-//! The multicast groups of a host's IPv6 addresses, and the kernel's reports of them.
+//! Multicast groups of a host's IPv6 addresses, and the kernel's reports of them.
 //!
-//! Each address has a solicited-node group, which the kernel reports on the link (RFC 3810).
-//! Membership without a carrier is not reported; with all groups joined by then, the number
-//! of reports is known.
+//! Each address has a solicited-node group, which the kernel reports on the link (RFC 3810). A
+//! membership without a carrier is not reported. If all groups are joined before the carrier
+//! appears, the number of reports is known.
 
 use std::fs;
 use std::io;
@@ -19,26 +19,26 @@ use crate::plan::{Host, link_local_of, mac_of};
 
 /// Maximum wait for the reports.
 const REPORTS_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same if the settings could not be changed: the kernel takes seconds, which would
+/// Maximum wait if the settings could not be changed: the kernel then takes seconds, which would
 /// delay each run.
 const UNSET_TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two reads of the counter.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// Number of times the kernel reports a change (RFC 3810, section 9.1), unless set.
+/// How often the kernel reports a change (RFC 3810, section 9.1), unless configured.
 const ROBUSTNESS: u64 = 2;
 
-/// Memberships in the solicited-node groups of a host. Without them, the kernel would join
-/// the group of an address at some time after the device is up, and report it separately.
+/// Memberships in a host's solicited-node groups. Without these, the kernel would join an address's
+/// group some time after the device is up, and report it separately.
 #[derive(Debug)]
 pub struct Groups {
-    /// Never bound, so no port is in use.
+    /// Never bound, so no port is used.
     _member: Option<UdpSocket>,
     timeout: Duration,
 }
 
 impl Groups {
-    /// Joins the groups of a host, whose device is down, in its network. Does nothing without
-    /// IPv6. `is_set`: the network has the settings that keep an idle link silent.
+    /// Joins the groups of a host whose device is down, in its network. A no-op without IPv6.
+    /// `is_set`: the network has the settings that keep an idle link silent.
     pub fn join(host: &Host, is_set: bool) -> Result<Groups, NetError> {
         let timeout = if is_set {
             REPORTS_TIMEOUT
@@ -69,8 +69,8 @@ impl Groups {
         groups.sort_unstable();
         groups.dedup();
         for group in groups {
-            // Fails beyond hundreds of groups (`net.core.optmem_max`), which the kernel then
-            // joins and reports itself.
+            // Fails beyond hundreds of groups (`net.core.optmem_max`), which the kernel then joins
+            // and reports itself.
             let _ = member.join_multicast_v6(&group, device);
         }
         Ok(Groups {
@@ -79,8 +79,8 @@ impl Groups {
         })
     }
 
-    /// Waits until the kernel has sent all reports, in the host's network: as many when the
-    /// device got its carrier as when the link-local address became valid.
+    /// Waits, in the host's network, until the kernel has sent all reports: as many when the device
+    /// got its carrier as when the link-local address became valid.
     pub fn wait_reported(&self) {
         let robustness = sysctl::get("ipv6/mld_qrv").ok();
         let robustness = robustness.and_then(|value| value.parse().ok());

@@ -1,4 +1,4 @@
-//! Starts a command in one of the two namespaces.
+//! Starts a command in one of the namespaces.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -21,18 +21,17 @@ use crate::supervise::Signals;
 /// Network and file system of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// Network of the command.
     pub network: &'a NetNamespace,
-    /// File system of the command; `None` for the caller's.
+    /// File system; `None` for the caller's.
     pub mounts: Option<&'a Mounts>,
 }
 
-/// Starts a command in a place, with the caller's working directory and user. It is killed
-/// when the calling *thread* ends: call from a thread that lasts for the whole run.
+/// Starts a command in a place, with the caller's working directory and user. The command is killed
+/// when the calling *thread* ends, so call from a thread that lasts for the whole run.
 ///
-/// Without `streams` the command shares the caller's input and output. With them it is a
-/// peer: its input is empty, and it leads a separate process group that does not receive
-/// the terminal's signals.
+/// Without `streams`, the command shares the caller's input and output. With `streams`, it is a
+/// peer: its input is empty, and it leads a separate process group that does not receive the
+/// terminal's signals.
 pub fn start(
     place: Place<'_>,
     words: &[OsString],
@@ -59,7 +58,7 @@ pub fn start(
 pub fn start_in(place: Place<'_>, command: &mut Command) -> Result<Child, EnvironmentError> {
     let program = command.get_program().to_owned();
     let parent = getpid();
-    // Allocate before forking: between fork and exec no allocation is allowed.
+    // Allocate before forking, because allocation is not allowed between fork and exec.
     let network = place.network.as_fd().try_clone_to_owned();
     let network = network.map_err(|source| spawn_error(&program, source))?;
     let mounts = place.mounts.map(Mounts::try_clone).transpose();
@@ -68,13 +67,12 @@ pub fn start_in(place: Place<'_>, command: &mut Command) -> Result<Child, Enviro
     let enter = move || -> io::Result<()> {
         let entered = setns(&network, CloneFlags::CLONE_NEWNET)
             .and_then(|()| mounts.as_ref().map_or(Ok(()), Mounts::enter));
-        // Only exec itself may return ENOENT or EACCES, which become messages about the
-        // command.
+        // Only exec itself may return ENOENT or EACCES, which become messages about the command.
         entered.map_err(|error| match error {
             nix::Error::ENOENT | nix::Error::EACCES => io::Error::from_raw_os_error(libc::EIO),
             other => other.into(),
         })?;
-        // A signal mask survives exec; Ctrl-C would be blocked.
+        // A signal mask survives exec, so Ctrl-C would be blocked.
         signals.thread_unblock()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The parent may have ended before the kernel watched it.
@@ -95,8 +93,8 @@ fn spawn_error(program: &OsStr, source: io::Error) -> EnvironmentError {
     let command = program.to_string_lossy().into_owned();
     match source.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => EnvironmentError::NotFound { command },
-        // The PATH search also returns EACCES if one directory is inaccessible and the
-        // others lack the command.
+        // The PATH search also returns EACCES if one directory is inaccessible and the others lack
+        // the command.
         Some(libc::EACCES) if !exists(program) => EnvironmentError::NotFound { command },
         Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => {
             EnvironmentError::NotExecutable { command, source }
@@ -105,8 +103,8 @@ fn spawn_error(program: &OsStr, source: io::Error) -> EnvironmentError {
     }
 }
 
-/// Returns whether this file exists: at the given path, or, for a plain name, in a
-/// directory of PATH.
+/// Returns whether the program exists: at the given path or, for a plain name, in a directory of
+/// PATH.
 fn exists(program: &OsStr) -> bool {
     if Path::new(program).components().count() > 1 {
         return true;

@@ -1,5 +1,4 @@
-//! Supervises the commands: their ends, the signals sent to Longwire, and an orderly
-//! shutdown.
+//! Supervises the commands: how they end, signals sent to Longwire, and an orderly shutdown.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -18,19 +17,18 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 use crate::error::EnvironmentError;
 
-/// Time between SIGTERM and SIGKILL for the commands of peers.
+/// Grace period between SIGTERM and SIGKILL for peer commands.
 const PEER_GRACE: Duration = Duration::from_secs(2);
 
-/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The command in near ended, and with it the run.
+    /// The near command ended, and thus the run.
     CommandEnded(ExitStatus),
-    /// The command of another host ended, earlier or later; with the index of the host, 1
-    /// for far.
+    /// A command on another host ended, before or after the near command; with the host's index (1
+    /// for far).
     PeerEnded(usize, ExitStatus),
-    /// Longwire received a stop signal. A command in near received it too, and the run
-    /// continues until the command ends.
+    /// Longwire received a stop signal. A near command received it too, and the run continues until
+    /// the command ends.
     StopRequested(Signal),
 }
 
@@ -41,8 +39,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD, for the calling thread and
-    /// all threads and processes that it starts later.
+    /// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD for the calling thread and for all
+    /// threads and processes that it starts later.
     pub fn take() -> Result<Signals, EnvironmentError> {
         let failed = |error: nix::Error| EnvironmentError::system("take over the signals", error);
         let set = Signals::set();
@@ -54,7 +52,7 @@ impl Signals {
         })
     }
 
-    /// Returns the signals that are taken over. Commands start with these unblocked.
+    /// Returns the signals taken over. Commands start with these unblocked.
     pub fn set() -> SigSet {
         let signals = [
             Signal::SIGINT,
@@ -66,11 +64,11 @@ impl Signals {
         signals.into_iter().collect()
     }
 
-    /// Waits for a signal. Also returns whether a process sent it, rather than the
-    /// terminal, which sends it to every process in the foreground.
+    /// Waits for a signal. Also returns whether a process sent it, as opposed to the terminal,
+    /// which signals every foreground process.
     fn next(&self, timeout: Duration) -> Option<(Signal, bool)> {
         let mut polled = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
-        // Rounded up, so that waits below a millisecond are not zero.
+        // Round up, so that waits below a millisecond are not zero.
         let milliseconds = timeout.as_micros().div_ceil(1000);
         let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut polled, timeout);
@@ -86,8 +84,8 @@ impl Signals {
     }
 }
 
-/// A thread that handles stop signals while the main thread is busy and no command runs.
-/// Ends when dropped.
+/// A thread that handles stop signals while the main thread is busy and no command runs. Ends on
+/// drop.
 #[derive(Debug)]
 pub struct StopWatch {
     /// Closed to wake the thread.
@@ -103,7 +101,7 @@ impl StopWatch {
         let (end, ended) = UnixStream::pair()?;
         let thread = Builder::new().name("longwire-signals".to_owned());
         let thread = thread.spawn(move || {
-            // Failing to drop rights does not affect the run.
+            // Failing to drop privileges does not affect the run.
             let _ = rights::give_up(&[]);
             while !wait_for_end(&signals, &ended) {
                 match signals.read() {
@@ -128,8 +126,8 @@ impl Drop for StopWatch {
     }
 }
 
-/// Waits for a signal or for the other end of `ended` to close. Returns whether it closed
-/// and no signal arrived.
+/// Waits for a signal or for the other end of `ended` to close. Returns whether it closed without a
+/// signal.
 fn wait_for_end(signals: &Signals, ended: &UnixStream) -> bool {
     let mut polled = [
         PollFd::new(signals.descriptor.as_fd(), PollFlags::POLLIN),
@@ -140,19 +138,18 @@ fn wait_for_end(signals: &Signals, ended: &UnixStream) -> bool {
     waited.is_ok() && end && !signal
 }
 
-/// The commands and their ends.
+/// The commands and how they end.
 #[derive(Debug)]
 pub struct Children {
     signals: Signals,
     command: Option<Child>,
-    /// Commands of other hosts, with the indices of their hosts.
+    /// Commands on other hosts, by host index.
     peers: Vec<(usize, Child)>,
     stops_sent: u32,
     terminal: Option<Pid>,
 }
 
 impl Children {
-    /// Supervises no command yet.
     pub(crate) fn new(signals: Signals) -> Children {
         let stdin = io::stdin();
         let foreground = stdin
@@ -169,7 +166,7 @@ impl Children {
         }
     }
 
-    /// Starts to convert stop signals into a flag. Until the returned value is dropped,
+    /// Starts converting stop signals into a flag. Until the returned value is dropped,
     /// [`Children::next`] does not return them.
     ///
     /// # Errors
@@ -181,21 +178,21 @@ impl Children {
         })
     }
 
-    /// Supervises the command in near.
+    /// Supervises the near command.
     pub(crate) fn set_command(&mut self, child: Child) {
         self.command = Some(child);
     }
 
-    /// Supervises the command of another host.
+    /// Supervises a command on another host.
     pub(crate) fn add_peer(&mut self, host: usize, child: Child) {
         self.peers.push((host, child));
     }
 
-    /// Waits for an event, at most for `timeout`.
+    /// Waits at most `timeout` for an event.
     ///
-    /// The first signal that a process sends to Longwire is passed on to the command; the
-    /// second kills the command. Signals of the terminal (Ctrl-C) reach the command
-    /// directly, and an interactive shell may ignore them.
+    /// The first signal that a process sends to Longwire is passed on to the command; the second
+    /// kills it. Terminal signals (Ctrl-C) reach the command directly, and an interactive shell may
+    /// ignore them.
     pub fn next(&mut self, timeout: Duration) -> Option<Event> {
         let end = Instant::now() + timeout;
         loop {
@@ -233,14 +230,14 @@ impl Children {
         let _ = kill(pid_of(command), signal);
     }
 
-    /// Asks the command in near to end.
+    /// Asks the near command to end.
     pub fn stop_command(&mut self) {
         self.signal_command(Signal::SIGTERM);
         // A stopped process handles signals only after SIGCONT.
         self.signal_command(Signal::SIGCONT);
     }
 
-    /// Kills the command in near.
+    /// Kills the near command.
     pub fn kill_command(&mut self) {
         self.signal_command(Signal::SIGKILL);
     }
@@ -251,12 +248,12 @@ impl Children {
         }
     }
 
-    /// Returns whether the command in near runs.
+    /// Returns whether the near command is running.
     pub fn command_runs(&self) -> bool {
         self.command.is_some()
     }
 
-    /// Returns whether the command of another host runs.
+    /// Returns whether a command on another host is running.
     pub fn peer_runs(&self) -> bool {
         !self.peers.is_empty()
     }
@@ -278,8 +275,8 @@ impl Children {
         ended
     }
 
-    /// Ends all commands: the one in near at once, the process groups of peers with
-    /// SIGTERM, and with SIGKILL after 2 s.
+    /// Ends all commands: near immediately, peers' process groups with SIGTERM, then with SIGKILL
+    /// after 2 s.
     pub fn end_all(&mut self) {
         if let Some(mut command) = self.command.take() {
             let _ = command.kill();
@@ -306,8 +303,8 @@ impl Children {
         }
     }
 
-    /// Makes this process group the terminal's foreground again, since a shell with job
-    /// control that was killed does not.
+    /// Makes this process group the terminal's foreground group again, which a killed shell with
+    /// job control fails to do.
     fn take_terminal_back(&self) {
         let Some(group) = self.terminal else { return };
         let stdin = io::stdin();
@@ -334,7 +331,7 @@ fn pid_of(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// Removes the child once it has ended.
+/// Removes the child if it has ended.
 fn reap(child: &mut Option<Child>) -> Option<ExitStatus> {
     let status = child.as_mut()?.try_wait().ok().flatten()?;
     *child = None;

@@ -12,15 +12,14 @@ use crate::running::RunningTestbed;
 use crate::testbed_error::TestbedError;
 use crate::user;
 
-/// Kind of port on the emulator's devices. It only needs packet sockets.
+/// Kind of port on the emulator's devices; needs only packet sockets.
 const PORT_KIND: &str = "packet";
 
 /// Configuration of two networks and the link between them.
 ///
-/// The link is written as `NAME=VALUE` pairs separated by blanks. Names and values are
-/// those of the options of `longwire exec`, without the two hyphens: `rate=10mbit
-/// delay=20ms,4ms loss=1%`. Omitted options behave like a wire: no delay, no loss, no rate
-/// limit.
+/// The link is written as `NAME=VALUE` pairs separated by blanks. Names and values are the options
+/// of `longwire exec` without the two hyphens: `rate=10mbit delay=20ms,4ms loss=1%`. Omitted
+/// options behave like a wire: no delay, no loss, no rate limit.
 #[derive(Clone, Debug)]
 pub struct Testbed {
     options: DuplexOptions,
@@ -28,9 +27,8 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Describes a link, the same in both directions. A name with the prefix `up-` or
-    /// `down-` applies to one direction, as in `up-rate=2mbit`; `preset=lte` selects a link
-    /// by name.
+    /// Describes a link that is the same in both directions. Names prefixed with `up-` or `down-`
+    /// apply to one direction, as in `up-rate=2mbit`; `preset=lte` selects a link by name.
     ///
     /// # Errors
     ///
@@ -48,7 +46,7 @@ impl Testbed {
     ///
     /// # Errors
     ///
-    /// As for [`Testbed::link`].
+    /// See [`Testbed::link`].
     pub fn up(mut self, text: &str) -> Result<Testbed, TestbedError> {
         self.options.set(Some(Side::Near), text)?;
         Ok(self)
@@ -58,35 +56,35 @@ impl Testbed {
     ///
     /// # Errors
     ///
-    /// As for [`Testbed::link`].
+    /// See [`Testbed::link`].
     pub fn down(mut self, text: &str) -> Result<Testbed, TestbedError> {
         self.options.set(Some(Side::Far), text)?;
         Ok(self)
     }
 
-    /// Sets the seed of all random numbers, by default 1. With the same seed, the same
-    /// packets are lost.
+    /// Sets the seed of all random numbers, 1 by default. With the same seed, the same packets are
+    /// lost.
     pub fn seed(mut self, seed: u64) -> Testbed {
         self.run.seed = seed;
         self
     }
 
-    /// Sets the lateness above which a packet counts as an artifact, by default 1 ms. Tests
-    /// on a shared machine may allow more.
+    /// Sets the lateness above which a packet counts as an artifact, 1 ms by default. Tests on a
+    /// shared machine may allow more.
     pub fn tolerance(mut self, tolerance: Duration) -> Testbed {
         let nanos = u64::try_from(tolerance.as_nanos()).unwrap_or(u64::MAX);
         self.run.tolerance = Nanos::from_nanos(nanos);
         self
     }
 
-    /// Creates the networks and starts the link in threads of this process. They request a
+    /// Creates the networks and starts the link in threads of this process. The threads request a
     /// higher priority and locked memory; the report notes refusals.
     ///
     /// # Errors
     ///
     /// If the process lacks the capabilities CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and
-    /// CAP_SYS_CHROOT ([`TestbedError::is_unprivileged`]), a plugin cannot be loaded, or
-    /// the system lacks memory or threads.
+    /// CAP_SYS_CHROOT ([`TestbedError::is_unprivileged`]), a plugin cannot be loaded, or the system
+    /// lacks memory or threads.
     pub fn start(mut self) -> Result<RunningTestbed, TestbedError> {
         let faults = Faults::new();
         let [mut up, mut down] = self.options.links(&faults)?;

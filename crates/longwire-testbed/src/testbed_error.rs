@@ -1,4 +1,4 @@
-//! Errors of a link in a test.
+//! Errors of a test link.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use longwire_runtime::StartError;
 use crate::error::EnvironmentError;
 use crate::link_text::LinkTextError;
 
-/// Reason why a testbed could not be created, used or ended.
+/// Why a testbed could not be created, used or ended.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TestbedError {
@@ -30,8 +30,8 @@ pub enum TestbedError {
 }
 
 impl TestbedError {
-    /// Returns whether the process lacks the rights to create networks, a reason to skip a
-    /// test.
+    /// Returns whether the process lacks the privileges to create networks, which is a reason to
+    /// skip a test.
     pub fn is_unprivileged(&self) -> bool {
         match self {
             TestbedError::Unprivileged => true,

@@ -1,8 +1,8 @@
 //! `--uplink`: far is a router between the link and the host's network.
 //!
-//! near sends outside traffic over the link to far; far passes it to the host through a
-//! veth pair; the host forwards it with its address. IPv4 only, since a host's network
-//! rarely expects masqueraded IPv6.
+//! Near sends outside traffic over the link to far. Far passes it to the host through a veth pair,
+//! and the host forwards it with its own address. IPv4 only, because host networks rarely expect
+//! masqueraded IPv6.
 
 use std::net::IpAddr;
 
@@ -17,14 +17,14 @@ use crate::forwarding::{self, Forwarding};
 use crate::nftables::Masquerade;
 use crate::plan::{Plan, mac_of};
 
-/// Device of far towards the host.
+/// Far's device that faces the host.
 const DEVICE: &str = "uplink";
 
 /// MAC addresses of the uplink's ends, configured as permanent neighbours.
 const HOST_MAC: [u8; 6] = mac_of(Side::Near.number(), 2);
 const FAR_MAC: [u8; 6] = mac_of(Side::Far.number(), 2);
 
-/// The connection, removed when dropped.
+/// The connection, removed on drop.
 #[derive(Debug)]
 pub struct Uplink {
     host: NetNamespace,
@@ -35,7 +35,7 @@ pub struct Uplink {
 }
 
 impl Uplink {
-    /// IPv4 networks that the host does not use yet.
+    /// Returns IPv4 networks that the host does not use yet.
     pub fn choose_plan() -> Result<Plan, EnvironmentError> {
         let mut taken = routed_networks()?;
         taken.extend(addresses()?.into_iter().map(|(_, prefix)| prefix));
@@ -69,7 +69,7 @@ impl Uplink {
             masquerade: None,
             forwarding: None,
         };
-        // From here on, errors drop what was created.
+        // From this point on, errors drop what was created.
         uplink.connect(plan, near, far)?;
         let on = forwarding::switch_on(process, &leaving).map_err(|e| {
             EnvironmentError::Uplink(format!("cannot switch on IPv4 forwarding: {e}"))
@@ -141,9 +141,9 @@ impl Drop for Uplink {
         // Closes the socket that owns the table.
         self.masquerade = None;
         let device = self.device.as_str();
-        // May be removed already if far's namespace was removed first.
+        // May already be gone if far's namespace was removed first.
         let _ = self.host.run(|| net::link_delete(device));
-        // Releases the record; the next lines act on it.
+        // Release the record; the next lines act on it.
         if self.forwarding.take().is_some() {
             let process = getpid().as_raw();
             let _ = self.host.run(|| forwarding::release(process));
@@ -151,8 +151,8 @@ impl Drop for Uplink {
     }
 }
 
-/// Returns the host's devices through which packets may return: those with an IPv4 address,
-/// except the loopback device.
+/// Returns the host's devices through which packets may return: those with an IPv4 address, except
+/// the loopback device.
 fn devices_with_ipv4() -> Result<Vec<String>, NetError> {
     let addresses = addresses()?;
     let mut names = net::link_names()?;

@@ -1,4 +1,4 @@
-//! The rights to create namespaces: those of the user, or those of a new user namespace.
+//! The privileges to create namespaces: the user's, or those of a new user namespace.
 
 use std::fs;
 use std::io;
@@ -29,17 +29,17 @@ fn effective_capabilities() -> u64 {
         .unwrap_or(0)
 }
 
-/// Moves the process into a new user namespace, in which it has every capability and keeps
-/// its user and group. Commands that it starts lose the capabilities (they are not the
-/// namespace's root) and see the same user as before.
+/// Moves the process into a new user namespace, in which it has every capability and keeps its user
+/// and group. Commands that it starts lose the capabilities, because they do not run as the
+/// namespace's root, and see the same user as before.
 ///
 /// # Errors
 ///
-/// If the system forbids it (the message names the setting), or the process has more than
-/// one thread.
+/// If the system forbids it (the message names the setting), or the process has more than one
+/// thread.
 pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
     let (user, group) = (geteuid(), getegid());
-    // Checked first: in the new namespace the process has every capability, and no user.
+    // Check first: in the new namespace the process has every capability, and no user.
     let may_map_root = effective_capabilities() & SETFCAP != 0;
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| EnvironmentError::UserNamespace {
         source: error.into(),
@@ -48,8 +48,7 @@ pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
             _ => advice(user),
         },
     })?;
-    // Some systems let all users create a user namespace and then allow nothing in it,
-    // which this detects.
+    // Detects systems that let all users create a user namespace but allow nothing in it.
     map(user, group).map_err(|source| EnvironmentError::UserNamespace {
         source,
         advice: if user.is_root() && !may_map_root {
@@ -64,8 +63,8 @@ pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
 
 /// Maps the user and the group to themselves.
 fn map(user: Uid, group: Gid) -> io::Result<()> {
-    // An ordinary user may map its group only after disabling setgroups. The file is
-    // missing before Linux 3.19, which does not require this.
+    // An ordinary user may map its group only after disabling setgroups. The file is missing before
+    // Linux 3.19, which does not require this.
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -74,9 +73,9 @@ fn map(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
 }
 
-/// Returns which of the known restrictions applies to this user, with its remedy.
+/// Returns which known restriction applies to this user, with its remedy.
 pub fn advice(user: Uid) -> String {
-    // The setting, the value that forbids, the command that allows.
+    // The setting, the value that forbids namespaces, and the command that allows them.
     let locks = [
         (
             "kernel/apparmor_restrict_unprivileged_userns",
@@ -108,8 +107,7 @@ pub fn advice(user: Uid) -> String {
             );
         }
     }
-    // Seccomp profiles of container engines allow namespaces to containers with this
-    // capability.
+    // Container engines' seccomp profiles allow namespaces to containers with this capability.
     let container = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined, or --privileged";
     if user.is_root() {
         format!("This root has no CAP_SYS_ADMIN: start the container with {container}")

@@ -1,5 +1,5 @@
-//! A dropped link leaves nothing. This checks the whole process, so it is the only test in
-//! its binary.
+//! A dropped link leaves nothing behind. This test checks the whole process, so it is the only one
+//! in its binary.
 #![allow(missing_docs, reason = "tests")]
 
 use std::fs;
@@ -39,7 +39,7 @@ fn dropping_leaves_nothing() {
         Err(error) if error.is_unprivileged() => return skip(error).unwrap_or_default(),
         used => used.expect("a link"),
     }
-    // The first run may have created what the process keeps.
+    // The first run may create resources that the process keeps.
     let before = ["task", "fd"].map(count);
     use_once().expect("a second link");
     assert_eq!(["task", "fd"].map(count), before, "threads and descriptors");

@@ -1,5 +1,5 @@
-//! A link between two sockets. Where namespaces are not allowed, tests that need them are
-//! skipped with a message, except in CI.
+//! A link between two sockets. Tests that need namespaces are skipped with a message if these are
+//! not allowed, except in CI.
 #![allow(missing_docs, reason = "tests")]
 
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use longwire_testbed::{Node, RunningTestbed, Testbed, TestbedError};
 
 const PORT: u16 = 4433;
 
-/// Starts a link; `None` if not allowed here.
+/// Starts a link; `None` if that is not allowed on this machine.
 fn start(link: &str) -> Option<RunningTestbed> {
     let testbed = Testbed::link(link).expect("a link's text");
     // Tests share the machine.
@@ -31,7 +31,7 @@ fn socket(node: &Node, address: IpAddr, port: u16) -> UdpSocket {
     socket
 }
 
-/// Returns the shortest of several round trips between two addresses.
+/// Returns the minimum of several RTTs between two addresses.
 fn fastest(net: &RunningTestbed, near: IpAddr, far: IpAddr) -> Duration {
     let (client, server) = (socket(net.near(), near, 0), socket(net.far(), far, PORT));
     client.connect((far, PORT)).expect("a peer");

@@ -1,4 +1,4 @@
-//! `/metrics`, in the format that Prometheus asks for.
+//! `/metrics`, in the format that Prometheus requests.
 //!
 //! `table.rs` lists the metrics; docs/metrics.md explains them.
 
@@ -26,19 +26,19 @@ use crate::reply::{METRICS_TEXT, OPEN_METRICS, Refusal, Reply};
 use crate::route::Call;
 use crate::state::ApiState;
 
-/// Maximum links that are listed individually.
+/// Maximum number of links listed individually.
 const EACH_MAX: usize = 20_000;
 
-/// Counters at one time.
+/// Counters at one point in time.
 #[derive(Debug)]
 struct Snapshot {
-    /// Attachment of a node.
+    /// Name of the node's attachment.
     attachment: Option<String>,
     elapsed_s: f64,
     report: RunReport,
     hosts: Option<HostsReport>,
     count: usize,
-    /// By name and direction; a single row without either for sums.
+    /// Counters by link name and direction; for totals, a single row with neither.
     links: Vec<(Option<(String, &'static str)>, LinkTotals)>,
 }
 
@@ -78,7 +78,7 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
 }
 
 /// Answers `/metrics` of a node: all attachments, labelled by name, with links by direction.
-/// `accept` is the request's header.
+/// `accept` is the request's `Accept` header.
 pub fn of_attachments(runs: &[(String, Arc<Controller>)], accept: &str) -> Result<Reply, Refusal> {
     let snapshots = runs.iter().map(|(name, controller)| {
         let mut links = Vec::new();
@@ -118,7 +118,7 @@ fn written(snapshots: Snapshots, accept: &str) -> Result<Reply, Refusal> {
     })
 }
 
-/// Splits a link's name and direction.
+/// Splits a link's name from its direction.
 fn split(name: &str) -> (String, &'static str) {
     for (end, direction) in [(".up", "up"), (".down", "down")] {
         if let Some(name) = name.strip_suffix(end) {
@@ -202,7 +202,8 @@ impl Metric {
                 self.write_value(out, &from.labels(labels), value(totals))
             }),
             Source::LinkDrops => from.each_link(|labels, totals| {
-                // Of individual links, reasons without drops are omitted: they would be most of the text.
+                // For individual links, omit reasons without drops, which would make up most of the
+                // text.
                 let mut drops = totals.drops.iter();
                 drops.try_for_each(|(reason, count)| match count {
                     0 if !labels.is_empty() => Ok(()),
@@ -215,7 +216,7 @@ impl Metric {
         }
     }
 
-    /// Writes a value, with labels if there are any.
+    /// Writes a value with its labels.
     fn write_value(
         &self,
         out: &mut MetricEncoder,
@@ -234,7 +235,7 @@ impl Metric {
 }
 
 impl Snapshot {
-    /// Returns labels after that of the attachment.
+    /// Returns labels, preceded by the attachment's.
     fn labels<'a>(&'a self, labels: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let attachment = self.attachment.as_deref();
         let attachment = attachment.map(|name| ("attachment", name));
@@ -279,7 +280,7 @@ fn lateness(out: &mut MetricEncoder, labels: &[(&str, &str)], port: &PortReport)
     )
 }
 
-/// Whether `Accept` prefers OpenMetrics to plain text. Wildcards get plain text.
+/// Returns whether `Accept` prefers OpenMetrics to plain text. Wildcards get plain text.
 pub fn prefers_open_metrics(accept: &str) -> bool {
     let (mut open, mut plain) = (0, 0);
     for range in accept.split(',') {
@@ -304,14 +305,14 @@ pub fn prefers_open_metrics(accept: &str) -> bool {
     open > 0 && open >= plain
 }
 
-/// Parses a quality (RFC 9110, section 12.4.2) in thousandths; 0 if it is invalid.
+/// Parses a quality value (RFC 9110, section 12.4.2) in thousandths; 0 if invalid.
 fn thousandths(text: &str) -> u32 {
     let quality = text.parse::<f64>().unwrap_or(0.0);
     (quality.clamp(0.0, 1.0) * 1000.0) as u32
 }
 
-/// Converts OpenMetrics to the text format 0.0.4: families of counters take the name of their
-/// samples, infos become gauges, and units are omitted.
+/// Converts OpenMetrics to text format 0.0.4: counter families take the names of their samples,
+/// infos become gauges, and units are omitted.
 pub fn plain(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = "";

@@ -1,4 +1,4 @@
-//! Table of metrics. Those of counters derive from the recorder's.
+//! Table of metrics. Counter metrics derive from the recorder's counters.
 
 use longwire_fabric::PeerReport;
 use longwire_runtime::RunReport;
@@ -9,37 +9,34 @@ use prometheus_client::registry::Unit;
 
 use super::Snapshot;
 
-/// A metric. Its name lacks `longwire_`, the unit and `_total`.
+/// A metric. Its name omits `longwire_`, the unit and `_total`.
 #[derive(Clone)]
 pub struct Metric {
-    /// Name.
     pub name: String,
-    /// Unit.
     pub unit: Option<Unit>,
-    /// One line of help.
+    /// Help text, one line.
     pub help: &'static str,
-    /// Source of its values.
     pub source: Source,
 }
 
-/// Source of a metric's values.
+/// Where a metric's values come from.
 #[derive(Clone, Copy)]
 pub enum Source {
-    /// Version of the program.
+    /// Program version.
     Info,
     /// Gauge of the run.
     Run(fn(&Snapshot) -> f64),
     /// Counter of the switch.
     Switch(fn(&RunReport) -> u64),
-    /// Counters of the switch, by a label.
+    /// Switch counters, by label.
     SwitchBy(&'static str, fn(&RunReport) -> Vec<(&str, u64)>),
-    /// Recorder's counter, per object of a scope.
+    /// Recorder counter, per object of a scope.
     Counter(&'static Counter, Scope),
-    /// Artifacts of a port, by kind.
+    /// Port artifacts, by kind.
     PortArtifacts,
     /// Lateness of a port.
     PortLateness,
-    /// Drops of a link, by reason.
+    /// Link drops, by reason.
     LinkDrops,
     /// Gauge of a link.
     LinkGauge(fn(&LinkTotals) -> u64),
@@ -86,7 +83,7 @@ pub fn metrics() -> Vec<Metric> {
     groups.concat()
 }
 
-/// Returns the metrics of counters in a scope.
+/// Returns the metrics for a scope's counters.
 fn counters(counters: &'static [Counter], scope: Scope) -> Vec<Metric> {
     use longwire_runtime::ledger::Unit as Counted;
     let metrics = counters.iter().flat_map(|counter| {
@@ -233,7 +230,6 @@ fn host_metrics() -> Vec<Metric> {
 }
 
 impl Metric {
-    /// Returns the type.
     pub fn kind(&self) -> MetricType {
         match self.source {
             Source::Info => MetricType::Info,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::openapi::place;
 use crate::reply::JSON;
 
-/// Method, path, help, schema of the body, schema of the response.
+/// Method, path, help, body schema, response schema.
 type Operation = (
     &'static str,
     &'static str,

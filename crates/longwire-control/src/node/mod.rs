@@ -1,4 +1,4 @@
-//! API of a node: attachments, and the control API of each one's run below it.
+//! API of a node: attachments, with the control API of each attachment's run below it.
 
 mod document;
 mod networks;
@@ -32,7 +32,7 @@ use crate::node::networks::NETWORK;
 use crate::reply::{Body, Refusal, Reply};
 use crate::state::{ApiState, STREAMS_MAX};
 
-/// Attachments of a node. Methods may be called from any thread, and block while a link is
+/// Attachments of a node. Methods may be called from any thread, and block while a link is being
 /// attached.
 pub trait Attachments: Send + Sync {
     /// Returns all attachments, ordered by name.
@@ -44,7 +44,7 @@ pub trait Attachments: Send + Sync {
     /// Creates an attachment, or changes the link of an existing one. Returns whether it is new.
     ///
     /// # Errors
-    /// The refusal; nothing has changed.
+    /// The refusal, in which case nothing has changed.
     fn put(&self, name: &str, spec: &AttachmentSpec)
     -> Result<(bool, AttachmentView), NodeRefusal>;
 
@@ -60,18 +60,17 @@ pub trait Attachments: Send + Sync {
     }
 }
 
-/// Refusal of a request to a node.
+/// Why a node refuses a request.
 #[derive(Clone, Debug)]
 pub enum NodeRefusal {
     /// The request is invalid.
     Invalid(Vec<Problem>),
-    /// Another attachment has the name, or the interface.
+    /// Another attachment has the name or the interface.
     Conflict(String),
     /// The target does not exist, or takes no link.
     Failed(String),
     /// The node's state cannot be stored.
     Storage {
-        /// Error.
         reason: String,
         /// Whether the disk or the quota is full.
         is_full: bool,
@@ -79,7 +78,7 @@ pub enum NodeRefusal {
 }
 
 impl NodeRefusal {
-    /// Refuses `what`, which cannot be stored.
+    /// Returns the refusal for `what`, which cannot be stored.
     pub fn storage(what: &str, error: &io::Error) -> NodeRefusal {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         NodeRefusal::Storage {
@@ -124,9 +123,9 @@ impl From<NodeRefusal> for Refusal {
 pub(crate) struct NodeApi {
     attachments: Arc<dyn Attachments>,
     bodies: Bodies,
-    /// APIs of runs that had requests, by attachment.
+    /// APIs of runs that have received requests, by attachment.
     runs: Mutex<HashMap<String, Arc<Api>>>,
-    /// Permits of requests and of streams. All runs share them, since each alone could use up the
+    /// Permits for requests and streams. All runs share them, because each alone could use up the
     /// connections.
     work: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -138,9 +137,9 @@ pub(crate) struct NodeApi {
 /// Whether a resource is new, and its view.
 type Made<V> = Result<(bool, V), Refusal>;
 
-/// Handlers of attachments or of networks.
+/// Handlers for attachments or for networks.
 struct Handlers<S, V, R> {
-    /// The name of a body in messages, with an example.
+    /// Name of the body in messages, with an example.
     example: &'static str,
     get: fn(&NodeApi, &str) -> Result<V, Refusal>,
     put: fn(&NodeApi, &str, &S) -> Made<V>,
@@ -161,7 +160,7 @@ const ATTACHMENT: Handlers<AttachmentSpec, AttachmentView, Detached> = Handlers 
     },
 };
 
-/// Resource of a request.
+/// Resource that a request addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resource<'a> {
     Node,
@@ -396,7 +395,7 @@ impl NodeApi {
     fn run(&self, name: &str) -> Option<Arc<Api>> {
         let controller = self.attachments.controller(name);
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        // Frees runs that have ended.
+        // Free runs that have ended.
         runs.retain(|name, api| {
             let present = self.attachments.controller(name);
             present.is_some_and(|present| api.is_of(&present))
@@ -432,8 +431,8 @@ fn target(path: &str, request: &Request<Incoming>) -> Result<Uri, Refusal> {
     target.map_err(|_| Refusal::bad("invalid path"))
 }
 
-/// Refuses clients that may not attach. TCP clients may not: a target is any container of the
-/// machine, and options name any file.
+/// Refuses clients that may not attach. TCP clients may not, because any container of the machine
+/// can be a target, and options may name any file.
 fn may_attach(caller: &Caller) -> Result<(), Refusal> {
     let refused = |error| Err(Refusal::new(StatusCode::FORBIDDEN, error));
     match (caller.peer, caller.rights) {

@@ -1,4 +1,4 @@
-//! Networks of a node, and the relay of requests to their runs.
+//! Networks of a node, and relaying of requests to their runs.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -38,29 +38,29 @@ pub trait Networks: Send + Sync {
     /// Returns a network.
     fn get(&self, name: &str) -> Option<NetworkView>;
 
-    /// Runs a network, and replaces one of the same name. Returns whether it is new.
+    /// Runs a network, replacing one of the same name. Returns whether it is new.
     ///
     /// # Errors
-    /// The refusal; nothing has changed.
+    /// The refusal, in which case nothing has changed.
     fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NodeRefusal>;
 
     /// Ends a network, if it exists.
     fn remove(&self, name: &str) -> Option<NetworkEnded>;
 
-    /// Returns the control socket of a network's run, if it runs.
+    /// Returns the control socket of a network's run; `None` if it does not run.
     fn socket(&self, name: &str) -> Option<PathBuf>;
 
-    /// Returns the report of a network's last run that has ended.
+    /// Returns the report of a network's last ended run.
     fn last_report(&self, name: &str) -> Option<Value>;
 }
 
-/// Permit of a relayed request, with the protection of its connection from eviction.
+/// Permit for a relayed request, which also protects its connection from eviction.
 pub(super) struct RelayPermit {
     pub _place: OwnedSemaphorePermit,
     pub _working: BusyGuard,
 }
 
-/// Relays a request to a run's control socket. The permit is held until the end of the response.
+/// Relays a request to a run's control socket. The permit is held until the response ends.
 pub(super) async fn relay(
     socket: &Path,
     target: Uri,
@@ -130,8 +130,7 @@ pub(super) const NETWORK: Handlers<NetworkSpec, NetworkView, NetworkEnded> = Han
 };
 
 impl NodeApi {
-    /// Answers a request for the run of a network. Without a run, the report of the last one is
-    /// returned.
+    /// Answers a request for a network's run. Without a run, returns the report of the last one.
     pub(super) async fn in_network(
         self: Arc<NodeApi>,
         name: &str,

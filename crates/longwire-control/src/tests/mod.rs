@@ -56,7 +56,7 @@ fn tcp(folder: &Folder) -> Config {
     }
 }
 
-/// Starts a server that responds with the rights and the length of the body. Returns its TCP
+/// Starts a server that responds with the client's rights and the body length; returns its TCP
 /// address.
 fn serve(args: &Config) -> (Server, Option<String>) {
     let handler: Arc<Handler> = Arc::new(|request, caller| {

@@ -1,4 +1,4 @@
-//! Responses of the live view, its sampler, and its stream of samples.
+//! Live view responses, its sampler, and its stream of samples.
 
 use std::sync::Arc;
 
@@ -86,18 +86,18 @@ pub fn no_direction(name: &str) -> Refusal {
     ))
 }
 
-/// Maximum directions of a stream.
+/// Maximum number of directions in a stream.
 const DIRECTIONS_MAX: usize = 8;
 
-/// Source of the new samples of some directions.
+/// Event source for new samples of some directions.
 struct NewSamples {
     view: Arc<View>,
     state: Arc<ApiState>,
-    /// Names, and the end of the last sample sent.
+    /// Names, each with the end of the last sample sent.
     directions: Vec<(String, Option<Nanos>)>,
 }
 
-/// Returns the event source of a request.
+/// Returns the event source for a request.
 ///
 /// # Errors
 /// 404 for an unknown direction.

@@ -64,12 +64,12 @@ pub struct FirstSeen {
     pub text: String,
 }
 
-/// Detector of the first artifact.
+/// Detects the first artifact.
 #[derive(Debug, Default)]
 pub struct FirstArtifact(Option<FirstSeen>);
 
 impl FirstArtifact {
-    /// Reads the counters of the ports, until an artifact is found.
+    /// Reads the port counters until an artifact is found.
     pub fn update(&mut self, controller: &Controller) {
         if self.0.is_some() {
             return;

@@ -1,4 +1,4 @@
-//! Largest flows of one direction, counted while a client reads them.
+//! Largest flows of a direction, counted while a client reads them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ pub struct FlowRow {
     pub error_packets: u64,
 }
 
-/// Counter of one direction's flows.
+/// Counts the flows of one direction.
 #[derive(Debug, Default)]
 pub struct FlowReader(Option<Reading>);
 
@@ -59,7 +59,7 @@ struct Reading {
 }
 
 impl FlowReader {
-    /// Whether flows are counted.
+    /// Returns whether flows are being counted.
     pub fn is_read(&self) -> bool {
         self.0.is_some()
     }
@@ -73,8 +73,8 @@ impl FlowReader {
         }
     }
 
-    /// Returns the flows of a direction, if it exists. The first call starts counting, and ends it
-    /// for another direction.
+    /// Returns the flows of a direction if it exists. The first call starts counting; a call for
+    /// another direction switches to that one.
     pub fn read(&mut self, name: &str, controller: &Controller) -> Option<Flows> {
         let link = controller.direction(name)?.id;
         let now = controller.elapsed();

@@ -1,4 +1,4 @@
-//! History of directions and its encoding as columns: ten minutes, with ten samples per second.
+//! History of directions, encoded as columns: ten minutes at ten samples per second.
 //!
 //! With `--view`, networks of at most [`KEPT`] directions are recorded from the start of the run.
 //! Otherwise a direction is recorded while clients read it, and replaces the least recently read
@@ -17,37 +17,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::view::PERIOD;
 
-/// Maximum recorded directions, of 0.8 MB each after ten minutes.
+/// Maximum number of recorded directions; each takes 0.8 MB after ten minutes.
 pub const KEPT: usize = 32;
 
 /// Idle time after which a direction is no longer recorded, without `--view`.
 const DROP_AFTER: Duration = Duration::from_secs(60);
 
-/// Maximum samples of a direction.
+/// Maximum number of samples per direction.
 pub const SAMPLES: usize = 6_000;
 
 /// Counters of a direction in one period.
 #[derive(Clone, Debug)]
 pub struct HistorySample {
-    /// End of the period, since the start of the run.
+    /// End of the period, counted from the start of the run.
     pub at: Nanos,
     /// Length of the period.
     pub period: Nanos,
-    /// Frames and bytes, offered and delivered.
+    /// Frames and bytes offered and delivered.
     pub packets_in: u64,
     pub bytes_in: u64,
     pub packets_out: u64,
     pub bytes_out: u64,
-    /// Drops by index of the reason; zeros are omitted.
+    /// Drops by reason index; zeros are omitted.
     pub drops: Box<[(u8, u32)]>,
-    /// Frames marked with congestion experienced, and late frames.
+    /// Frames marked CE, and late frames.
     pub marks: u32,
     pub late: u32,
-    /// Queued frames at the end of the period.
+    /// Frames queued at the end of the period.
     pub queued: u64,
     /// Delays of delivered frames.
     pub delays: Option<DelayQuantiles>,
-    /// Rate: the configured one if it is fixed, else that of service.
+    /// The configured rate if it is fixed, otherwise the service rate.
     pub rate: Option<u64>,
 }
 
@@ -74,12 +74,12 @@ pub struct History {
 }
 
 impl History {
-    /// Whether nothing is recorded.
+    /// Returns whether nothing is recorded.
     pub fn is_empty(&self) -> bool {
         self.recorded.is_empty()
     }
 
-    /// Follows added and removed links. Unless `all` are kept, drops idle directions.
+    /// Follows added and removed links. Drops idle directions unless `all` are kept.
     pub fn refresh(&mut self, all: bool, controller: &Controller) {
         let before = self.ids();
         self.recorded.retain_mut(|recorded| {
@@ -106,7 +106,7 @@ impl History {
         self.watch(&before, controller);
     }
 
-    /// Returns the samples of a direction, if it exists, and records it from now on.
+    /// Returns the samples of a direction if it exists, and records it from now on.
     pub fn read(
         &mut self,
         name: &str,
@@ -119,7 +119,7 @@ impl History {
             None => Some(controller.direction(name)?),
         };
         if let Some(direction) = &unnamed {
-            // A shared direction has two names: `out` and `out.up`.
+            // A shared direction has two names, such as `out` and `out.up`.
             let known = |recorded: &Recorded| recorded.direction.id == direction.id;
             place = self.recorded.iter().position(known);
         }
@@ -172,7 +172,7 @@ impl History {
             let occupancy = queues.get(index).copied().flatten();
             let occupancy = occupancy.map(|occupancy| occupancy.packets);
             let clock = controller.clock_time(now);
-            // The queue of a network is as of the last arrival, and may have drained since.
+            // A network's queue is as of the last arrival, and may have drained since.
             let current = !controller.takes_changes() || recorded.is_busy(clock);
             recorded.sample(now, occupancy.filter(|_| current));
         }
@@ -208,12 +208,12 @@ impl Recorded {
         }
     }
 
-    /// Whether frames are queued or in service at `now` on the clock of departures.
+    /// Returns whether frames are queued or in service at `now` on the departure clock.
     fn is_busy(&self, now: Nanos) -> bool {
         self.direction.cells.watch_delays().backlog(now) > Nanos::ZERO
     }
 
-    /// Adds a sample; `queued` are the queued frames, if known.
+    /// Adds a sample; `queued` is the number of queued frames, if known.
     fn sample(&mut self, now: Nanos, queued: Option<u64>) {
         let cells = &self.direction.cells;
         let (before, totals) = (&self.totals, cells.totals());
@@ -256,7 +256,7 @@ impl Recorded {
     }
 }
 
-/// Returns the rate of a link in bit/s, if it is fixed.
+/// Returns a link's rate in bit/s if it is fixed.
 fn fixed_rate(options: &LinkSpec) -> Option<u64> {
     let options = options_in_json(options);
     let rate: BitRate = options.get("rate")?.as_str()?.parse().ok()?;
@@ -352,7 +352,7 @@ impl Columns {
     }
 }
 
-/// Rounds to a tenth: further digits would be most of the text.
+/// Rounds to a tenth: further digits would make up most of the text.
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

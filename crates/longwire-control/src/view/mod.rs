@@ -1,9 +1,10 @@
-//! Live view: histories and tables, and a page in the browser.
+//! The live view: histories, tables, and a page in the browser.
 //!
-//! [`crate::ViewConfig`] adds a TCP address to the control API. It serves static files without a
-//! token, and everything else with one of two random tokens. With it, the run keeps a history
-//! ([`history`]) of a few directions from its start; otherwise, while a client reads it. Rates of
-//! all directions ([`table`]) and flows of one ([`flows`]) are kept while a client reads them.
+//! [`crate::ViewConfig`] adds a TCP address to the control API. Static files are served without a
+//! token, everything else requires one of two random tokens. With a view, the run records the
+//! history ([`history`]) of a few directions from its start; without one, only while a client reads
+//! it. Rates of all directions ([`table`]) and flows of one direction ([`flows`]) are recorded
+//! while a client reads them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -30,10 +31,10 @@ use self::table::Table;
 /// Period of the history.
 pub const PERIOD: Duration = Duration::from_millis(100);
 
-/// Periods between readings of all directions.
+/// Number of periods between readings of all directions.
 const TICKS_PER_SECOND: u64 = 10;
 
-/// Tokens of a view, in hexadecimal digits.
+/// Tokens of a view, in hexadecimal.
 #[derive(Clone)]
 pub struct ViewTokens {
     /// Allows changes.
@@ -64,7 +65,7 @@ impl ViewTokens {
 /// Histories and tables of a run.
 #[derive(Default)]
 pub struct View {
-    /// Whether histories are kept from the start.
+    /// Whether histories are recorded from the start.
     keeps_all: bool,
     wanted: Notify,
     history: Mutex<History>,
@@ -75,7 +76,7 @@ pub struct View {
     judged: Mutex<Option<CachedVerdict>>,
 }
 
-/// A verdict, its time, and the time that it took.
+/// A verdict, its time, and how long it took.
 struct CachedVerdict {
     judgement: Judgement,
     at: Instant,
@@ -83,7 +84,7 @@ struct CachedVerdict {
 }
 
 impl View {
-    /// Creates the view of a run at its start; `keeps_all` keeps histories without clients.
+    /// Creates the view of a run at its start; `keeps_all` records histories without clients.
     pub fn new(keeps_all: bool, judge: Option<Judge>) -> View {
         View {
             keeps_all,
@@ -92,12 +93,12 @@ impl View {
         }
     }
 
-    /// Whether histories are kept from the start.
+    /// Returns whether histories are recorded from the start.
     pub fn keeps_all(&self) -> bool {
         self.keeps_all
     }
 
-    /// Whether no client needs samples.
+    /// Returns whether no client needs samples.
     fn is_idle(&self) -> bool {
         let read =
             || !self.history().is_empty() || self.table().is_read() || self.flows().is_read();
@@ -125,8 +126,8 @@ impl View {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the verdict on the run so far. It is cached so that it takes at most 1 % of a core,
-    /// since it is slow for large networks.
+    /// Returns the verdict on the run so far. The verdict is cached so that judging takes at most 1
+    /// % of a core, because it is slow for large networks.
     fn judgement(&self, controller: &Controller) -> Judgement {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = |last: &&CachedVerdict| last.at.elapsed() < 100 * last.cost;

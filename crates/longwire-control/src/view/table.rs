@@ -1,4 +1,4 @@
-//! Rates of all directions, read once per second while clients ask for them.
+//! Rates of all directions, read once per second while clients request them.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ const IDLE_AFTER: Duration = Duration::from_secs(5);
 /// Idle time after which the table is dropped.
 const DROP_AFTER: Duration = Duration::from_secs(60);
 
-/// Length of the history of a row, in seconds.
+/// Length of a row's history, in seconds.
 const RECENT: usize = 60;
 
 /// Sort keys.
@@ -63,7 +63,7 @@ pub struct TableRow {
     pub recent: Vec<f64>,
 }
 
-/// Rows that a client requests.
+/// Rows requested by a client.
 #[derive(Clone, Debug)]
 pub struct Selection<'a> {
     pub pattern: &'a str,
@@ -95,12 +95,12 @@ struct Row {
 type Counts = [u64; 5];
 
 impl Table {
-    /// Whether a client has read it recently.
+    /// Returns whether a client has read the table recently.
     pub fn is_read(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Reads the counters, if a client has read the table recently.
+    /// Reads the counters if a client has read the table recently.
     pub fn refresh(&mut self, controller: &Controller) {
         let Some(asked) = self.asked else {
             return;

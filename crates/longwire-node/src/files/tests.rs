@@ -15,7 +15,7 @@ use crate::files::{NO_FILES, NO_PLUGINS};
 use crate::networks::NetworkRequest;
 use crate::request::AttachmentRequest;
 
-/// Content of the file, which no response may contain.
+/// File contents that no response may contain.
 const SECRET: &str = "swordfish";
 
 /// A file that reports when it is opened, and a FIFO, which would block a reader.
@@ -71,13 +71,13 @@ impl Trap {
     }
 }
 
-/// Place of an option in a request's body, and whether files are refused there.
+/// Place of an option in a request body, and whether files are refused in it.
 type Entry = (
     &'static str,
     fn(&str, &str, bool) -> Result<(), NodeRefusal>,
 );
 
-/// All places of a link's options.
+/// All places for link options.
 const OPTIONS: &[Entry] = &[
     ("attachment", |option, text, files| {
         attach(json!({ option: text }), files)
@@ -108,7 +108,7 @@ const OPTIONS: &[Entry] = &[
     }),
 ];
 
-/// All other places of paths.
+/// All other places for paths.
 const PATHS: &[Entry] = &[
     ("csv", |_, path, files| {
         network(json!({ "link": [{ "csv": path }] }), files)
@@ -130,7 +130,8 @@ const PATHS: &[Entry] = &[
     }),
 ];
 
-/// Whether a place takes an option: presets cover both directions, and not all options are lists.
+/// Returns whether a place takes an option: presets cover both directions, and not all options are
+/// lists.
 fn takes(at: &str, option: &FileOption) -> bool {
     let presets = ["attachment", "link of a network", "defaults", "template"];
     match option.option {
@@ -156,8 +157,8 @@ fn network(mut file: Value, files: bool) -> Result<(), NodeRefusal> {
     NetworkRequest::read(&spec).map(drop)
 }
 
-/// Each file option of each model, and each other place of a path, is refused without a lookup:
-/// the response does not depend on the file's existence.
+/// Each file option of each model, and each other place for a path, is refused without a lookup:
+/// the response does not depend on whether the file exists.
 #[test]
 fn refused_paths_are_not_looked_up() {
     let trap = Trap::new();
@@ -199,7 +200,7 @@ fn refused_paths_are_not_looked_up() {
         }
     }
     assert!(!trap.was_opened());
-    // Files that are named in the rows of a permitted file follow the same rule, and are not quoted.
+    // Files named in the rows of a permitted file follow the same rule, and are not quoted.
     let rows = trap.folder.path().join("rows.csv");
     for path in &relative {
         fs::write(

@@ -17,10 +17,10 @@ pub struct NetworkFiles {
     directory: PathBuf,
 }
 
-/// Length of the tail of a run's messages that is searched for an error.
+/// Number of bytes at the end of a run's messages that are searched for an error.
 const MESSAGES_MAX: u64 = 64 << 10;
 
-/// Files of a network that are written, but have not replaced the previous ones.
+/// Files of a network that have been written, but have not replaced the previous ones.
 pub(super) struct StagedNetwork<'a> {
     files: &'a NetworkFiles,
     topology: StagedFile,
@@ -29,11 +29,11 @@ pub(super) struct StagedNetwork<'a> {
 }
 
 impl StagedNetwork<'_> {
-    /// Replaces the previous files. The specification comes last: the next node restores the network
-    /// and the other files from it.
+    /// Replaces the previous files. The specification comes last: the next node restores the
+    /// network and the other files from it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// If the file system fails.
     pub fn commit(self) -> io::Result<()> {
         self.topology.commit()?;
         match self.key {
@@ -59,7 +59,7 @@ impl NetworkFiles {
         self.directory.join("network.toml")
     }
 
-    /// Path of the hosts' key, which exists if one was sent.
+    /// Path of the hosts' key, which exists if a key was sent.
     pub fn key(&self) -> PathBuf {
         self.directory.join("network.key")
     }
@@ -86,7 +86,7 @@ impl NetworkFiles {
     /// Writes a network next to the previous one, which stays unchanged.
     ///
     /// # Errors
-    /// If a file cannot be written; then none is left.
+    /// If a file cannot be written; no file is then left behind.
     pub(super) fn stage(&self, request: &NetworkRequest) -> io::Result<StagedNetwork<'_>> {
         let mut builder = fs::DirBuilder::new();
         builder
@@ -127,7 +127,7 @@ impl NetworkFiles {
         }
     }
 
-    /// Creates the file of a run's messages.
+    /// Creates the file for a run's messages.
     ///
     /// # Errors
     /// If it cannot be created.
@@ -168,7 +168,7 @@ impl NetworkFiles {
     }
 }
 
-/// Returns the content of the key's file.
+/// Returns the contents of the key file.
 fn key_text(request: &NetworkRequest) -> Option<Vec<u8>> {
     let key = request.spec.key.as_ref()?;
     Some(format!("{key}\n").into_bytes())

@@ -27,13 +27,13 @@ use crate::pool::Pool;
 /// Maximum networks.
 const NETWORKS_MAX: usize = 256;
 
-/// Callback for events: a network's name and a sentence.
+/// Event callback, called with a network's name and a sentence.
 type Notify = Arc<dyn Fn(&str, String) + Send + Sync>;
 
-/// Networks of a node. Dropping it ends all processes; networks stay in their directory.
+/// Networks of a node. On drop, all processes end, but the networks stay in their directory.
 pub(crate) struct NodeNetworks {
     shared: Arc<NetworksShared>,
-    /// Threads with all rights of the program, which child processes inherit.
+    /// Threads with all privileges of the program, which child processes inherit.
     pool: Arc<Pool>,
 }
 
@@ -62,7 +62,7 @@ impl Drop for RunningNetwork {
 }
 
 impl NodeNetworks {
-    /// Starts the networks of a directory.
+    /// Starts the networks in a directory.
     pub fn start(
         directory: PathBuf,
         command: NetworkCommand,
@@ -87,7 +87,7 @@ impl NodeNetworks {
 impl Drop for NodeNetworks {
     fn drop(&mut self) {
         let running = std::mem::take(&mut *self.shared.running());
-        // Signals all before waiting for any.
+        // Signal all before waiting for any.
         running
             .values()
             .for_each(|network| network.supervisor.stop());
@@ -189,7 +189,7 @@ impl NetworksShared {
         }
         let failed = |error| NodeRefusal::storage("the network", &error);
         let staged = files.stage(&request).map_err(failed)?;
-        // The previous network is unchanged up to here.
+        // The previous network is unchanged up to this point.
         let ended = self.running().remove(name);
         let before = ended.as_ref().map(|old| old.supervisor.request.clone());
         drop(ended);
@@ -244,7 +244,7 @@ impl NetworksShared {
         let _turn = self.take_turn();
         let ended = self.running().remove(name);
         let was_there = ended.is_some();
-        // Waits for its process, which writes its report.
+        // Wait for its process, which writes its report.
         drop(ended);
         let files = self.files(name);
         let report = files.last_report();

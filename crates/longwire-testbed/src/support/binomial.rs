@@ -1,11 +1,10 @@
-//! Exact binomial distribution: bounds on the number of frames that a loss
-//! process may lose.
+//! Exact binomial distribution, to bound the number of frames that a loss process may lose.
 
-/// Returns the central interval of a binomial distribution: at most `(1 -
-/// confidence) / 2` lies below it, and at most as much above.
+/// Returns the central interval of a binomial distribution: at most `(1 - confidence) / 2` of the
+/// probability lies below it, and at most as much above.
 ///
-/// Sums probabilities from the largest outwards, using ratios of neighbours, so that
-/// nothing underflows.
+/// Sums probabilities from the largest outwards, using ratios of neighbours, so that nothing
+/// underflows.
 pub fn interval(trials: u64, probability: f64, confidence: f64) -> (u64, u64) {
     if trials == 0 || probability <= 0.0 {
         return (0, 0);
@@ -36,7 +35,7 @@ pub fn interval(trials: u64, probability: f64, confidence: f64) -> (u64, u64) {
     (least, most)
 }
 
-/// Probabilities relative to that of the mode, as far as they affect a bound.
+/// Probabilities relative to the mode's, as far as they affect a bound.
 struct Weights {
     first: u64,
     values: Vec<f64>,

@@ -1,12 +1,12 @@
-//! Capture files, implemented independently of `longwire-capture`: classic pcap,
-//! little-endian, with time stamps in nanoseconds.
+//! Capture files, implemented independently of `longwire-capture`: classic pcap, little-endian,
+//! with nanosecond timestamps.
 
-/// Header lengths of the file and of a record.
+/// Lengths of the file header and of a record header.
 const HEADER_LEN: usize = 24;
 const RECORD_LEN: usize = 16;
 
-/// Returns a capture file of frames of this link type, each with its time since 1970 in
-/// nanoseconds.
+/// Returns a capture of frames with this link type; each frame has a time in nanoseconds since
+/// 1970.
 pub fn pcap<F: AsRef<[u8]>>(link_type: u32, frames: impl IntoIterator<Item = (u64, F)>) -> Vec<u8> {
     let header = [0xa1b2_3c4d, 0x0004_0002, 0, 0, 262_144, link_type];
     let mut file = header.map(u32::to_le_bytes).concat();
@@ -21,8 +21,7 @@ pub fn pcap<F: AsRef<[u8]>>(link_type: u32, frames: impl IntoIterator<Item = (u6
     file
 }
 
-/// Returns the complete records of a capture file: times and bytes. A file without a header
-/// yet has none.
+/// Returns the complete records of a capture: times and bytes. Empty if the file has no header yet.
 pub fn records(file: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let mut records = Vec::new();
     let mut rest = file.get(HEADER_LEN..).unwrap_or_default();

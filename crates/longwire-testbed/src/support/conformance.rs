@@ -1,4 +1,4 @@
-//! Checks that hold for every registered model of every kind.
+//! Checks for every registered model of every kind.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -54,11 +54,11 @@ fn assert_described(info: &ModelInfo) {
     }
 }
 
-/// Returns the ways to write the model's parameters with examples: all parameters, with
-/// each word of each choice; and only the required ones.
+/// Returns example values for the model's parameters: all parameters, with each word of each
+/// choice; and only the required ones.
 pub fn model_examples(info: &ModelInfo) -> Vec<String> {
-    // A rest parameter accepts any key, so its name is used. A file is named like its
-    // parameter, since a model may need several.
+    // A rest parameter accepts any key, so its name serves as the key. A file is named like its
+    // parameter, because a model may need several.
     let pair = |param: &Param, value: &str| match param.unit {
         Unit::File(_) => format!("{}={}", param.name, param.name),
         _ => format!("{}={value}", param.name),
@@ -86,7 +86,7 @@ pub fn model_examples(info: &ModelInfo) -> Vec<String> {
     examples
 }
 
-/// Example files, named like the model's parameters, and a plugin without effect.
+/// Example files named like the model's parameters, and a plugin without effect.
 pub struct ExampleFiles(pub &'static ModelInfo);
 
 impl Loader for ExampleFiles {
@@ -148,8 +148,8 @@ fn assert_builds<M: Display>(kind: &Kind<M>, entry: &Entry<M>) {
     );
 }
 
-/// Asserts that the models of `kind` are documented, can be built from each of their
-/// examples, and have a text form that parses; adds each kind and name to `seen`.
+/// Asserts that the models of `kind` are documented, can be built from each of their examples, and
+/// have a text form that parses; adds each kind and name to `seen`.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! File systems that are full.
+//! Full file systems.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -10,12 +10,12 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::{Folder, skip};
 
-/// Runs a test with a directory on a file system of 64 KiB, on a thread with separate
-/// mounts. Skips it if none can be created.
+/// Runs a test with a directory on a 64 KiB file system, on a thread with separate mounts. Skips
+/// the test if the file system cannot be created.
 ///
 /// # Panics
 ///
-/// If the test panics, and as [`skip`].
+/// If the test panics; see also [`skip`].
 pub fn with_small_disk(test: impl FnOnce(&Path) + Send) {
     let folder = Folder::new();
     let run = || {

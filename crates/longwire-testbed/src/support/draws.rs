@@ -1,4 +1,4 @@
-//! Random numbers from a seed.
+//! Seeded random numbers.
 
 /// A reproducible sequence of numbers (SplitMix64).
 #[derive(Clone, Debug)]

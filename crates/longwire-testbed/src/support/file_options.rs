@@ -7,17 +7,17 @@ use longwire_engine::PARTS;
 use longwire_engine::presets::FROM_FILE;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 
-/// A parameter of a model, or of a preset, that names a file or a plugin.
+/// A model or preset parameter that names a file or a plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOption {
-    /// Option of a link.
+    /// Link option.
     pub option: &'static str,
     model: &'static ModelInfo,
     param: &'static Param,
 }
 
 impl FileOption {
-    /// Returns all registered ones.
+    /// Returns all registered file options.
     pub fn all() -> Vec<FileOption> {
         let models = PARTS.iter().flat_map(|part| {
             let models = part.models().into_iter();
@@ -40,8 +40,8 @@ impl FileOption {
         self.model.params.iter().any(|it| it.unit == Unit::Rest)
     }
 
-    /// Returns the text of a model that reads this path. The model's other files are
-    /// created in a folder with valid content.
+    /// Returns the text of a model that reads this path. The model's other files are created in a
+    /// folder with valid contents.
     ///
     /// # Panics
     ///

@@ -1,7 +1,6 @@
-//! Frames as senders create them, and checksum verification independent of
-//! `longwire-packet`.
+//! Frames as senders create them, and checksum verification independent of `longwire-packet`.
 
-/// The addresses of every packet created here.
+/// Addresses of every packet created by this module.
 pub const SOURCE4: [u8; 4] = [10, 1, 2, 3];
 /// See [`SOURCE4`].
 pub const DESTINATION4: [u8; 4] = [192, 0, 2, 77];
@@ -13,8 +12,8 @@ pub const DESTINATION6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 
 /// Offset of the checksum in each transport header.
 const CHECKSUM_AT: [(u8, usize); 4] = [(6, 16), (17, 6), (1, 2), (58, 2)];
 
-/// Returns the one's complement sum of the words of all parts (RFC 1071: it is the sum
-/// modulo 65535, and 65535 for zero where any bit is set). The checksum is its inverse.
+/// Returns the one's complement sum of the words of all parts (RFC 1071: the sum modulo 65535, and
+/// 65535 for zero if any bit is set). The checksum is its complement.
 pub fn sum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0u64;
     for part in parts {
@@ -28,13 +27,13 @@ pub fn sum(parts: &[&[u8]]) -> u16 {
     }
 }
 
-/// Returns the remainder of the sum of all words, which is zero if the bytes include a
-/// correct checksum.
+/// Returns the remainder of the sum of all words, which is zero if the bytes include a correct
+/// checksum.
 pub fn remainder(parts: &[&[u8]]) -> u64 {
     u64::from(sum(parts)) % 65_535
 }
 
-/// Returns the CRC32c of SCTP, bit by bit as RFC 9260, appendix A, describes it.
+/// Returns the CRC32c of SCTP, computed bit by bit as described in RFC 9260, appendix A.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     let mut remainder = !0u32;
     for byte in bytes {
@@ -111,8 +110,8 @@ impl Ipv4<'_> {
     }
 }
 
-/// Returns a frame of UDP over IPv4, without a UDP checksum. The last byte of each IP
-/// address is also that of the MAC address.
+/// Returns a UDP over IPv4 frame without a UDP checksum. The last byte of each IP address is also
+/// that of the MAC address.
 pub fn udp4(from: [u8; 4], to: [u8; 4], ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
     let mut datagram = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
     datagram.extend((8 + payload.len() as u16).to_be_bytes());
@@ -128,8 +127,8 @@ pub fn udp4(from: [u8; 4], to: [u8; 4], ports: (u16, u16), payload: &[u8]) -> Ve
     frame
 }
 
-/// Returns an IPv6 packet. Each extension header is its type and its bytes, of which the
-/// first is filled in.
+/// Returns an IPv6 packet. An extension header is its type and its bytes; the first byte is filled
+/// in.
 pub fn ipv6(class: u8, extensions: &[(u8, &[u8])], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let next = |index: usize| extensions.get(index).map_or(protocol, |(kind, _)| *kind);
     let mut behind = Vec::new();
@@ -158,7 +157,7 @@ fn pseudo_header(addresses: &[u8], protocol: u8, len: usize) -> Vec<u8> {
     header
 }
 
-/// Returns a transport header, with a checksum for this IP version, and payload.
+/// Returns a transport header, with a checksum for this IP version, followed by its payload.
 pub fn transport(
     version: u8,
     protocol: u8,
@@ -191,8 +190,8 @@ pub fn transport(
     segment
 }
 
-/// Returns the checksum remainder of a UDP datagram that begins at `at` and extends to the
-/// end of the bytes, as computed by its receiver: 0 if correct.
+/// Returns the checksum remainder of a UDP datagram that begins at `at` and extends to the end of
+/// the bytes, as computed by its receiver: 0 if correct.
 pub fn datagram_sum(version: u8, bytes: &[u8], at: usize) -> u64 {
     let addresses = match version {
         4 => &bytes[at - 8..at],
@@ -208,7 +207,7 @@ pub fn header_holds(frame: &[u8], at: usize) -> bool {
     remainder(&[&frame[at..at + len]]) == 0
 }
 
-/// A frame with its properties.
+/// A frame and its properties.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// Short description.
@@ -226,7 +225,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns whether all checksums are correct for these bytes, including addresses.
+    /// Returns whether all checksums, and the addresses, are correct in these bytes.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         (self.version == 6 || header_holds(bytes, self.ip_at)) && self.transport_holds(bytes)
     }
@@ -246,8 +245,8 @@ impl Sample {
 const HOP_BY_HOP: (u8, &[u8]) = (0, &[0, 0, 1, 4, 0, 0, 0, 0]);
 const OPTIONS: (u8, &[u8]) = (60, &[0, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
 
-/// Returns TCP, UDP and ICMP over IPv4 and IPv6, with and without tags, options and
-/// extension headers, with payloads of even and odd length.
+/// Returns TCP, UDP and ICMP over IPv4 and IPv6, with and without tags, options and extension
+/// headers, with payloads of even and odd length.
 pub fn samples() -> Vec<Sample> {
     let payload: Vec<u8> = (0..101u32).map(|n| (n * 37 % 251) as u8).collect();
     let router_alert = [0x94, 4, 0, 0];

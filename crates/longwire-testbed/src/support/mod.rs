@@ -1,5 +1,5 @@
-//! Building blocks for custom test set-ups: namespaces, wires, stations, folders, frames,
-//! captures, plugins and tables of cases.
+//! Building blocks for custom test set-ups: namespaces, wires, stations, folders, frames, captures,
+//! plugins and case tables.
 
 mod binomial;
 pub mod capture;
@@ -29,8 +29,8 @@ pub use file_options::FileOption;
 pub use plugin::{compile_plugin, repository};
 pub use rows::{rows, words};
 
-/// Skips a test: returns `None` and prints the reason. `cargo xtask test` lists the
-/// reasons. In CI, where the variable `CI` exists, every test must run.
+/// Skips a test: prints the reason and returns `None`. `cargo xtask test` lists the reasons. In CI,
+/// where the variable `CI` is set, every test must run.
 ///
 /// # Panics
 ///
@@ -41,7 +41,7 @@ pub fn skip<T>(why: impl Display) -> Option<T> {
     if let Some(list) = std::env::var_os("LONGWIRE_SKIPPED") {
         let line = format!("{why}").trim().replace('\n', " ") + "\n";
         let opened = fs::OpenOptions::new().append(true).create(true).open(list);
-        // A single write, since other tests append too.
+        // Use a single write, because other tests append too.
         let _ = opened.and_then(|mut list| list.write_all(line.as_bytes()));
     }
     None
@@ -51,7 +51,7 @@ pub fn skip<T>(why: impl Display) -> Option<T> {
 ///
 /// # Panics
 ///
-/// As for [`skip`], and if the program cannot be started.
+/// If the program cannot be started; see also [`skip`].
 pub fn output(command: &mut Command) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),
@@ -67,16 +67,16 @@ pub fn output(command: &mut Command) -> Option<Output> {
 ///
 /// # Panics
 ///
-/// As for [`output`].
+/// See [`output`].
 pub fn have(program: &str) -> bool {
     output(Command::new(program).arg("--version")).is_some()
 }
 
-/// Creates a network namespace, or skips the test if not allowed.
+/// Creates a network namespace; skips the test if that is not allowed.
 ///
 /// # Panics
 ///
-/// As for [`skip`].
+/// See [`skip`].
 pub fn namespace() -> Option<NetNamespace> {
     NetNamespace::new().map_or_else(skip, Some)
 }
@@ -97,8 +97,8 @@ pub fn within<T: Send, E: Debug + Send>(
     }
 }
 
-/// Returns one end of a wire: a device with one queue, in the calling thread's namespace if
-/// none is given.
+/// Returns one end of a wire: a device with one queue, by default in the calling thread's
+/// namespace.
 pub fn device<'a>(name: &'a str, namespace: Option<&'a NetNamespace>) -> End<'a> {
     End {
         name,
@@ -116,13 +116,13 @@ pub fn device<'a>(name: &'a str, namespace: Option<&'a NetNamespace>) -> End<'a>
 pub fn wire(a: End<'_>, b: End<'_>) -> Result<(), NetError> {
     let ends = [(a.namespace, a.name), (b.namespace, b.name)];
     let pair = VethConfig { a, b };
-    // Not from the caller's namespace, in which a user namespace has no rights.
+    // Not from the caller's namespace, in which a user namespace has no privileges.
     inside(ends[0].0, || veth::create(&pair))?;
     ends.into_iter()
         .try_for_each(|(namespace, name)| inside(namespace, || link_up(name)))
 }
 
-/// Runs `work` in a namespace, by default that of the calling thread.
+/// Runs `work` in a namespace, by default the calling thread's.
 fn inside(
     namespace: Option<&NetNamespace>,
     work: impl FnOnce() -> Result<(), NetError> + Send,
@@ -133,11 +133,10 @@ fn inside(
     }
 }
 
-/// Hosts without addresses, each in a separate namespace and with a wire to a shared
-/// namespace.
+/// Hosts without addresses, each in a separate namespace and wired to a shared namespace.
 #[derive(Debug)]
 pub struct Stations {
-    /// The shared namespace, with a device for each host.
+    /// Shared namespace, with a device for each host.
     pub middle: NetNamespace,
     /// The hosts' namespaces, each with the device [`Stations::DEVICE`].
     pub hosts: Vec<NetNamespace>,
@@ -171,7 +170,7 @@ impl Stations {
         Ok(stations)
     }
 
-    /// Returns the name of the device towards a host: `p0` and so on.
+    /// Returns the name of the device that faces a host: `p0` and so on.
     pub fn port(host: usize) -> String {
         format!("p{host}")
     }
@@ -182,7 +181,7 @@ impl Stations {
     }
 }
 
-/// A folder for one test, removed when dropped.
+/// A folder for one test, removed on drop.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
@@ -196,7 +195,7 @@ impl Folder {
         Folder::create().unwrap_or_else(|error| panic!("no folder for the test: {error}"))
     }
 
-    /// Like [`Folder::new`], for programs.
+    /// Like [`Folder::new`], for use outside tests.
     ///
     /// # Errors
     ///
@@ -205,7 +204,7 @@ impl Folder {
         Folder::create_in(&std::env::temp_dir())
     }
 
-    /// Like [`Folder::create`], in another folder, which is created if it is missing.
+    /// Like [`Folder::create`], within another folder, which is created if missing.
     ///
     /// # Errors
     ///
@@ -224,7 +223,7 @@ impl Folder {
         &self.0
     }
 
-    /// Returns the path of a file in it.
+    /// Returns the path of a file in the folder.
     pub fn file(&self, name: &str) -> String {
         self.0.join(name).to_string_lossy().into_owned()
     }

@@ -10,8 +10,8 @@ pub fn repository() -> PathBuf {
         .unwrap_or_else(|error| panic!("{}: {error}", root.display()))
 }
 
-/// Compiles a plugin into a shared library. `source` is a path in the repository or an
-/// absolute one.
+/// Compiles a plugin into a shared library. `source` is an absolute path, or relative to the
+/// repository.
 ///
 /// # Panics
 ///

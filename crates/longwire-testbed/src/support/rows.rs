@@ -1,6 +1,6 @@
-//! Tables of test cases as text.
+//! Test case tables as text.
 
-/// Returns the words of a command line. A word in single quotes may contain blanks.
+/// Splits a command line into words. A word in single quotes may contain blanks.
 pub fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for (at, part) in line.split('\'').enumerate() {

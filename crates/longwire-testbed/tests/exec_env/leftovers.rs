@@ -38,7 +38,7 @@ fn traces() -> Traces {
     }
 }
 
-/// Returns the records of changed settings in the directory of runs.
+/// Returns the records of changed settings in the run directory.
 pub fn records() -> Vec<String> {
     let entries = fs::read_dir("/run/longwire").into_iter().flatten();
     let names = entries.map(|entry| entry.expect("an entry").file_name());
@@ -58,7 +58,7 @@ fn processes_with(words: &[&str]) -> Vec<String> {
 
 fn after_the_end(user: User) {
     let before = traces();
-    // Both leave a process in the background that ignores signals.
+    // Both leave a background process that ignores signals.
     let line = "trap '' TERM; sleep 86401 & echo done";
     let output = shell(user, line)
         .env(PEER, "sleep 86402 & sleep 0.1")

@@ -1,9 +1,8 @@
-//! Tests of the environment of `exec` with the kernel: as root, and as a user without
-//! rights.
+//! Tests of `exec`'s environment with the kernel, as root and as a user without privileges.
 //!
-//! The environment must be created before any thread, which the standard test runner has.
-//! This is therefore a separate runner, and each test starts this program again in a role
-//! (see `role.rs`).
+//! The environment must be created before any thread exists, but the standard test runner starts
+//! threads. This is therefore a separate runner, and each test restarts this program in a role (see
+//! `role.rs`).
 
 mod leftovers;
 mod role;
@@ -22,9 +21,9 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 /// User who runs the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// With all rights.
+    /// With all privileges.
     Root,
-    /// Without rights.
+    /// Without privileges.
     Ordinary,
 }
 
@@ -33,16 +32,16 @@ pub const ORDINARY: u32 = 61_234;
 
 type Test = (&'static str, fn(User));
 
-/// A test with its name, as one user.
+/// A test with its name and user.
 type Run = (String, fn(User), User);
 
 fn main() -> ExitCode {
     if let Some(role) = std::env::var_os(role::VARIABLE) {
         return role::play(&role);
     }
-    // A shell starts background commands with SIGINT ignored, and a shell that inherits
-    // this cannot trap it, as some tests do.
-    // SAFETY: the default disposition is no handler, and there are no threads yet.
+    // A shell starts background commands with SIGINT ignored, and a shell that inherits this cannot
+    // trap SIGINT, as some tests do. SAFETY: the default disposition is no handler, and there are
+    // no threads yet.
     unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.expect("SIGINT has a default");
     let words: Vec<String> = std::env::args().skip(1).collect();
     let filter = words.iter().find(|word| !word.starts_with('-'));
@@ -66,7 +65,7 @@ fn main() -> ExitCode {
     }
     let ran = apart.len() + alone.len();
     let failed = play_all(apart, WORKERS) + play_all(alone, 1);
-    // The format of the standard runner, for tools that count tests.
+    // The output format of the standard runner, for tools that count tests.
     let (outcome, passed) = (if failed == 0 { "ok" } else { "FAILED" }, ran - failed);
     println!("\ntest result: {outcome}. {passed} passed; {failed} failed");
     let _ = std::fs::remove_dir_all(role::scratch());
@@ -95,7 +94,7 @@ fn play_all(runs: Vec<Run>, workers: usize) -> usize {
     failed.into_inner()
 }
 
-/// Returns the users as whom the tests can run here. In CI there must be some.
+/// Returns the users as whom the tests can run on this machine. In CI there must be some.
 fn users() -> Vec<User> {
     let root = nix::unistd::geteuid().is_root();
     let wanted = if root {

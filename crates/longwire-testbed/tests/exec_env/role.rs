@@ -1,5 +1,5 @@
-//! The roles of this program when a test starts it again: a small `longwire exec` with a
-//! wire instead of a link, or a listener.
+//! The roles of this program when a test restarts it: a small `longwire exec` with a wire instead
+//! of a link, or a listener.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -37,7 +37,7 @@ pub fn play(role: &OsStr) -> ExitCode {
     }
 }
 
-/// Listens after a delay, and then reports it in the file that is the first argument.
+/// Listens after a delay, then reports this in the file named by the first argument.
 fn listen() -> ExitCode {
     thread::sleep(Duration::from_millis(300));
     let _listener = TcpListener::bind(("0.0.0.0", 7)).expect("a free port");
@@ -85,7 +85,7 @@ fn run() -> Result<u8, EnvironmentError> {
     }
 }
 
-/// Joins the two ports with one copying thread per direction.
+/// Joins the two ports with a copying thread per direction.
 fn wire(environment: &Environment) -> io::Result<()> {
     let near = open(environment.networks().port(Side::Near))?;
     let far = open(environment.networks().port(Side::Far))?;
@@ -144,7 +144,7 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// Returns a directory that all users may write to: the system's temporary one.
+/// Returns a directory that all users may write to: the system's temporary directory.
 pub fn scratch() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -168,7 +168,7 @@ pub fn exec(user: User, words: &[&str]) -> Command {
     command
 }
 
-/// The same with a shell line.
+/// Like [`exec`], with a shell line.
 pub fn shell(user: User, line: &str) -> Command {
     exec(user, &["sh", "-c", line])
 }

@@ -1,4 +1,4 @@
-//! Commands behind the link: their surroundings, and how their exit codes are passed on.
+//! Commands behind the link: their environment, and how their exit codes are passed on.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -68,7 +68,7 @@ fn ping_both_families(user: User) {
         let words = ["ping", family, "-c3", "-i0.5", "-W2", "far"];
         assert!(passes(&mut exec(user, &words)).contains("3 received"));
     }
-    // One without file capabilities: it can only use the datagram socket.
+    // A copy without file capabilities can only use the datagram socket.
     let copy = scratch().join("ping");
     let mut places = ["/usr/bin/ping", "/bin/ping"].iter();
     if places.any(|place| std::fs::copy(place, &copy).is_ok()) {
@@ -79,7 +79,7 @@ fn ping_both_families(user: User) {
 
 fn commands_see_their_own_user(user: User) {
     let (text, _) = output(&mut shell(user, "id -u; cat /proc/self/status"));
-    // Not blocked: Ctrl-C ends a command.
+    // Not blocked, so Ctrl-C ends a command.
     assert!(text.contains("SigBlk:\t0000000000000000"), "{text}");
     match user {
         User::Root => assert!(text.starts_with("0\n"), "{text}"),
@@ -146,7 +146,7 @@ fn the_peer_is_asked_to_end(user: User) {
     );
     passes(shell(user, "exit 0").env(PEER, peer));
     assert_eq!(std::fs::read_to_string(&file).expect("written"), "asked\n");
-    // A peer that does not listen is killed after two seconds, or this would wait forever.
+    // A peer that does not listen is killed after two seconds; otherwise this would wait forever.
     let begun = Instant::now();
     let deaf = "trap '' TERM; while :; do sleep 0.05; done";
     passes(shell(user, "exit 0").env(PEER, deaf));

@@ -22,8 +22,8 @@ pub const TESTS: &[Test] = &[
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
 const OUTSIDE: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 2));
 
-/// A namespace in the role of the host, with an outside network that only has a route to
-/// the host's address.
+/// A namespace that acts as the host, and an outside network that only has a route to the host's
+/// address.
 fn host() -> (NetNamespace, NetNamespace) {
     let host = NetNamespace::new().expect("a namespace");
     let outside = NetNamespace::new().expect("a namespace");
@@ -31,15 +31,14 @@ fn host() -> (NetNamespace, NetNamespace) {
         net::link_up("lo")?;
         wire(device("wan", None), device("eth0", Some(&outside)))?;
         net::addr_add("wan", HOST, 24)?;
-        // Longwire's first choice is taken here.
+        // Longwire's first choice is already in use.
         net::addr_add("lo", IpAddr::from([10, 77, 9, 9]), 32)
     });
     within(&outside, || net::addr_add("eth0", OUTSIDE, 24));
     (host, outside)
 }
 
-/// Returns whether the host forwards, and the names of its devices and of its packet
-/// filter's tables.
+/// Returns whether the host forwards, its device names and the tables of its packet filter.
 fn state() -> (Vec<String>, Vec<String>, Vec<String>) {
     let keys = ["ipv4/ip_forward", "ipv4/conf/wan/forwarding"];
     let settings = keys.map(|key| sysctl::get(key).unwrap()).to_vec();
@@ -97,7 +96,7 @@ fn uplink_leaves_nothing(user: User) {
         let (mut second, _b) = start_ready(shell(user, line).env(UPLINK, "1"));
         assert_eq!(sysctl::get("ipv4/conf/wan/forwarding").unwrap(), "1");
         assert_eq!(tables().len(), 2);
-        // The first to end leaves the other's uplink intact.
+        // The first run to end leaves the other's uplink intact.
         send(&first, Signal::SIGTERM);
         first.wait().unwrap();
         assert_eq!(sysctl::get("ipv4/conf/wan/forwarding").unwrap(), "1");
