@@ -1,4 +1,4 @@
-//! Addresses of control APIs.
+//! Control API addresses.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,7 +8,6 @@ use std::str::FromStr;
 /// Prefix of TCP addresses.
 const TCP: &str = "tcp:";
 
-/// Address of a control API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// Path of a Unix socket.

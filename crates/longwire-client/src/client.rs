@@ -14,13 +14,13 @@ use super::connection::{self, Connection, RequestParts, Response};
 use super::error::{ClientError, Refusal};
 use super::time_limit::within;
 
-/// Longest idle time after which a connection is reused: servers close idle ones.
+/// Maximum idle time after which a connection is reused; servers close idle connections.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
-/// Longest silence of an event stream; servers send a heartbeat every 15 s.
+/// Maximum silence on an event stream; servers send a heartbeat every 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// Default limit of the length of a response: several times a page of 10,000 links.
+/// Default maximum response length: several times a page of 10,000 links.
 const RESPONSE_MAX: usize = 256 << 20;
 
 /// HTTP client on the caller's tokio runtime.
@@ -53,7 +53,7 @@ impl AsyncClient {
         })
     }
 
-    /// Limits the total time of each request, connecting included.
+    /// Limits the total time of each request, including connecting.
     pub fn set_time_limit(&mut self, limit: Duration) {
         self.time_limit = Some(limit);
     }
@@ -63,7 +63,7 @@ impl AsyncClient {
         self.response_max = bytes;
     }
 
-    /// Sends a request and returns the JSON of the response.
+    /// Sends a request and parses the JSON response.
     ///
     /// # Errors
     /// Any [`ClientError`]; `Refused` for an error status.
@@ -77,10 +77,10 @@ impl AsyncClient {
         response.json(&self.address)
     }
 
-    /// Sends a request and returns the response with any status.
+    /// Sends a request and returns the response, even with an error status.
     ///
     /// # Errors
-    /// All but [`ClientError::Refused`].
+    /// Any [`ClientError`] except `Refused`.
     pub async fn fetch(
         &mut self,
         method: Method,
@@ -114,11 +114,11 @@ impl AsyncClient {
     }
 }
 
-/// Blocking HTTP client. It needs no thread: calls drive the connection.
+/// Blocking HTTP client. Needs no thread: calls drive the connection.
 pub struct Client {
     runtime: Runtime,
     client: AsyncClient,
-    /// Attachment of a node to whose run requests go.
+    /// Node attachment to whose run requests go.
     attachment: Option<String>,
 }
 
@@ -146,7 +146,7 @@ impl Client {
         })
     }
 
-    /// Sends requests to the run of an attachment of a node; paths are those of its control API.
+    /// Directs requests to the run of a node's attachment; paths are those of its control API.
     #[must_use]
     pub fn of_attachment(self, name: &str) -> Client {
         Client {
@@ -162,7 +162,7 @@ impl Client {
         }
     }
 
-    /// Limits the total time of each request but [`Client::stream`], connecting included.
+    /// Limits the total time of each request except [`Client::stream`], including connecting.
     pub fn set_time_limit(&mut self, limit: Duration) {
         self.client.set_time_limit(limit);
     }
@@ -172,7 +172,6 @@ impl Client {
         self.client.set_response_max(bytes);
     }
 
-    /// Returns the address of the server.
     pub fn address(&self) -> &Address {
         &self.client.address
     }
@@ -220,21 +219,21 @@ impl Client {
         self.runtime.block_on(request)
     }
 
-    /// Sends a GET request and returns the response with any status.
+    /// Sends a GET request and returns the response, even with an error status.
     ///
     /// # Errors
-    /// All but [`ClientError::Refused`].
+    /// Any [`ClientError`] except `Refused`.
     pub fn fetch(&mut self, path: &str) -> Result<Response, ClientError> {
         let path = self.server_path(path);
         let request = self.client.fetch(Method::GET, &path, None);
         self.runtime.block_on(request)
     }
 
-    /// Reads an event stream and passes each event to `take`, until `take` breaks, `stop` is
-    /// set, or the stream ends.
+    /// Reads an event stream and passes each event to `take`, until `take` breaks, `stop` is set,
+    /// or the stream ends.
     ///
     /// # Errors
-    /// Any [`ClientError`], or the error of `take`.
+    /// Any [`ClientError`], or an error from `take`.
     pub fn stream<E: From<ClientError>>(
         &mut self,
         path: &str,
@@ -277,7 +276,7 @@ impl Client {
     }
 }
 
-/// Returns a path of a run's control API relative to its attachment.
+/// Returns a run's control API path relative to its attachment.
 fn relative(path: &str) -> &str {
     match path.strip_prefix("/v1") {
         // The overview of the run.

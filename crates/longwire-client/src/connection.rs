@@ -1,4 +1,4 @@
-//! A connection, with its requests, responses and events.
+//! A connection, its requests, responses and events.
 
 use std::io;
 use std::path::Path;
@@ -23,17 +23,16 @@ use crate::time_limit::within;
 /// Time limit for connecting.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// Period for retrying while an accept queue is full.
+/// Retry interval while an accept queue is full.
 const ACCEPT_PERIOD: Duration = Duration::from_millis(10);
 
-/// Time limit for a response. The server waits up to 10 s for the run, after it has parsed the
-/// change.
+/// Time limit for a response. The server waits up to 10 s for the run after parsing the change.
 const RESPONSE_TIME: Duration = Duration::from_secs(60);
 
-/// Period for polling the stop flag.
+/// Polling interval for the stop flag.
 const POLL_PERIOD: Duration = Duration::from_millis(50);
 
-/// A request, without its address.
+/// A request without its address.
 pub(super) struct RequestParts<'a> {
     pub method: Method,
     pub path: &'a str,
@@ -50,11 +49,8 @@ pub(super) struct Connection {
 /// A complete response.
 #[derive(Debug)]
 pub struct Response {
-    /// Status code.
     pub status: StatusCode,
-    /// Headers.
     pub headers: HeaderMap,
-    /// Body.
     pub body: Bytes,
 }
 
@@ -90,10 +86,10 @@ impl Connection {
         })
     }
 
-    /// Whether the server has kept it open, as far as this process knows.
+    /// Returns whether the server has kept the connection open, as far as this process knows.
     pub async fn is_open(&self) -> bool {
         // An idle connection is not polled. The runtime needs one turn to report received bytes,
-        // one for the connection to read them, and one to return here.
+        // one for the connection to read them, and one to return to this task.
         for _ in 0..3 {
             tokio::task::yield_now().await;
         }
@@ -170,7 +166,7 @@ impl Connection {
     }
 }
 
-/// Connects to a Unix socket, and waits while its accept queue is full: a non-blocking connect then
+/// Connects to a Unix socket, waiting while its accept queue is full. A non-blocking connect then
 /// fails with EAGAIN, and epoll does not report when to retry.
 pub(super) async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     loop {
@@ -181,7 +177,7 @@ pub(super) async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Starts HTTP on a stream. The caller that waits for a response drives it.
+/// Starts HTTP on a stream. The caller that waits for a response drives the connection.
 async fn start_http(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) -> hyper::Result<SendRequest<Full<Bytes>>> {
@@ -222,7 +218,7 @@ pub(super) fn parse(text: &[u8], address: &Address) -> Result<Value, ClientError
 }
 
 impl Response {
-    /// Parses the body of a success; returns the error of another status.
+    /// Parses the body if the status is a success; otherwise returns the error.
     pub(super) fn json(&self, address: &Address) -> Result<Value, ClientError> {
         if self.status == StatusCode::NO_CONTENT {
             return Ok(Value::Null);
@@ -241,13 +237,13 @@ impl Response {
 }
 
 impl EventStream {
-    /// Returns the next events; none once `stop` is set, and `None` at the end of the stream.
+    /// Returns the next events: none once `stop` is set, and `None` at the end of the stream.
     pub async fn next(
         &mut self,
         silence_max: Duration,
         stop: &AtomicBool,
     ) -> Result<Option<Vec<Event>>, ClientError> {
-        // Counted in periods: time in which this process is stopped is not silence.
+        // Count in intervals: time in which this process is stopped is not silence.
         let mut silence = Duration::ZERO;
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -299,38 +295,37 @@ fn lost(address: &Address, error: &(dyn std::error::Error + 'static)) -> ClientE
     }
 }
 
-/// An event.
+/// An event from the stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// Name; empty by default.
     pub kind: String,
-    /// Data.
     pub data: String,
 }
 
-/// Incremental parser. Event IDs and retry times are ignored.
+/// Incremental parser for event streams. Ignores event IDs and retry times.
 #[derive(Debug, Default)]
 pub struct Events {
     /// Incomplete line.
     line: Vec<u8>,
-    /// Whether the last line ended in CR; an LF that follows belongs to it.
+    /// Whether the last line ended in CR; a following LF belongs to it.
     after_return: bool,
     begun: bool,
     kind: String,
     data: Option<String>,
 }
 
-/// Longest event, in bytes; more than the counters of 10,000 links.
+/// Maximum event length, in bytes; more than the counters of 10,000 links need.
 pub const EVENT_MAX: usize = 64 << 20;
 
-/// An event is longer than [`EVENT_MAX`].
+/// The event is longer than [`EVENT_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Events {
-    /// Returns the events that these bytes complete.
+    /// Returns the events completed by these bytes.
     ///
     /// # Errors
     /// If an event is too large.
@@ -364,7 +359,7 @@ impl Events {
         }
     }
 
-    /// Parses a line; returns the event that it completes.
+    /// Parses a line; returns the event completed by it.
     fn end_line(&mut self, line: &[u8]) -> Option<Event> {
         let line = if self.begun {
             line

@@ -1,4 +1,4 @@
-//! Errors of requests, and their bodies.
+//! Request errors and their bodies.
 
 use std::time::Duration;
 use std::{fmt, io};
@@ -14,9 +14,7 @@ pub const OWNER_ONLY: &str = "accessible to root and to the user who started the
 /// An error response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// Status code.
     pub status: u16,
-    /// Body.
     #[serde(flatten)]
     pub body: ErrorBody,
 }
@@ -60,7 +58,7 @@ fn token_hint(address: &Address) -> &'static str {
     }
 }
 
-/// Describes an error of a socket, with a remedy where one is known.
+/// Describes a socket error, with a remedy if one is known.
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such socket".to_owned(),
@@ -71,7 +69,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
 }
 
 impl ClientError {
-    /// Returns the error of a response that is not Longwire's.
+    /// Returns the error for a response that does not come from Longwire.
     pub fn protocol(address: &Address, reason: impl Into<String>) -> ClientError {
         ClientError::Protocol {
             address: address.clone(),
@@ -87,7 +85,7 @@ impl ClientError {
         }
     }
 
-    /// Whether the request is invalid, and would fail again.
+    /// Returns whether the request is invalid, so that it would fail again.
     pub fn is_usage(&self) -> bool {
         // RFC 9110, section 15.5.9, and RFC 6585, section 4: a retry may succeed.
         const RETRIABLE: [u16; 2] = [408, 429];
@@ -102,7 +100,7 @@ impl ClientError {
 }
 
 impl Refusal {
-    /// Returns the error, or all problems with their remedies, in one line.
+    /// Returns the error, or all problems with their remedies, as one line.
     pub fn line(&self) -> String {
         if self.body.problems.is_empty() {
             return self.body.error.clone();

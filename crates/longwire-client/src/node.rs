@@ -1,6 +1,6 @@
 //! Bodies of the node's API.
 //!
-//! Views are generic over their spec: a client that must read specs of later versions takes
+//! Views are generic over their spec: a client that must read specs of later versions uses
 //! `serde_json::Value`.
 
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ pub enum DirectionSpec {
 }
 
 impl DirectionSpec {
-    /// Whether it is both directions.
+    /// Returns whether it covers both directions.
     pub fn is_both(&self) -> bool {
         *self == DirectionSpec::Both
     }
@@ -105,7 +105,7 @@ pub enum FailSpec {
 }
 
 impl FailSpec {
-    /// Whether traffic bypasses the link.
+    /// Returns whether traffic bypasses the link.
     pub fn is_open(&self) -> bool {
         *self == FailSpec::Open
     }
@@ -170,7 +170,7 @@ pub struct AttachmentView<S = AttachmentSpec> {
 }
 
 impl<S> AttachmentView<S> {
-    /// Whether its link carries packets.
+    /// Returns whether its link carries packets.
     pub fn is_attached(&self) -> bool {
         self.state == AttachmentState::Attached
     }
@@ -282,7 +282,7 @@ pub struct NetworkView<S = NetworkSpec> {
 }
 
 impl<S> NetworkView<S> {
-    /// Whether it carries frames.
+    /// Returns whether it carries frames.
     pub fn is_running(&self) -> bool {
         self.state == NetworkState::Running
     }

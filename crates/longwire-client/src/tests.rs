@@ -1,4 +1,4 @@
-//! The client against servers that answer correctly, wrongly, and not at all.
+//! The client against servers that answer correctly, incorrectly, or not at all.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -15,8 +15,8 @@ use tokio::time::sleep;
 use super::connection::connect_unix;
 use super::*;
 
-/// Starts a server that accepts one connection per answer, reads a request, and writes the
-/// parts of the answer with pauses between them. Returns the requests.
+/// Starts a server that accepts one connection per answer, reads a request, and writes the parts of
+/// the answer with pauses in between. Returns the requests.
 fn server(answers: Vec<Vec<&'static [u8]>>) -> (Address, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let address: SocketAddr = listener.local_addr().expect("its address");
@@ -205,7 +205,7 @@ fn a_silent_stream_can_be_stopped() {
         let mut bytes = [0; 4096];
         let _ = stream.read(&mut bytes).expect("a request");
         stream.write_all(EVENTS).expect("sent");
-        // Until the client goes.
+        // Until the client disconnects.
         while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
     });
     let stop = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Time limits of network I/O that exclude time in which the process is stopped.
+//! Time limits for network I/O that exclude time in which the process is stopped.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,16 +9,17 @@ use hyper::rt::{Sleep, Timer};
 use tokio::task::yield_now;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
-/// Steps of a limit. A stop of the process (SIGSTOP, a debugger, a freezer) counts as at most one.
+/// Steps per limit. A stop of the process (SIGSTOP, a debugger, a freezer) counts as at most one
+/// step.
 const STEPS: u32 = 10;
 
 /// Turns of the runtime before a limit expires: one to report received bytes, one for the
 /// connection to read them, and one for the task that awaits them.
 ///
-/// After a stop of the process, timers expire before `epoll_wait` reports what has arrived.
+/// After the process was stopped, timers expire before `epoll_wait` reports received bytes.
 const ROUNDS: u32 = 3;
 
-/// Limit of the peer's response time.
+/// Limit on the peer's response time.
 #[derive(Debug)]
 pub struct TimeLimit {
     step: Duration,
@@ -37,7 +38,7 @@ impl TimeLimit {
         }
     }
 
-    /// Waits until the limit expires and all input that has arrived was read. Cancel-safe: the
+    /// Waits until the limit has expired and all received input has been read. Cancel-safe: the
     /// next call resumes.
     pub async fn used_up(&mut self) {
         while self.steps_left > 0 {
@@ -51,7 +52,7 @@ impl TimeLimit {
     }
 }
 
-/// Returns the output of a future, or `None` on timeout.
+/// Returns the output of a future; `None` on timeout.
 pub async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let mut limit = TimeLimit::new(limit);
     tokio::select! {
@@ -89,7 +90,7 @@ impl Future for Deadline {
 
 impl Sleep for Deadline {}
 
-/// Timer of hyper's limits.
+/// Timer for hyper's limits.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitTimer;
 

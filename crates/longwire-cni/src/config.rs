@@ -11,10 +11,10 @@ use crate::error::{CniError, Reason};
 use crate::options::{self, LinkOptions};
 use crate::parameters::Parameters;
 
-/// Supported versions of the specification, oldest first. 0.3.1 introduced chained plugins.
+/// Supported specification versions, oldest first. 0.3.1 introduced chained plugins.
 pub(crate) const VERSIONS: [&str; 4] = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
-/// Fields of the specification and of runtimes, besides those in `cni.dev/`.
+/// Fields of the specification and of runtimes, in addition to those in `cni.dev/`.
 const GENERAL: [&str; 13] = [
     "args",
     "capabilities",
@@ -30,7 +30,7 @@ const GENERAL: [&str; 13] = [
     "runtimeConfig",
     "type",
 ];
-/// Fields of this plugin.
+/// Fields specific to this plugin.
 const OWN: [&str; 8] = [
     "attach", "down", "link", "required", "seed", "socket", "to", "up",
 ];
@@ -38,14 +38,13 @@ const OWN: [&str; 8] = [
 /// A network configuration.
 #[derive(Debug)]
 pub(crate) struct NetworkConfig<'a> {
-    /// Version of the specification; empty if missing.
+    /// Specification version; empty if missing.
     pub version: String,
-    /// Name of the network.
     pub name: String,
     fields: BTreeMap<String, &'a RawValue>,
 }
 
-/// An attachment that a runtime still has (GC).
+/// An attachment that a runtime still uses (GC).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct ValidAttachment {
     #[serde(rename = "containerID")]
@@ -54,7 +53,7 @@ pub(crate) struct ValidAttachment {
     pub interface: String,
 }
 
-/// Interfaces of a result.
+/// Interfaces of a previous result.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PreviousResult {
     #[serde(default)]
@@ -71,7 +70,7 @@ pub(crate) struct ResultInterface {
 }
 
 impl<'a> NetworkConfig<'a> {
-    /// Parses a configuration; checks the version and the name alone.
+    /// Parses a configuration; checks only the version and the name.
     pub fn read(text: &'a [u8]) -> Result<NetworkConfig<'a>, CniError> {
         let fields: BTreeMap<String, &'a RawValue> =
             serde_json::from_slice(text).map_err(|error| {
@@ -98,7 +97,7 @@ impl<'a> NetworkConfig<'a> {
             .map_err(|error| decode(format!("field '{name}' of the configuration: {error}")))
     }
 
-    /// Refuses unknown fields, which are likely misspelt options.
+    /// Refuses unknown fields, which are probably misspelt options.
     pub fn refuse_unknown_fields(&self) -> Result<(), CniError> {
         let is_unknown = |name: &str| {
             !GENERAL.contains(&name) && !OWN.contains(&name) && !name.starts_with("cni.dev/")
@@ -111,7 +110,7 @@ impl<'a> NetworkConfig<'a> {
         Err(CniError::new(Reason::Field, message).with_details(details))
     }
 
-    /// Returns the result of the previous plugins, byte for byte.
+    /// Returns the previous plugins' result, byte for byte.
     pub fn previous(&self) -> Result<&'a str, CniError> {
         let previous = self.fields.get("prevResult").map(|raw| raw.get());
         previous.filter(|text| *text != "null").ok_or_else(|| {
@@ -133,14 +132,15 @@ impl<'a> NetworkConfig<'a> {
         self.field("socket")
     }
 
-    /// Whether containers must not start without their link.
+    /// Returns whether containers must not start without their link.
     pub fn is_required(&self) -> Result<bool, CniError> {
         Ok(self.field("required")?.unwrap_or(true))
     }
 
-    /// Returns the valid attachments (GC). A missing list is empty, like for the CNI project's plugins.
+    /// Returns the valid attachments (GC). A missing list counts as empty, as in the CNI project's
+    /// plugins.
     pub fn valid_attachments(&self) -> Result<Vec<ValidAttachment>, CniError> {
-        // The first text of version 1.1 had the second name.
+        // The first text of version 1.1 used the second name.
         for name in ["cni.dev/valid-attachments", "cni.dev/attachments"] {
             if let Some(valid) = self.field(name)? {
                 return Ok(valid);
@@ -149,7 +149,7 @@ impl<'a> NetworkConfig<'a> {
         Ok(Vec::new())
     }
 
-    /// Returns the options of the link. Those of the runtime, of annotations and of `CNI_ARGS` override
+    /// Returns the link options. Options from the runtime, annotations and `CNI_ARGS` override
     /// those of the network.
     pub fn options(&self, parameters: &Parameters) -> Result<LinkOptions, CniError> {
         let mut options = LinkOptions {
@@ -169,12 +169,12 @@ impl<'a> NetworkConfig<'a> {
     }
 }
 
-/// Capability arguments of the plugin.
+/// The plugin's capability arguments.
 #[derive(Debug, Default, Deserialize)]
 struct RuntimeFields {
     #[serde(default)]
     longwire: Option<LinkOptions>,
-    /// Name in containerd and CRI-O.
+    /// Field name in containerd and CRI-O.
     #[serde(default, rename = "io.kubernetes.cri.pod-annotations")]
     annotations: BTreeMap<String, String>,
 }

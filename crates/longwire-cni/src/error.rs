@@ -1,14 +1,14 @@
-//! Errors in the format of runtimes (CNI specification 1.1, section 5, "Error").
+//! Errors in the format that runtimes expect (CNI specification 1.1, section 5, "Error").
 
 use serde_json::json;
 
-/// Version of an error whose call has no known version.
+/// Version of an error if the call's version is unknown.
 const VERSION_LAST: &str = "1.1.0";
 
-/// Error codes of the specification; those from 100 are this plugin's.
+/// Error codes of the specification; codes from 100 are specific to this plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Unsupported version, or unsupported command for it.
+    /// The version is unsupported, or does not have the command.
     Version = 1,
     /// Unknown field.
     Field = 2,
@@ -32,7 +32,6 @@ pub(crate) enum Reason {
     Refused = 101,
 }
 
-/// Error of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CniError {
     pub reason: Reason,
@@ -58,7 +57,7 @@ impl CniError {
         }
     }
 
-    /// Returns the JSON for stdout, in the version of the call if it is known.
+    /// Returns the JSON for stdout, in the version of the call if known.
     pub fn to_json(&self, version: Option<&str>) -> String {
         let mut object = json!({
             "cniVersion": version.unwrap_or(VERSION_LAST),

@@ -1,10 +1,10 @@
 //! Chained CNI plugin that gives each container of a network a link.
 //!
-//! The plugin creates and changes no interface. It sends the namespace, the interface and the
-//! options of the link to the node process, `longwire node`, and passes on the result of the
-//! previous plugins unchanged.
+//! The plugin neither creates nor changes interfaces. It sends the namespace, the interface and the
+//! link options to the node process, `longwire node`, and passes on the previous plugins' result
+//! unchanged.
 //!
-//! [`answer`] is the whole plugin. It implements versions 0.3.1 to 1.1 of the specification
+//! [`answer`] is the entire plugin. It implements versions 0.3.1 to 1.1 of the specification
 //! (<https://www.cni.dev/docs/spec/>).
 
 mod config;
@@ -32,7 +32,7 @@ pub struct Answer {
     pub is_success: bool,
 }
 
-/// Runs a call. `variable` returns environment variables; `input` is stdin.
+/// Runs a call. `variable` looks up environment variables; `input` is stdin.
 pub fn answer(
     variable: &dyn Fn(&str) -> Option<String>,
     input: impl FnOnce() -> io::Result<Vec<u8>>,

@@ -9,17 +9,17 @@ use longwire_io::run_directory;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Name of the node's socket in the run directory.
+/// Name of the node's socket within the run directory.
 const SOCKET: &str = "node.sock";
 
-/// Error of a request.
+/// Error of a request to the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NodeError {
     /// The node does not answer.
     Unreachable(String),
-    /// It refuses with this HTTP status.
+    /// The node refuses with this HTTP status.
     Refused(u16, String),
-    /// It refuses the link's options.
+    /// The node refuses the link options.
     InvalidOptions(String),
 }
 
@@ -34,16 +34,16 @@ impl NodeError {
     }
 }
 
-/// An attachment. Its spec may be of a later version.
+/// An attachment, whose spec may be of a later version.
 pub(crate) type Attachment = AttachmentView<Value>;
 
-/// Returns the namespace that an attachment targets; other targets are not this plugin's.
+/// Returns the namespace that an attachment targets; `None` for other targets, which are not this
+/// plugin's.
 pub(crate) fn namespace(attachment: &Attachment) -> Option<PathBuf> {
     let path = attachment.spec["target"]["netns"].as_str();
     path.map(PathBuf::from)
 }
 
-/// Client of the node.
 pub(crate) struct Node {
     client: Client,
     socket: PathBuf,
@@ -65,7 +65,7 @@ impl Node {
         response.map(drop).map_err(|error| self.error(error))
     }
 
-    /// Removes a link, if it exists.
+    /// Removes a link if it exists.
     pub fn delete(&mut self, name: &str) -> Result<(), NodeError> {
         match self.client.delete(&path(name)) {
             Ok(_) => Ok(()),
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// Returns an attachment, if it exists.
+    /// Returns an attachment if it exists.
     pub fn get(&mut self, name: &str) -> Result<Option<Attachment>, NodeError> {
         let response = self.client.get(&path(name));
         match response.map_err(|error| self.error(error)) {
@@ -109,7 +109,7 @@ impl Node {
 
     fn error(&self, error: ClientError) -> NodeError {
         match error {
-            // Problems are about options.
+            // Problems concern options.
             ClientError::Refused(refusal) if !refusal.body.problems.is_empty() => {
                 NodeError::InvalidOptions(refusal.line())
             }
@@ -138,9 +138,9 @@ fn path(name: &str) -> String {
 
 /// Prefix of all names.
 const PREFIX: &str = "cni-";
-/// Characters of the network's name in a name.
+/// Number of characters of the network's name used in a name.
 const NETWORK_MAX: usize = 12;
-/// Characters of a container's ID, as tools abbreviate it.
+/// Number of characters of a container's ID, as tools abbreviate it.
 const CONTAINER_MAX: usize = 13;
 
 /// Returns the name of an attachment: at most 63 letters, digits, '.', '_' and '-', such as
@@ -161,7 +161,7 @@ pub(crate) fn name_of(network: &str, container: &str, interface: &str) -> String
     )
 }
 
-/// Whether a name is that of an attachment of this network.
+/// Returns whether a name belongs to an attachment of this network.
 pub(crate) fn is_of_network(name: &str, network: &str) -> bool {
     let numbers = name
         .strip_prefix(PREFIX)
@@ -171,7 +171,7 @@ pub(crate) fn is_of_network(name: &str, network: &str) -> bool {
     })
 }
 
-/// Returns the FNV-1a hash (32 bits) of texts separated by 0xff; stable across versions.
+/// Returns the 32-bit FNV-1a hash of texts separated by 0xff; stable across versions.
 fn number(texts: &[&str]) -> u32 {
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0xff]));
     bytes.fold(0x811c_9dc5, |hash, byte| {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn names_stay_the_same() {
-        // Runtimes may ask for attachments of earlier versions of the plugin.
+        // Runtimes may refer to attachments made by earlier versions of the plugin.
         let name = name_of("pods", "3fa9c0ffee1234567890", "eth0");
         assert_eq!(name, "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4");
         assert!(is_of_network(&name, "pods"));

@@ -17,7 +17,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Time limit of a request whose result the caller ignores.
 const TIME_LIMIT_SHORT: Duration = Duration::from_secs(3);
 
-/// A call: parameters, configuration, and lines for the log.
+/// A call: parameters, configuration, and log lines.
 pub(crate) struct Call<'a> {
     pub parameters: &'a Parameters,
     pub config: &'a NetworkConfig<'a>,
@@ -101,7 +101,7 @@ impl Call<'_> {
         let request = options.request(&parameters.namespace, &parameters.interface);
         let mut node = self.node(TIME_LIMIT)?;
         let attached = match node.put(&name, &request) {
-            // A previous instance of the container whose end the node missed.
+            // A previous instance of the container, whose end the node missed.
             Err(NodeError::Refused(CONFLICT, _)) => {
                 self.sweep(&mut node)?;
                 node.put(&name, &request)
@@ -116,8 +116,9 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Removes attachments of this network whose namespace is gone, and whose removal the node missed.
-    /// An attached one has a namespace, even if its path is in another runtime's mounts.
+    /// Removes attachments of this network whose namespace is gone and whose removal the node
+    /// missed. An active attachment has a namespace, even if its path is in another runtime's
+    /// mounts.
     fn sweep(&mut self, node: &mut Node) -> Result<(), NodeError> {
         let own = self.name();
         for old in node.list()? {
@@ -224,7 +225,7 @@ impl Call<'_> {
     }
 }
 
-/// Refuses unsupported versions, and versions without the operation.
+/// Refuses unsupported versions, and versions that lack the operation.
 fn check_version(operation: Operation, version: &str) -> Result<(), CniError> {
     let first = match operation {
         Operation::Check => "0.4.0",

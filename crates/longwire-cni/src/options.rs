@@ -1,4 +1,4 @@
-//! Options of the link, from several sources.
+//! Link options from several sources.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +17,15 @@ const ARGUMENT: &str = "LONGWIRE_";
 /// Error for files in annotations.
 const NO_FILES: &str = "annotations cannot name files or plugins; use the network's configuration";
 
-/// Options of a link from one source.
+/// Link options from one source.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LinkOptions {
     /// For both directions.
     pub link: Map<String, Value>,
-    /// For what the container sends.
+    /// For packets that the container sends.
     pub up: Map<String, Value>,
-    /// For what the container receives.
+    /// For packets that the container receives.
     pub down: Map<String, Value>,
     /// Prefixes of remote addresses.
     pub to: Option<Vec<String>>,
@@ -35,8 +35,8 @@ pub(crate) struct LinkOptions {
 }
 
 impl LinkOptions {
-    /// Overrides these options with those of another source. Its options for both directions also
-    /// override those for a single direction here.
+    /// Overrides these options with those of another source. Options of `over` for both directions
+    /// also override directional options of `self`.
     pub fn overlay(&mut self, over: LinkOptions) {
         for name in over.link.keys() {
             self.up.remove(name);
@@ -57,12 +57,12 @@ impl LinkOptions {
         tables.iter().any(|table| !table.is_empty()) || self.to.is_some() || self.seed.is_some()
     }
 
-    /// Whether to attach a link.
+    /// Returns whether to attach a link.
     pub fn is_attached(&self) -> bool {
         self.attach.unwrap_or(true)
     }
 
-    /// Returns the options of the link, with `up` and `down`.
+    /// Returns the link options, with `up` and `down`.
     fn directed(&self) -> Map<String, Value> {
         let mut link = self.link.clone();
         for (name, table) in [("up", &self.up), ("down", &self.down)] {
@@ -126,7 +126,7 @@ fn table(text: &str) -> Result<Map<String, Value>, String> {
     Ok(table)
 }
 
-/// Adds an option. A repeated one becomes a list.
+/// Adds an option; a repeated option becomes a list.
 fn add(table: &mut Map<String, Value>, name: &str, value: &str) {
     let value = Value::from(value);
     match table.get_mut(name) {
@@ -136,7 +136,7 @@ fn add(table: &mut Map<String, Value>, name: &str, value: &str) {
     }
 }
 
-/// Parses the annotations of a pod, such as `longwire.dev/link`.
+/// Parses a pod's annotations, such as `longwire.dev/link`.
 pub(crate) fn of_annotations(
     annotations: &BTreeMap<String, String>,
 ) -> Result<LinkOptions, CniError> {
@@ -167,7 +167,7 @@ pub(crate) fn of_annotations(
     Ok(options)
 }
 
-/// Parses pairs of `CNI_ARGS`: `LONGWIRE_DELAY=80ms`, `LONGWIRE_UP_RATE=5mbit`,
+/// Parses `CNI_ARGS` pairs: `LONGWIRE_DELAY=80ms`, `LONGWIRE_UP_RATE=5mbit`,
 /// `LONGWIRE_TO=10.0.0.0/8`.
 pub(crate) fn of_arguments(arguments: &[(String, String)]) -> Result<LinkOptions, CniError> {
     let mut options = LinkOptions::default();
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Each file option, also with paths that have no `/`.
+    /// Each file option, including paths without a `/`.
     #[test]
     fn annotations_name_no_files() {
         let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The parts of pods and namespaces that plans depend on.
+//! The parts of pods and namespaces on which plans depend.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,19 +12,16 @@ pub type Labels = BTreeMap<String, String>;
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    /// UID, which distinguishes it from a later pod of the same name.
+    /// UID, which distinguishes the pod from a later one of the same name.
     pub uid: String,
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub name: String,
-    /// Labels.
     pub labels: Labels,
     /// Node, once scheduled.
     pub node: Option<String>,
     /// Addresses, once assigned.
     pub addresses: Vec<IpAddr>,
-    /// Whether it is in the host network.
+    /// Whether the pod is in the host network.
     pub is_host_network: bool,
     /// Whether its containers have ended, so that its addresses may be reused.
     pub has_ended: bool,
@@ -50,12 +47,12 @@ impl PodFacts {
         }
     }
 
-    /// Whether it runs or will run on a node.
+    /// Returns whether it runs or will run on a node.
     pub fn is_on(&self, node: &str) -> bool {
         !self.has_ended && self.node.as_deref() == Some(node)
     }
 
-    /// Returns the node's name of the pod, such as `shop/cart-0`.
+    /// Returns the node's name for the pod, such as `shop/cart-0`.
     pub fn target(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
@@ -75,7 +72,7 @@ pub(crate) fn labels_of(namespace: Namespace) -> (String, Labels) {
 pub(crate) mod fixture {
     use super::{IpAddr, Labels, PodFacts};
 
-    /// Returns a running pod of the namespace `shop`.
+    /// Returns a running pod in the namespace `shop`.
     pub(crate) fn pod(name: &str, labels: &[(&str, &str)], node: &str, last: u8) -> PodFacts {
         let labels = labels.iter();
         let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

@@ -1,4 +1,4 @@
-//! Fake API server for tests: it returns fixed objects, and its watches stay silent.
+//! Fake API server for tests: returns fixed objects, and its watches stay silent.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -14,15 +14,12 @@ use serde_json::{Value, json};
 /// A recorded change.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Method.
     pub method: Method,
     /// Path without parameters.
     pub path: String,
-    /// Body.
     pub body: Value,
 }
 
-/// A fake API server.
 #[derive(Clone, Debug, Default)]
 pub struct FakeApi {
     contents: Arc<Mutex<FakeObjects>>,
@@ -30,7 +27,7 @@ pub struct FakeApi {
 
 #[derive(Debug, Default)]
 struct FakeObjects {
-    /// Lists by path.
+    /// Object lists, by path.
     lists: BTreeMap<String, Vec<Value>>,
     /// Paths of created objects.
     created: Vec<String>,
@@ -48,12 +45,11 @@ impl FakeApi {
         self.with(|contents| contents.changes.clone())
     }
 
-    /// Adds an object that is in no list.
+    /// Adds an object that no list contains.
     pub fn add_hidden(&self, path: &str) {
         self.with(|contents| contents.created.push(path.to_owned()));
     }
 
-    /// Returns a client.
     pub fn client(&self) -> Client {
         let api = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -99,7 +95,7 @@ impl FakeObjects {
             body: body.clone(),
         });
         if method != Method::POST {
-            // Returns the whole object if it is known, since a patch has a part of it.
+            // Returns the whole object if known, because a patch contains only part of it.
             let mut objects = self.lists.values().flatten();
             let is_named = |object: &&Value| {
                 let name = object["metadata"]["name"].as_str();

@@ -1,6 +1,6 @@
 //! Longwire on Kubernetes.
 //!
-//! The agent of each node turns resources into attachments of `longwire node`; the controller sums
+//! The agent on each node turns resources into attachments of `longwire node`. The controller sums
 //! up their status and places networks.
 
 pub mod agent;

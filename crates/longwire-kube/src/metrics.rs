@@ -1,4 +1,5 @@
-//! Prometheus metrics of the agent and the controller, and their HTTP server with health checks.
+//! Prometheus metrics of the agent and the controller, and the HTTP server for metrics and health
+//! checks.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -131,7 +132,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a write of the status of a kind.
+    /// Counts a status write for a kind.
     pub fn count_status_write(&self, kind: &str) {
         let kind = kind.to_owned();
         self.status_writes.get_or_create(&Kind { kind }).inc();
@@ -162,10 +163,10 @@ impl Metrics {
     }
 }
 
-/// Time without a turn of the main loop after which the process is unhealthy.
+/// Time without a round of the main loop after which the process is unhealthy.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// Maximum connections.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 32;
 
 /// Liveness and readiness of the main loop.
@@ -190,7 +191,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Notes a turn of the main loop.
+    /// Records a round of the main loop.
     pub fn beat(&self, is_ready: bool) {
         let passed = self.start.elapsed().as_millis() as u64;
         self.last_beat_ms.store(passed, Ordering::Relaxed);
@@ -235,7 +236,7 @@ pub async fn serve(
                     .timer(TokioTimer::new())
                     .header_read_timeout(Duration::from_secs(10))
                     .serve_connection(TokioIo::new(stream), answer);
-                // Errors concern the client alone.
+                // Errors concern only the client.
                 let _ = connection.await;
                 drop(place);
             });

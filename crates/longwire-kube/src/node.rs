@@ -1,4 +1,4 @@
-//! The API of `longwire node`, over its Unix socket.
+//! Client for the API of `longwire node`, over its Unix socket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,20 @@ pub use node::{AttachmentState, NetworkState};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// An attachment. Its spec may be of a later version.
+/// An attachment, whose spec may be of a later version.
 pub type AttachmentView = node::AttachmentView<Value>;
 
-/// All attachments.
 pub type AttachmentList = node::AttachmentList<Value>;
 
-/// A network. Its spec may be of a later version.
+/// A network, whose spec may be of a later version.
 pub type NetworkView = node::NetworkView<Value>;
 
-/// All networks.
 pub type NetworkList = node::NetworkList<Value>;
 
-/// Time limit of a request; attaching takes some 100 ms.
+/// Time limit of a request; attaching takes about 100 ms.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Longest response, in bytes.
+/// Maximum response length, in bytes.
 const RESPONSE_MAX: usize = 64 << 20;
 
 /// Error of a request to a node.
@@ -34,38 +32,35 @@ pub enum NodeError {
     /// The node does not answer.
     #[error("no node at {}: {error}", socket.display())]
     Unavailable {
-        /// Socket.
         socket: PathBuf,
-        /// Error.
         error: String,
     },
     /// The request is invalid.
     #[error("{message}")]
     Refused {
-        /// Error in one line.
+        /// Error as a line.
         message: String,
         /// All problems.
         problems: Vec<ProblemBody>,
     },
-    /// Another attachment has the name, or the interface.
+    /// Another attachment has the name or the interface.
     #[error("{0}")]
     Conflict(String),
-    /// The resource does not exist, or the node's version does not have its kind.
+    /// The resource does not exist, or the node's version lacks its kind.
     #[error("{0}")]
     Missing(String),
-    /// The node failed, or is not a node.
+    /// The node failed, or the server is not a node.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Client of a node.
 #[derive(Clone, Debug)]
 pub struct NodeClient {
     socket: PathBuf,
 }
 
 impl NodeClient {
-    /// Creates a client of the node at a socket. Connects lazily.
+    /// Creates a client for the node at a socket. Connects lazily.
     pub fn new(socket: &Path) -> NodeClient {
         NodeClient {
             socket: socket.to_owned(),
@@ -99,7 +94,7 @@ impl NodeClient {
         self.request(Method::PUT, &path, Some(body)).await
     }
 
-    /// Runs a network, and replaces one of the same name.
+    /// Runs a network, replacing one of the same name.
     ///
     /// # Errors
     /// See [`NodeError`].
@@ -108,7 +103,7 @@ impl NodeClient {
         self.request(Method::PUT, &path, Some(body)).await
     }
 
-    /// Removes an attachment or a network by its list, if it exists.
+    /// Removes an attachment or a network, selected by list and name, if it exists.
     ///
     /// # Errors
     /// See [`NodeError`].
@@ -118,7 +113,7 @@ impl NodeClient {
         Ok(())
     }
 
-    /// Returns the counters of a run by its list.
+    /// Returns the counters of a run, selected by list and name.
     ///
     /// # Errors
     /// See [`NodeError`].
@@ -188,14 +183,13 @@ pub struct Counters {
     pub carried: u64,
     /// Dropped frames.
     pub dropped: u64,
-    /// Artifacts.
     pub artifacts: u64,
-    /// Highest 99th percentile of a port's lateness, in microseconds.
+    /// Maximum over ports of 99th-percentile lateness, in microseconds.
     pub lateness_p99_us: u64,
 }
 
 impl Counters {
-    /// Reads the statistics and the report of a run. Missing fields count as 0.
+    /// Extracts the counters from a run's statistics and report. Missing fields count as 0.
     pub fn of_run(stats: &Value, report: &Value) -> Counters {
         let totals = &stats["totals"];
         let mut sum = Counters {
@@ -204,7 +198,7 @@ impl Counters {
             ..Counters::default()
         };
         for port in report["ports"].as_array().into_iter().flatten() {
-            // Repeats the counters of a peer, and is in the final report alone.
+            // Repeats a peer's counters, and appears only in the final report.
             if !port["name"].as_str().is_some_and(is_row_of_host) {
                 sum.artifacts += total(&port["artifacts"]);
             }
@@ -213,7 +207,7 @@ impl Counters {
         }
         for peer in report["hosts"]["peers"].as_array().into_iter().flatten() {
             let count = |name: &str| peer[name].as_u64().unwrap_or(0);
-            // An outage is an artifact besides the frames that it drops as `port_lost`.
+            // An outage is an artifact in addition to the frames that it drops as `port_lost`.
             let lost = [
                 "frames_lost",
                 "frames_unconfirmed",
@@ -225,7 +219,7 @@ impl Counters {
         sum
     }
 
-    /// Adds counters; takes the maximum of the lateness.
+    /// Adds counters, taking the maximum lateness.
     pub fn add(&mut self, other: Counters) {
         self.carried += other.carried;
         self.dropped += other.dropped;
@@ -238,7 +232,7 @@ fn is_row_of_host(port: &str) -> bool {
     port.starts_with("host ")
 }
 
-/// Returns the sum of an object's numbers.
+/// Sums an object's numbers.
 fn total(counters: &Value) -> u64 {
     let fields = counters.as_object();
     let numbers = fields.into_iter().flatten().filter_map(|(_, n)| n.as_u64());

@@ -1,4 +1,4 @@
-//! Writes the status of resources by server-side apply.
+//! Writes resource status by server-side apply.
 
 use std::fmt::Debug;
 
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::api::{Link, Network, NodeStatus};
 use crate::plan::ResourceKey;
 
-/// Longest name of a field manager, in bytes.
+/// Maximum length of a field manager's name, in bytes.
 const MANAGER_MAX: usize = 128;
 
-/// Returns the field manager of a node, which owns the node's slices. A long name of a node is
-/// truncated and followed by its hash.
+/// Returns the field manager that owns a node's slices. A long node name is truncated and followed
+/// by its hash.
 pub fn field_manager(node: &str) -> String {
     let manager = format!("longwire-agent-{node}");
     if manager.len() <= MANAGER_MAX {
@@ -25,7 +25,7 @@ pub fn field_manager(node: &str) -> String {
     let hash = digest(&SHA256, node.as_bytes());
     let hash = hash.as_ref()[..16].iter().map(|byte| format!("{byte:02x}"));
     let hash = format!(".{}", hash.collect::<String>());
-    // Names of nodes are ASCII.
+    // Node names are ASCII.
     let start: String = manager.chars().take(MANAGER_MAX - hash.len()).collect();
     start + &hash
 }
@@ -33,14 +33,11 @@ pub fn field_manager(node: &str) -> String {
 /// Kind of a resource with slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResourceKind {
-    /// `Link`.
     Link,
-    /// `Network`.
     Network,
 }
 
 impl ResourceKind {
-    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             ResourceKind::Link => "Link",
@@ -49,8 +46,8 @@ impl ResourceKind {
     }
 }
 
-/// Makes a slice the only content of a field manager in a resource's status; `None`
-/// removes it.
+/// Makes a slice the only field that a field manager owns in a resource's status; `None` removes
+/// it.
 ///
 /// # Errors
 /// If the API server fails.
@@ -71,8 +68,8 @@ pub async fn apply_slice(
     }
 }
 
-/// Makes these fields the only content of a field manager in a resource's status. A no-op
-/// if the resource does not exist.
+/// Makes these fields the only ones that a field manager owns in a resource's status. A no-op if
+/// the resource does not exist.
 ///
 /// # Errors
 /// If the API server fails.
@@ -108,7 +105,8 @@ where
 mod tests {
     use super::*;
 
-    /// Names of nodes have up to 253 characters, and a common prefix may exceed a field manager's name.
+    /// Node names have up to 253 characters, and a common prefix may be longer than a field
+    /// manager's name.
     #[test]
     fn each_node_has_its_own_field_manager() {
         let common = "worker.".repeat(34);

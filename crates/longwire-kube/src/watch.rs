@@ -1,4 +1,4 @@
-//! Watches that fill caches, with their retry delays.
+//! Watches that fill caches, with retry delays.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,14 +16,14 @@ use tokio::task::JoinHandle;
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
 
-/// Time after which the API server ends a watch, which then resumes. It bounds the time to detect a
+/// Time after which the API server ends a watch, which then resumes. Bounds the time to detect a
 /// dead connection.
 const WATCH_SECONDS: u32 = 30;
 
 /// Read timeout of connections to the API server.
 const READ_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
 
-/// Error of access to the cluster.
+/// Error accessing the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// There is no configuration.
@@ -34,7 +34,7 @@ pub enum ClusterError {
     Client(#[from] kube::Error),
 }
 
-/// Creates a client of the pod's cluster, or that of `KUBECONFIG`.
+/// Creates a client for the pod's cluster, or for the one in `KUBECONFIG`.
 ///
 /// # Errors
 /// If the configuration is missing or invalid.
@@ -45,10 +45,9 @@ pub async fn connect() -> Result<Client, ClusterError> {
     Ok(Client::try_from(config)?)
 }
 
-/// A cache with the task that fills it. Dropping it aborts the task.
+/// A cache with the task that fills it; the task is aborted on drop.
 #[derive(Debug)]
 pub struct Watch<T> {
-    /// Cache.
     pub cache: Arc<Cache<T>>,
     task: JoinHandle<()>,
 }
@@ -59,7 +58,7 @@ impl<T> Drop for Watch<T> {
     }
 }
 
-/// Returns the configuration of a watch of all objects of a kind.
+/// Returns the configuration to watch all objects of a kind.
 pub fn all() -> Config {
     Config::default().timeout(WATCH_SECONDS)
 }
@@ -67,11 +66,10 @@ pub fn all() -> Config {
 /// Starts watches, which notify of changes and count errors.
 #[derive(Clone)]
 pub struct Watcher {
-    /// Client of the cluster.
     pub client: Client,
     /// Notified of each change.
     pub changed: Arc<Notify>,
-    /// Metrics with the number of errors.
+    /// Metrics that count errors.
     pub metrics: Metrics,
 }
 
@@ -119,7 +117,7 @@ fn reduced<K: Resource, T>(event: Event<K>, reduce: fn(K) -> T) -> Event<(Resour
 
 /// Objects by name, from the last complete list and the changes since.
 ///
-/// An incomplete list is not visible: a watch that fails meanwhile leaves the objects unchanged.
+/// An incomplete list is not visible: if a watch fails meanwhile, the objects stay unchanged.
 #[derive(Debug)]
 pub struct Cache<T> {
     contents: Mutex<Contents<T>>,
@@ -146,14 +144,14 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T: Clone + PartialEq> Cache<T> {
-    /// Returns all objects ordered by name, or `None` before the first complete list.
+    /// Returns all objects ordered by name; `None` before the first complete list.
     pub fn objects(&self) -> Option<Vec<T>> {
         let contents = self.contents();
         let objects = || contents.objects.values().cloned().collect();
         contents.is_synced.then(objects)
     }
 
-    /// Applies an event of a watch. Returns whether visible objects changed.
+    /// Applies a watch event. Returns whether visible objects changed.
     pub fn apply(&self, event: Event<(ResourceKey, T)>) -> bool {
         let mut contents = self.contents();
         match event {
@@ -185,13 +183,13 @@ impl<T: Clone + PartialEq> Cache<T> {
     }
 }
 
-/// First delay.
+/// Initial delay.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// Longest delay, so that links follow soon after an outage of the API server.
+/// Maximum delay, so that links follow soon after an outage of the API server.
 const LAST: Duration = Duration::from_secs(3);
 
-/// Delays that double from 100 ms to 3 s, less up to half as jitter.
+/// Delays that double from 100 ms to 3 s, less a jitter of up to half.
 #[derive(Debug)]
 pub struct Backoff {
     next: Duration,

@@ -1,4 +1,4 @@
-//! The manifests are current.
+//! The manifests are up to date.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -91,7 +91,7 @@ fn only_the_emulator_has_rights_on_its_machine() {
     }
 }
 
-/// Rights of a role, one per line: `resource[/NAME]: verbs`.
+/// Returns the rights of a role, one per line: `resource[/NAME]: verbs`.
 fn rights(kind: &str, name: &str) -> Vec<String> {
     let manifests = manifests().expect("the chart is right");
     let all = manifests.iter().flat_map(|(_, text)| objects(text));

@@ -23,48 +23,42 @@ use crate::request::{self, AttachmentRequest};
 use crate::store::{Facts, Store, StoredAttachment};
 use crate::{LinkFailure, NodeError, files, names};
 
-/// Period for checking the attachments.
+/// Polling interval for the attachments.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
 /// Name of the directory of networks.
 const NETWORKS: &str = "networks";
-/// Maximum attachments.
+/// Maximum number of attachments.
 const ATTACHMENTS_MAX: usize = 4096;
 
-/// Event of an attachment or a network.
+/// An attachment or network event.
 #[derive(Debug)]
 pub enum Notice {
     /// An attachment's links carry frames.
     Attached {
-        /// Attachment.
         name: String,
         /// Description of the target.
         place: String,
-        /// Interfaces.
         interfaces: Vec<String>,
     },
     /// An attachment waits for its target.
     Waits {
-        /// Attachment.
         name: String,
-        /// Reason.
         reason: String,
     },
     /// An attachment's run has ended.
     Ended {
-        /// Attachment.
         name: String,
         /// Report of the run.
         report: Box<NetworkReport>,
     },
     /// Event of a network.
     Network {
-        /// Network.
         name: String,
         /// Sentence without its subject.
         sentence: String,
     },
-    /// A file could not be written, removed or read, so the next node may lack the attachment or find
-    /// a removed one.
+    /// A file could not be written, removed or read, so the next node may lack the attachment or
+    /// restore a removed one.
     Store {
         /// Attachment or file, and the reason.
         problem: String,
@@ -78,14 +72,14 @@ pub struct NodeConfig {
     pub directory: PathBuf,
     /// Configuration of runs.
     pub run: RunConfig,
-    /// Callback for events, called from any thread.
+    /// Event callback, called from any thread.
     pub notify: Arc<dyn Fn(&Notice) + Send + Sync>,
-    /// Command of a network; without it, the node runs none.
+    /// Command that runs a network; without it, the node runs none.
     pub network: Option<NetworkCommand>,
 }
 
 impl NodeConfig {
-    /// Returns the default configuration, with this directory and without a callback.
+    /// Returns the default configuration with this directory, without a callback.
     pub fn in_directory(directory: impl Into<PathBuf>) -> NodeConfig {
         NodeConfig {
             directory: directory.into(),
@@ -96,7 +90,7 @@ impl NodeConfig {
     }
 }
 
-/// All attachments of a machine. Dropping it removes all links; attachments stay in their
+/// All attachments of a machine. On drop, all links are removed, but attachments stay in their
 /// directory.
 pub struct Node {
     shared: Arc<NodeShared>,
@@ -115,10 +109,10 @@ struct NodeShared {
 }
 
 impl Node {
-    /// Starts a node and attaches what its directory has. Missing targets are waited for.
+    /// Starts a node and restores the attachments in its directory. Missing targets are waited for.
     ///
     /// # Errors
-    /// If the directory is unusable, or the threads cannot start.
+    /// If the directory is unusable, or the threads cannot be started.
     pub fn start(config: NodeConfig) -> Result<Node, NodeError> {
         let store = Store::open(&config.directory)?;
         let read = store.read().map_err(|source| NodeError::Directory {
@@ -232,7 +226,7 @@ fn fault() -> NodeRefusal {
     NodeRefusal::Failed("internal error; the link was not attached".to_owned())
 }
 
-/// Refuses an attachment whose traffic another one has.
+/// Refuses an attachment that selects the traffic of an existing one.
 fn check_others(
     entries: &BTreeMap<String, Arc<Entry>>,
     name: &str,
@@ -254,7 +248,7 @@ fn check_others(
 }
 
 impl NodeShared {
-    /// Starts the networks of the directory.
+    /// Starts the networks in the directory.
     fn networks(self: &Arc<NodeShared>, pool: &Arc<Pool>) -> Option<Arc<NodeNetworks>> {
         let command = self.config.network.clone()?;
         let directory = self.config.directory.join(NETWORKS);
@@ -297,7 +291,7 @@ impl NodeShared {
                     (entry, true)
                 }
             };
-            // Before others can find it, so that they never see it half made.
+            // Taken before other threads can find it, so that they never see it half created.
             let made = is_new.then(|| entry.take_turn());
             drop(entries);
             let _turn = made.unwrap_or_else(|| entry.take_turn());
@@ -313,7 +307,7 @@ impl NodeShared {
         }
     }
 
-    /// Creates and stores an attachment. On failure it is removed, unless it may wait.
+    /// Creates and stores an attachment. On failure, removes it unless it may wait.
     fn make(&self, entry: &Arc<Entry>, request: &AttachmentRequest) -> Result<(), NodeRefusal> {
         let attached = self.attach(entry);
         if let Err(failure) = &attached
@@ -333,7 +327,7 @@ impl NodeShared {
         Err(failure.into())
     }
 
-    /// Changes the options and the selection of an attachment, or neither.
+    /// Changes both the options and the selection of an attachment, or neither.
     fn change(&self, entry: &Entry, request: &AttachmentRequest) -> Result<(), NodeRefusal> {
         let (old, running) = {
             let state = entry.state();
@@ -354,7 +348,7 @@ impl NodeShared {
             entry.state().request = request.clone();
             return Ok(());
         };
-        // Everything that may be refused is requested before the first change.
+        // Request everything that may be refused before the first change.
         let access = files::access(request.spec.files);
         let change = request::change(&old.link, &request.link, &interfaces);
         if let Some(change) = &change {
@@ -370,7 +364,7 @@ impl NodeShared {
         let programs = programs
             .transpose()
             .map_err(|error: AttachError| LinkFailure::from(error))?;
-        // Stored before the change, so that a restart finds it.
+        // Store before changing, so that a restart finds it.
         self.store(entry, request).map_err(LinkFailure::Store)?;
         let (selected, before) = match programs {
             Some((new, before)) => (entry.state().select(new), Some(before)),
@@ -402,7 +396,7 @@ impl NodeShared {
         self.entries().remove(&entry.name);
     }
 
-    /// Ends the link of an attachment that is not used any more, or opens its interfaces.
+    /// Ends the link of an attachment that is no longer used, or opens its interfaces.
     fn release(&self, entry: &Entry) {
         let (link, facts) = {
             let mut state = entry.state();
@@ -479,7 +473,7 @@ impl NodeShared {
         }
     }
 
-    /// Returns the number of links that share the memory of rings: twice the number of attachments,
+    /// Returns the number of links that share ring memory: twice the number of attachments,
     /// including those still to be restored.
     fn sharing(&self) -> usize {
         2 * self
@@ -488,7 +482,7 @@ impl NodeShared {
             .max(self.restoring.load(Ordering::Relaxed))
     }
 
-    /// Attaches the links of an attachment whose turn the caller holds.
+    /// Attaches the links of an attachment; the caller holds its turn.
     fn attach(&self, entry: &Entry) -> Result<(), LinkFailure> {
         let (request, facts) = {
             let state = entry.state();
@@ -531,8 +525,8 @@ impl NodeShared {
         }
     }
 
-    /// Checks all attachments whose turn is free: ends links whose target is gone, and retries missing
-    /// targets.
+    /// Checks all attachments whose turn is free: ends links whose target is gone, and retries
+    /// missing targets.
     fn check_all(self: &Arc<NodeShared>, pool: &Pool) {
         let entries: Vec<_> = self.entries().values().cloned().collect();
         for entry in entries {
@@ -578,7 +572,7 @@ impl NodeShared {
         }
     }
 
-    /// Ends links, and passes on their report.
+    /// Ends links and passes on their report.
     fn end(&self, name: &str, link: AttachedLink) -> Detached {
         let report = link.end();
         let links = &report.run.links;

@@ -1,4 +1,4 @@
-//! Places of attachments, and the topology of links in their interfaces.
+//! Where links are attached, and the topology of links at their interfaces.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,19 +20,18 @@ use longwire_topology::{PairPlan, PortPlan, Problem, Topology};
 
 use crate::LinkFailure;
 
-/// Word for all interfaces of a namespace but lo.
+/// Keyword for all interfaces of a namespace except lo.
 pub const ALL: &str = "all";
 
-/// Longest filter, in bytes. The kernel rejects shorter ones already, but takes seconds to reject
-/// longer ones.
+/// Maximum filter length, in bytes. The kernel already rejects shorter filters, but takes seconds
+/// to reject longer ones.
 const FILTER_MAX: usize = 16 << 10;
 
-/// The place of an attachment, and the traffic that its links take.
+/// Place of an attachment, and the traffic that its links take.
 #[derive(Clone, Debug)]
 pub struct RequestedPlace {
-    /// Target.
     pub target: Target,
-    /// Interface; `None` for that of the default route, [`ALL`] for all Ethernet interfaces.
+    /// Interface; `None` for the default route's, [`ALL`] for all Ethernet interfaces.
     pub interface: Option<String>,
     /// Whether the target may share the machine's network.
     pub host_network: bool,
@@ -42,15 +41,15 @@ pub struct RequestedPlace {
     pub direction: Direction,
     /// Priority among the links of the interface ([`AttachPlace`]).
     pub priority: Option<u8>,
-    /// Fate of the traffic after the process is killed.
+    /// What happens to the traffic after the process is killed.
     pub fail: FailMode,
 }
 
 impl RequestedPlace {
-    /// Parses the place of a request.
+    /// Parses the place in a request.
     ///
     /// # Errors
-    /// All problems, with pointers into the request.
+    /// All problems, with JSON pointers into the request.
     pub fn read(spec: &AttachmentSpec) -> Result<RequestedPlace, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut refuse = |pointer: &str, reason: String| {
@@ -89,13 +88,13 @@ impl RequestedPlace {
     /// Finds the target.
     ///
     /// # Errors
-    /// As [`find`].
+    /// See [`find`].
     pub fn find(&self) -> Result<FoundTarget, LinkFailure> {
         find(&self.target, self.host_network)
     }
 
-    /// Prepares a link in each interface. `claims` are those of an earlier process by interface, and
-    /// `sharing` is the number of links that share the memory of rings; 0 for that of interfaces.
+    /// Prepares a link at each interface. `claims` are those of an earlier process by interface.
+    /// `sharing` is the number of links that share ring memory; 0 if each interface has its own.
     ///
     /// # Errors
     /// If an interface does not exist, or takes no link.
@@ -138,7 +137,7 @@ impl RequestedPlace {
     }
 }
 
-/// Finds a target, which shares the machine's network only if `host_network` permits it.
+/// Finds a target, which may share the machine's network only if `host_network` is set.
 ///
 /// # Errors
 /// If it does not exist, or is not permitted.
@@ -154,7 +153,7 @@ pub fn find(target: &Target, host_network: bool) -> Result<FoundTarget, LinkFail
 
 fn target(spec: &TargetSpec) -> Result<Target, String> {
     Ok(match spec {
-        // A runtime names a namespace by a process. Its PID may be reused later.
+        // A runtime identifies a namespace by a process, whose PID may be reused later.
         TargetSpec::Netns(path) => match process_of(path) {
             Some(pid) => Target::Pid(pid),
             None => Target::Netns(path.clone()),
@@ -171,13 +170,13 @@ fn target(spec: &TargetSpec) -> Result<Target, String> {
     })
 }
 
-/// Returns the process of `/proc/PID/ns/net`.
+/// Returns the process in `/proc/PID/ns/net`.
 fn process_of(path: &Path) -> Option<u32> {
     let below = path.strip_prefix("/proc").ok()?.to_str()?;
     below.strip_suffix("/ns/net")?.parse().ok()
 }
 
-/// Parses the selection of traffic.
+/// Parses the traffic selection.
 fn selection(spec: &AttachmentSpec, refuse: &mut impl FnMut(&str, String)) -> Selection {
     let mut to: Vec<Prefix> = Vec::new();
     for (position, text) in spec.to.iter().enumerate() {
@@ -210,7 +209,7 @@ fn filter(text: &str) -> Result<Filter, String> {
     text.parse::<Filter>().map_err(|error| error.to_string())
 }
 
-/// Splits prepared links into ports by name, and what engages them later.
+/// Splits prepared links into named ports and what engages them later.
 pub fn split(prepared: Vec<PreparedLink>) -> (Vec<(String, Port)>, Vec<Engage>) {
     let (mut ports, mut engages) = (Vec::new(), Vec::new());
     for prepared in prepared {
@@ -222,15 +221,15 @@ pub fn split(prepared: Vec<PreparedLink>) -> (Vec<(String, Port)>, Vec<Engage>) 
     (ports, engages)
 }
 
-/// Returns the ports of an interface: towards its namespace, and towards its wire.
+/// Returns the names of an interface's ports: facing its namespace, and facing its wire.
 fn port_names(interface: &str) -> [String; 2] {
     [format!("{interface}.inner"), format!("{interface}.outer")]
 }
 
-/// Returns the topology with one link per interface.
+/// Returns a topology with one link per interface.
 ///
 /// # Errors
-/// Problems of the scenario or of a name.
+/// Problems with the scenario or a name.
 pub fn topology(
     interfaces: &[String],
     link: Duplex,
@@ -244,7 +243,7 @@ pub fn topology(
         }),
     });
     let mut topology = Topology::pairs(pairs.collect(), link, scenario)?;
-    // Frames to a port that is lost with its namespace are counted.
+    // Count frames to a port that is lost along with its namespace.
     topology.on_port_loss = OnPortLoss::Continue;
     Ok(topology)
 }

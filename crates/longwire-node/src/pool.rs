@@ -1,5 +1,5 @@
-//! Threads that attach and detach, with all rights of the program, which the API's threads have
-//! given up.
+//! Threads that attach and detach links. They have all privileges of the program, which the API's
+//! threads have given up.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ const THREADS: usize = 8;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Thread pool for blocking work. Dropping it finishes queued jobs.
+/// Thread pool for blocking work. Finishes queued jobs on drop.
 pub(crate) struct Pool {
     jobs: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
@@ -20,7 +20,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// # Errors
-    /// If the threads cannot start.
+    /// If the threads cannot be started.
     pub fn new() -> Result<Pool, NodeError> {
         let (jobs, given) = channel::<Job>();
         let given = Arc::new(Mutex::new(given));
@@ -44,7 +44,7 @@ impl Pool {
         jobs.map(|jobs| jobs.send(Box::new(job)));
     }
 
-    /// Queues a job whose result is received; an error if it panicked.
+    /// Queues a job whose result is received through the channel; an error if the job panicked.
     pub fn start<R: Send + 'static>(
         &self,
         job: impl FnOnce() -> R + Send + 'static,

@@ -15,8 +15,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::getppid;
 
-/// Raises this process's limit of open files to its maximum. A link in an interface takes some 20
-/// descriptors, and the default is 1,024.
+/// Raises this process's open-file limit to its maximum. A link at an interface takes about 20
+/// descriptors, and the default limit is 1,024.
 pub fn raise_open_files() {
     if let Ok((limit, allowed)) = getrlimit(Resource::RLIMIT_NOFILE)
         && limit < allowed
@@ -26,11 +26,11 @@ pub fn raise_open_files() {
     }
 }
 
-/// Variable with the PID of the parent.
+/// Environment variable with the PID of the parent.
 pub const PARENT_VARIABLE: &str = "LONGWIRE_PARENT";
 
-/// Returns the files that a topology may name. That of a node was sent to it, and its responses
-/// contain messages of the run.
+/// Returns the files that a topology may name. A node received its topology from a client, and its
+/// responses contain messages of the run.
 pub fn file_access() -> FileAccess {
     match std::env::var_os(PARENT_VARIABLE) {
         Some(_) => FileAccess::Absolute,
@@ -38,8 +38,8 @@ pub fn file_access() -> FileAccess {
     }
 }
 
-/// Asks the kernel to kill this process when its parent ends, if the parent requests it. Returns
-/// whether the parent has ended already.
+/// If requested by the parent, asks the kernel to kill this process when the parent ends. Returns
+/// whether the parent has already ended.
 pub fn follow_parent() -> bool {
     let Ok(parent) = std::env::var(PARENT_VARIABLE) else {
         return false;
@@ -51,11 +51,11 @@ pub fn follow_parent() -> bool {
 /// Time limit in milliseconds: expedited grace periods cause interrupts on all cores.
 const END_MAX: u16 = 60_000;
 
-/// Starts the child, `longwire node --end-of PID`, which ends after this process. It has no effect
-/// without the right to expedite grace periods.
+/// Starts the helper process `longwire node --end-of PID`, which ends after this process. The
+/// helper has no effect if it may not expedite grace periods.
 ///
 /// # Errors
-/// If the process cannot start.
+/// If the process cannot be started.
 pub fn start_end_helper() -> io::Result<()> {
     let ends_with_this = attach::closed_at_end()?;
     let mut command = Command::new("/proc/self/exe");
@@ -66,12 +66,12 @@ pub fn start_end_helper() -> io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// Waits for a process to end, and shortens its end.
+/// Waits for a process to exit, and speeds up its exit.
 ///
 /// # Errors
 /// If the process does not exist.
 pub fn shorten_end(process: u32) -> io::Result<()> {
-    // A service manager signals this child together with its parent.
+    // A service manager signals this process together with its parent.
     let _ = SigSet::all().thread_block();
     let process = Pidfd::open(process)?;
     // Returns at end of file; nothing is written.

@@ -1,4 +1,4 @@
-//! A parsed request for an attachment.
+//! A parsed attachment request.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 use crate::files;
 use crate::place::RequestedPlace;
 
-/// A parsed request for an attachment.
 #[derive(Clone, Debug)]
 pub(crate) struct AttachmentRequest {
     pub spec: AttachmentSpec,
@@ -53,7 +52,7 @@ impl AttachmentRequest {
         }
     }
 
-    /// Refuses to replace another attachment of this name, unless only the link's options and the
+    /// Refuses to replace another attachment of this name, unless only the link options and the
     /// selection differ.
     ///
     /// # Errors
@@ -83,7 +82,7 @@ impl AttachmentRequest {
         self.place.selection.takes_all()
     }
 
-    /// Whether both select exactly the same traffic, so that one would get none.
+    /// Returns whether both select exactly the same traffic, so that one would get none.
     pub fn is_for_same_traffic(&self, other: &AttachmentRequest) -> bool {
         let (own, others) = (&self.spec, &other.spec);
         own.target == others.target
@@ -95,7 +94,7 @@ impl AttachmentRequest {
     }
 }
 
-/// Returns the change of running links from one set of options to another; `None` if they are
+/// Returns the change to running links from one set of options to another; `None` if they are
 /// equal.
 pub(crate) fn change(from: &Duplex, to: &Duplex, interfaces: &[String]) -> Option<Value> {
     let mut set = Map::new();
@@ -111,7 +110,7 @@ pub(crate) fn change(from: &Duplex, to: &Duplex, interfaces: &[String]) -> Optio
     (!set.is_empty()).then(|| json!({ "set": set }))
 }
 
-/// Returns the new values of options that differ; null for removed ones.
+/// Returns the new values of options that differ; null for removed options.
 fn difference(from: &LinkSpec, to: &LinkSpec) -> Map<String, Value> {
     let (from_given, to_given) = (from.given(), to.given());
     let names = from_given.iter().chain(&to_given);

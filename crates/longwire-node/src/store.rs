@@ -1,5 +1,5 @@
-//! Directories of attachments: a JSON file for each. From those of a node, the next one restores
-//! them.
+//! Directories of attachments, with one JSON file each. A node restores its attachments from its
+//! directory.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -27,11 +27,10 @@ pub(crate) struct StoredAttachment {
     pub facts: Facts,
 }
 
-/// Facts that the first attachment determines.
+/// Facts determined when the link was first attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// Start time of the target's process in clock ticks since boot, by which a reused PID is
-    /// detected.
+    /// Start time of the target's process in clock ticks since boot, to detect a reused PID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,
     /// Claims by interface.
@@ -39,7 +38,7 @@ pub struct Facts {
     pub claims: BTreeMap<String, StoredClaim>,
 }
 
-/// Place of an attachment at an interface.
+/// An attachment's claim at an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredClaim {
     serial: u16,
@@ -64,7 +63,7 @@ impl StoredClaim {
 }
 
 impl Facts {
-    /// Returns the facts of a process, and of claims at these interfaces.
+    /// Returns the facts of a process and of its claims at these interfaces.
     pub fn new(
         started: Option<u64>,
         interfaces: &[String],
@@ -90,7 +89,7 @@ impl Facts {
             .collect()
     }
 
-    /// Whether a process has left an interface closed.
+    /// Returns whether a process has left an interface closed.
     pub fn are_closed(&self) -> bool {
         let mut pins = self.claims.values().filter_map(StoredClaim::pins);
         pins.any(|pins| pins.are_attached())
@@ -115,7 +114,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens the directory, and creates it if it is missing.
+    /// Opens the directory, creating it if missing.
     ///
     /// # Errors
     /// If it is unusable, or another node uses it.
@@ -153,16 +152,16 @@ impl Store {
     /// Writes an attachment.
     ///
     /// # Errors
-    /// If it cannot be written; the file stays unchanged.
+    /// If it cannot be written; the file is then unchanged.
     pub fn write(&self, stored: &StoredAttachment) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(stored)?;
         state_file::write(&self.path(&stored.name), &text)
     }
 
-    /// Removes an attachment.
+    /// Removes an attachment if it exists.
     ///
     /// # Errors
-    /// If it exists and cannot be removed.
+    /// If it exists but cannot be removed.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.path(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -170,12 +169,12 @@ impl Store {
         }
     }
 
-    /// Reads an attachment, if it exists and is valid.
+    /// Reads an attachment; `None` if it does not exist or is invalid.
     pub fn read_one(&self, name: &str) -> Option<StoredAttachment> {
         read(&self.path(name)).ok()
     }
 
-    /// Reads all attachments; also returns the names of invalid files with the reasons.
+    /// Reads all attachments. Also returns the names of invalid files, with reasons.
     ///
     /// # Errors
     /// If the directory cannot be read.
@@ -191,7 +190,7 @@ impl Store {
     }
 }
 
-/// Returns the files of attachments in a directory.
+/// Returns the attachment files in a directory.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -208,12 +207,12 @@ pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// Reads the file of an attachment.
 ///
 /// # Errors
-/// As [`state_file::read`], or if it has another form.
+/// See [`state_file::read`]; also if the contents are invalid.
 pub fn read_file<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&state_file::read(path)?)?)
 }
 
-/// Reads a file of the directory.
+/// Reads a file in the directory.
 fn read(path: &Path) -> io::Result<StoredAttachment> {
     let stored: StoredAttachment = read_file(path)?;
     if path.file_name() != Some(OsStr::new(&format!("{}.json", stored.name))) {

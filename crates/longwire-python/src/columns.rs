@@ -1,4 +1,4 @@
-//! Results as Arrow columns, which Python libraries import without a copy.
+//! Results as Arrow columns, which Python libraries import without copying.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl Column {
         interface.set_item("version", 3)?;
         interface.set_item("shape", (self.array.len(),))?;
         interface.set_item("typestr", kind)?;
-        // Read-only, since columns may share the buffer.
+        // Read-only, because columns may share the buffer.
         interface.set_item("data", (at, true))?;
         Ok(interface)
     }

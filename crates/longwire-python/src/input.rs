@@ -1,4 +1,4 @@
-//! Numbers from Python: Arrow, numpy, or any sequence.
+//! Integers from Python: Arrow, numpy, or any sequence.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -14,7 +14,7 @@ use pyo3::types::{PyCapsule, PyDict};
 /// Reads unsigned integers from a Python value.
 ///
 /// # Errors
-/// The value holds anything else.
+/// If the value holds anything else.
 pub fn integers(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     if let Ok(single) = value.extract::<u64>() {
         return Ok(vec![single]);
@@ -46,8 +46,8 @@ fn from_arrow(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         value.call_method0("__arrow_c_array__")?.extract()?;
     let schema = schema.pointer_checked(Some(c"arrow_schema"))?;
     let array = array.pointer_checked(Some(c"arrow_array"))?;
-    // SAFETY: capsules of these names hold these structures. The array is moved out, which
-    // marks it as released; the schema lives as long as the capsule.
+    // SAFETY: capsules with these names hold these structures. The array is moved out, which marks
+    // it as released; the schema lives as long as the capsule.
     let data = unsafe {
         let array = FFI_ArrowArray::from_raw(array.as_ptr().cast());
         from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref())
@@ -58,8 +58,8 @@ fn from_arrow(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     Ok(found)
 }
 
-/// A stream of the Arrow C stream interface. `arrow-array` accepts streams of structs only,
-/// and a column is a stream of plain arrays.
+/// A stream of the Arrow C stream interface. `arrow-array` only accepts streams of structs, but a
+/// column is a stream of plain arrays.
 #[repr(C)]
 struct ArrayStream {
     get_schema: Option<unsafe extern "C" fn(*mut ArrayStream, *mut FFI_ArrowSchema) -> c_int>,
@@ -74,8 +74,8 @@ fn from_stream(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let at = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
     let stream = at.cast::<ArrayStream>();
     let failed = |code| PyValueError::new_err(format!("the Arrow stream failed with error {code}"));
-    // SAFETY: a capsule of this name holds this structure, and owns it until the end of
-    // this function.
+    // SAFETY: a capsule with this name holds this structure, and owns it until the end of this
+    // function.
     let (get_schema, get_next) = unsafe { (stream.as_ref().get_schema, stream.as_ref().get_next) };
     let (Some(get_schema), Some(get_next)) = (get_schema, get_next) else {
         return Err(failed(0));
@@ -194,9 +194,8 @@ impl NumpyNumbers {
         let stride = self.stride.unwrap_or(size_of::<T>() as isize);
         let at = self.at as *const u8;
         (0..self.count as isize).map(move |index| {
-            // SAFETY: the interface guarantees `count` numbers of this type at these
-            // addresses while the array lives, which the caller ensures. They may be
-            // unaligned.
+            // SAFETY: the interface guarantees `count` numbers of this type at these addresses
+            // while the array lives, which the caller ensures. They may be unaligned.
             unsafe { at.offset(index * stride).cast::<T>().read_unaligned() }
         })
     }

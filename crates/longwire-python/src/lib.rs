@@ -1,4 +1,4 @@
-//! Compiled part of the Python package: a link in virtual time, on arrays.
+//! Compiled part of the Python package: a link in virtual time, operating on arrays.
 //!
 //! The Python module `longwire` wraps it and documents it for users.
 

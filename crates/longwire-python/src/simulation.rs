@@ -1,10 +1,10 @@
-//! A link in virtual time, on arrays of arrivals.
+//! A link in virtual time, operating on arrays of arrivals.
 
 use longwire_engine::{
     Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkConfig, LinkId, Nanos,
 };
 
-/// Returns the names of verdicts by code. A drop has code 1 plus the index of its reason.
+/// Returns the verdict names, by code. A drop has code 1 plus the index of its reason.
 pub fn verdict_names() -> Vec<&'static str> {
     let drops = DropReason::ALL.into_iter().map(DropReason::name);
     ["delivered"].into_iter().chain(drops).collect()
@@ -20,11 +20,11 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Takes times in nanoseconds and lengths in bytes, one per frame or one for all.
+    /// Creates arrivals from times in nanoseconds and lengths in bytes, with one length per frame
+    /// or one for all.
     ///
     /// # Errors
-    /// The numbers of lengths and times differ, times decrease, or a length is outside
-    /// 1..2^32.
+    /// If the numbers of lengths and times differ, times decrease, or a length is outside 1..2^32.
     pub fn new(times: Vec<u64>, lengths: Vec<u64>) -> Result<Arrivals, String> {
         if lengths.len() != times.len() && lengths.len() != 1 {
             return Err(format!(
@@ -55,14 +55,14 @@ impl Arrivals {
     }
 }
 
-/// Decisions, first one per frame, then further deliveries of duplicated frames.
+/// Decisions: first one per frame, then further deliveries of duplicated frames.
 #[derive(Default)]
 pub struct Results {
-    /// The number of the frame.
+    /// Frame numbers.
     pub frames: Vec<u64>,
     /// Codes of [`verdict_names`].
     pub verdicts: Vec<u8>,
-    /// In nanoseconds; 0 for dropped frames, like `releases`.
+    /// Departure times in nanoseconds; 0 for dropped frames, as in `releases`.
     pub departures: Vec<u64>,
     pub releases: Vec<u64>,
 }
@@ -78,7 +78,7 @@ impl Results {
     }
 }
 
-/// The frames are indices, without bytes.
+/// Frames are indices, without bytes.
 impl FrameAccess<usize> for Results {
     fn copy(&mut self, index: &mut usize) -> usize {
         *index

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 const PREVIOUS: &str = r#"{ "cniVersion":"1.1.0","interfaces":[{"name":"cni0"},
   {"name":"eth0","sandbox":"/proc/self/ns/net"}],"ips":[], "x": 1.50 }"#;
 
-/// A call of the plugin.
 struct Call {
     variables: BTreeMap<&'static str, String>,
     config: Value,
@@ -23,7 +22,7 @@ struct Call {
 }
 
 impl Call {
-    /// Creates a call with all variables, for the node at this socket.
+    /// Creates a call with all variables set, for the node at this socket.
     fn new(operation: &str, socket: &Path) -> Call {
         let variables = [
             ("CNI_COMMAND", operation),

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Method and path, and the body or null.
 pub type Request = (String, Value);
 
-/// Function from a request to a status and a body.
+/// Maps a request to a status and a body.
 type Script = dyn Fn(&str, &Value) -> (u16, Value) + Send + Sync;
 
 pub struct FakeNode {
@@ -21,7 +21,7 @@ pub struct FakeNode {
 }
 
 impl FakeNode {
-    /// Starts a node. Its thread ends with the process.
+    /// Starts a node, whose thread ends with the process.
     pub fn start(script: impl Fn(&str, &Value) -> (u16, Value) + Send + Sync + 'static) -> Self {
         let folder = Folder::new();
         let listener = UnixListener::bind(folder.file("node.sock")).expect("a socket");

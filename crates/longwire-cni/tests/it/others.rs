@@ -13,7 +13,7 @@ use crate::node::FakeNode;
 const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
 const AWAY: &str = "/nonexistent/node.sock";
 
-/// The attachment of the calls' container.
+/// Attachment of the container in the calls.
 fn attached() -> Value {
     json!({
         "name": NAME, "state": "attached", "interfaces": ["eth0"],
@@ -133,7 +133,7 @@ fn links_of_invalid_attachments_are_collected() {
         assert_eq!(gc.field(field, valid.clone()).well(), "");
         assert_eq!(lines(&node), [delete(all[0])]);
     }
-    // All are tried, and all errors reported.
+    // All are tried, and all errors are reported.
     let node = start(500);
     let message = Call::new("GC", &node.socket()).fails(101);
     assert_eq!(lines(&node), [delete(all[0]), delete(NAME)]);

@@ -1,4 +1,4 @@
-//! Requests to the node, with retries.
+//! Sends requests to the node, with retries.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use crate::metrics::{Metrics, NodeRequest};
 use crate::node::{ATTACHMENTS, AttachmentView, NETWORKS, NodeClient, NodeError};
 use crate::plan::KeptAttachment;
 
-/// Maximum concurrent requests.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// Retry delay of a failed request.
+/// Retry delay after a failed request.
 const REPEAT: Duration = Duration::from_secs(2);
 
-/// Retry delay of a refused request: a file or the node's version may have changed.
+/// Retry delay after a refused request: a file or the node's version may have changed.
 const REPEAT_REFUSED: Duration = Duration::from_secs(30);
 
 /// Failed requests by attachment.
@@ -36,7 +36,7 @@ struct FailedPut {
 }
 
 impl Attempts {
-    /// Sends requests to remove the differences; returns the resulting attachments.
+    /// Sends requests that remove the differences; returns the resulting attachments.
     pub async fn apply(
         &mut self,
         node: &NodeClient,
@@ -92,7 +92,7 @@ impl Attempts {
         views
     }
 
-    /// Returns the errors of the last requests by attachment.
+    /// Returns the errors of the last requests, by attachment.
     pub fn errors(&self) -> &BTreeMap<String, NodeError> {
         &self.errors
     }
@@ -132,7 +132,7 @@ impl Attempts {
     }
 }
 
-/// Puts an attachment. One at another place cannot be changed, and is replaced.
+/// Puts an attachment. An attachment at a different place cannot be changed, so it is replaced.
 async fn put_or_replace(
     node: &NodeClient,
     name: &str,
@@ -148,7 +148,7 @@ async fn put_or_replace(
     }
 }
 
-/// Removes all attachments and networks of agents from a node. Returns their names.
+/// Removes all attachments and networks made by agents from a node. Returns their names.
 ///
 /// # Errors
 /// If the node does not answer, or fails to remove one.
@@ -161,7 +161,7 @@ pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     }
     let networks = match node.networks().await {
         Ok(networks) => networks,
-        // An earlier version of the node has no networks.
+        // Earlier versions of the node have no networks.
         Err(NodeError::Missing(_)) => Vec::new(),
         Err(error) => return Err(error),
     };
@@ -176,7 +176,7 @@ pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
 /// Requests that remove the differences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
-    /// Agents' attachments that are not desired. They are removed first, since new ones may need their
+    /// Agents' attachments that are not desired. Removed first, because new ones may need their
     /// interfaces.
     pub remove: Vec<String>,
     /// Desired attachments that are missing or differ.
@@ -207,7 +207,7 @@ pub(super) fn differences(
     }
 }
 
-/// Whether an attachment matches its request. A node may add defaults.
+/// Returns whether an attachment matches its request. A node may add defaults.
 fn is_same(spec: &Value, body: &Value) -> bool {
     let defaults = [
         ("direction", Value::from("both")),

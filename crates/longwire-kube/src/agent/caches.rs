@@ -8,7 +8,7 @@ use crate::facts::{Labels, PodFacts, facts_of, labels_of};
 use crate::plan::{ClusterState, needs_peers};
 use crate::watch::{Watch, Watcher, all};
 
-/// Local copies of the resources that a plan depends on.
+/// Local copies of the resources on which a plan depends.
 pub(super) struct Caches {
     watcher: Watcher,
     links: Watch<Link>,
@@ -16,7 +16,7 @@ pub(super) struct Caches {
     namespaces: Watch<(String, Labels)>,
     /// Pods of the node.
     own: Watch<PodFacts>,
-    /// Pods of all nodes, once a link selects peers by labels.
+    /// Pods of all nodes; present once a link selects peers by label.
     peers: Option<Watch<PodFacts>>,
 }
 
@@ -34,7 +34,7 @@ impl Caches {
         }
     }
 
-    /// Returns the state of the cluster, or `None` while a required cache is incomplete.
+    /// Returns the state of the cluster; `None` while a required cache is incomplete.
     pub fn state(&mut self, node: &str) -> Option<ClusterState> {
         let links = self.links.cache.objects()?;
         if self.peers.is_none() && needs_peers(&links) {
@@ -58,7 +58,7 @@ impl Caches {
     }
 }
 
-/// Drops the status, so that its changes do not trigger a new plan.
+/// Drops the status, so that status changes do not trigger a new plan.
 fn spec_of_link(link: Link) -> Link {
     Link {
         metadata: identity(link.metadata),

@@ -34,25 +34,25 @@ use crate::watch::{ClusterError, Watcher};
 /// Delay that batches changes.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// Retry period while the node does not answer.
+/// Retry interval while the node does not answer.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Period of reading counters, and longest period between comparisons with the node.
+/// Interval between counter reads, and maximum interval between comparisons with the node.
 const COUNTERS_EVERY: Duration = Duration::from_secs(5);
 
-/// Shortest time between turns, so that a scenario does not saturate a core.
+/// Minimum time between rounds, so that a scenario does not saturate a core.
 const TURN_MIN: Duration = Duration::from_millis(10);
 
 /// Settings of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
-    /// Name of the node in the cluster.
+    /// Node name in the cluster.
     pub node: String,
-    /// Namespace of the agent, with the secrets of networks.
+    /// Namespace of the agent and of the secrets of networks.
     pub namespace: String,
     /// Socket of `longwire node`.
     pub socket: PathBuf,
-    /// Address of metrics and health checks.
+    /// Address for metrics and health checks.
     pub listen: SocketAddr,
 }
 
@@ -62,12 +62,10 @@ pub enum AgentError {
     /// No access to a cluster.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The address of metrics cannot be bound.
+    /// The metrics address cannot be bound.
     #[error("{address}: {error}")]
     Listen {
-        /// Address.
         address: SocketAddr,
-        /// System error.
         error: std::io::Error,
     },
     /// Signal handlers cannot be installed.
@@ -107,7 +105,7 @@ struct Agent {
     counters: BTreeMap<String, Counters>,
     counters_at: Option<Instant>,
     slices: watch::Sender<Option<Slices>>,
-    /// Task of networks.
+    /// Task that handles networks.
     _networks: NetworkWorker,
     /// Task that writes slices.
     _writer: StatusWriter,
@@ -178,8 +176,8 @@ impl Agent {
         }
     }
 
-    /// Reconciles the node with the plan. Returns the time until the next turn, or `None` while a cache
-    /// is incomplete.
+    /// Reconciles the node with the plan. Returns the time until the next round; `None` while a
+    /// cache is incomplete.
     async fn reconcile(&mut self) -> Result<Option<Duration>, NodeError> {
         let Some(state) = self.caches.state(&self.name) else {
             return Ok(None);
@@ -235,7 +233,7 @@ impl Agent {
                 Ok(counters) => {
                     self.counters.insert(view.name.clone(), counters);
                 }
-                // The link may be gone; the next list will lack it.
+                // The link may be gone; the next list will omit it.
                 Err(error) => tracing::debug!(name = view.name, %error, "no counters"),
             }
         }
@@ -246,7 +244,7 @@ impl Agent {
     }
 }
 
-/// Sends slices to the writer, if they have changed.
+/// Sends slices to the writer if they have changed.
 fn send(sender: &watch::Sender<Option<Slices>>, slices: Slices) {
     sender.send_if_modified(|latest| {
         let is_new = latest.as_ref() != Some(&slices);
@@ -255,8 +253,8 @@ fn send(sender: &watch::Sender<Option<Slices>>, slices: Slices) {
     });
 }
 
-/// Returns the bodies of attachments at the present time, and the time until the next change, or
-/// until it may be known.
+/// Returns the attachment bodies for the current time, and the time until the next change, or until
+/// it may be known.
 fn at_time<'a>(
     wanted: &BTreeMap<String, WantedAttachment>,
     views: impl Iterator<Item = &'a AttachmentView>,
@@ -281,7 +279,7 @@ fn at_time<'a>(
     (bodies, next)
 }
 
-/// Whether an agent made an attachment.
+/// Returns whether an agent made an attachment.
 fn is_ours(name: &str) -> bool {
     name.starts_with(PREFIX)
 }

@@ -1,7 +1,7 @@
 //! A node's parts of networks.
 //!
-//! A separate task, since the node answers a change after the network's old process has ended, and
-//! links must not wait for that.
+//! A separate task, because the node answers a change only after the network's old process has
+//! ended, and links must not wait for that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::plan::{Hindrance, network_name};
 use crate::slice::ResourceKind;
 use crate::watch::{Watch, Watcher, all};
 
-/// Maximum concurrent requests; each may wait for a process to end.
+/// Maximum number of concurrent requests; each may wait for a process to end.
 const AT_ONCE: usize = 8;
 
-/// Task of the node's networks. Dropping it aborts the task.
+/// Task that handles the node's networks; aborted on drop.
 #[derive(Debug)]
 pub(super) struct NetworkWorker(JoinHandle<()>);
 
@@ -38,7 +38,7 @@ impl Drop for NetworkWorker {
 }
 
 impl NetworkWorker {
-    /// Starts the task. Also returns the slices of networks.
+    /// Starts the task. Also returns the networks' slices.
     pub fn start(
         watcher: &Watcher,
         settings: &AgentSettings,
@@ -59,7 +59,7 @@ impl NetworkWorker {
     }
 }
 
-/// Reconciles the networks of the node with the secrets, forever.
+/// Reconciles the node's networks with the secrets, forever.
 async fn work(
     name: String,
     node: NodeClient,
@@ -96,11 +96,11 @@ fn network_of(secret: Secret) -> Option<SecretNetwork> {
 /// A node's parts of networks.
 #[derive(Debug, Default)]
 pub(super) struct NetworkParts {
-    /// Body of the last successful request of each network: responses lack the key.
+    /// Body of each network's last successful request; responses omit the key.
     asked: BTreeMap<String, Value>,
     counters: BTreeMap<String, Counters>,
     counters_at: Option<Instant>,
-    /// Whether a request of the last comparison failed.
+    /// Whether a request failed in the last comparison.
     has_failed: bool,
 }
 
@@ -121,7 +121,8 @@ struct NetworkAttempt {
 }
 
 impl NetworkAttempt {
-    /// Whether the network carries frames. After a refused change, it goes on with the old topology.
+    /// Returns whether the network carries frames. After a refused change, it continues with the
+    /// old topology.
     fn is_running(&self) -> bool {
         match &self.result {
             Ok(view) => view.is_running(),
@@ -134,7 +135,7 @@ impl NetworkAttempt {
 }
 
 impl NetworkParts {
-    /// Reconciles the networks of a node with the secrets. Returns their slices.
+    /// Reconciles a node's networks with the secrets. Returns their slices.
     pub async fn apply(
         &mut self,
         node: &NodeClient,
@@ -153,7 +154,7 @@ impl NetworkParts {
             .collect();
         let views = match node.networks().await {
             Ok(views) => views,
-            // An earlier version of the node has no networks.
+            // Earlier versions of the node have no networks.
             Err(NodeError::Missing(_)) => Vec::new(),
             Err(error) => {
                 self.has_failed = true;
@@ -167,7 +168,7 @@ impl NetworkParts {
         let unwanted: Vec<String> = names
             .filter(|name| is_ours(name) && !is_wanted(name))
             .collect();
-        // Removed first: a new network may reuse a UDP port.
+        // Remove first: a new network may reuse a UDP port.
         let are_removed = remove(node, unwanted).await;
         let results = self.bring_up(node, &wanted, &views).await;
         self.has_failed = !are_removed || results.iter().any(Result::is_err);
@@ -239,7 +240,7 @@ impl NetworkParts {
     }
 }
 
-/// Removes networks. Returns whether all are removed.
+/// Removes networks. Returns whether all have been removed.
 async fn remove(node: &NodeClient, names: Vec<String>) -> bool {
     let removals = names.into_iter().map(|name| async move {
         let removed = node.delete(NETWORKS, &name).await;
@@ -287,7 +288,7 @@ fn slice(
             let text = view.reason.as_deref().and_then(|text| text.lines().next());
             let text = for_users(text.unwrap_or("starting"), &resource_of);
             if view.state == NetworkState::Starting {
-                // Without a reason, since it is about to run.
+                // No reason, because it is about to run.
                 slice.message = Some(text);
                 return slice;
             }
@@ -304,7 +305,7 @@ fn slice(
     slice
 }
 
-/// Returns the slice of a node before anything is known about its part.
+/// Returns a node's slice before the state of its part is known.
 fn part(node: &str, secret: &SecretNetwork) -> NodeStatus {
     NodeStatus {
         node: node.to_owned(),

@@ -11,28 +11,28 @@ use crate::slice::ResourceKind;
 /// A resource with slices.
 pub(super) type SliceKey = (ResourceKind, ResourceKey);
 
-/// The node's slices by resource.
+/// The node's slices, by resource.
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
-/// Message about unused options of `down` between pods that both shape their own traffic.
+/// Message when options of `down` are unused because two pods each shape their own traffic.
 const DOWN_UNUSED: &str = "options of down are not used between pods in both from and to: each \
                            shapes what it sends, with up";
 
-/// State of the node as the agent has read it.
+/// Node state as read by the agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeState<'a> {
     /// Agents' attachments.
     pub views: &'a BTreeMap<String, AttachmentView>,
-    /// Errors of failed requests by attachment.
+    /// Errors of failed requests, by attachment.
     pub errors: &'a BTreeMap<String, NodeError>,
     /// Counters by attachment.
     pub counters: &'a BTreeMap<String, Counters>,
-    /// Error of a node that does not answer.
+    /// Error if the node does not answer.
     pub node_error: Option<&'a NodeError>,
 }
 
 impl NodeState<'_> {
-    /// State of a node of which nothing was read.
+    /// State of a node before anything has been read.
     pub const EMPTY: NodeState<'static> = NodeState {
         views: &BTreeMap::new(),
         errors: &BTreeMap::new(),
@@ -86,7 +86,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         if let Some(hindrance) = gravest(hindrances) {
             set_hindrance(&mut slice, hindrance);
         } else if link.is_down_unused {
-            // Without a reason, since nothing hinders the link.
+            // No reason, because nothing hinders the link.
             slice.message = Some(DOWN_UNUSED.to_owned());
             slice.pointer = Some("/link/down".to_owned());
         }
@@ -95,7 +95,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
     slices.collect()
 }
 
-/// Adds up the counters of attachments.
+/// Sums the counters of attachments.
 fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &NodeState<'_>) {
     let mut sum = Counters::default();
     let counters = parts
@@ -114,7 +114,7 @@ pub(super) fn set_counters(slice: &mut NodeStatus, counters: Counters) {
     slice.lateness_p99_us = number(counters.lateness_p99_us);
 }
 
-/// Sets what hinders a slice.
+/// Sets the hindrance of a slice.
 pub(super) fn set_hindrance(slice: &mut NodeStatus, hindrance: Hindrance) {
     slice.reason = Some(hindrance.reason);
     slice.message = Some(hindrance.message);
@@ -122,8 +122,7 @@ pub(super) fn set_hindrance(slice: &mut NodeStatus, hindrance: Hindrance) {
     slice.remedy = hindrance.remedy;
 }
 
-/// Returns the most severe hindrance; ties go to the first, so that the message is
-/// stable.
+/// Returns the most severe hindrance; ties go to the first, so that the message is stable.
 fn gravest(hindrances: Vec<Hindrance>) -> Option<Hindrance> {
     let first = |one: Hindrance, other: Hindrance| {
         if one.reason < other.reason {
@@ -135,7 +134,7 @@ fn gravest(hindrances: Vec<Hindrance>) -> Option<Hindrance> {
     hindrances.into_iter().reduce(first)
 }
 
-/// Counts pods whose attachments are all attached, and pods with a waiting one.
+/// Counts pods whose attachments are all attached, and pods with a waiting attachment.
 fn count_pods(
     slice: &mut NodeStatus,
     parts: &[LinkAttachment<'_>],
@@ -155,7 +154,7 @@ fn count_pods(
             Some(view) if view.is_attached() => {}
             Some(view) => {
                 waiting.insert(pod);
-                // Further lines are about files of the machine.
+                // Further lines concern files on the machine.
                 let reason = view.reason.as_deref().and_then(|text| text.lines().next());
                 let reason = reason.unwrap_or("waiting");
                 let message = format!("{pod}: {}", for_users(reason, resource_of));
@@ -176,7 +175,7 @@ fn count_pods(
     if let Some(error) = state.node_error {
         hindrances.push(Hindrance::new(Reason::NodeUnavailable, error.to_string()));
     }
-    // With a refused selector, no other pods are known.
+    // If the selector is refused, no other pods are known.
     slice.pods = slice.pods.max(count(pods.len()));
     slice.waiting = count(waiting.len());
     slice.attached = count(pods.len() - waiting.union(&missing).count());
@@ -186,15 +185,15 @@ fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// Remedy for links with the same traffic.
+/// Remedy for links that select the same traffic.
 const SAME_TRAFFIC: &str = "remove one, or give each a part of the traffic with `to` or `filter`";
 
-/// Remedy for an interface that another link or port has.
+/// Remedy for an interface used by another link or port.
 const OTHER_LINK: &str = "remove the other Link for all traffic, remove the pod from the Network, \
                           or detach the link on the machine";
 
 /// Translates an error into a hindrance, with the pointer of the first problem and the messages of
-/// all.
+/// all problems.
 pub(super) fn hindrance_of(pod: &str, error: &NodeError, resource_of: ResourceOf<'_>) -> Hindrance {
     let reason = match error {
         NodeError::Unavailable { .. } => Reason::NodeUnavailable,

@@ -1,4 +1,4 @@
-//! The agent against a real node: the program in the variable `LONGWIRE`.
+//! The agent against a real node: the program named by the variable `LONGWIRE`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 use crate::network::place;
 use crate::node::{AttachmentView, NETWORKS, NodeClient, NodeError};
 
-/// A running node with its directory. Dropping it removes both.
+/// A running node with its directory; both are removed on drop.
 struct RunningNode {
     program: Child,
     folder: PathBuf,
@@ -66,7 +66,7 @@ fn body(link: Value, to: &str) -> Value {
     json!({ "target": { "pod": "shop/cart-0" }, "link": link, "to": [to], "wait": true })
 }
 
-/// Applies attachments. Returns those of the node afterwards, by name.
+/// Applies attachments. Returns the node's resulting attachments by name.
 async fn apply(
     attempts: &mut Attempts,
     node: &NodeClient,
@@ -130,7 +130,7 @@ async fn foreign_attachments_are_kept() {
     node.delete(NETWORKS, "mine").await.expect("it is removed");
 }
 
-/// Returns the topology of a Network whose ports are pairs of pods, two of them at one pod.
+/// Returns the topology of a Network whose ports are pairs of pods; two ports are at the same pod.
 fn network_of_pairs() -> Value {
     let app = |app: &str| json!({ "podSelector": { "matchLabels": { "app": app } } });
     let spec = json!({

@@ -1,18 +1,18 @@
-//! Translation of the node's messages for users of the cluster, who know resources and fields, but
-//! neither names of attachments nor the command line.
+//! Rewrites the node's messages for cluster users, who know resources and fields, but neither
+//! attachment names nor the command line.
 
 use crate::plan::PREFIX;
 
-/// Lookup of the resource of an attachment, such as `Link shop/far`.
+/// Returns the resource of an attachment, such as `Link shop/far`.
 pub(super) type ResourceOf<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Command-line options that are fields of a Link.
 const FIELDS: [&str; 6] = ["filter", "fail", "interface", "priority", "seed", "to"];
 
-/// Patterns of clauses about the command line.
+/// Patterns of clauses that concern the command line.
 const COMMANDS: [&str; 4] = ["`longwire ", "`bpftool ", "--", "command line"];
 
-/// Replaces names and options by resources and fields, and removes clauses with commands.
+/// Replaces names and options by resources and fields, and removes clauses that contain commands.
 pub(super) fn for_users(text: &str, resource_of: ResourceOf<'_>) -> String {
     let text = with_fields(text);
     let mut clauses = split(&text, &[": ", "; "]).into_iter();
@@ -21,10 +21,10 @@ pub(super) fn for_users(text: &str, resource_of: ResourceOf<'_>) -> String {
     with_resources(&format!("{first}{rest}"), resource_of)
 }
 
-/// Remedy for values that commands of Longwire list.
+/// Remedy for values that Longwire commands list.
 const VALUES: &str = "docs/models/README.md of Longwire lists the models";
 
-/// Removes the parts with commands from a remedy; `None` if nothing is left.
+/// Removes parts that contain commands from a remedy; `None` if nothing is left.
 pub(super) fn remedy_for_users(remedy: &str) -> Option<String> {
     if remedy.starts_with("`longwire models ") {
         return Some(VALUES.to_owned());
@@ -36,7 +36,7 @@ pub(super) fn remedy_for_users(remedy: &str) -> Option<String> {
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// Whether a text names a resource.
+/// Returns whether a text names a resource.
 pub(super) fn names_resource(text: &str, resource_of: ResourceOf<'_>) -> bool {
     words(text).any(|word| resource_of(name_in(word)).is_some())
 }
@@ -73,7 +73,7 @@ fn with_fields(text: &str) -> String {
         .collect()
 }
 
-/// Replaces names of attachments, quoted or not, by resources.
+/// Replaces attachment names, quoted or not, by resources.
 fn with_resources(text: &str, resource_of: ResourceOf<'_>) -> String {
     let mut replaced = String::new();
     let mut rest = words(text).peekable();

@@ -1,4 +1,4 @@
-//! Writes the slices of a node to the status of its resources.
+//! Writes a node's slices to the status of its resources.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::plan::ResourceKey;
 use crate::slice::{ResourceKind, apply_slice, field_manager};
 use crate::watch::Backoff;
 
-/// Minimum period of writes.
+/// Minimum interval between writes.
 const ROUND: Duration = Duration::from_millis(500);
 
-/// Minimum period of writing a slice in which only counters differ.
+/// Minimum interval between writes of a slice in which only counters differ.
 const COUNTERS: Duration = Duration::from_secs(5);
 
-/// Period of reading the slices back: the controller may have removed one in the agent's name while
-/// the node was missing in its cache.
+/// Interval for reading the slices back: the controller may have removed one in the agent's name
+/// while the node was missing from its cache.
 const READ_BACK: Duration = Duration::from_secs(120);
 
-/// Task that writes. Dropping it aborts the task.
+/// Task that writes slices; aborted on drop.
 #[derive(Debug)]
 pub(super) struct StatusWriter(JoinHandle<()>);
 
@@ -65,17 +65,17 @@ impl StatusWriter {
     }
 }
 
-/// Written slices, with their times.
+/// Written slices and when they were written.
 type SliceRecords = BTreeMap<SliceKey, (NodeStatus, Instant)>;
 
-/// Latest slices of links and of networks; `None` until they are known.
+/// Latest slices of links and of networks; `None` until known.
 type LatestSlices = [Option<Slices>; 2];
 
 struct Writer {
     client: Client,
     node: String,
     manager: String,
-    /// Written slices; `None` until they are read.
+    /// Written slices; `None` until read back.
     written: Option<SliceRecords>,
     read_at: Instant,
     backoff: Backoff,
@@ -95,7 +95,7 @@ impl Writer {
         }
     }
 
-    /// Writes the slices that differ. Returns the delay of those that are held back.
+    /// Writes the slices that differ. Returns the remaining delay of slices held back.
     async fn write(&mut self, slices: LatestSlices) -> Option<Duration> {
         match self.round(slices).await {
             Ok(rest) => {
@@ -131,7 +131,7 @@ impl Writer {
         [links, networks]: LatestSlices,
     ) -> Result<Option<Duration>, kube::Error> {
         let is_gone = |key: &&SliceKey| {
-            // Slices of an earlier agent stay until those of this kind are known.
+            // Slices from an earlier agent stay until those of this kind are known.
             let slices = match key.0 {
                 ResourceKind::Link => &links,
                 ResourceKind::Network => &networks,

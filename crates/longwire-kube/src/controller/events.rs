@@ -10,15 +10,15 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 
 use super::sums::Notice;
 
-/// Time after which an equal event is a new one; the recorder has the same.
+/// Time after which an equal event counts as new; the same as in the recorder.
 const REPEATED_WITHIN: Duration = Duration::from_secs(6 * 60);
 
-/// Longest note that the API server accepts, in bytes.
+/// Maximum note length that the API server accepts, in bytes.
 const NOTE_MAX: usize = 1024;
 
 /// Publishes events. Repetitions within minutes are counted.
 ///
-/// There is one recorder per note, since a recorder ignores notes when it compares events.
+/// There is one recorder per note, because a recorder ignores notes when it compares events.
 #[derive(Clone)]
 pub(super) struct EventPublisher {
     client: Client,

@@ -1,4 +1,4 @@
-//! Leader election by a Lease, like client-go's. It uses local time, so clocks need not agree.
+//! Leader election with a Lease, like client-go's. Uses local time, so clocks need not agree.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-/// Time without a renewal after which the lease is free.
+/// Time without renewal after which the lease is free.
 const DURATION: Duration = Duration::from_secs(15);
 
-/// Time without a renewal after which a leader steps down.
+/// Time without renewal after which a leader steps down.
 pub(super) const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Period of attempts.
+/// Interval between attempts.
 pub(super) const RETRY: Duration = Duration::from_secs(2);
 
 /// A candidate.
@@ -28,7 +28,7 @@ pub(super) struct Candidate {
     seen: Option<SeenLease>,
 }
 
-/// Observed holder, and the time of its last change.
+/// Observed holder, and when it last changed.
 #[derive(Clone, Debug, PartialEq)]
 struct SeenLease {
     holder: Option<String>,
@@ -37,7 +37,7 @@ struct SeenLease {
     since: Instant,
 }
 
-/// Decision of a candidate about a lease.
+/// What a candidate does about a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     /// Another candidate holds it.
@@ -62,7 +62,7 @@ impl Candidate {
     /// Takes or renews the lease. Returns whether the candidate holds it.
     ///
     /// # Errors
-    /// If the API server fails; a lost race is no error.
+    /// If the API server fails; losing a race is not an error.
     pub async fn attempt(&mut self) -> Result<bool, kube::Error> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
             let lease = Lease {
@@ -85,7 +85,7 @@ impl Candidate {
         if let Some(owner) = &self.owner {
             lease.metadata.owner_references = Some(vec![owner.clone()]);
         }
-        // Optimistic locking by the resource version: one of two candidates succeeds.
+        // Optimistic locking by resource version: one of two candidates succeeds.
         let replaced = self
             .leases
             .replace(&self.name, &PostParams::default(), &lease)

@@ -1,4 +1,4 @@
-//! Status of links: sums, conditions and events.
+//! Link status: sums, conditions and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
 use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager};
 
-/// Minimum period of writes in which only counters differ.
+/// Minimum interval between writes in which only counters differ.
 const COUNTERS: Duration = Duration::from_secs(5);
 
 /// Written status of all links.
@@ -23,7 +23,7 @@ pub(super) struct LinkStatuses {
     events: EventPublisher,
     metrics: Metrics,
     seen: BTreeMap<ResourceKey, SeenLink>,
-    /// Whether a round was complete. Before that, slices are from before this controller.
+    /// Whether a round has completed. Until then, slices predate this controller.
     has_begun: bool,
 }
 
@@ -44,8 +44,8 @@ impl LinkStatuses {
         }
     }
 
-    /// Writes the status of all links that differ. Returns the delay of held-back counters, if there are
-    /// any.
+    /// Writes the status of all links whose status differs. Returns the remaining delay of counters
+    /// held back, if any.
     ///
     /// # Errors
     /// If the API server fails.
@@ -94,7 +94,8 @@ impl LinkStatuses {
         let uid = link.metadata.uid.clone();
         let is_seen = self.seen.get(key).is_some_and(|seen| seen.uid == uid);
         if !is_seen {
-            // A new link is about to be attached; one from before this controller may be in any state.
+            // A new link is about to be attached; one that predates this controller may be in any
+            // state.
             let slices = if self.has_begun {
                 Vec::new()
             } else {

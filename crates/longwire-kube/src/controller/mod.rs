@@ -1,4 +1,4 @@
-//! Controller. One replica leads, and sums up the agents' reports.
+//! Controller: one replica leads, and sums up the agents' reports.
 
 mod events;
 mod lease;
@@ -40,10 +40,10 @@ const LEASE: &str = "longwire-controller";
 /// Delay that batches changes.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 
-/// Longest time between rounds.
+/// Maximum time between rounds.
 const RESYNC: Duration = Duration::from_secs(30);
 
-/// Retry delay of a failed round.
+/// Retry delay after a failed round.
 const REPEAT: Duration = Duration::from_secs(2);
 
 /// Settings of a controller.
@@ -53,14 +53,14 @@ pub struct ControllerSettings {
     pub namespace: String,
     /// Name of this replica.
     pub identity: String,
-    /// Address of metrics and health checks.
+    /// Address for metrics and health checks.
     pub listen: SocketAddr,
 }
 
 /// Runs a controller until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// If the address of metrics cannot be bound.
+/// If the metrics address cannot be bound.
 pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), AgentError> {
     let (metrics, health) = (Metrics::default(), Arc::<Health>::default());
     let address = settings.listen;
@@ -91,7 +91,7 @@ pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), Age
     Ok(())
 }
 
-/// Competes for the lease, and leads while it holds it.
+/// Competes for the lease, and leads while holding it.
 async fn campaign(
     candidate: &mut Candidate,
     settings: &ControllerSettings,
@@ -128,7 +128,7 @@ async fn campaign(
     }
 }
 
-/// Renews the lease. Returns when it is lost, or the renewal deadline has passed.
+/// Renews the lease. Returns when it is lost or the renewal deadline has passed.
 async fn keep(candidate: &mut Candidate, health: &Health) {
     let mut renewed = Instant::now();
     loop {
@@ -149,7 +149,7 @@ async fn keep(candidate: &mut Candidate, health: &Health) {
     }
 }
 
-/// The leading replica.
+/// State of the leading replica.
 struct Leader {
     links: Watch<Link>,
     nodes: Watch<String>,
@@ -230,8 +230,8 @@ fn name_of(node: Node) -> String {
 /// Name of the controller's Deployment.
 const DEPLOYMENT: &str = "longwire-controller";
 
-/// Returns a reference to the controller's Deployment, with which the cluster removes secrets and
-/// the lease. `None` for a controller outside of the cluster.
+/// Returns a reference to the controller's Deployment, through which the cluster garbage-collects
+/// secrets and the lease. `None` for a controller outside the cluster.
 ///
 /// # Errors
 /// If the API server fails.

@@ -1,4 +1,4 @@
-//! Placement of networks: agents run their parts from a secret per network.
+//! Places networks: agents run their parts from a secret per network.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,10 +21,10 @@ use crate::watch::{Watch, Watcher, all};
 /// UDP port of the first network.
 const UDP_PORT: u16 = 4800;
 
-/// Labels of the emulators' pods.
+/// Label selector of the emulators' pods.
 const EMULATORS: &str = "app.kubernetes.io/name=longwire,app.kubernetes.io/component=node";
 
-/// Networks, with the inputs of their placement.
+/// Networks, with the inputs to their placement.
 pub(super) struct Networks {
     watcher: Watcher,
     namespace: String,
@@ -32,10 +32,11 @@ pub(super) struct Networks {
     events: EventPublisher,
     networks: Watch<Network>,
     secrets: Watch<SecretCopy>,
-    /// Written networks by secret. The cache may lag behind, and a second key would restart all hosts.
+    /// Written networks, by secret. The cache may lag behind, and a second key would restart all
+    /// hosts.
     written: BTreeMap<String, SecretNetwork>,
     emulators: Watch<PodFacts>,
-    /// All pods and namespaces, once there is a network.
+    /// All pods and namespaces; present once there is a network.
     all: Option<AllPods>,
     slices: BTreeMap<ResourceKey, Vec<NodeStatus>>,
 }
@@ -56,14 +57,14 @@ struct AllPods {
     namespaces: Watch<(String, Labels)>,
 }
 
-/// The part of the cluster that placements depend on.
+/// The part of the cluster state on which placement depends.
 struct PlacementInput {
     pods: Vec<PodFacts>,
     namespaces: BTreeMap<String, Labels>,
     agents: Agents,
-    /// Cached secrets by name.
+    /// Cached secrets, by name.
     copies: BTreeMap<String, SecretCopy>,
-    /// Placed networks by secret.
+    /// Placed networks, by secret.
     secrets: BTreeMap<String, SecretNetwork>,
 }
 
@@ -231,8 +232,8 @@ impl Networks {
         Ok(())
     }
 
-    /// Writes a secret, unless it is current. Returns whether it is now: the key of a secret that exists
-    /// and is not cached is unknown.
+    /// Writes a secret unless it is current. Returns whether it is now current: the key of a secret
+    /// that exists but is not cached is unknown.
     async fn write_secret(
         &mut self,
         name: &str,
@@ -348,8 +349,8 @@ fn secret(name: &str, network: &SecretNetwork, owner: Option<&OwnerReference>) -
     }
 }
 
-/// Returns the UDP port of a network: its present one, or the first free one. Of two networks with
-/// the same port, the first by secret keeps it.
+/// Returns the UDP port of a network: its current port, or else the first free one. If two networks
+/// have the same port, the first by secret keeps it.
 pub(super) fn udp_port(name: &str, networks: &BTreeMap<String, SecretNetwork>) -> u16 {
     let port_of = |network: &SecretNetwork| network.network.udp_port;
     if let Some(port) = networks.get(name).map(port_of) {

@@ -1,4 +1,4 @@
-//! Sums and conditions of a resource, from the slices of its nodes.
+//! Sums and conditions of a resource, computed from its nodes' slices.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -63,7 +63,7 @@ impl Verdict {
     }
 }
 
-/// Returns the conditions of verdicts. Unchanged ones keep their time.
+/// Converts verdicts to conditions. Unchanged conditions keep their time.
 pub(super) fn conditions(
     generation: i64,
     verdicts: Vec<Verdict>,
@@ -75,7 +75,7 @@ pub(super) fn conditions(
     conditions.collect()
 }
 
-/// Message of a resource without slices: nodes without a selected pod have none.
+/// Message for a resource without slices: nodes without a selected pod have none.
 const NOT_READ: &str = "no node has read it: no pod is selected, or no agent runs";
 
 /// Returns the conditions of a link: `Accepted`, `Attached` and `Faithful`.
@@ -115,17 +115,17 @@ fn accepted(generation: i64, slices: &[NodeStatus]) -> Verdict {
     verdict(Some(true), "Valid", message)
 }
 
-/// Whether the message of a slice is a note about an unused value, and not a reason.
+/// Returns whether a slice's message is a note about an unused value rather than a reason.
 fn is_advice(slice: &NodeStatus) -> bool {
     slice.reason.is_none() && slice.pointer.is_some()
 }
 
-/// Returns the reason why a pod has no link.
+/// Returns why a pod has no link.
 fn why(slice: &NodeStatus) -> Option<&str> {
     slice.message.as_deref().filter(|_| !is_advice(slice))
 }
 
-/// Returns the message of a refused spec: place, reason and remedy.
+/// Returns the message for a refused spec: place, reason and remedy.
 pub(super) fn refusal(slice: &NodeStatus) -> String {
     let place = slice
         .pointer
@@ -207,14 +207,13 @@ pub(super) fn name_of(reason: Reason) -> &'static str {
 /// An event of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Notice {
-    /// Node.
     pub node: String,
     pub is_warning: bool,
     pub reason: &'static str,
     pub note: String,
 }
 
-/// Returns the events of a change of the slices.
+/// Returns the events for a change of the slices.
 pub(super) fn notices(before: &[NodeStatus], now: &[NodeStatus]) -> Vec<Notice> {
     let none = NodeStatus::default();
     let changes = now.iter().flat_map(|slice| {
@@ -224,7 +223,7 @@ pub(super) fn notices(before: &[NodeStatus], now: &[NodeStatus]) -> Vec<Notice> 
     changes.collect()
 }
 
-/// Returns the events of a change of a node's slice.
+/// Returns the events for a change of a node's slice.
 fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
     let notice = |is_warning, reason, note| Notice {
         node: slice.node.clone(),
@@ -250,7 +249,8 @@ fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
         }
         _ => {}
     }
-    // Only a pod that stays can lose its link. A waiting one without a reason is about to be attached.
+    // Only a pod that stays can lose its link. A waiting pod without a reason is about to be
+    // attached.
     let starts = slice.waiting > 0 && slice.reason.is_none();
     if slice.attached < old.attached && slice.attached < slice.pods && !starts {
         notices.push(notice(true, "Lost", format!("{place}: {why}")));

@@ -1,5 +1,5 @@
-//! Placement of networks against a fake API server with silent watches, so that the
-//! caches never see the controller's writes.
+//! Placement of networks against a fake API server with silent watches, so that the caches never
+//! see the controller's writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn controller(api: &FakeApi) -> Networks {
     Networks::new(watcher, SYSTEM, Some(owner), events)
 }
 
-/// Runs rounds until one changes something, and some more.
+/// Runs rounds until one changes something, then a few more.
 async fn rounds(networks: &mut Networks, api: &FakeApi) -> Vec<Change> {
     let nodes = BTreeSet::from(["n1".to_owned(), "n2".to_owned()]);
     let before = api.changes().len();

@@ -1,4 +1,4 @@
-//! Networks: their placement on nodes, and the secrets that carry it to the agents.
+//! Networks: their placement on nodes, and the secrets that carry placements to the agents.
 
 mod placement;
 
@@ -14,13 +14,13 @@ use crate::api::{HostPlacement, PortPlacement};
 pub use crate::network::placement::{Agents, Placement, place};
 use crate::plan::{ResourceKey, resource_hash};
 
-/// Label of secrets with a network.
+/// Label of secrets that hold a network.
 pub const LABEL: &str = "longwire.dev/network";
 
-/// Field of a secret with the network.
+/// Secret field that holds the network.
 const NETWORK: &str = "network";
 
-/// Field of a secret with the key.
+/// Secret field that holds the key.
 const KEY: &str = "key";
 
 /// A placed network.
@@ -34,7 +34,6 @@ pub struct PlacedNetwork {
     pub generation: i64,
     /// UDP port of all hosts.
     pub udp_port: u16,
-    /// Topology.
     pub file: Map<String, Value>,
     /// Nodes with their addresses.
     pub hosts: Vec<HostPlacement>,
@@ -51,18 +50,18 @@ impl PlacedNetwork {
         ResourceKey::new(&self.namespace, &self.name)
     }
 
-    /// Returns the pods of a node's ports, such as `shop/cart-0`.
+    /// Returns the pods at a node's ports, such as `shop/cart-0`.
     pub fn pods_of(&self, node: &str) -> Vec<&str> {
         let here = self.ports.iter().filter(|port| port.node == node);
         here.map(|port| port.pod.as_str()).collect()
     }
 
-    /// Returns the body of the request to a node, or `None` if it runs no part.
+    /// Returns the body of the request to a node; `None` if the node runs no part.
     pub fn body(&self, node: &str, key: &str) -> Option<Value> {
         self.hosts.iter().find(|host| host.node == node)?;
         // The node reads files as root; the user may only be allowed to create Networks.
         let mut body = json!({ "file": self.file, "files": false });
-        // A network on one node has no hosts.
+        // A network on a single node has no hosts.
         if self.hosts.len() > 1 {
             body["host"] = json!(node);
             body["key"] = json!(key);
@@ -74,10 +73,9 @@ impl PlacedNetwork {
     }
 }
 
-/// A network with its key, the content of a secret.
+/// A network and its key: the contents of a secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecretNetwork {
-    /// Network.
     pub network: PlacedNetwork,
     /// Key: 64 hexadecimal digits.
     pub key: String,
@@ -103,7 +101,7 @@ impl SecretNetwork {
     }
 }
 
-/// Returns the name of the secret of a network.
+/// Returns the name of a network's secret.
 pub fn secret_name(key: &ResourceKey) -> String {
     format!("longwire-network-{:016x}", resource_hash(key))
 }
@@ -118,16 +116,16 @@ pub fn new_key() -> Result<String, ring::error::Unspecified> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Error of a topology.
+/// Topology error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
-    /// It is neither text nor an object.
+    /// Neither text nor an object.
     #[error("the topology is neither TOML text nor an object")]
     Kind,
     /// The text is not TOML.
     #[error("{0}")]
     Toml(String),
-    /// It has a table that the placement provides.
+    /// Contains a table that the placement provides.
     #[error("`{0}` is derived from spec.ports and the pods; remove it")]
     Placed(&'static str),
     /// No frame crosses a link.
@@ -171,7 +169,8 @@ pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyErr
     Ok(file)
 }
 
-/// Refuses links that no frame crosses. The emulator only warns, which the status would not show.
+/// Refuses links that no frame crosses. The emulator only warns about them, which the status would
+/// not show.
 ///
 /// # Errors
 /// [`TopologyError::Idle`].

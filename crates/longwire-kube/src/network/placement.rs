@@ -1,4 +1,4 @@
-//! Placement of a network on the nodes of its ports' pods.
+//! Places a network on the nodes of its ports' pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -10,10 +10,10 @@ use crate::facts::{Labels, PodFacts};
 use crate::network::{check_links, read_topology};
 use crate::plan::{Hindrance, Selection};
 
-/// Table of a topology with the pairs of ports.
+/// Topology table that lists pairs of ports.
 const SWITCHING: &str = "switching";
 
-/// Emulator's address by node.
+/// Emulator address, by node.
 pub type Agents = BTreeMap<String, IpAddr>;
 
 /// A placed network.
@@ -21,17 +21,17 @@ pub type Agents = BTreeMap<String, IpAddr>;
 pub struct Placement {
     /// Topology with ports and hosts.
     pub file: Map<String, Value>,
-    /// Pod and node of each port, ordered by port.
+    /// Pod and node of each port, in port order.
     pub ports: Vec<PortPlacement>,
     /// Address of each node.
     pub hosts: Vec<HostPlacement>,
 }
 
-/// Places a network. A port keeps its pod of `before` while that is selected, else takes the first
-/// by name.
+/// Places a network. A port keeps its pod from `before` while that pod is selected; otherwise it
+/// takes the first by name.
 ///
 /// # Errors
-/// Why it cannot be placed.
+/// Why the network cannot be placed.
 pub fn place(
     namespace: &str,
     spec: &NetworkSpec,
@@ -106,7 +106,7 @@ fn choose<'a>(
         };
         let old = before.iter().find(|old| old.port == *port);
         let is_old = |pod: &PodFacts| old.is_some_and(|old| old.pod == pod.target());
-        // By name, independent of the cache's order.
+        // Sort by name, independently of the cache's order.
         let pod = pods
             .iter()
             .filter(fits)
@@ -129,8 +129,8 @@ fn refused(pointer: String, message: String) -> Hindrance {
     }
 }
 
-/// Refuses ports without a unique peer: ARP does not cross a network, so no switch could learn the
-/// place of a pod.
+/// Refuses ports without a unique peer: ARP does not cross a network, so a switch could not learn
+/// where a pod is.
 fn check_partners(
     spec: &NetworkSpec,
     file: &Map<String, Value>,
@@ -156,7 +156,7 @@ fn check_partners(
     Err(hindrance)
 }
 
-/// Returns the nodes of pods with their emulators' addresses.
+/// Returns the nodes of the pods, with their emulators' addresses.
 fn hosts(
     chosen: &BTreeMap<&str, &PodFacts>,
     agents: &Agents,
@@ -188,7 +188,7 @@ fn host_tables(hosts: &[HostPlacement], ports: &[PortPlacement]) -> Value {
     tables.collect()
 }
 
-/// Returns the partner of each port, if the topology has pairs of ports.
+/// Returns each port's partner if the topology has pairs of ports.
 fn partners(file: &Map<String, Value>) -> Option<BTreeMap<String, String>> {
     let pairs = file.get(SWITCHING)?.get("pairs")?.as_array()?;
     let mut partners = BTreeMap::new();

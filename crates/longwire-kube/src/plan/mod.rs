@@ -1,4 +1,4 @@
-//! Plan of a node: its desired attachments as a pure function of the cluster's state and the time.
+//! Plan of a node: its desired attachments, as a pure function of cluster state and time.
 
 mod name;
 mod peers;
@@ -17,19 +17,18 @@ use crate::api::{FailMode, Link, LinkSpec, Reason, Scenario};
 use crate::facts::{Labels, PodFacts};
 pub use crate::plan::timeline::merge;
 
-/// Maximum prefixes of an attachment, a limit of the node's BPF programs.
+/// Maximum number of prefixes per attachment, a limit of the node's BPF programs.
 pub const PREFIXES_MAX: usize = 512;
 
-/// State of the cluster that a plan depends on.
+/// Cluster state on which a plan depends.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterState {
-    /// Node.
     pub node: String,
     /// All links.
     pub links: Vec<Link>,
     /// All scenarios.
     pub scenarios: Vec<Scenario>,
-    /// Pods of the node; pods of all nodes if a link selects peers by labels.
+    /// Pods of the node, or of all nodes if a link selects peers by label.
     pub pods: Vec<PodFacts>,
     /// Labels of all namespaces.
     pub namespaces: BTreeMap<String, Labels>,
@@ -38,14 +37,11 @@ pub struct ClusterState {
 /// Namespaced name of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceKey {
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub name: String,
 }
 
 impl ResourceKey {
-    /// Returns a name.
     pub fn new(namespace: &str, name: &str) -> ResourceKey {
         ResourceKey {
             namespace: namespace.to_owned(),
@@ -71,7 +67,6 @@ impl std::fmt::Display for ResourceKey {
 /// A desired attachment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedAttachment {
-    /// Link.
     pub link: ResourceKey,
     /// Pod, such as `shop/cart-0`.
     pub pod: String,
@@ -84,7 +79,6 @@ pub struct WantedAttachment {
 /// An attachment that stays unchanged if it exists, because the new spec is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptAttachment {
-    /// Link.
     pub link: ResourceKey,
     /// Pod, such as `shop/cart-0`.
     pub pod: String,
@@ -93,18 +87,16 @@ pub struct KeptAttachment {
 /// An obstacle to attaching a link to some or all of its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hindrance {
-    /// Kind.
     pub reason: Reason,
-    /// Sentence.
+    /// Message, a sentence.
     pub message: String,
     /// JSON pointer (RFC 6901) from `spec` to the invalid value.
     pub pointer: Option<String>,
-    /// Remedy.
     pub remedy: Option<String>,
 }
 
 impl Hindrance {
-    /// Creates a hindrance that no value of the spec causes.
+    /// Creates a hindrance not caused by a spec value.
     pub fn new(reason: Reason, message: impl Into<String>) -> Hindrance {
         Hindrance {
             reason,
@@ -114,7 +106,7 @@ impl Hindrance {
         }
     }
 
-    /// Creates a hindrance by an invalid value of the spec.
+    /// Creates a hindrance caused by an invalid spec value.
     fn refused(pointer: &str, message: impl Into<String>, remedy: &str) -> Hindrance {
         Hindrance {
             reason: Reason::Refused,
@@ -134,12 +126,11 @@ pub struct LinkPlan {
     pub pods: Vec<String>,
     /// Obstacles to the attachments of pods.
     pub hindrances: Vec<Hindrance>,
-    /// Whether options of `down` are unused, because two pods are both in `from` and in
-    /// `to` and shape their own traffic.
+    /// Whether options of `down` are unused because two pods, each in both `from` and `to`, shape
+    /// their own traffic.
     pub is_down_unused: bool,
 }
 
-/// Plan of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Attachments by name.
@@ -150,7 +141,7 @@ pub struct Plan {
     pub links: BTreeMap<ResourceKey, LinkPlan>,
 }
 
-/// Whether a plan depends on pods of other nodes.
+/// Returns whether a plan depends on pods of other nodes.
 pub fn needs_peers(links: &[Link]) -> bool {
     links.iter().any(|link| {
         let to = link.spec.to.as_ref();
@@ -241,7 +232,7 @@ impl Plan {
         }
     }
 
-    /// Keeps the attachments that a pod may have of a link.
+    /// Keeps any attachments that a pod has for a link.
     fn keep(&mut self, link: &ResourceKey, pod: &PodFacts) {
         for part in [Part::Both, Part::Up] {
             let kept = KeptAttachment {
@@ -254,7 +245,7 @@ impl Plan {
     }
 }
 
-/// Whether an attachment ignores options of `down`.
+/// Returns whether an attachment ignores options of `down`.
 fn is_down_unused(spec: &LinkSpec, bodies: &[(String, Value)]) -> bool {
     let down = spec.link.get("down").and_then(Value::as_object);
     let is_up_only = |body: &Value| body.get("direction") == Some(&json!("up"));
@@ -285,7 +276,7 @@ fn timeline(
     Ok(Some(timeline))
 }
 
-/// Returns the attachments of a pod for a link, by name.
+/// Returns a pod's attachments for a link, by name.
 fn plan_pod(
     state: &ClusterState,
     key: &ResourceKey,

@@ -2,18 +2,18 @@
 
 use super::ResourceKey;
 
-/// Prefix of the names of agents' attachments. Agents touch no others.
+/// Name prefix of attachments made by agents. Agents do not touch others.
 pub const PREFIX: &str = "kube-";
 
-/// Longest name that the node accepts.
+/// Maximum name length that the node accepts.
 const NAME_MAX: usize = 64;
 
-/// Traffic of a pod that an attachment takes.
+/// The part of a pod's traffic that an attachment takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Both directions.
     Both,
-    /// Up alone, to peers that shape their own traffic.
+    /// Only up, to peers that shape their own traffic.
     Up,
 }
 
@@ -31,7 +31,7 @@ pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     if plain.len() <= NAME_MAX && !namespace.contains('-') {
         return plain;
     }
-    // Only the hash matters; the start is for people.
+    // Only the hash matters; the start is for readers.
     let start: String = name.chars().take(6).collect();
     let start = start.trim_end_matches(['-', '.']);
     format!(
@@ -40,8 +40,8 @@ pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     )
 }
 
-/// Returns the seed of an attachment, stable per pod name. With a common seed, pods would lose the
-/// same packets.
+/// Returns the seed of an attachment, which is stable per pod name. With a common seed, pods would
+/// lose the same packets.
 pub fn attachment_seed(seed: i64, link: &ResourceKey, pod: &str, part: Part) -> u64 {
     let mut hash = Fnv::default();
     hash.write(&seed.to_le_bytes());
@@ -52,7 +52,7 @@ pub fn attachment_seed(seed: i64, link: &ResourceKey, pod: &str, part: Part) -> 
     hash.0 >> 11
 }
 
-/// Returns the name of a network at the nodes: `kube-NAMESPACE-NAME`, or one with a hash.
+/// Returns a network's name on the nodes: `kube-NAMESPACE-NAME`, or a name with a hash.
 pub fn network_name(network: &ResourceKey) -> String {
     let ResourceKey { namespace, name } = network;
     let plain = format!("{PREFIX}{namespace}-{name}");
@@ -68,7 +68,7 @@ pub fn network_name(network: &ResourceKey) -> String {
 pub fn resource_hash(key: &ResourceKey) -> u64 {
     let mut hash = Fnv::default();
     hash.write(key.namespace.as_bytes());
-    // Separator: neither contains this byte.
+    // Separator: neither name contains this byte.
     hash.write(b"/");
     hash.write(key.name.as_bytes());
     hash.0

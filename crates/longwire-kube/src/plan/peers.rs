@@ -16,11 +16,10 @@ use crate::facts::{Labels, PodFacts};
 pub struct SelectionError {
     /// JSON pointer (RFC 6901) from `spec` to the selector.
     pub pointer: &'static str,
-    /// Reason.
     pub reason: String,
 }
 
-/// Selection of pods by their labels and those of their namespaces.
+/// Selects pods by their labels and those of their namespaces.
 #[derive(Clone, Debug)]
 pub struct Selection {
     pods: Selector,
@@ -63,7 +62,7 @@ impl Selection {
         Ok(Selection { pods, namespaces })
     }
 
-    /// Whether a pod is selected. A namespace without known labels is not.
+    /// Returns whether a pod is selected. Pods in a namespace with unknown labels are not.
     pub fn selects(&self, pod: &PodFacts, namespaces: &BTreeMap<String, Labels>) -> bool {
         let is_in_namespace = match &self.namespaces {
             Namespaces::Own(namespace) => *namespace == pod.namespace,
@@ -107,7 +106,7 @@ enum OtherEnd {
     Pods(Selection),
 }
 
-/// Traffic of a pod that takes the link.
+/// The part of a pod's traffic that takes the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Peering {
     /// All traffic.
@@ -116,8 +115,8 @@ pub(super) enum Peering {
     Prefixes {
         /// Prefixes whose traffic the pod shapes in both directions.
         both: Vec<String>,
-        /// Prefixes of pods that shape their own traffic to this pod; this pod shapes
-        /// only what it sends.
+        /// Prefixes of pods that shape their own traffic to this pod; this pod shapes only what it
+        /// sends to them.
         up: Vec<String>,
     },
 }
@@ -148,7 +147,7 @@ impl Ends {
         Ok(Ends { from, to })
     }
 
-    /// Returns the peers of a pod that `from` selects.
+    /// Returns the peers of a pod selected by `from`.
     pub fn peers_of(&self, pod: &PodFacts, state: &ClusterState) -> Peering {
         let to = match &self.to {
             OtherEnd::All => return Peering::All,
@@ -186,7 +185,7 @@ impl Ends {
     }
 }
 
-/// Returns the prefix of one address.
+/// Returns the prefix that contains only this address.
 fn prefix(address: &IpAddr) -> String {
     let bits = match address {
         IpAddr::V4(_) => 32,

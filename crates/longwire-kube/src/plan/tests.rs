@@ -47,7 +47,7 @@ fn by_label(name: &str, value: &str) -> Value {
     json!({ "podSelector": { "matchLabels": { name: value } } })
 }
 
-/// Bodies of a plan, without their seeds.
+/// Returns the bodies in a plan, without their seeds.
 fn bodies(plan: &Plan) -> Vec<Value> {
     let wanted = plan.attachments.values();
     let bodies = wanted.map(|wanted| {

@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 use crate::api::ScenarioSpec;
 
-/// Shortest period of repetition.
+/// Minimum repetition period.
 const EVERY_MIN: Duration = Duration::from_millis(100);
 
-/// Error of a scenario.
+/// Scenario error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimelineError {
-    /// A duration is not of the form `1m30s`.
+    /// A duration does not have the form `1m30s`.
     #[error("'{0}' is not a duration; write for example 500ms, 90s or 1m30s")]
     Duration(String),
-    /// The start is not a time.
+    /// The start is not a valid time.
     #[error("startAt '{0}' is not a time; write for example 2026-11-24T09:30:00Z")]
     Start(String),
     /// A step is after the end of a repetition.
@@ -29,7 +29,7 @@ pub enum TimelineError {
         /// Period of repetition.
         every: Duration,
     },
-    /// The period of repetition is too short.
+    /// The repetition period is too short.
     #[error("every must be at least 100ms")]
     TooShort,
 }
@@ -37,16 +37,16 @@ pub enum TimelineError {
 /// Changes of a link over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// Steps ordered by time.
+    /// Steps in time order.
     steps: Vec<(Duration, Map<String, Value>)>,
-    /// Period of repetition, and number of repetitions.
+    /// Repetition period, and number of repetitions.
     repeat: Option<(Duration, Option<u64>)>,
-    /// Start as Unix time; `None` for the attachment of the link.
+    /// Start as Unix time; `None` to start when the link is attached.
     start: Option<Duration>,
 }
 
 impl Timeline {
-    /// Parses a scenario, with the start that a Link sets (RFC 3339).
+    /// Parses a scenario; `start` is the start set by a Link (RFC 3339).
     ///
     /// # Errors
     /// See [`TimelineError`].
@@ -77,7 +77,7 @@ impl Timeline {
                 every,
             });
         }
-        // Stable: simultaneous steps keep their order.
+        // Stable sort: simultaneous steps keep their order.
         steps.sort_by_key(|(at, _)| *at);
         Ok(Timeline {
             steps,
@@ -86,9 +86,9 @@ impl Timeline {
         })
     }
 
-    /// Returns the options of a link at a time, and the time until the next change.
+    /// Returns a link's options at a time, and the time until the next change.
     ///
-    /// `now` and `attached` are Unix time; `attached` is `None` before the link is attached.
+    /// `now` and `attached` are Unix times; `attached` is `None` before the link is attached.
     pub fn at(
         &self,
         link: &Map<String, Value>,
@@ -134,7 +134,7 @@ impl Timeline {
     }
 }
 
-/// Returns a multiple that is at most a given duration.
+/// Returns the product `every` × `times`, which is at most a given duration.
 fn multiple(every: Duration, times: u128) -> Duration {
     const SECOND: u128 = 1_000_000_000;
     let nanos = every.as_nanos() * times;
@@ -179,11 +179,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, TimelineError> {
     Ok(total)
 }
 
-/// Tables of options of one direction.
+/// Option tables for one direction.
 const DIRECTIONS: [&str; 2] = ["up", "down"];
 
-/// Applies a step's options to a link. An option of both directions also replaces that of `up` and
-/// of `down`; null removes an option.
+/// Applies a step's options to a link. An option for both directions also replaces those of `up`
+/// and `down`; null removes an option.
 pub fn merge(link: &mut Map<String, Value>, set: &Map<String, Value>) {
     for (name, value) in set {
         if DIRECTIONS.contains(&name.as_str())

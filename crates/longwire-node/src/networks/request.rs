@@ -1,4 +1,4 @@
-//! The request for a network, read and checked.
+//! A parsed and validated network request.
 
 use longwire_client::node::NetworkSpec;
 use longwire_control::node::NodeRefusal;
@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use crate::files;
 
-/// A network that a request asks for.
+/// A requested network.
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkRequest {
     pub spec: NetworkSpec,
-    /// The topology as text.
+    /// Topology as text.
     pub text: String,
-    /// The ports at interfaces of this machine.
+    /// Ports at interfaces of this machine.
     pub attached: Vec<AttachPlan>,
     pub warnings: Vec<Problem>,
 }
 
 impl NetworkRequest {
-    /// Reads a network. Files that it names and may name are read.
+    /// Parses a network request, and reads the permitted files that it names.
     ///
     /// # Errors
-    /// All that is wrong.
+    /// All problems.
     pub fn read(spec: &NetworkSpec) -> Result<NetworkRequest, NodeRefusal> {
         let Some(text) = text(&spec.file) else {
             let reason = "write a topology as text, or as an object without null";
@@ -51,14 +51,14 @@ impl NetworkRequest {
         })
     }
 
-    /// Returns why a port has no place now; `None` if all have one.
+    /// Returns why a port cannot be placed now; `None` if all can.
     pub fn missing(&self) -> Option<String> {
         let mut targets = self.attached.iter().map(|plan| plan.target.resolve());
         targets.find_map(|found| Some(found.err()?.to_string()))
     }
 }
 
-/// Returns the index of the host that the network is for; `None` for one without hosts.
+/// Returns the index of the host that this machine runs; `None` for a network without hosts.
 fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NodeRefusal> {
     let Some(cluster) = &topology.cluster else {
         return match spec.host {
@@ -91,8 +91,8 @@ fn refused(field: &str, reason: &str) -> NodeRefusal {
     }])
 }
 
-/// Returns a topology as text: a string itself, an object as TOML. `None` for other values, and
-/// for null, which TOML does not have.
+/// Returns a topology as text: a string as is, an object as TOML. `None` for other values and for
+/// null, which TOML lacks.
 pub(super) fn text(file: &Value) -> Option<String> {
     match file {
         Value::String(text) => Some(text.clone()),

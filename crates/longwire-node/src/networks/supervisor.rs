@@ -1,4 +1,4 @@
-//! Supervision of a network's process.
+//! Supervises a network's process.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,28 +13,27 @@ use nix::unistd::Pid;
 use super::files::NetworkFiles;
 use super::request::NetworkRequest;
 
-/// Returns the command of a network. The process ends with the thread that starts it.
+/// Returns the command that runs a network. The process ends with the thread that starts it.
 pub type NetworkCommand = Arc<dyn Fn(&NetworkFiles, &NetworkRun) -> Command + Send + Sync>;
 
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct NetworkRun {
-    /// Host of the topology that this machine is.
+    /// Host of the topology that this machine runs.
     pub host: Option<String>,
     /// Whether the network's files include a key.
     pub has_key: bool,
-    /// Seed.
     pub seed: Option<u64>,
 }
 
-/// Period for polling the process.
+/// Polling interval for the process.
 const POLL_PERIOD: Duration = Duration::from_millis(20);
-/// Period for checking a missing target.
+/// Interval between checks for a missing target.
 const RETRY: Duration = Duration::from_millis(500);
-/// First delay of a restart after a failure; it doubles with each failure.
+/// Initial restart delay after a failure; doubles with each failure.
 const BACKOFF_MIN: Duration = Duration::from_millis(250);
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
-/// Length of a run after which the restart delay is reset.
+/// Duration of a run after which the restart delay is reset.
 const STABLE: Duration = Duration::from_secs(10);
 /// Time limit for a process to end and write its report.
 const ENDING: Duration = Duration::from_secs(8);
@@ -51,7 +50,7 @@ pub(super) struct ProcessState {
     pub restarts: u64,
 }
 
-/// Supervisor of a network's process, on a separate thread.
+/// Supervises a network's process on a separate thread.
 pub(super) struct Supervisor {
     pub request: NetworkRequest,
     files: NetworkFiles,
@@ -88,7 +87,7 @@ impl Supervisor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the supervisor to end, with its process.
+    /// Asks the supervisor to end, along with its process.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -118,7 +117,7 @@ impl Supervisor {
         }
     }
 
-    /// Stores why the network does not run, and pauses.
+    /// Records why the network does not run, and pauses.
     fn wait(&self, reason: &str, pause: Duration) {
         let is_news = {
             let mut state = self.state();
@@ -136,7 +135,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs the process once. Returns why it ended.
+    /// Runs the process once; returns why it ended.
     fn run_once(&self) -> String {
         let mut child = match self.start() {
             Ok(child) => child,
@@ -174,7 +173,7 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// Waits for the process to end, or ends it. Returns how it ended.
+    /// Waits for the process to end, or ends it; returns how it ended.
     fn watch(&self, child: &mut Child) -> String {
         let mut asked: Option<Instant> = None;
         let mut runs = false;
@@ -207,7 +206,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether the run answers, which it does once the network runs.
+    /// Returns whether the run answers, which it does once the network runs.
     fn answers(&self) -> bool {
         let client = Client::new(Address::Unix(self.files.socket()), None);
         client.is_ok_and(|mut client| {

@@ -1,4 +1,5 @@
-//! Networks in a directory on a full disk, or modified by others. Their process does nothing.
+//! Networks in a directory on a full disk, or modified by other programs. Their process does
+//! nothing.
 
 use std::fs;
 use std::path::Path;
@@ -54,7 +55,7 @@ impl Site {
     }
 }
 
-/// A network with a link of this delay. Its files fill two pages each.
+/// A network whose link has this delay. Its files fill two pages each.
 fn spec(delay: &str) -> NetworkSpec {
     let file = format!(
         "# {}\n[ports]\na = \"null\"\nb = \"null\"\n[[link]]\nname = \"x\"\ndelay = \"{delay}\"\n",
@@ -75,7 +76,7 @@ fn text(directory: &Path, name: &str) -> String {
     fs::read_to_string(directory.join(name)).expect("it is there")
 }
 
-/// A request that cannot be stored changes nothing, at any amount of free space.
+/// A request that cannot be stored changes nothing, however much space is free.
 #[test]
 fn a_full_disk_changes_nothing() {
     with_small_disk(|disk| {
@@ -88,7 +89,7 @@ fn a_full_disk_changes_nothing() {
         let ballast = disk.join("ballast");
         fill_disk(&ballast);
         let full = fs::metadata(&ballast).expect("it is there").len();
-        // One page more each time, so that each file is once the first to fail.
+        // One more page each time, so that each file is once the first to fail.
         let mut refused = 0;
         for pages in 0.. {
             let file = fs::File::options().write(true).open(&ballast);
@@ -128,7 +129,7 @@ fn a_full_disk_changes_nothing() {
     });
 }
 
-/// After a node was killed between two files, the next one restores the network of the
+/// If a node was killed between writing two files, the next node restores the network of the
 /// specification.
 #[test]
 fn the_topology_is_restored_from_the_specification() {

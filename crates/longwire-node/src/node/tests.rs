@@ -1,4 +1,4 @@
-//! Changes of an attachment whose interface disappears before the node notices.
+//! Changes to an attachment whose interface disappears before the node notices.
 
 use std::process::{Child, Command};
 
