@@ -4,6 +4,6 @@
 #[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| longwire_fuzz::trace::check(data));
 
-/// Without libFuzzer there is nothing to run: the test `fuzz_seeds` does it.
+/// Without libFuzzer there is nothing to run; the test `fuzz_seeds` runs the check.
 #[cfg(not(fuzzing))]
 fn main() {}

@@ -1,26 +1,25 @@
-//! Alters arbitrary frames: for any options and bytes, nothing panics, and valid
-//! checksums stay valid.
+//! Alters arbitrary frames: no options and bytes cause a panic, and valid checksums stay valid.
 //!
-//! The input is text with one option per line (`map 10.0.0.0/8=11.0.0.0/8`), then a
-//! line `---`, then a frame.
+//! The input is text with one option per line (`map 10.0.0.0/8=11.0.0.0/8`), then a line `---`,
+//! then a frame.
 
 use longwire_engine::Nanos;
 use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated, parse_dscp};
 use longwire_packet::filter::Filter;
 use longwire_packet::header::{IpHeader, IpVersion};
 
-/// The line that ends the options.
+/// Line that ends the options.
 const END: &[u8] = b"\n---\n";
 
-/// Rounds in which a frame is sent.
+/// Number of rounds in which a frame is sent.
 const ROUNDS: u64 = 3;
 
-/// The options of an input: for alterations, and others.
+/// Options of an input: for alterations, and others.
 #[derive(Default)]
 pub(crate) struct AlterInput {
     pub(crate) options: AlterOptions,
     filter: Option<Filter>,
-    /// Bytes at the frame's end that were not captured.
+    /// Bytes at the end of the frame that were not captured.
     missing: u32,
 }
 

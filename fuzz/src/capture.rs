@@ -1,15 +1,14 @@
-//! Reads arbitrary capture files to their end, or refuses them with place and reason;
-//! the result does not depend on how the bytes arrive.
+//! Reads arbitrary capture files to their end, or refuses them with place and reason. The result
+//! does not depend on how the bytes arrive.
 //!
-//! The input is a file: classic pcap or pcapng, plain or compressed with gzip, zstd or
-//! lz4.
+//! The input is a file: classic pcap or pcapng, plain or compressed with gzip, zstd or lz4.
 
 use std::io::{Cursor, Read, Result};
 
 use longwire_capture::{CaptureError, CaptureReader};
 
-/// Reads the file whole, in small pieces, truncated, and sometimes by a thread: the
-/// frames of a truncated file are the first ones of the whole file.
+/// Reads the file whole, in small pieces, truncated, and sometimes on a thread. The frames of a
+/// truncated file are a prefix of those of the whole file.
 pub fn check(data: &[u8]) {
     let whole = read_all(data, Cursor::new(data.to_vec()), false);
     // Rarely, because threads are slow to start and end.
@@ -35,7 +34,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Returns whether the file is gzip, zstd, lz4, or a skippable frame of the last two.
+/// Returns whether the file is gzip, zstd, lz4, or a skippable frame of the latter two.
 pub(crate) fn is_packed(data: &[u8]) -> bool {
     matches!(
         data,
@@ -53,7 +52,7 @@ fn one_begins_the_other(one: &[Frame], other: &[Frame]) -> bool {
 /// Time, bytes and length on the wire.
 type Frame = (u64, Vec<u8>, u32);
 
-/// The frames, and the final error.
+/// Frames, and the final error.
 type Contents = (Vec<Frame>, String);
 
 fn read_all(data: &[u8], input: impl Read + Send + 'static, ahead: bool) -> Contents {

@@ -1,5 +1,4 @@
-//! Links of any models with any traffic: the engine's property test with libFuzzer's
-//! inputs.
+//! Links with any models and any traffic: the engine's property test with libFuzzer's inputs.
 
 #[path = "../../crates/longwire-engine/tests/it/common/composition.rs"]
 mod any_link;

@@ -1,9 +1,8 @@
-//! Requests to the control API: any path, query and body is parsed or refused with one
-//! line of text, and so is the requested change. A refused or rolled back change leaves
-//! the topology unchanged.
+//! Control API requests: any path, query and body is either parsed or refused with one line of
+//! text, and so is the requested change. A refused or rolled-back change leaves the topology
+//! unchanged.
 //!
-//! The input is a line with method and target, `PATCH /v1/links/a?in=2s`, followed by
-//! the body.
+//! The input is a line with method and target, `PATCH /v1/links/a?in=2s`, followed by the body.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,8 +13,7 @@ use longwire_topology::{StartFiles, Topology};
 
 use super::topology::is_small;
 
-/// The network to change: separate and shared links, a path over two of them, ports in
-/// a bridge.
+/// Network to change: separate and shared links, a path over two of them, ports in a bridge.
 const NETWORK: &str = r#"
 [ports]
 a = "null"
@@ -46,7 +44,7 @@ via = ["one", "two1"]
 match = "src=10.1.0.1,dst=10.1.0.2"
 "#;
 
-/// The reason to refuse every file, like that of a run without `--control-files`.
+/// Reason to refuse every file, as in a run without `--control-files`.
 const REFUSED: &str = "no files";
 
 /// Parses a request, and the change that it requests.

@@ -1,8 +1,8 @@
-//! Arbitrary capture files as replay feeds: for any file and options, a feed ends,
-//! times never decrease, and every record is accounted for.
+//! Arbitrary capture files as replay feeds: for any file and options, a feed ends, times never
+//! decrease, and every record is accounted for.
 //!
-//! The input is text with one option per line (`filter udp`), then a line `---`, then a
-//! file: classic pcap or pcapng, plain or compressed with gzip, zstd or lz4.
+//! The input is text with one option per line (`filter udp`), then a line `---`, then a file:
+//! classic pcap or pcapng, plain or compressed with gzip, zstd or lz4.
 
 use std::fs;
 use std::io::Cursor;
@@ -24,28 +24,26 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::alter;
 use super::capture::is_packed;
 
-/// The line that ends the options.
+/// Line that ends the options.
 const END: &[u8] = b"\n---\n";
 
 /// Maximum rounds, and maximum frames of an endless feed.
 const ROUNDS_MAX: u64 = 4;
 const LIMIT_MAX: u64 = 5_000;
 
-/// Timeout for the next frame of a feed, in milliseconds: its file is small and on
-/// disk.
+/// Timeout for a feed's next frame, in milliseconds; the file is small and on disk.
 const TIMEOUT_MS: u16 = 20_000;
 
-/// The options of an input.
 #[derive(Default)]
 struct FeedInput {
     config: TraceConfig,
-    /// The alterations of frames, if any.
+    /// Alterations of frames, if any.
     alter: Option<alter::AlterInput>,
     /// Whether the file is repeated or merged with itself.
     twice: bool,
-    /// Whether the first frame's timestamp is requested in advance.
+    /// Whether to request the first frame's timestamp in advance.
     ask_first: bool,
-    /// Maximum frames per call; 0 means alternating small numbers.
+    /// Maximum frames per call; 0 alternates between small numbers.
     burst: usize,
 }
 
@@ -102,8 +100,8 @@ fn check_feed(wanted: FeedInput, path: &str, file: &[u8]) {
     check_counts(&feed, &config, &handed, fault.is_some(), file);
 }
 
-/// Checks that every record was sent, filtered out, outside the window or too short,
-/// once per round and trace.
+/// Checks that every record was sent, filtered out, outside the window or too short, once per round
+/// and trace.
 fn check_counts(
     feed: &TraceFeed,
     config: &TraceConfig,
@@ -141,8 +139,8 @@ fn check_counts(
     }
 }
 
-/// Returns the number of records of a file or of one of its interfaces, and whether the
-/// file ends in a fault.
+/// Returns the number of records in a file or of one of its interfaces, and whether the file ends
+/// with a fault.
 fn records(file: &[u8], interface: Option<&str>) -> (u64, bool) {
     let Ok(mut reader) = CaptureReader::new("fuzz", Cursor::new(file.to_vec())) else {
         return (0, true);
@@ -160,7 +158,7 @@ fn records(file: &[u8], interface: Option<&str>) -> (u64, bool) {
     }
 }
 
-/// The frames that a feed returned.
+/// Frames returned by a feed.
 #[derive(Default)]
 struct FeedTotals {
     frames: u64,
@@ -211,8 +209,8 @@ fn drain(
     }
 }
 
-/// Returns the longest possible gap, which is known only if it depends on the trace's
-/// own times and the cap alone.
+/// Returns the maximum gap, which is known only if it depends solely on the trace's own times and
+/// the cap.
 fn gap_max(config: &TraceConfig) -> Nanos {
     let plain = config.pace == Pace::Trace(Speed::UNCHANGED) && config.rounds == Some(1);
     match config.gap_cap {
@@ -276,7 +274,7 @@ fn set<T, E: std::fmt::Display>(field: &mut Option<T>, read: Result<T, E>) {
     }
 }
 
-/// A temporary file, removed on drop: feeds open traces by name.
+/// A temporary file, removed on drop; feeds open traces by name.
 struct TempFile {
     path: String,
 }

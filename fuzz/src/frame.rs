@@ -1,5 +1,5 @@
-//! Arbitrary frames: parsing headers, completing checksums and segmenting super-packets
-//! never panics, and the segments contain the whole payload.
+//! Arbitrary frames: parsing headers, completing checksums and segmenting super-packets never
+//! panics, and the segments contain the whole payload.
 //!
 //! The input is a virtio-net header followed by a frame.
 
@@ -10,8 +10,8 @@ use longwire_io::port::vnet::{self, Decoded};
 use longwire_packet::flow_hash::flow_hash;
 use longwire_packet::frame::mac_header_len;
 
-/// Super-packets with more segments are not segmented individually, which is slow and
-/// covers nothing new.
+/// Super-packets with more segments are not segmented individually, which would be slow and cover
+/// nothing new.
 const SEGMENTS_MAX: usize = 64;
 
 /// Checks every function that parses a frame.
@@ -40,7 +40,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Splits a super-packet in a tunnel into pieces that contain its wire frames.
+/// Splits a tunnelled super-packet into pieces that contain its wire frames.
 fn check_split(frame: &[u8], segments: Segments) {
     let lens: Vec<usize> = segments.wire_frames(frame.len()).collect();
     if lens.len() > SEGMENTS_MAX {

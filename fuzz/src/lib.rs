@@ -1,6 +1,6 @@
-//! Checks of the fuzz targets: functions of arbitrary bytes that panic on an error.
-//! libFuzzer, the test over the seeds (`crates/longwire/tests/it/fuzz_seeds.rs`) and a
-//! debugger can all call them.
+//! Checks of the fuzz targets: functions of arbitrary bytes that panic on an error. They can be
+//! called by libFuzzer, by the test over the seeds (`crates/longwire/tests/it/fuzz_seeds.rs`) and
+//! in a debugger.
 
 pub mod alter;
 pub mod capture;

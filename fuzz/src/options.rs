@@ -1,9 +1,9 @@
-//! The option grammar: any text is parsed or refused with a message; a parsed value is
-//! formatted as text with the same meaning, and builds a link that keeps time.
+//! The option grammar: any text is either parsed or refused with a message. The text form of a
+//! parsed value has the same meaning, and the value builds a link that keeps time.
 //!
-//! The input is text. Each line is the name of a kind of model or of a unit, a space,
-//! and an argument in user syntax: `delay uniform:min=1ms,max=2ms`. The text after a
-//! line `---` is the content of every file that a model reads.
+//! The input is text. Each line is the name of a model kind or of a unit, a space, and an argument
+//! in user syntax: `delay uniform:min=1ms,max=2ms`. The text after a line `---` is the content of
+//! every file that a model reads.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -103,7 +103,7 @@ fn check_unit(name: &str, text: &str) {
         "size" => unit::<Bytes>(text),
         "packets" => unit::<Packets>(text),
         "probability" => {
-            // Formatting rounds, so the formatted values must be equal.
+            // Formatting rounds, so compare the formatted values.
             if let Ok(value) = text.parse::<Probability>() {
                 let shown = value.to_string();
                 let again = shown.parse::<Probability>().map(|value| value.to_string());
@@ -140,9 +140,8 @@ fn unit<T: FromStr<Err = UnitError> + Display + Debug + PartialEq>(text: &str) {
     }
 }
 
-/// Sends frames of all lengths through the link: departures never decrease, nor do
-/// releases unless reordering is configured, and neither precedes the arrival. Verdicts
-/// may come later.
+/// Sends frames of all lengths through the link. Departures never decrease, nor do releases unless
+/// reordering is configured, and neither precedes the arrival. Verdicts may come later.
 fn check_link(config: LinkConfig) {
     const SEED: u64 = 1;
     let mut link = Link::new(config, SEED, LinkId(0));

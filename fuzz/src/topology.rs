@@ -1,6 +1,6 @@
-//! Topology files: any text is parsed or refused, and every error names the fault and
-//! its place. A parsed topology is consistent: rules refer to existing links and paths,
-//! paths cross existing links, and commands are ordered by time.
+//! Topology files: any text is either parsed or refused, and every error names the fault and its
+//! place. A parsed topology is consistent: rules refer to existing links and paths, paths cross
+//! existing links, and commands are in time order.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use longwire_topology::{Class, Topology, Unmatched};
 /// A missing folder, so that no CSV file is found.
 const NOWHERE: &str = "/nowhere";
 
-/// Maximum number of a scenario's commands to check; some scenarios are endless.
+/// Maximum number of scenario commands to check; some scenarios are endless.
 const COMMANDS_MAX: usize = 1000;
 
 /// Parses a text as a topology file.
@@ -32,15 +32,14 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Returns whether a text defines few links and names no system files. Millions of
-/// links are valid but exceed a fuzzer's time and memory, and a system file may be
-/// endless.
+/// Returns whether a text defines few links and names no system files. Millions of links are valid
+/// but exceed a fuzzer's time and memory, and a system file may be endless.
 pub fn is_small(text: &str) -> bool {
     const DIGITS_MAX: usize = 4;
     let numbers = text.split(|c: char| !c.is_ascii_digit() && c != '_');
     let few = |number: &str| number.len() <= DIGITS_MAX;
-    // A number after a slash is a prefix length: 24 and 112 bits leave 256 and 65,536
-    // hosts, and prefixes between them more hosts than accepted.
+    // A number after a slash is a prefix length. 24 and 112 bits leave 256 and 65,536 hosts; prefix
+    // lengths in between leave more hosts than accepted.
     let mut prefixes = text.split('/').skip(1).map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit());
         rest[..end.unwrap_or(rest.len())].parse::<u32>()

@@ -1,8 +1,8 @@
-//! Arbitrary traces: parsed to their end or refused with a message, independently of
-//! how the bytes arrive; a parsed trace is a schedule that a link can follow.
+//! Arbitrary traces: either parsed to their end or refused with a message, regardless of how the
+//! bytes arrive. A parsed trace is a schedule that a link can follow.
 //!
-//! The first line describes the rest: a format or `auto`, a quantity, and columns:
-//! `auto rate`, `table delay column=2 unit=ms where=cell/7`. Or it is `mahimahi`,
+//! The first line describes the rest: a format or `auto`, a quantity, and columns, such as `auto
+//! rate` or `table delay column=2 unit=ms where=cell/7`. Alternatively it is `mahimahi`,
 //! `cellreplay` or `errant`, for the parsers of such files.
 
 use longwire_engine::trace::format::{Contents, Format, TraceReader};
@@ -51,7 +51,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Returns the table columns described by the words.
+/// Returns the table columns that the words describe.
 fn mapping(quantity: Quantity, words: &[&str]) -> Mapping {
     let mut mapping = Mapping::usual(quantity);
     for word in words {
@@ -102,7 +102,7 @@ fn check_trace(format: Option<Format>, mapping: &Mapping, file: &[u8]) {
     }
 }
 
-/// Distances between look-ups, in turn.
+/// Intervals between look-ups, used cyclically.
 const LOOKS: [u64; 8] = [0, 1, 999, 1_000_000, 7, 1 << 30, 1 << 40, 1 << 62];
 
 fn check_series(series: &Series, quantity: Quantity) {
@@ -155,8 +155,8 @@ fn check_schedule(schedule: &OpportunitySchedule) {
     }
 }
 
-/// Checks a link whose rate follows the file: departures never decrease, and none
-/// precedes its arrival.
+/// Checks a link whose rate follows the file: departures never decrease, and none precedes its
+/// arrival.
 fn check_rate(rate: &str, file: &TraceLoader<'_>) {
     let Ok(rate) = models::RATE.parse_with(rate, file) else {
         return;

@@ -26,11 +26,10 @@ const OF_THE_SPECIFICATION: [&str; 14] = [
     "attach",
 ];
 
-/// Benches that do not use criterion; criterion's run once with `cargo test`.
+/// Benches that do not use criterion; criterion benches run once with `cargo test`.
 const OF_PORTS: [&str; 4] = ["captures", "delay_line", "offload", "ports"];
 
-/// Runs the benches of `longwire-capture`, `longwire-io` and the program at their
-/// smallest size.
+/// Runs the benches of `longwire-capture`, `longwire-io` and the program at their smallest size.
 pub fn run_tiny(runner: &mut Runner) {
     runner.step("benches of ports", || {
         let mut command = workspace("bench");

@@ -8,8 +8,8 @@ use crate::{bench, book, ci, clients, fuzz, kube, page, python, release, test};
 pub enum When {
     /// On every commit: `cargo xtask ci`.
     Commit,
-    /// If one of these files or folders has changed since the last recorded pass:
-    /// `cargo xtask ci --paths`.
+    /// If one of these files or folders has changed since the last recorded pass: `cargo xtask ci
+    /// --paths`.
     Changed(&'static [&'static str]),
     /// Before a release: only `cargo xtask full`.
     Full,
@@ -24,8 +24,8 @@ pub struct Check {
     pub run: fn(&mut Runner),
 }
 
-/// All checks in execution order. Fast ones come first; of a commit's, the tests come
-/// last, so that the output ends with their closing lines.
+/// All checks in execution order. Fast checks come first; in the commit tier, the tests come last,
+/// so that the output ends with their closing lines.
 pub const CHECKS: &[Check] = &[
     commit("format", "format of the sources", ci::format),
     commit(
@@ -215,7 +215,7 @@ impl Check {
 /// Returns the named checks of a tier, or all of them, in table order.
 ///
 /// # Errors
-/// A name outside of the tier.
+/// If a name is not in the tier.
 pub fn chosen(names: &[&str], is_in: fn(When) -> bool) -> Result<Vec<&'static Check>, String> {
     let mut checks: Vec<&Check> = CHECKS.iter().filter(|check| is_in(check.when)).collect();
     let is_known = |name: &str| checks.iter().any(|check| check.name == name);

@@ -5,7 +5,7 @@ use crate::kube;
 use crate::runner::Shortfall::{Failed, Skipped};
 use crate::runner::{Outcome, Runner, cargo, limited, locked, run, run_all, succeeds, target_dir};
 
-/// The manifest of the fuzz targets, a separate workspace.
+/// Manifest of the fuzz targets, a separate workspace.
 pub const FUZZ_MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
 
 /// Checks the format of every workspace.
@@ -32,7 +32,7 @@ pub fn style(runner: &mut Runner) {
     });
 }
 
-/// Builds the documentation of the crates.
+/// Builds the crates' documentation.
 pub fn docs(runner: &mut Runner) {
     runner.step("docs", || {
         let mut command = cargo(["doc", "--workspace", "--no-deps"]);
@@ -81,7 +81,7 @@ pub fn deny(runner: &mut Runner) {
         run_all([check(&["--workspace"])].into_iter().chain(separate))
     });
     runner.step("advisories", || {
-        // The database is a git repository, unreachable from some machines.
+        // The database is a git repository that some machines cannot reach.
         if !succeeds("timeout", &["60", "cargo", "deny", "fetch", "db"]) {
             return Err(Skipped(
                 "advisories skipped: database unreachable".to_owned(),

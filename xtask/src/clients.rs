@@ -1,5 +1,5 @@
-//! The Node and Go clients: generated from a run's OpenAPI document, and tested. Tools
-//! are installed in `target/clients`.
+//! The Node and Go clients: generated from a run's OpenAPI document, and tested. Tools are
+//! installed in `target/clients`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ fn ask(document: &Path) -> Outcome {
     run_all([cargo(["build", "--bin", "longwire"]), ask])
 }
 
-/// Returns the program's path, which the clients read from a variable.
+/// Returns the program's path, which the clients read from an environment variable.
 fn program() -> String {
     built(Path::new("longwire"))
 }
@@ -63,7 +63,7 @@ fn node(runner: &mut Runner, document: &Path) {
         npm
     };
     runner.step("clients: Node, tools", || {
-        // Stale sources are removed; installed packages stay.
+        // Remove stale sources; installed packages stay.
         for stale in ["browser", "dist", "src", "test"] {
             let _ = fs::remove_dir_all(folder.join(stale));
         }
@@ -118,8 +118,7 @@ fn go(runner: &mut Runner, document: &Path) {
 pub fn go_environment(go: &mut Command) {
     go.env("GOPATH", folder().join("gopath"));
     go.env("GOCACHE", folder().join("gocache"));
-    // Modules are writable, so that target can be deleted. Toolchains are not
-    // downloaded.
+    // Modules are writable, so that target can be deleted. Toolchains are not downloaded.
     go.env("GOFLAGS", "-modcacherw").env("GOTOOLCHAIN", "local");
 }
 
@@ -150,7 +149,7 @@ fn compare(generated: &Path, committed: &str) -> Outcome {
     )))
 }
 
-/// Installs a Go program; returns the folder that has it.
+/// Installs a Go program; returns the folder that contains it.
 pub fn install_go(module: &str) -> Result<PathBuf, Shortfall> {
     needs_go()?;
     let bin = folder().join("gopath/bin");

@@ -37,7 +37,7 @@ pub fn run_targets(runner: &mut Runner) {
     }
 }
 
-/// Skips the step where the targets cannot be fuzzed.
+/// Skips the step if the targets cannot be fuzzed on this machine.
 fn needs_fuzz() -> Outcome {
     let what = if !has_nightly() {
         "no nightly toolchain"
@@ -62,7 +62,7 @@ fn fuzz(arguments: &[&str]) -> Command {
 }
 
 fn run_target(target: &str, seconds: u32) -> Outcome {
-    // libFuzzer writes new inputs to the first folder only.
+    // libFuzzer writes new inputs only to the first folder.
     let corpus = format!("fuzz/corpus/{target}");
     if let Err(error) = fs::create_dir_all(root().join(&corpus)) {
         return Err(Failed(format!("cannot make {corpus}: {error}")));
@@ -88,12 +88,11 @@ fn targets() -> Vec<String> {
     names
 }
 
-/// The crate with such code.
+/// The crate tested under loom and AddressSanitizer.
 const CRATE: &str = "longwire-io";
 
-/// Maximum preemptions per interleaving in loom, unless set in the environment. Two or
-/// three find most faults, according to its authors; without a limit the models run too
-/// long.
+/// Maximum preemptions per interleaving in loom, unless set in the environment. According to its
+/// authors, two or three find most faults; without a limit, the models run too long.
 const PREEMPTIONS: (&str, &str) = ("LOOM_MAX_PREEMPTIONS", "3");
 
 /// Runs the tests named `loom*` with every interleaving up to a number of preemptions.
@@ -110,8 +109,8 @@ pub fn loom(runner: &mut Runner) {
         {
             return Err(Failed(format!("no {tests}/loom*.rs")));
         }
-        // With the features of the whole workspace, so that other crates are built once
-        // for all steps.
+        // Use the features of the whole workspace, so that other crates are built once for all
+        // steps.
         let feature = format!("{CRATE}/loom");
         let mut command = cargo(["test", "--workspace", "--features", &feature]);
         command.args(["--test", "loom*"]).args(locked()).env(

@@ -1,8 +1,8 @@
 //! `longwire-kube`, a separate workspace, and its tests against Kubernetes.
 //!
-//! The Kubernetes programs are built once from the Go module proxy into
-//! `target/kube/bin`: kube-apiserver, kubelet and others of one version, kwok and Helm.
-//! etcd, containerd and runc are the system's. No image registry is needed.
+//! The Kubernetes programs are built once from the Go module proxy into `target/kube/bin`:
+//! kube-apiserver, kubelet and others of one version, kwok and Helm. etcd, containerd and runc come
+//! from the system. No image registry is needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use crate::runner::{
     Outcome, Runner, cargo, limited, locked, root, run, run_all, succeeds, target_dir, workspace,
 };
 
-/// The crate's manifest.
+/// Manifest of the crate.
 pub const MANIFEST: [&str; 2] = ["--manifest-path", "crates/longwire-kube/Cargo.toml"];
 
 /// kwok's module and version.
 const KWOK: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.7.0";
 /// Helm's module and version.
 const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.19.0";
-/// The Kubernetes version that kubelets report; `programs/go.mod` has it too.
+/// Kubernetes version that kubelets report; must match `programs/go.mod`.
 const VERSION: &str = "v1.35.4";
 /// Programs of the control plane, then of machines.
 const CONTROL: [&str; 2] = ["kube-apiserver", "kubectl"];
@@ -30,8 +30,7 @@ const MACHINES: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubel
 /// A test against Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KubeTest {
-    /// The controller and agents against a control plane, with simulated nodes and pods
-    /// (kwok).
+    /// The controller and agents against a control plane, with simulated nodes and pods (kwok).
     Control,
     /// Kubelets and pods on two machines, emulated by namespaces.
     Pods,
@@ -97,7 +96,7 @@ pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
     });
 }
 
-/// Returns the crate's target directory: its dependencies have other features than the
+/// Returns the crate's target directory: its dependencies have different features than the
 /// workspace's.
 fn target() -> PathBuf {
     target_dir().join("kube/target")
@@ -165,7 +164,7 @@ fn kubernetes(names: &[&str]) -> Outcome {
     if names.is_empty() {
         return Ok(());
     }
-    // A copy, because `go mod tidy` adds some hundred modules to go.mod.
+    // A copy, because `go mod tidy` adds about a hundred modules to go.mod.
     let module = target_dir().join("kube/programs");
     let from = root().join("crates/longwire-kube/tests/cluster/programs");
     if let Err(error) = copy(&from, &module) {

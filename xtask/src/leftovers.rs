@@ -1,5 +1,5 @@
-//! Leftovers of tests and benches on the machine: named network namespaces,
-//! network devices, processes.
+//! Leftovers of tests and benches on the machine: named network namespaces, network devices,
+//! processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,7 +44,7 @@ fn processes() -> Vec<String> {
         .collect()
 }
 
-/// Fails if there are more than before, once the kernel has had time to remove them.
+/// Fails if more exist than before, once the kernel has had time to remove them.
 pub fn compare(before: &BTreeSet<String>) -> Outcome {
     let start = Instant::now();
     loop {

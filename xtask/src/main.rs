@@ -1,7 +1,7 @@
-//! Tasks of the repository: tests, continuous integration, fuzzing.
+//! Repository tasks: tests, continuous integration, fuzzing.
 //!
-//! `cargo xtask` lists the tasks. [`checks::CHECKS`] is the table of checks with their
-//! tiers; [`tiers`] runs them.
+//! `cargo xtask` lists the tasks. [`checks::CHECKS`] is the table of checks with their tiers;
+//! [`tiers`] runs them.
 
 use std::env;
 use std::process::ExitCode;
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a task, or the checks of these names.
+/// Runs a task, or the checks with these names.
 fn task(runner: &mut Runner, words: &[&str]) -> Result<(), String> {
     match words {
         ["style"] => ci::style(runner),

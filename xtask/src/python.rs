@@ -1,6 +1,5 @@
-//! The Python package: built, installed into a virtual environment under
-//! `target/python` and tested there; its types and API page are checked. Checks of the control API
-//! with Python's tools.
+//! The Python package: built, installed into a virtual environment in `target/python` and tested;
+//! its types and API page are checked. Also checks the control API with Python tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +10,7 @@ use crate::runner::{
     Outcome, Runner, Shortfall, cargo, limited, root, run, run_all, succeeds, target_dir,
 };
 
-/// The package's folder, relative to the repository's root.
+/// Package folder, relative to the repository root.
 const PACKAGE: &str = "python";
 
 /// Builds and tests the package, and runs its examples.
@@ -43,7 +42,7 @@ pub fn build_release(runner: &mut Runner) {
     });
     runner.step("python: wheel for old systems", || {
         let mut build = maturin(&venv, &folder.join("dist"));
-        // Zig links for a glibc older than the machine's.
+        // Zig links against a glibc older than the machine's.
         build.args(["--release", "--zig", "--compatibility", "manylinux2014"]);
         run(build)
     });
@@ -52,7 +51,7 @@ pub fn build_release(runner: &mut Runner) {
 /// Returns pytest, in a virtual environment with its tools.
 ///
 /// # Errors
-/// The reason that it is unavailable.
+/// Why it is unavailable.
 pub fn with_pytest() -> Result<Command, Shortfall> {
     let venv = target_dir().join("python/venv");
     install_tools(&venv)?;
@@ -63,7 +62,7 @@ fn install_tools(venv: &Path) -> Outcome {
     make_venv(venv, "xtask/python/requirements.txt")
 }
 
-/// Makes a virtual environment with the requirements in a file.
+/// Creates a virtual environment with the requirements in a file.
 pub fn make_venv(venv: &Path, requirements: &str) -> Outcome {
     if !succeeds("python3", &["-m", "venv", "--help"]) {
         return Err(Skipped(
@@ -89,7 +88,7 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     if !venv.join("bin/maturin").exists() {
         return Err(Skipped("the tools are not installed".to_owned()));
     }
-    // Only this build's wheel must be there.
+    // The folder must hold only this build's wheel.
     let _ = fs::remove_dir_all(wheels);
     run(cargo(["build", "--bin", "longwire"]))?;
     take_program(&target_dir().join("debug/longwire"))?;
@@ -105,8 +104,7 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     run(install)
 }
 
-/// Copies a program without debug information to the place where the wheel's build
-/// finds it.
+/// Copies a program without debug information to where the wheel's build finds it.
 fn take_program(program: &Path) -> Outcome {
     let scripts = root().join(PACKAGE).join("data/scripts");
     if let Err(error) = fs::create_dir_all(&scripts) {
@@ -118,8 +116,7 @@ fn take_program(program: &Path) -> Outcome {
     run(strip)
 }
 
-/// Returns a command that builds a wheel into a folder. The tools of `venv` come first
-/// on its PATH.
+/// Returns a command that builds a wheel into a folder. The tools in `venv` come first on its PATH.
 fn maturin(venv: &Path, wheels: &Path) -> Command {
     let mut build = tool(venv, "maturin");
     build.args(["build", "--locked", "--out"]).arg(wheels);
@@ -129,7 +126,7 @@ fn maturin(venv: &Path, wheels: &Path) -> Command {
     build
 }
 
-/// Puts the tools of `venv` first on a command's PATH.
+/// Puts the tools in `venv` first on a command's PATH.
 pub fn tools_first(command: &mut Command, venv: &Path) {
     let path = env::var_os("PATH").unwrap_or_default();
     let programs = [venv.join("bin")].into_iter();
@@ -168,7 +165,7 @@ fn check_reference(venv: &Path) -> Outcome {
 
 fn test(venv: &Path, folder: &str) -> Outcome {
     let mut pytest = tool(venv, "pytest");
-    // Tests the installed package: neither pytest nor the tests read the folder.
+    // Test the installed package: neither pytest nor the tests read the package folder.
     pytest.args(["-q", "-p", "no:cacheprovider"]);
     pytest.arg(root().join(PACKAGE).join(folder));
     pytest.current_dir(target_dir());
@@ -179,7 +176,7 @@ fn tool(venv: &Path, name: &str) -> Command {
     limited(&venv.join("bin").join(name).to_string_lossy())
 }
 
-/// Folder of the checks of the API, relative to the repository's root.
+/// Folder of the API checks, relative to the repository root.
 const API_CHECKS: &str = "xtask/api";
 
 /// Installs the tools, builds the program, and runs the checks.

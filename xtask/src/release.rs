@@ -1,5 +1,6 @@
-//! Releases: packages by `tools/packager`, a separate program, so that `cargo xtask` needs no
-//! dependencies; the README's first command, the examples, the soak.
+//! Release checks: packages, the README's first command, the examples and the soak.
+//! `tools/packager` builds the packages; it is a separate program, so that `cargo xtask` needs no
+//! dependencies.
 
 use std::ffi::OsString;
 use std::fs;
@@ -50,7 +51,7 @@ fn run_examples() -> Outcome {
     run_all([build].into_iter().chain(names.iter().map(program)))
 }
 
-/// Carries TCP over a link that keeps changing, for the runner's seconds.
+/// Carries TCP over a link that keeps changing, for the runner's number of seconds.
 pub fn soak(runner: &mut Runner) {
     let mut command = cargo(["test", "--release", "--package", "longwire"]);
     command
@@ -59,7 +60,7 @@ pub fn soak(runner: &mut Runner) {
     runner.step("soak", || run(command));
 }
 
-/// Builds and tests packages. Debian and containers need root.
+/// Builds and tests packages. Debian and container tests need root.
 pub fn packages(runner: &mut Runner) {
     runner.step("packages", || run(command("package")));
     runner.step("packages: tests", || run(command("test")));

@@ -1,4 +1,4 @@
-//! Runs steps in sequence, with their times and outcomes.
+//! Runs steps in sequence, recording their times and outcomes.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -17,7 +17,7 @@ pub type Outcome = Result<(), Shortfall>;
 /// Why a step did not pass.
 #[derive(Debug)]
 pub enum Shortfall {
-    /// The step cannot run here; with the reason.
+    /// The step cannot run on this machine; with the reason.
     Skipped(String),
     /// The step failed; with a message.
     Failed(String),
@@ -26,8 +26,8 @@ pub enum Shortfall {
 /// Default of [`Runner::seconds`].
 const SECONDS_DEFAULT: u32 = 5;
 
-/// Runs steps and records their outcomes. Steps continue after a failure, so that one
-/// run shows all faults.
+/// Runs steps and records their outcomes. Continues after a failure, so that one run shows all
+/// faults.
 #[derive(Debug)]
 pub struct Runner {
     /// Duration of each fuzz target and of the soak, in seconds.
@@ -60,8 +60,8 @@ impl Runner {
         self.done.len()
     }
 
-    /// Returns the combined result and time of the steps from `start` on: `ok`, or the
-    /// outcomes of steps that did not pass.
+    /// Returns the combined result and time of the steps from `start` on: `ok`, or the outcomes of
+    /// steps that did not pass.
     pub fn summary(&self, start: usize) -> (String, Duration) {
         let steps = &self.done[start..];
         let others: Vec<String> = steps
@@ -139,34 +139,34 @@ fn sentence(name: &str, time: Duration, outcome: &Outcome) -> String {
     }
 }
 
-/// Returns whether this is continuous integration, where lock files must be current and
+/// Returns whether this is continuous integration, in which lock files must be up to date and
 /// commands have time limits.
 pub fn is_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// Returns the repository's root.
+/// Returns the repository root.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .unwrap_or(Path::new("."))
 }
 
-/// Returns cargo's target directory of the workspace.
+/// Returns the workspace's cargo target directory.
 pub fn target_dir() -> PathBuf {
     let chosen = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     chosen.map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// Returns a `cargo` command with these arguments, in the repository's root.
+/// Returns a `cargo` command with these arguments, run in the repository root.
 pub fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = limited("cargo");
     command.args(arguments);
     command
 }
 
-/// Returns a `cargo` command for the whole workspace. Building single packages would
-/// rebuild dependencies with fewer features.
+/// Returns a `cargo` command for the whole workspace. Building single packages would rebuild
+/// dependencies with fewer features.
 pub fn workspace(command: &str) -> Command {
     let mut command = cargo([command, "--workspace"]);
     command.args(locked());
@@ -184,12 +184,12 @@ pub fn locked() -> &'static [&'static str] {
     if is_ci() { &["--locked"] } else { &[] }
 }
 
-/// Time limit per command in continuous integration, in seconds. A hang then fails only
-/// its step.
+/// Time limit per command in continuous integration, in seconds, so that a hang fails only its
+/// step.
 const LIMIT: &str = "1500";
 
-/// Returns a command in the repository's root, without stdin; with a time limit in
-/// continuous integration.
+/// Returns a command run in the repository root without stdin; with a time limit in continuous
+/// integration.
 pub fn limited(program: &str) -> Command {
     let mut command = if is_ci() {
         let mut command = Command::new("timeout");
@@ -207,7 +207,7 @@ pub fn limited(program: &str) -> Command {
 /// Exit code of `timeout` after a timeout.
 const TIMED_OUT: i32 = 124;
 
-/// Runs a command, with its output shown.
+/// Runs a command; shows its output.
 pub fn run(mut command: Command) -> Outcome {
     println!("  $ {}", shown(&command));
     match command.status() {

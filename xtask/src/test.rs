@@ -1,5 +1,5 @@
-//! Runs every test in its own process; lists the slowest tests, each program's result,
-//! and the failed tests.
+//! Runs every test in a separate process; lists the slowest tests, each program's result, and the
+//! failed tests.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -34,8 +34,8 @@ const BOOK: &str = "longwire::alone::book::";
 /// Number of slowest tests listed.
 const SLOWEST: usize = 15;
 
-/// Returns the number of cores, and of concurrent timed tests: four per core, because
-/// most of them sleep or wait for programs. More would delay each other's frames.
+/// Returns the number of cores, and of concurrent timed tests: four per core, because most of them
+/// sleep or wait for programs. More would delay each other's frames.
 fn workers() -> (usize, usize) {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let chosen = env::var(THREADS).ok().and_then(|text| text.parse().ok());
@@ -65,8 +65,7 @@ fn build() -> io::Result<Option<Vec<Job>>> {
         jobs.extend(program.jobs()?);
     }
     let times = read_times(&fs::read_to_string(times_file()).unwrap_or_default());
-    // Unknown tests first, then the slowest of the last run, so that no slow test
-    // starts last.
+    // Unknown tests first, then the slowest of the last run, so that no slow test starts last.
     let time = |job: &Job| times.get(&job.name).copied().unwrap_or(u64::MAX);
     let is_book = |job: &Job| job.name.starts_with(BOOK);
     jobs.sort_by_key(|job| Reverse((time(job), is_book(job))));
@@ -88,7 +87,7 @@ fn run_all(mut jobs: Vec<Job>) -> Outcome {
     print!("{}", closing(&done));
     let failed = done.iter().filter(|done| done.ending == Ending::Failed);
     match (failed.count(), left) {
-        // On a shared machine, another user may own the leftovers.
+        // On a shared machine, the leftovers may belong to another user.
         (0, Err(Failed(what))) if !is_ci() => {
             eprintln!("{what}");
             Ok(())
@@ -98,7 +97,7 @@ fn run_all(mut jobs: Vec<Job>) -> Outcome {
     }
 }
 
-/// Runs selected tests; `chosen` are arguments of `cargo test`.
+/// Runs selected tests; `chosen` are arguments for `cargo test`.
 pub fn run_chosen(chosen: &[&str]) -> ExitCode {
     let skipped = skipped_file();
     let mut command = cargo(["test", "--no-fail-fast"]);
@@ -121,14 +120,14 @@ pub fn run_chosen(chosen: &[&str]) -> ExitCode {
     }
 }
 
-/// Returns the path of the reasons for skipped tests, after removing an old file.
+/// Removes the old file of skip reasons and returns its path.
 fn skipped_file() -> PathBuf {
     let file = target_dir().join("skipped-tests");
     let _ = fs::remove_file(&file);
     file
 }
 
-/// Returns the path of the last run's times.
+/// Returns the path of the times recorded by the last run.
 fn times_file() -> PathBuf {
     target_dir().join("test-times.tsv")
 }

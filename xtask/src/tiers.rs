@@ -18,7 +18,7 @@ pub fn run(runner: &mut Runner, checks: &[&Check]) {
     }
 }
 
-/// Runs the checks with files changed since their last recorded pass.
+/// Runs the checks whose files have changed since their last recorded pass.
 pub fn by_path(runner: &mut Runner, checks: &[&Check]) {
     for check in checks {
         let name = check.name;
@@ -37,8 +37,8 @@ pub fn by_path(runner: &mut Runner, checks: &[&Check]) {
     }
 }
 
-/// Runs checks of any tier and records each. `rest` skips those with a recorded pass of
-/// this state. A run of all checks installs their programs.
+/// Runs checks of any tier and records each. `rest` skips checks with a recorded pass of this
+/// state. A run of all checks installs the programs they need.
 pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
     if checks.len() == CHECKS.len() {
         tools::install(runner, true);
@@ -60,14 +60,14 @@ pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
     runner.step("nothing left behind", || leftovers::compare(&before));
 }
 
-/// The document.
+/// The document with the record.
 pub const RECORD: &str = "docs/long-runs.md";
 
 /// Result of a check in which every step passed.
 pub const PASSED: &str = "ok";
 
-/// Appends the result of a check at the checked-out commit. `seconds` is the duration
-/// of each fuzz target and of the soak.
+/// Appends the result of a check at the checked-out commit. `seconds` is the duration of each fuzz
+/// target and of the soak.
 pub fn append(check: &str, seconds: u32, result: &str, time: Duration) -> Result<(), String> {
     let date = output("date", &["-u", "+%F %H:%M"]).unwrap_or_default();
     let row = row(&date, &head(), check, seconds, result, time);
@@ -82,8 +82,7 @@ fn row(date: &str, commit: &str, check: &str, of: u32, result: &str, time: Durat
     format!("| {date} | {commit} | {check} | {of} | {result} | {time:.0} s |\n")
 }
 
-/// Returns the checked-out commit, with `+` if files other than the record have
-/// changed.
+/// Returns the checked-out commit, with `+` if files other than the record have changed.
 fn head() -> String {
     let commit = output("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or_default();
     let except = format!(":!{RECORD}");
@@ -96,8 +95,7 @@ fn head() -> String {
     commit + mark
 }
 
-/// Returns the newest commit with a recorded pass, and the files changed since, except
-/// the record.
+/// Returns the newest commit with a recorded pass, and the files changed since, except the record.
 pub fn changed_since_pass(check: &str) -> Option<(String, Vec<String>)> {
     let record = fs::read_to_string(root().join(RECORD)).ok()?;
     let commits = passes(&record, check);

@@ -9,7 +9,7 @@ use crate::runner::{Outcome, Runner, cargo, limited, run, run_all, succeeds};
 
 /// A program and its package.
 struct Tool {
-    /// A name on PATH, or a path.
+    /// Name on PATH, or a path.
     program: &'static str,
     package: &'static str,
 }
@@ -81,22 +81,21 @@ fn exists(program: &str) -> bool {
         return Path::new(program).exists();
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    // PATH of ordinary users may lack the system's directories.
+    // An ordinary user's PATH may lack the system directories.
     let system = ["/usr/sbin", "/sbin"].map(Into::into);
     env::split_paths(&path)
         .chain(system)
         .any(|folder| folder.join(program).is_file())
 }
 
-/// Returns the missing packages of the tests, or of all checks.
+/// Returns the packages missing for the tests, or for all checks.
 fn missing(full: bool) -> Vec<&'static str> {
     let tools = TESTS.iter().chain(if full { FULL } else { &[] });
     let missing = tools.filter(|tool| !exists(tool.program));
     missing.map(|tool| tool.package).collect()
 }
 
-/// Returns the command that installs the tests' missing packages; `None` if none is
-/// missing.
+/// Returns the command that installs the packages missing for the tests; `None` if none is missing.
 pub fn remedy() -> Option<String> {
     let packages = missing(false);
     if packages.is_empty() {
@@ -108,7 +107,7 @@ pub fn remedy() -> Option<String> {
     ))
 }
 
-/// Installs the programs of the tests, or of all checks.
+/// Installs the programs needed by the tests, or by all checks.
 pub fn install(runner: &mut Runner, full: bool) {
     let packages = missing(full);
     if !packages.is_empty() {

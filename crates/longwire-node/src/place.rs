@@ -41,7 +41,7 @@ pub struct RequestedPlace {
     pub direction: Direction,
     /// Priority among the links of the interface ([`AttachPlace`]).
     pub priority: Option<u8>,
-    /// What happens to the traffic after the process is killed.
+    /// Treatment of the traffic after the process is killed.
     pub fail: FailMode,
 }
 
@@ -94,7 +94,7 @@ impl RequestedPlace {
     }
 
     /// Prepares a link at each interface. `claims` are those of an earlier process by interface.
-    /// `sharing` is the number of links that share ring memory; 0 if each interface has its own.
+    /// `sharing` is the number of links that share ring memory; at least one per interface counts.
     ///
     /// # Errors
     /// If an interface does not exist, or takes no link.

@@ -1,7 +1,7 @@
 //! The image's base layer: the C library and a shell, from Debian packages.
 //!
-//! Whole distributions take tens of megabytes; this is enough for the program and a
-//! first try. apt checks the signatures of its downloads.
+//! Whole distributions take tens of megabytes; this is enough for the program and a first try. apt
+//! checks the signatures of its downloads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::program::Program;
 use crate::run::{Result, clear, exists, list, run, stdout, text};
 use crate::tree::{Node, Tree};
 
-/// The C library, and programs to try a link: a shell, ping, nc, wget.
+/// The C library, and programs to try out a link: a shell, ping, nc, wget.
 const PACKAGES: [&str; 2] = ["libc6", "busybox-static"];
 
-/// Files of libc6 that are left out: character set conversions and their tables.
+/// Files of libc6 that are omitted: character set conversions and their tables.
 const LEFT_OUT: [&str; 4] = [
     "gconv",
     "usr/share/lintian",
@@ -23,7 +23,7 @@ const LEFT_OUT: [&str; 4] = [
     "libc.mo",
 ];
 
-/// Returns the layer: files of Debian packages, accounts and temporary directories.
+/// Returns the layer: files from Debian packages, accounts and temporary directories.
 pub fn layer(paths: &BuildPaths, program: &Program) -> Result<Layer> {
     for tool in ["apt-get", "dpkg-deb"] {
         if !exists(tool) {
@@ -34,8 +34,7 @@ pub fn layer(paths: &BuildPaths, program: &Program) -> Result<Layer> {
     }
     let directory = paths.work.join("debian");
     let mut names = PACKAGES.to_vec();
-    // Programs linked by the system's linker need it; zig links its functions
-    // statically.
+    // Programs linked by the system's linker need it; zig links its functions statically.
     if program
         .elf
         .libraries
@@ -72,7 +71,7 @@ fn download(directory: &Path, names: &[&str], architecture: &str) -> Result<Vec<
     };
     clear(directory)?;
     let mut apt = Command::new("apt-get");
-    // Otherwise apt downloads as a user without write permission here.
+    // Otherwise apt downloads as a user without write permission to the directory.
     apt.args(["-q", "-o", "APT::Sandbox::User=root", "download"]);
     apt.args(names.iter().map(|name| format!("{name}:{architecture}")));
     run(apt.current_dir(directory))?;
@@ -87,7 +86,7 @@ fn download(directory: &Path, names: &[&str], architecture: &str) -> Result<Vec<
     ))
 }
 
-/// Adds the files of a package; returns its name and version.
+/// Adds the files of a package; returns the package's name and version.
 fn unpack(package: &Path, tree: &mut Tree) -> Result<String> {
     let tar = stdout(Command::new("dpkg-deb").arg("--fsys-tarfile").arg(package))?;
     let files = Tree::from_tar(tar.as_slice())?;
@@ -104,8 +103,7 @@ fn unpack(package: &Path, tree: &mut Tree) -> Result<String> {
     text(show.arg(package))
 }
 
-/// Returns the path under /usr of a file in /bin, /sbin or /lib, which are symbolic
-/// links.
+/// Returns the path under /usr of a file in /bin, /sbin or /lib, which are symbolic links.
 fn merged(path: &str) -> String {
     let first = path.split('/').next().unwrap_or_default();
     if ["bin", "sbin", "lib", "lib64"].contains(&first) {

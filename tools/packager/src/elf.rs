@@ -1,5 +1,5 @@
-//! Properties of an ELF program that packages depend on: required glibc, shared
-//! libraries and location of debug information.
+//! ELF program properties on which packages depend: required glibc, shared libraries and location
+//! of debug information.
 
 use object::elf::SHT_GNU_VERNEED;
 use object::read::elf::{Dyn, ElfFile64, SectionHeader};
@@ -9,15 +9,15 @@ use crate::run::Result;
 
 type File<'a> = ElfFile64<'a, Endianness>;
 
-/// A version of glibc, e.g. `GLIBC_2.17`: major, minor, patch.
+/// A glibc version, such as `GLIBC_2.17`: major, minor, patch.
 pub type GlibcVersion = (u32, u32, u32);
 
 /// Properties of a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Elf {
-    /// The architecture as named in target triples: `x86_64` or `aarch64`.
+    /// Architecture as named in target triples: `x86_64` or `aarch64`.
     pub architecture: &'static str,
-    /// The newest glibc version that a symbol requires; `None` for static programs.
+    /// Newest glibc version required by a symbol; `None` for static programs.
     pub glibc: Option<GlibcVersion>,
     /// Shared libraries that the loader needs.
     pub libraries: Vec<String>,
@@ -25,7 +25,7 @@ pub struct Elf {
     pub has_lines: bool,
     /// Whether the program has symbols beyond those for dynamic linking.
     pub has_symbols: bool,
-    /// The debug information's file and CRC-32, if the program names one.
+    /// File and CRC-32 of the debug information, if the program names one.
     pub debug_link: Option<(String, u32)>,
 }
 

@@ -1,5 +1,5 @@
-//! An OCI image as a tar in two formats: the OCI image layout, and `manifest.json` of
-//! `docker save` for older engines.
+//! An OCI image as a tar in two formats: the OCI image layout, and the `manifest.json` of `docker
+//! save` for older engines.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -10,7 +10,7 @@ use crate::run::{At, Result, write};
 use crate::stage::archive_name;
 use crate::tree::{Tree, gzip};
 
-/// Prefix of image names, before the program's name and tag.
+/// Image name prefix, before the program's name and tag.
 const REGISTRY: &str = "ghcr.io/longwire/";
 
 const TYPE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -21,7 +21,6 @@ const TYPE_LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 /// A layer: its files, and their origin.
 #[derive(Debug)]
 pub struct Layer {
-    /// The files.
     pub tree: Tree,
     /// Line in the image's history.
     pub created_by: String,
@@ -44,7 +43,7 @@ pub fn reference(program: &str) -> String {
     format!("{REGISTRY}{program}:{VERSION}")
 }
 
-/// Returns the files of the tar of a program's image.
+/// Returns the tar contents of a program's image.
 fn image(name: &str, layers: &[Layer], architecture: &str, time: u64) -> Result<Tree> {
     let architecture = match architecture {
         "aarch64" => "arm64",
@@ -112,7 +111,7 @@ fn configuration(name: &str) -> Value {
     })
 }
 
-/// Returns the path of a blob in the tar.
+/// Returns a blob's path in the tar.
 fn path(descriptor: &Value) -> String {
     let digest = descriptor["digest"].as_str().unwrap_or_default();
     format!("blobs/{}", digest.replace(':', "/"))

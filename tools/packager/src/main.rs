@@ -177,8 +177,7 @@ fn write_packages(paths: &BuildPaths, program: &Program, only: &[Kind]) -> Resul
     Ok(())
 }
 
-/// Returns the image's layer with the program. Containers need no service files or
-/// completions.
+/// Returns the image's layer with the program. Containers need no service files or completions.
 fn own_layer(tree: &tree::Tree) -> Layer {
     let kept = ["usr/bin/", "usr/include/", "usr/share/doc/"];
     Layer {

@@ -22,19 +22,19 @@ struct Crate {
     licence: String,
     repository: Option<String>,
     directory: PathBuf,
-    /// Registry checksum; `None` for crates of this repository.
+    /// Registry checksum; `None` for crates in this repository.
     checksum: Option<String>,
     dependencies: BTreeSet<Id>,
 }
 
-/// The crates whose code is in the program; crates used only by the build are excluded.
+/// Crates whose code is in the program; excludes crates used only by the build.
 #[derive(Debug)]
 pub struct Metadata {
     crates: BTreeMap<Id, Crate>,
 }
 
 impl Metadata {
-    /// Queries cargo for the crates of a program.
+    /// Queries cargo for a program's crates.
     pub fn read(source: Source, architecture: &str) -> Result<Metadata> {
         let workspace = source.workspace();
         let triple = format!("{architecture}-unknown-linux-gnu");
@@ -45,8 +45,7 @@ impl Metadata {
                     .current_dir(&workspace),
             )
         };
-        // `cargo tree` resolves the features of a single package, which `cargo
-        // metadata` cannot.
+        // `cargo tree` resolves the features of a single package, which `cargo metadata` cannot.
         let tree = [
             "tree",
             "--locked",
@@ -97,7 +96,7 @@ impl Metadata {
         Ok(Metadata { crates })
     }
 
-    /// Returns the bill of materials of a program, as CycloneDX 1.5.
+    /// Returns a program's bill of materials as CycloneDX 1.5.
     pub fn bill(&self, paths: &BuildPaths, program: &Program) -> Result<Vec<u8>> {
         let digest = hex(&Sha256::digest(&program.bytes));
         let mut components = Vec::new();
@@ -137,7 +136,7 @@ impl Metadata {
         serde_json::to_vec_pretty(&bill).at("bill of materials")
     }
 
-    /// Returns the licences of third-party crates, with each text once.
+    /// Returns the licences of third-party crates; each text appears once.
     pub fn notices(&self) -> Result<String> {
         let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut page = String::from(
@@ -224,7 +223,7 @@ fn id_of_tree(line: &str) -> Option<Id> {
     Some((name.to_owned(), version.strip_prefix('v')?.to_owned()))
 }
 
-/// Returns the names and versions in cargo's package ids.
+/// Returns the names and versions in cargo's package IDs.
 fn ids(metadata: &Value) -> BTreeMap<&str, Id> {
     let packages = list_of(&metadata["packages"]).iter();
     packages

@@ -1,4 +1,4 @@
-//! Directories, and the timestamp of all files in packages.
+//! Directories, and the timestamp of all packaged files.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use longwire_units::calendar;
 
 use crate::run::{At, Result, text};
 
-/// Version of the packages, which is the workspace's.
+/// Package version, which is the workspace's.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Directories, and the packages' timestamp.
@@ -16,16 +16,16 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub struct BuildPaths {
     /// Cargo's target directory.
     pub target: PathBuf,
-    /// The directory for intermediate files.
+    /// Directory for intermediate files.
     pub work: PathBuf,
-    /// The directory of the packages.
+    /// Output directory for packages.
     pub out: PathBuf,
-    /// The timestamp of all files in packages, in seconds since 1970.
+    /// Timestamp of all packaged files, in seconds since 1970.
     pub time: u64,
 }
 
 impl BuildPaths {
-    /// Reads the environment. `out` is the directory of the packages.
+    /// Reads the environment. `out` is the output directory for packages.
     pub fn new(out: Option<PathBuf>) -> Result<BuildPaths> {
         let target = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
         let target = root().join(target);
@@ -44,7 +44,7 @@ impl BuildPaths {
     }
 }
 
-/// Returns the repository's root.
+/// Returns the repository root.
 pub fn root() -> &'static Path {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     tools.and_then(Path::parent).unwrap_or(Path::new("."))

@@ -8,17 +8,17 @@ use crate::elf::{Elf, GlibcVersion};
 use crate::paths::{BuildPaths, root};
 use crate::run::{At, Result, exists, read, run};
 
-/// The oldest supported glibc (2012), that of `manylinux2014` and Enterprise Linux 7.
-/// Packages declare it.
+/// The oldest supported glibc (2012): that of `manylinux2014` and Enterprise Linux 7. Packages
+/// declare it.
 pub const GLIBC: GlibcVersion = (2, 17, 0);
 
 /// Maximum size of the stripped program in bytes.
 pub const SIZE_MAX: usize = 15_000_000;
 
-/// The cargo profile of packages.
+/// Cargo profile for packages.
 const PROFILE: &str = "dist";
 
-/// Name of the file with the debug information, stored in `.gnu_debuglink`.
+/// Name of the debug information file, stored in `.gnu_debuglink`.
 pub const DEBUG_FILE: &str = "longwire.debug";
 
 /// A program of this repository.
@@ -26,7 +26,7 @@ pub const DEBUG_FILE: &str = "longwire.debug";
 pub struct Source {
     /// Name of the package and of its file.
     pub name: &'static str,
-    /// The workspace directory, relative to the root.
+    /// Workspace directory, relative to the root.
     directory: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub const LONGWIRE: Source = Source {
     directory: "",
 };
 
-/// The agent and the controller of Kubernetes.
+/// The Kubernetes agent and controller.
 pub const KUBE: Source = Source {
     name: "longwire-kube",
     directory: "crates/longwire-kube",
@@ -58,13 +58,12 @@ impl Source {
 /// A program and its debug information.
 #[derive(Debug)]
 pub struct Program {
-    /// Its name.
     pub name: &'static str,
-    /// The stripped program.
+    /// Stripped program.
     pub bytes: Vec<u8>,
     /// Properties of the stripped program.
     pub elf: Elf,
-    /// The debug information; `None` if the given program has none.
+    /// Debug information; `None` if the given program has none.
     pub debug: Option<Vec<u8>>,
     /// Path of the stripped program.
     pub path: PathBuf,
@@ -130,8 +129,7 @@ fn triple() -> String {
     format!("{}-unknown-linux-gnu", env::consts::ARCH)
 }
 
-/// Returns flags that keep this machine's directories out of the program, for
-/// reproducible builds.
+/// Returns flags that keep this machine's directories out of the program, for reproducible builds.
 fn without_paths() -> String {
     let home = env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
     let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or(home);

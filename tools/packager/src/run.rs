@@ -1,4 +1,4 @@
-//! Runs commands and reads files; errors name them.
+//! Runs commands and reads files; errors name the command or file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Runs a command that must succeed, with its output shown.
+/// Runs a command that must succeed; shows its output.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("  $ {}", shown(command));
     let status = command
@@ -85,13 +85,13 @@ pub fn text(command: &mut Command) -> Result<String> {
 /// Result of a command that may fail.
 #[derive(Debug)]
 pub struct Finished {
-    /// The exit code; `None` after a signal.
+    /// Exit code; `None` after a signal.
     pub code: Option<i32>,
     /// Standard output, then standard error.
     pub text: String,
 }
 
-/// Runs a command to its end; returns its exit code and output.
+/// Runs a command to completion; returns its exit code and output.
 pub fn finish(command: &mut Command) -> Result<Finished> {
     let output = command
         .stdin(Stdio::null())

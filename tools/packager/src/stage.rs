@@ -15,14 +15,14 @@ use crate::program::{DEBUG_FILE, Program};
 use crate::run::{At, Result, clear, exists, list, read, run, stdout, write};
 use crate::tree::{Node, Tree, gzip};
 
-/// A shell, and the location of its completions.
+/// Shells, each with the location of its completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/longwire"),
     ("fish", "usr/share/fish/vendor_completions.d/longwire.fish"),
     ("zsh", "usr/share/zsh/site-functions/_longwire"),
 ];
 
-/// Files of the repository, and their installed locations.
+/// Repository files, and where they are installed.
 const FILES: [(&str, &str); 11] = [
     ("include/longwire_plugin.h", "usr/include/longwire_plugin.h"),
     (
@@ -98,8 +98,8 @@ pub fn kube_layer(program: &Program, metadata: &Metadata) -> Result<Layer> {
     })
 }
 
-/// Writes the files to the directory `target/release/stage` used by `cargo deb` and `cargo
-/// generate-rpm`, and sets their time to that of the packages.
+/// Writes the files to `target/release/stage`, which `cargo deb` and `cargo generate-rpm` use, with
+/// the packages' timestamp.
 pub fn write_stage(paths: &BuildPaths, tree: &Tree) -> Result<()> {
     let directory = paths.target.join("dist/stage");
     clear(&directory)?;
@@ -126,7 +126,7 @@ pub fn archive_name(program: &Program) -> String {
     format!("{}-{VERSION}-{architecture}-linux-gnu", program.name)
 }
 
-/// Writes the relocatable archive and the archive of debug information.
+/// Writes the relocatable archive and the debug information archive.
 pub fn write_archives(paths: &BuildPaths, program: &Program, tree: &Tree) -> Result<()> {
     let name = archive_name(program);
     let mut archive = Tree::default();
@@ -150,7 +150,7 @@ pub fn write_archives(paths: &BuildPaths, program: &Program, tree: &Tree) -> Res
     pack(&tree, &format!("{name}-debug"))
 }
 
-/// Builds the package for Debian.
+/// Builds the Debian package.
 pub fn write_deb(paths: &BuildPaths) -> Result<()> {
     needs("cargo-deb")?;
     let mut command = Command::new("cargo");
@@ -169,7 +169,7 @@ pub fn write_deb(paths: &BuildPaths) -> Result<()> {
     package(paths, command, ".deb")
 }
 
-/// Builds the package for distributions with rpm.
+/// Builds the package for rpm distributions.
 pub fn write_rpm(paths: &BuildPaths) -> Result<()> {
     needs("cargo-generate-rpm")?;
     let mut command = Command::new("cargo");
@@ -213,10 +213,10 @@ fn package(paths: &BuildPaths, mut command: Command, ending: &str) -> Result<()>
     run(&mut command)
 }
 
-/// The name of the file with the checksums.
+/// Name of the checksum file.
 pub const NAME: &str = "SHA256SUMS";
 
-/// Writes the checksums of all files among the packages.
+/// Writes the checksums of all packages.
 pub fn write_sums(paths: &BuildPaths) -> Result<()> {
     let mut text = String::new();
     for path in list(&paths.out)? {

@@ -1,4 +1,4 @@
-//! File trees: contents of archives and of image layers.
+//! File trees: contents of archives and image layers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -11,7 +11,7 @@ use tar::{Builder, EntryType, Header};
 
 use crate::run::{At, Result, write};
 
-/// A file of a tree.
+/// A node of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A directory with its mode.
@@ -22,8 +22,8 @@ pub enum Node {
     Link(String),
 }
 
-/// Files by path, without leading slash. They are sorted, so that the same tree always
-/// produces the same archive.
+/// Files by path, without a leading slash, sorted so that the same tree always produces the same
+/// archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     nodes: BTreeMap<String, Node>,
@@ -77,8 +77,8 @@ impl Tree {
         tree
     }
 
-    /// Returns the tree as a tar archive: all files are owned by root and have this
-    /// time, in seconds since 1970.
+    /// Converts the tree to a tar archive. All files are owned by root and have this timestamp, in
+    /// seconds since 1970.
     pub fn tar(&self, time: u64) -> Result<Vec<u8>> {
         let mut builder = Builder::new(Vec::new());
         for (path, node) in self.iter() {

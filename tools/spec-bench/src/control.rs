@@ -1,9 +1,9 @@
 //! `bench control`: a network with a thousand changes per second under traffic.
 //!
-//! The bench starts `longwire run FILE --control …` between two veth ports, with one
-//! link in use and many idle ones, and `longwire generate` with a receiver, whose
-//! probes are numbered. The link drops nothing and keeps the order even when its delay
-//! and rate change, so every lost or reordered probe is the emulator's fault.
+//! The bench starts `longwire run FILE --control …` between two veth ports, with one link in use
+//! and many idle ones, and `longwire generate` with a receiver and numbered probes. The link drops
+//! nothing and keeps the order even when its delay and rate change, so every lost or reordered
+//! probe is the emulator's fault.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -43,7 +43,7 @@ pub struct ControlArgs {
     pub links: u32,
 }
 
-/// The results of one run.
+/// Results of one run.
 #[derive(Debug, Serialize)]
 pub struct ControlRow {
     /// Requested changes per second.
@@ -52,9 +52,9 @@ pub struct ControlRow {
     changed_per_s: f64,
     /// Changes that failed; must be 0.
     changes_failed: u64,
-    /// Time from the request of a change to the response.
+    /// Time from requesting a change to its response.
     change_ms: Option<Quantiles>,
-    /// Time from the query of one link to the response.
+    /// Time from querying one link to its response.
     get_ms: Option<Quantiles>,
     /// Probes that crossed the link.
     sent: u64,
@@ -64,17 +64,17 @@ pub struct ControlRow {
     unseen: u64,
     reordered: u64,
     duplicates: u64,
-    /// Artifacts of the emulator, lateness excluded.
+    /// Artifacts of the emulator, excluding lateness.
     artifacts: u64,
-    /// Frames handed over later than the tolerance (1 ms).
+    /// Frames released later than the tolerance (1 ms).
     late: u64,
     /// 99th percentile of lateness at the receiver's port.
     late_p99_us: f64,
-    /// Frames dropped by the model: must be 0.
+    /// Frames dropped by the model; must be 0.
     dropped: u64,
 }
 
-/// Quantiles of times in milliseconds.
+/// Quantiles of times, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Quantiles {
     p50: f64,
@@ -168,7 +168,7 @@ fn summed(
     }
 }
 
-/// Connections that share the changes, so that a late response does not delay the next
+/// Number of connections that share the changes, so that a late response does not delay the next
 /// change.
 const CONNECTIONS: u32 = 4;
 
@@ -192,7 +192,7 @@ struct RequestTimes {
 impl RequestTimes {
     fn new() -> Result<RequestTimes, Error> {
         const DIGITS: u8 = 3;
-        /// The longest recorded time, in nanoseconds; exceeds the client's timeout.
+        /// Maximum recorded time, in nanoseconds; exceeds the client's timeout.
         const TIME_MAX: u64 = 120_000_000_000;
         let times = Histogram::new_with_max(TIME_MAX, DIGITS);
         let times = times.map_err(failed)?;
@@ -251,8 +251,8 @@ impl ControlLoad {
         })
     }
 
-    /// Sends every `CONNECTIONS`-th change, starting with `first`, each at its time
-    /// after the start.
+    /// Sends every `CONNECTIONS`-th change, starting with `first`, at its time relative to the
+    /// start.
     fn change(&self, first: u32, began: Instant) -> Result<RequestTimes, Error> {
         /// Number of delays and rates that the link cycles through.
         const DELAYS_MS: u64 = 5;
@@ -279,7 +279,7 @@ impl ControlLoad {
     }
 }
 
-/// Sleeps until `due` after the start. Returns whether that is before the end.
+/// Sleeps until `due` after the start; returns whether that is before the end.
 fn wait(began: Instant, due: Duration, end: Duration) -> bool {
     std::thread::sleep(due.saturating_sub(began.elapsed()));
     due < end && began.elapsed() < end
@@ -291,7 +291,7 @@ const LINK: &str = "link";
 /// Timeout of every wait, longer than any usable machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Time that probes run before and after the measurement.
+/// Time for which probes run before and after the measurement.
 const AROUND: Duration = Duration::from_millis(500);
 
 /// Two host devices, and their peers at the emulator.
@@ -325,7 +325,7 @@ impl Reporter {
         }
     }
 
-    /// Waits for the end of the program, and returns its report.
+    /// Waits for the program to end, and returns its report.
     fn finish(mut self) -> Result<Value, Error> {
         let Some(child) = self.0.take() else {
             return Ok(Value::Null);
@@ -348,7 +348,7 @@ impl Drop for Reporter {
 }
 
 impl Site {
-    /// Creates a testbed whose topology has one link in use and `links` idle ones.
+    /// Creates a testbed whose topology has one link in use and `links` idle links.
     pub fn new(links: u32) -> Result<Site, Error> {
         let (hosts, middle) = (NetNamespace::new()?, NetNamespace::new()?);
         for name in ["near", "far"] {

@@ -1,10 +1,9 @@
-//! `controllable`: the cost per packet of a link that can be changed, relative to the
-//! same link without `--control`.
+//! `controllable`: cost per packet of a link that can be changed, relative to the same link without
+//! `--control`.
 //!
-//! Both run on one thread, with all stages in turn, from memory port to memory port in
-//! virtual time. Rounds alternate, and medians of one run are compared. The measure is
-//! the thread's CPU time, which other programs hardly disturb; it includes building the
-//! link once per round.
+//! Both run on one thread, with all stages in sequence, from memory port to memory port in virtual
+//! time. Rounds are interleaved, and medians of one run are compared. The measure is the thread's
+//! CPU time, which other programs hardly disturb; it includes building the link once per round.
 
 use std::path::Path;
 
@@ -163,7 +162,7 @@ fn row(args: &ControllableArgs, size: u32, load: u32) -> Result<ControllableRow,
 /// Memory for frames in flight, including descriptors.
 const MEMORY: Bytes = Bytes(1 << 30);
 
-/// Size of the source's frames, which fit a core's cache.
+/// Size of the source's frames, which fit in a core's cache.
 const SOURCE_BYTES: usize = 512 << 10;
 
 /// Returns nanoseconds per packet and the number of delivered frames.

@@ -1,9 +1,8 @@
-//! `light`: CPU time, memory and round trips of a link with little traffic, like most
-//! links in practice.
+//! `light`: CPU time, memory and RTT of a link with little traffic, like most links in practice.
 //!
-//! `longwire exec` delays frames by 20 ms per direction. A steady flow of datagrams
-//! crosses it in each direction, and probes measure round trips with kernel timestamps.
-//! Programs alternate in every round, and medians of the rounds are compared.
+//! `longwire exec` delays frames by 20 ms per direction. A steady flow of datagrams crosses it in
+//! each direction, and probes measure the RTT with kernel timestamps. Rounds interleave the
+//! programs, and the medians over the rounds are compared.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::thread;
@@ -62,10 +61,10 @@ pub struct LightRow {
     cpu_percent: f64,
     /// Resident memory at the end, in bytes.
     resident: u64,
-    /// Round-trip time minus both delays, in microseconds.
+    /// RTT minus both delays, in microseconds.
     rtt_error_median_us: f64,
     rtt_error_p99_us: f64,
-    /// Lost datagrams of all rounds, probes included.
+    /// Datagrams lost in all rounds, including probes.
     lost: u64,
 }
 
@@ -158,7 +157,7 @@ fn measure_once(args: &LightArgs, program: &FilePath, rate: u64) -> Result<Light
     })
 }
 
-/// Returns the result of a thread.
+/// Unwraps the result of a thread.
 fn joined<T>(result: thread::Result<Result<T, Error>>) -> Result<T, Error> {
     result.unwrap_or_else(|_| Err(Error::Failed("a flow panicked".to_owned())))
 }
@@ -188,7 +187,7 @@ fn probe(path: Path<'_>, duration: Duration) -> Result<RoundTrips, Error> {
     Ok(probe_trips(path, probes)?)
 }
 
-/// Returns the median of each column over the rounds; losses are added up.
+/// Returns the median of each column over the rounds; losses are summed.
 fn median_row(rounds: &[LightRow]) -> Option<LightRow> {
     let of = |value: fn(&LightRow) -> f64| median(rounds.iter().map(value));
     let first = rounds.first()?;
@@ -203,7 +202,7 @@ fn median_row(rounds: &[LightRow]) -> Option<LightRow> {
     })
 }
 
-/// The results of `bench idle`.
+/// Results of `bench idle`.
 #[derive(Debug, Serialize)]
 pub struct IdleFindings {
     seconds: f64,
@@ -246,7 +245,7 @@ impl Measurement for IdleArgs {
     }
 }
 
-/// Returns the resident memory of a process in bytes; `self` is this one.
+/// Returns the resident memory of a process in bytes; `self` is this process.
 pub(super) fn resident(process: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,6 +1,6 @@
-//! The measurements of SPECIFICATION.md: `cargo spec-bench NAME`.
+//! The measurements in SPECIFICATION.md: `cargo spec-bench NAME`.
 //!
-//! `longwire bench` has the benches for users' machines. Each bench here prints one
+//! `longwire bench` has the benches for users' machines. Each bench in this program prints one
 //! table of the specification, or JSON with `--json`.
 
 mod attach;

@@ -1,9 +1,8 @@
 //! `bench offline`: frames/s of `longwire simulate`, from capture to capture.
 //!
-//! The program runs as users run it, and its whole duration counts: start, reading,
-//! deciding, writing. Both captures are in the page cache. Each row has a witness from
-//! the same rounds: one thread reads and writes the same capture in large pieces,
-//! without a link.
+//! The program runs as users run it, and its whole duration counts: start, reading, deciding,
+//! writing. Both captures are in the page cache. Each row has a baseline from the same rounds: one
+//! thread reads and writes the same capture in large pieces, without a link.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -42,7 +41,7 @@ pub struct OfflineArgs {
     pub against: Option<PathBuf>,
 }
 
-/// The lengths of frames.
+/// Frame lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Sizes {
@@ -52,7 +51,7 @@ enum Sizes {
     Mix,
 }
 
-/// The link or network that the frames cross.
+/// Link or network that the frames cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Crossing {
@@ -67,7 +66,7 @@ enum Crossing {
 const SIZES: [Sizes; 2] = [Sizes::Shortest, Sizes::Mix];
 const CROSSINGS: [Crossing; 3] = [Crossing::Plain, Crossing::FqCodel, Crossing::Network];
 
-/// The results of one program.
+/// Results of one program.
 #[derive(Clone, Debug, Serialize)]
 pub struct OfflineRow {
     program: String,
@@ -78,11 +77,10 @@ pub struct OfflineRow {
     mfps: f64,
     /// CPU time per frame, over all threads.
     cpu_ns: f64,
-    /// Duration of the command relative to the witness of the same rounds.
+    /// Duration of the command relative to the baseline of the same rounds.
     times_witness: f64,
     /// Frames of the capture missing from the report; must be 0.
     missing: u64,
-    /// Frames that were dropped.
     dropped: u64,
 }
 
@@ -95,8 +93,8 @@ struct SimulatedRun {
     frames_out: u64,
 }
 
-/// Mean gap between frames, in nanoseconds. Gaps are exponential, so that queues build
-/// up and drain.
+/// Mean gap between frames, in nanoseconds. Gaps are exponential, so that queues build up and
+/// drain.
 const GAP: f64 = 1_000.0;
 
 /// Timestamp of the first frame, in nanoseconds since 1970.
@@ -114,8 +112,7 @@ impl Sizes {
         }
     }
 
-    /// Returns the number of frames with as many bytes as `frames` of the shortest
-    /// ones.
+    /// Returns the number of frames with as many bytes in total as `frames` of the shortest.
     fn frames(self, frames: u64) -> u64 {
         match self {
             Sizes::Shortest => frames,
@@ -225,7 +222,7 @@ impl OfflineFiles<'_> {
         })
     }
 
-    /// Reads and writes the capture once, without a link.
+    /// Reads and writes the capture once, without a link: the baseline.
     fn witness(&self) -> Result<SimulatedRun, Error> {
         let mut piece = vec![0; 512 * 1024];
         self.remove_output();
@@ -250,7 +247,7 @@ impl OfflineFiles<'_> {
     }
 }
 
-/// Returns a UDP datagram over IPv4 from 10.0.0.0 to 11.0.0.0 in the longest frame.
+/// Returns a UDP over IPv4 datagram from 10.0.0.0 to 11.0.0.0 in the longest frame.
 fn longest_frame() -> Vec<u8> {
     let mut bytes = vec![
         2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00, 0x45, 0, 0, 0,
@@ -293,7 +290,7 @@ impl Measurement for OfflineArgs {
             files.write(self.links)?;
             let of_programs = |crossing| programs.iter().map(move |it| (it, crossing));
             let cases = CROSSINGS.into_iter().flat_map(of_programs);
-            // The witness is the first case.
+            // The baseline is the first case.
             let cases: Vec<_> = [None].into_iter().chain(cases.map(Some)).collect();
             let runs = in_turn(self.rounds, &cases, |_, case| match case {
                 None => files.witness(),

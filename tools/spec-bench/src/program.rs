@@ -1,4 +1,4 @@
-//! The program under measurement; CPU times and threads.
+//! The program under measurement, with its CPU times and threads.
 
 use std::fmt::Display;
 use std::fs;
@@ -23,10 +23,10 @@ use nix::unistd::{Pid, SysconfVar, sysconf};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Variable with the program's path, if it is not next to this program.
+/// Environment variable with the program's path, if it is not next to this program.
 const VARIABLE: &str = "LONGWIRE";
 
-/// Returns the CPU time of all children that have ended, in seconds.
+/// Returns the CPU time of all ended children, in seconds.
 pub fn cpu_of_children() -> f64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| {
         let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
@@ -34,8 +34,8 @@ pub fn cpu_of_children() -> f64 {
     })
 }
 
-/// Returns the calling thread's CPU time, which, unlike wall time, is independent of
-/// other programs' load.
+/// Returns the calling thread's CPU time, which, unlike wall time, is independent of other
+/// programs' load.
 pub fn cpu_of_thread() -> Duration {
     let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
     // This clock always exists in Linux.
@@ -62,7 +62,7 @@ pub fn path() -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Converts an error to one of a bench.
+/// Converts an error to a bench error.
 pub fn failed(error: impl Display) -> Error {
     Error::Failed(error.to_string())
 }
@@ -87,7 +87,7 @@ pub fn stop(running: RunningNetwork) -> Result<RunReport, Error> {
     }
 }
 
-/// Returns the artifacts of ports, lateness excluded.
+/// Returns the ports' artifacts, excluding lateness.
 pub fn lost_at(ports: &[PortReport]) -> u64 {
     let kinds = ports.iter().flat_map(|port| port.artifacts.iter());
     let lost = kinds.filter(|(kind, _)| !is_late(kind));
@@ -102,10 +102,10 @@ pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 
 /// A measurement with its arguments.
 pub trait Measurement: Clone {
-    /// The rows of a table, or several tables; fields are columns.
+    /// Rows of a table, or several tables; fields are columns.
     type Found: Serialize;
 
-    /// Conditions and bars, printed above the table.
+    /// Test conditions and bars, printed above the table.
     const ABOUT: &'static str;
 
     /// Returns the arguments of a short measurement, which only shows that it works.
@@ -114,15 +114,14 @@ pub trait Measurement: Clone {
     /// Measures; `port` is the kind of live ports.
     ///
     /// # Errors
-    /// Those of the measurement.
+    /// Any error of the measurement.
     fn measure(&self, port: &str) -> Result<Self::Found, Error>;
 }
 
-/// Measures and prints the result: as JSON, or as `ABOUT` and tables of the same
-/// fields.
+/// Measures and prints the result as JSON, or as `ABOUT` and tables of the same fields.
 ///
 /// # Errors
-/// Those of the measurement.
+/// Any error of the measurement.
 pub fn run<M: Measurement>(args: &M, port: &str, quick: bool, json: bool) -> Result<(), Error> {
     let found = if quick { args.quick() } else { args.clone() }.measure(port)?;
     show(M::ABOUT, &found, json)
@@ -131,12 +130,12 @@ pub fn run<M: Measurement>(args: &M, port: &str, quick: bool, json: bool) -> Res
 /// Timeout for programs to start and to end.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// `longwire exec` with two idle commands.
+/// A running `longwire exec` with two idle commands.
 pub struct ExecRun {
     program: Child,
     near: NetNamespace,
     far: NetNamespace,
-    /// The command whose exit ends the run.
+    /// Command whose exit ends the run.
     command: u32,
     report: std::path::PathBuf,
 }
@@ -154,7 +153,7 @@ impl ExecRun {
     /// Starts the program with options of `exec`, in a folder.
     ///
     /// # Errors
-    /// If it does not start its commands.
+    /// If the program does not start its commands.
     pub fn start(longwire: &FilePath, folder: &FilePath, options: &str) -> Result<ExecRun, Error> {
         let command =
             |side: &str| format!("echo $$ > {side}.new; mv {side}.new {side}; exec sleep 999");
@@ -212,8 +211,8 @@ impl ExecRun {
         })
     }
 
-    /// Returns the CPU time of the program's threads in seconds, to the nanosecond and
-    /// without waiting (the first number of `schedstat`).
+    /// Returns the CPU time of the program's threads in seconds, with nanosecond resolution and
+    /// excluding waits (the first number of `schedstat`).
     ///
     /// # Errors
     /// If the program has ended.
@@ -221,7 +220,7 @@ impl ExecRun {
         run_time_of(self.program.id())
     }
 
-    /// Returns the resident memory of the program, in bytes.
+    /// Returns the program's resident memory, in bytes.
     pub fn resident(&self) -> u64 {
         crate::light::resident(&self.program.id().to_string())
     }
@@ -263,7 +262,7 @@ pub fn run_time_of(process: u32) -> Result<f64, Error> {
     Ok(nanos / 1e9)
 }
 
-/// Returns the process ID that is in a file.
+/// Returns the process ID stored in a file.
 fn process_of(file: &FilePath, program: &mut Child) -> Result<u32, Error> {
     let start = Instant::now();
     while start.elapsed() < TIMEOUT {

@@ -1,10 +1,9 @@
-//! `bench replay-speed`: speed of reading and replaying a trace to a sink that discards
-//! frames.
+//! `bench replay-speed`: speed of reading a trace and replaying it to a sink that discards frames.
 //!
-//! The bench first writes a trace of ten million packets, so that most of it is in the
-//! page cache and none in the CPU's caches. The stages of a real replay then send it at
-//! full speed, to a sink that discards frames at once, and to one that copies and reads
-//! each as a network card's driver would.
+//! The bench first writes a trace of ten million packets, so that most of it is in the page cache
+//! and none in the CPU's caches. The stages of a real replay then send it at full speed, to a sink
+//! that discards frames immediately, and to one that copies and reads each frame like a network
+//! card's driver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,28 +43,28 @@ pub struct ReplaySpeedArgs {
     pub dir: Option<PathBuf>,
 }
 
-/// Alterations of frames between trace and sink.
+/// How frames are altered between trace and sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Alteration {
     Nothing,
     /// Ethernet addresses, IP addresses, a port, DSCP and TTL, and the checksums.
     Rewritten,
-    /// As `Rewritten`, with Crypto-PAn addresses.
+    /// Like `Rewritten`, with Crypto-PAn addresses.
     Anonymised,
 }
 
-/// The destination of frames.
+/// Destination of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum SinkKind {
-    /// Discards frames at once.
+    /// Discards frames immediately.
     Null,
     /// Copies frames into a ring, and reads both ends of each.
     Copying,
 }
 
-/// The results of one sink and alteration.
+/// Results of one sink and alteration.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplaySpeedRow {
     size: u32,
@@ -81,7 +80,7 @@ pub struct ReplaySpeedRow {
     memory_max: u64,
 }
 
-/// The measurements for each frame length.
+/// Measurements for each frame length.
 const CASES: [(SinkKind, Alteration); 5] = [
     (SinkKind::Null, Alteration::Nothing),
     (SinkKind::Copying, Alteration::Nothing),
@@ -90,7 +89,7 @@ const CASES: [(SinkKind, Alteration); 5] = [
     (SinkKind::Null, Alteration::Anonymised),
 ];
 
-/// Runs per row; the median is reported.
+/// Runs per row; the row reports the median.
 const RUNS: usize = 3;
 
 impl Measurement for ReplaySpeedArgs {
@@ -128,10 +127,9 @@ struct SpeedTrace {
 
 /// Number of conversations in the trace.
 const FLOWS: u64 = 4096;
-/// Gap between frames of the trace, in nanoseconds: the replay reads and ignores it.
+/// Gap between frames in the trace, in nanoseconds; the replay reads and ignores it.
 const GAP: u64 = 67;
-/// Minimum packets and bytes of a run: the trace is repeated until a run reaches
-/// either.
+/// Minimum packets and bytes per run: the trace is repeated until a run reaches either.
 const PACKETS_MIN: u64 = 20_000_000;
 const BYTES_MIN: u64 = 10_000_000_000;
 
@@ -192,8 +190,8 @@ impl SpeedTrace {
         while !replaying.ended() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // A replay begins shortly after its start. Until then it reads at most as many
-        // packets as its delay line holds.
+        // A replay begins shortly after its start. Until then it reads at most as many packets as
+        // its delay line holds.
         let took = monotonic_now().saturating_sub(replaying.epoch().monotonic);
         let report = stop(replaying)?;
         let link = &report.links[0];
@@ -249,7 +247,7 @@ fn alterations(altered: Alteration) -> Result<Alterations, Error> {
     Ok(Alterations::new(options))
 }
 
-/// Returns a UDP datagram over IPv4 in a frame of `size` bytes.
+/// Returns a UDP over IPv4 datagram in a frame of `size` bytes.
 fn frame(size: u32) -> Vec<u8> {
     let size = size.max(60) as usize;
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00, 0x45, 0];

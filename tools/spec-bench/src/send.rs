@@ -1,7 +1,7 @@
 //! `bench send`: frames/s into a veth pair, by bare sockets and by Longwire's ports.
 //!
-//! All senders alternate within a run, in several rounds, because the machine is
-//! shared. A frame counts as sent once the peer counts it.
+//! Rounds interleave all senders, because the machine is shared. A frame counts as sent once the
+//! peer counts it.
 
 use std::time::{Duration, Instant};
 
@@ -35,20 +35,20 @@ pub struct SendArgs {
     pub rounds: usize,
 }
 
-/// The interface in both namespaces of the testbed.
+/// Interface name in both namespaces of the testbed.
 const INTERFACE: &str = "eth0";
-/// Frames that the egress stage passes to a port per batch, and the maximum that an
-/// AF_XDP sender passes to the kernel per call.
+/// Frames that the egress stage passes to a port per batch, and the maximum that an AF_XDP sender
+/// passes to the kernel per call.
 const BURST: usize = longwire_runtime::stage::BURST;
 const LARGE_BURST: usize = 512;
 
-/// A way to send frames.
+/// How frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendMethod {
     Send,
     SendMany,
     BareXdp,
-    /// A port of a kind, with this many frames per batch.
+    /// A port of this kind, with this many frames per batch.
     Port(&'static str, usize),
 }
 
@@ -62,7 +62,7 @@ const SENDERS: [SendMethod; 7] = [
     SendMethod::Port("xdp", LARGE_BURST),
 ];
 
-/// The index of the bare AF_XDP sender.
+/// Index of the bare AF_XDP sender.
 const BASE: usize = 2;
 
 impl SendMethod {
@@ -97,8 +97,7 @@ pub struct SendRow {
     ratio_to_bare_xdp: f64,
     /// Ratio of CPU times, which is independent of other programs' load.
     ratio_by_cpu: f64,
-    /// Maximum over rounds of frames counted by the sender but not by the peer; must be
-    /// 0.
+    /// Maximum over rounds of frames counted by the sender but not by the peer; must be 0.
     missing_max: i64,
 }
 
@@ -149,8 +148,8 @@ impl Measurement for SendArgs {
     }
 }
 
-/// Returns a frame with an experimental EtherType, which the peer's network stack
-/// counts and discards.
+/// Returns a frame with an experimental EtherType, which the peer's network stack counts and
+/// discards.
 fn frame(size: u32) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5];
     bytes.resize(size.max(14) as usize, 0xa5);
@@ -213,7 +212,7 @@ fn send(sender: SendMethod, frame: &[u8], time: Duration) -> Result<SendCounts, 
     }
 }
 
-/// Sends a burst, as the egress stage does.
+/// Sends a burst like the egress stage.
 fn push_burst(port: &mut Port, frame: &[u8], burst: usize) -> Result<usize, PortError> {
     for _ in 0..burst {
         if port.tx.push(TxFrame::whole(frame, Nanos::ZERO)) != PushResult::Taken {

@@ -1,8 +1,8 @@
-//! `bench startup`: time from a file of very many links to a running fabric.
+//! `bench startup`: time from a file with very many links to a running fabric.
 //!
-//! The file is read, checked and started as `longwire run FILE` does it, with two
-//! `null` ports. Three forms describe the same links: one `[[link]]` per link, one
-//! `[[link]]` with a count, and a CSV file.
+//! The file is read, checked and started like in `longwire run FILE`, with two `null` ports. Three
+//! forms describe the same links: one `[[link]]` per link, one `[[link]]` with a count, and a CSV
+//! file.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -38,7 +38,7 @@ pub struct StartupArgs {
     pub rounds: usize,
 }
 
-/// The results of one form of the file.
+/// Results of one form of the file.
 #[derive(Clone, Debug, Serialize)]
 pub struct StartupRow {
     file: &'static str,
@@ -46,14 +46,14 @@ pub struct StartupRow {
     megabytes: f64,
     /// Time to read and check the file.
     read_ms: f64,
-    /// Time to build rules, paths and link configurations from it.
+    /// Time to build rules, paths and link configurations from the file.
     build_ms: f64,
     /// Time to build the links and start the threads.
     start_ms: f64,
     total_ms: f64,
 }
 
-/// The form of the links in a file.
+/// Form of the links in a file.
 #[derive(Clone, Copy, Debug)]
 enum FileForm {
     /// One `[[link]]` per link.
@@ -66,10 +66,10 @@ enum FileForm {
 
 const FILE_FORMS: [FileForm; 3] = [FileForm::Each, FileForm::Count, FileForm::Csv];
 
-/// The beginning of every file.
+/// Start of every file.
 const HEAD: &str = "unmatched = \"drop\"\n\n[ports]\nleft = \"null\"\nright = \"null\"\n\n";
 
-/// The options of every link.
+/// Rate of every link.
 const RATE: &str = "1mbit";
 const DELAY: &str = "10ms";
 
@@ -82,8 +82,7 @@ impl FileForm {
         }
     }
 
-    /// Writes a topology of `links` links; returns its path, and the total size of its
-    /// files.
+    /// Writes a topology of `links` links; returns its path, and the total size of its files.
     fn write(self, folder: &Path, links: u32) -> Result<(PathBuf, usize), Error> {
         let mut text = HEAD.to_owned();
         let mut csv = String::new();
@@ -124,7 +123,7 @@ impl FileForm {
     }
 }
 
-/// Returns the addresses of a link's frames: hosts of two networks in order.
+/// Returns the addresses of a link's frames: successive hosts of two networks.
 fn addresses(number: u32) -> [String; 2] {
     let [_, b, c, d] = (number + 1).to_be_bytes();
     [10, 11].map(|first| format!("{first}.{b}.{c}.{d}"))
@@ -161,7 +160,7 @@ impl Measurement for StartupArgs {
     }
 }
 
-/// Starts a fabric from a file, and stops it.
+/// Starts a fabric from a file and stops it.
 fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
     let begun = Instant::now();
     let topology = Topology::read(file).map_err(|problems| {

@@ -1,5 +1,5 @@
-//! Testbed of fabrics: stations in separate network namespaces, with a veth pair each
-//! to the namespace of the fabric's ports.
+//! Fabric testbed: stations in separate network namespaces, each with a veth pair to the namespace
+//! of the fabric's ports.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
@@ -27,8 +27,7 @@ const PREFIX_LEN: u8 = 24;
 #[derive(Debug)]
 pub(super) struct Stations(support::Stations);
 
-/// Two stations with addresses that no other lane has, so that a fabric can match their
-/// frames.
+/// Two stations with addresses unique to this lane, so that a fabric can match their frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub number: u8,
@@ -88,7 +87,7 @@ impl Stations {
         Ok(frames)
     }
 
-    /// Starts a fabric of these parts; its ports are those of the stations in order.
+    /// Starts a fabric from these parts; its ports are those of the stations, in order.
     pub fn start(
         &self,
         kind: &str,
@@ -101,7 +100,7 @@ impl Stations {
         start(plan, config)
     }
 
-    /// Starts the fabric of a topology as `longwire run FILE` does.
+    /// Starts a topology's fabric like `longwire run FILE`.
     pub fn start_topology(&self, text: &str, config: RunConfig) -> Result<RunningNetwork, Error> {
         let topology = Topology::parse("bench", text, FilePath::new(""));
         let topology = topology.map_err(|problems| {

@@ -1,9 +1,9 @@
-//! `trains`: the cost of link options for programs on both sides: TCP, whose sender
-//! hands over trains of wire frames, and floods of 64-byte datagrams.
+//! `trains`: cost of link options for programs on both sides, measured with TCP, whose sender hands
+//! over trains of wire frames, and floods of 64-byte datagrams.
 //!
-//! Each row is `longwire exec` as users start it, with traffic from ordinary sockets in
-//! its networks. All rows and a bare veth pair alternate in every round, and medians of
-//! the rounds are compared.
+//! Each row is `longwire exec` as users start it, with traffic from ordinary sockets in its
+//! networks. Rounds interleave all rows and a bare veth pair, and medians over the rounds are
+//! compared.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -36,12 +36,12 @@ pub struct TrainsArgs {
     pub only: Vec<String>,
 }
 
-/// The reference of a row's TCP throughput.
+/// Reference for a row's TCP throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reference {
     Nothing,
     Plain,
-    /// The minimum of the plain link and 10 Gbit/s.
+    /// The plain link's throughput or 10 Gbit/s, whichever is less.
     PlainOrRate,
     Tap,
 }
@@ -50,20 +50,20 @@ enum Reference {
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     name: &'static str,
-    /// Options of `exec`; `None` is a bare veth pair.
+    /// Options of `exec`; `None` for a bare veth pair.
     options: Option<&'static str>,
     reference: Reference,
     /// Minimum TCP throughput, relative to the reference.
     tcp_bar: f64,
 }
 
-/// Minimum share of received 64-byte datagrams, relative to the bare pair.
+/// Minimum throughput of 64-byte datagrams, relative to the bare pair.
 const UDP_BAR: f64 = 0.8;
 
-/// The rate of rows that have one, in Gbit/s.
+/// Rate of rows that have one, in Gbit/s.
 const RATE_GBIT: f64 = 10.0;
 
-/// Path of a file with a network of one link, in the program's working directory.
+/// Path of a file with a single-link network, in the program's working directory.
 const NETWORK_FILE: &str = "network.toml";
 
 const BARE: Setup = Setup {
@@ -136,14 +136,13 @@ pub struct TrainsRow {
     /// TCP throughput relative to the reference, and its bar.
     tcp_share: Option<f64>,
     tcp_bar: f64,
-    /// The emulator's CPU time during the TCP flow, in cores: in the kernel, and in
-    /// user space.
+    /// The emulator's CPU time during the TCP flow, in cores: in the kernel, and in user space.
     tcp_kernel_cores: f64,
     tcp_own_cores: f64,
     /// 99th percentile of the TCP flow's frame lateness, in microseconds.
     tcp_late_p99_us: f64,
     udp_kpps: f64,
-    /// Received 64-byte datagrams relative to the bare pair: of one flow, and of a
+    /// Throughput of 64-byte datagrams relative to the bare pair: with one flow, and with a
     /// thousand.
     udp_share: f64,
     udp_flows_share: f64,
@@ -230,7 +229,7 @@ fn median_of(rounds: &[Measured]) -> Measured {
     }
 }
 
-/// The results of one round.
+/// Results of one round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
     pub tcp_gbit: f64,
@@ -241,11 +240,11 @@ struct Measured {
     pub udp_flows_pps: f64,
 }
 
-/// A network of one link without options.
+/// A network with one link without options.
 const NETWORK: &str = "[ports]\nnear = \"packet:near\"\nfar = \"packet:far\"\n\n\
     [[link]]\nname = \"link\"\nmatch = \"in-port=near\"\n";
 
-/// Flows in the second flood.
+/// Number of flows in the second flood.
 const FLOWS: u32 = 1_000;
 
 /// Measures a row once.

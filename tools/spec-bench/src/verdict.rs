@@ -1,8 +1,8 @@
 //! `bench verdict`: how often short runs fail a requirement.
 //!
-//! Without a fault, each failure is a false alarm; with one, each run that meets the
-//! requirement is a missed fault. A run is `longwire exec` as users start it, with
-//! datagrams across a link for a fraction of a second.
+//! Without a fault, each failure is a false alarm; with a fault, each run that meets the
+//! requirement is a missed fault. A run is `longwire exec` as users start it, with datagrams across
+//! a link for a fraction of a second.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -64,7 +64,7 @@ pub enum Fault {
     Memory,
 }
 
-/// Counts of all runs.
+/// Counts over all runs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct VerdictFindings {
     require: String,
@@ -74,9 +74,9 @@ pub struct VerdictFindings {
     failed: u32,
     /// Runs with any artifact, which would fail `artifacts=0`.
     any_artifact: u32,
-    /// Runs with an own artifact of the emulator.
+    /// Runs with an artifact caused by the emulator.
     own_artifact: u32,
-    /// Runs with a pause of the machine.
+    /// Runs with a machine pause.
     paused: u32,
     frames: u64,
     /// Artifacts by kind, over all runs.
@@ -86,10 +86,10 @@ pub struct VerdictFindings {
 /// Datagrams per second.
 const RATE: u64 = 2_500;
 
-/// Bytes of a datagram.
+/// Datagram size in bytes.
 const LEN: usize = 1_000;
 
-/// Duration for which the emulator is stopped.
+/// Time for which the emulator is stopped.
 const STOPPED: Duration = Duration::from_millis(50);
 
 impl Measurement for VerdictArgs {
@@ -214,14 +214,14 @@ fn pin_to_first_core() {
     }
 }
 
-/// Sends evenly spaced datagrams to the address of `--send`; the command inside a run.
+/// Sends evenly spaced datagrams to the address given by `--send`; the command inside a run.
 ///
 /// # Errors
 /// If the name has no IPv4 address, or the socket fails.
 pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
     let address = args.send.as_deref().unwrap_or_default();
     let time = Duration::from_nanos(args.time.as_nanos());
-    // Of the socket's family: a name may have addresses of both.
+    // Choose an address of the socket's family: a name may have addresses of both.
     let mut addresses = address.to_socket_addrs()?;
     let address = addresses
         .find(SocketAddr::is_ipv4)

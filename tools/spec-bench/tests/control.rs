@@ -1,13 +1,12 @@
-//! Changes under load: a changing link drops and reorders no frames except by
-//! configuration.
+//! Changes under load: a changing link drops or reorders frames only if configured.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Variable that enables the load of SPECIFICATION.md: 100,000 packets/s and 1,000
-/// changes/s for ten seconds, too much for some shared test machines.
+/// Environment variable that enables the load in SPECIFICATION.md: 100,000 packets/s and 1,000
+/// changes/s for ten seconds, which is too much for some shared test machines.
 const FULL: &str = "LONGWIRE_FULL_LOAD";
 
 /// Counts that must be zero.
@@ -51,7 +50,7 @@ fn changes_lose_and_reorder_nothing() {
         }
         assert!(row["sent"].as_u64() >= Some(10_000), "{row}");
     }
-    // The bench reports the rate of changes; this test needs only some changes.
+    // The bench reports the rate of changes; this test only needs some changes.
     let changed = rows[1]["changed_per_s"].as_f64();
     assert!(changed > Some(5.0), "{rows}");
 }

@@ -9,7 +9,7 @@ pub enum Json {
     Text(String),
     /// An array.
     List(Vec<Json>),
-    /// An object, in the order of the document.
+    /// An object, in document order.
     Object(Vec<(String, Json)>),
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Base URL of files outside the book.
 const REPOSITORY: &str = "https://github.com/longwire/longwire/blob/main";
 
-/// Pages copied from the root of the repository.
+/// Pages copied from the repository root.
 const FROM_ROOT: [&str; 4] = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -48,7 +48,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Redirects links out of docs/ to the book's copy or to the repository.
+    /// Redirects links that leave docs/ to the book's copy or to the repository.
     pub fn move_links(&self, folder: &Path) -> Result<(), String> {
         for (page, text) in &self.pages {
             let moved = rewrite(text, |target| new_target(page, target));
@@ -135,7 +135,7 @@ fn resolve(page: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// Returns the link targets of a page, outside of code.
+/// Returns the link targets of a page, outside code.
 pub fn targets(text: &str) -> impl Iterator<Item = &str> {
     prose(text).flat_map(|line| spans(line).map(|(start, end)| &line[start..end]))
 }

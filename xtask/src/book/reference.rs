@@ -1,5 +1,5 @@
-//! Pages of the reference: the control API, from a run's OpenAPI document, and the options of
-//! commands, from their help.
+//! Reference pages: the control API, from a run's OpenAPI document, and command options, from their
+//! help.
 
 use std::path::Path;
 use std::process::Command;
@@ -106,7 +106,7 @@ fn schemas(document: &Json) -> String {
     page
 }
 
-/// Returns a row per field, nested objects included.
+/// Returns a row per field, including nested objects.
 fn fields(schema: &Json, before: &str) -> String {
     let mut rows = String::new();
     let properties = schema.get("properties").into_iter().flat_map(Json::fields);
@@ -161,8 +161,7 @@ fn type_of(schema: &Json) -> String {
     }
 }
 
-/// Returns a description as a sentence on one line, to which Markdown's rules do not
-/// apply.
+/// Returns a description as a sentence on one line, without Markdown markup.
 fn sentence(text: &str) -> String {
     let text = plain(text);
     if text.ends_with(['.', ':', '?']) {
@@ -220,7 +219,7 @@ fn add(program: &Path, command: &mut Vec<String>, page: &mut String) -> Result<(
 }
 
 /// Returns the subcommands in a help text, except `help`. Option groups may also be titled
-/// Commands; their lines are indented further.
+/// Commands, but their lines are indented further.
 fn commands(help: &str) -> Vec<&str> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let list = list.take_while(|line| !line.is_empty());

@@ -1,4 +1,4 @@
-//! Runs tests concurrently, each in its own process.
+//! Runs tests concurrently, each in a separate process.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::programs::{Group, Job, TIMED_OUT};
 use crate::runner::target_dir;
 
-/// The outcome of a test.
+/// Outcome of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     Passed,
@@ -25,15 +25,15 @@ pub struct Done {
     pub suite: String,
     pub time: Duration,
     pub ending: Ending,
-    /// Closing lines of the suites that the test ran itself.
+    /// Closing lines of the suites that the test itself ran.
     pub closings: String,
 }
 
 /// Jobs waiting for a worker.
 type Queue = Mutex<Vec<Job>>;
 
-/// Runs all jobs, `threads` timed ones at a time. Timeless jobs run concurrently with
-/// any; exclusive ones follow the timed ones.
+/// Runs all jobs, at most `threads` timed ones at a time. Timeless jobs may run concurrently with
+/// any other; exclusive jobs follow the timed ones.
 pub fn run(jobs: Vec<Job>, threads: usize, cores: usize) -> Vec<Done> {
     let mut groups = [Group::Timeless, Group::Timed, Group::Alone].map(|group| (group, Vec::new()));
     // Workers pop from the end.
@@ -62,8 +62,7 @@ pub fn run(jobs: Vec<Job>, threads: usize, cores: usize) -> Vec<Done> {
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the path of a worker's output. A pipe would stay open in processes that
-/// outlive a test.
+/// Returns the path of a worker's output. A pipe would stay open in processes that outlive a test.
 fn output(worker: &str) -> PathBuf {
     let folder = target_dir().join("tmp");
     let _ = fs::create_dir_all(&folder);

@@ -31,14 +31,14 @@ const LIMITS_S: (u32, u32) = (600, 1_200);
 /// Exit code of `timeout` after a timeout.
 pub const TIMED_OUT: i32 = 124;
 
-/// The tests that may run concurrently with a test.
+/// Which tests may run concurrently with a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// All: the test reads no clock, and runs at idle priority.
     Timeless,
     /// All but exclusive ones.
     Timed,
-    /// Timeless ones only.
+    /// Only timeless ones.
     Alone,
 }
 
@@ -46,7 +46,7 @@ pub enum Group {
 #[derive(Debug)]
 pub struct Job {
     pub name: String,
-    /// The headline of the test program.
+    /// Headline of the test program.
     pub suite: String,
     pub group: Group,
     pub command: Command,
@@ -55,9 +55,9 @@ pub struct Job {
 /// A test program built by cargo.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TestProgram {
-    /// Folder of the package, in which the program runs.
+    /// Package folder, in which the program runs.
     folder: PathBuf,
-    /// The program's source.
+    /// Source of the program.
     source: PathBuf,
     path: PathBuf,
 }
@@ -78,14 +78,14 @@ impl TestProgram {
 
     /// Parses one of cargo's messages: a JSON object without spaces.
     fn read(message: &str) -> Option<TestProgram> {
-        // A field of the profile; a target has one of the same name.
+        // A field of the profile; a target has a field of the same name.
         if !message.contains(r#""test":true},"features""#) {
             return None;
         }
         let path = |name: &str| {
             let start = message.find(name)? + name.len();
             let text = message[start..].split('"').next()?;
-            // A checkout's path needs no JSON escapes, except for odd ones.
+            // A checkout's path rarely needs JSON escapes.
             (!text.contains('\\')).then(|| PathBuf::from(text))
         };
         Some(TestProgram {
@@ -95,8 +95,8 @@ impl TestProgram {
         })
     }
 
-    /// Returns the program's tests. A bench counts as one test, because its set-up runs
-    /// even when listing its parts.
+    /// Returns the program's tests. A bench counts as one test, because its set-up runs even when
+    /// listing its parts.
     pub fn jobs(&self) -> io::Result<Vec<Job>> {
         if self
             .source
@@ -151,8 +151,8 @@ impl TestProgram {
         }
     }
 
-    /// Returns the name prefix of the program's tests: the package, and the program
-    /// unless equal.
+    /// Returns the name prefix of the program's tests: the package, followed by the program unless
+    /// equal.
     fn prefix(&self) -> String {
         let name = |path: &Path| {
             path.file_name()
@@ -177,7 +177,7 @@ impl TestProgram {
     }
 }
 
-/// Returns the prefix of a command with the time limit of a test.
+/// Returns the command prefix that applies a test's time limit.
 fn time_limit(seconds: u32) -> Command {
     let mut command = Command::new("timeout");
     if !is_ci() {
@@ -188,7 +188,7 @@ fn time_limit(seconds: u32) -> Command {
     command
 }
 
-/// Returns the prefix of a command at idle priority with a time limit.
+/// Returns the command prefix for idle priority with a time limit.
 fn idle() -> Command {
     let mut command = time_limit(LIMITS_S.1);
     if succeeds("chrt", &["--idle", "0", "true"]) {

@@ -2,8 +2,7 @@
 
 use crate::source::{SourceFile, Violation};
 
-/// The order of the crates, from pure to practical: each may depend only on earlier
-/// ones.
+/// Crate order, from pure to practical: each crate may depend only on earlier ones.
 const ORDER: [&str; 19] = [
     "longwire-client",
     "longwire-units",
@@ -26,19 +25,18 @@ const ORDER: [&str; 19] = [
     "longwire-python",
 ];
 
-/// Crates with a separate workspace and lock file. Of [`ORDER`], they depend on
-/// [`SHARED`] only, and no crate depends on them.
+/// Crates with a separate workspace and lock file. Of the crates in [`ORDER`], they depend only on
+/// [`SHARED`], and no crate depends on them.
 const SEPARATE: [&str; 1] = ["longwire-kube"];
 
-/// The crate that separate crates may depend on.
+/// The crate on which separate crates may depend.
 const SHARED: &str = "longwire-client";
 
 /// The crate with test set-up, a permitted dev-dependency of earlier crates.
 const TEST_SETUP: &str = "longwire-testbed";
 
-/// The pure crates with all permitted dependencies: arithmetic, a random generator and
-/// errors; Crypto-PAn's cipher; parsers of JSON and TOML traces; clones of boxed
-/// models.
+/// The pure crates with all permitted dependencies: arithmetic, a random generator and errors;
+/// Crypto-PAn's cipher; parsers of JSON and TOML traces; clones of boxed models.
 pub const PURE: [(&str, &[&str]); 3] = [
     ("longwire-units", &["libm", "rand_xoshiro", "thiserror"]),
     ("longwire-packet", &["aes", "longwire-units", "thiserror"]),

@@ -1,4 +1,4 @@
-//! Every decision is listed in the index of decisions.
+//! The index of decisions lists every decision.
 
 use crate::source::{SourceFile, Violation};
 

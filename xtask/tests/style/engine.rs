@@ -1,5 +1,5 @@
-//! The units, packet and engine crates are pure: no clock, I/O, threads, logging,
-//! random order or unsafe code.
+//! The units, packet and engine crates are pure: no clock, I/O, threads, logging, random order or
+//! unsafe code.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ use crate::source::{SourceFile, Violation, parse};
 /// Attributes required at the root of each pure crate.
 const ROOT_SAYS: [&str; 2] = ["#![no_std]", "#![forbid(unsafe_code)]"];
 
-/// Words that occur only in impure code, and the reasons to refuse them.
+/// Words that occur only in impure code, and why they are refused.
 const WORDS: [(&str, &str); 13] = [
     ("std", "a pure crate knows no system: use core and alloc"),
     ("unsafe", "no unsafe code in a pure crate"),
@@ -39,7 +39,7 @@ const WORDS: [(&str, &str); 13] = [
     ("tracing", "a pure crate logs nothing"),
 ];
 
-/// Returns whether this file belongs to a pure crate, tests excluded.
+/// Returns whether a file belongs to a pure crate, excluding tests.
 pub fn is_pure(path: &str) -> bool {
     let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
     let in_pure = |name: &str| {
@@ -61,8 +61,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (line, name, next) in found {
         let refused = WORDS.iter().find(|(word, _)| *word == name);
-        // `libm::log` is an ordinary function; a crate name is followed by a path, a
-        // macro name by `!`.
+        // `libm::log` is an ordinary function; a crate name is followed by a path, a macro name by
+        // `!`.
         let called = !matches!(name.as_str(), "log" | "tracing") || next == Some(':');
         if let Some((word, why)) = refused
             && called
@@ -74,7 +74,7 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Checks that the root of each pure crate forbids all that the compiler can.
+/// Checks that the root of each pure crate forbids all that the compiler can forbid.
 pub fn check_root(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (name, _) in PURE {
@@ -111,7 +111,7 @@ fn identifiers(tokens: TokenStream, found: &mut Vec<(usize, String, Option<char>
     }
 }
 
-/// Lines of items compiled for tests only.
+/// Lines of items compiled only for tests.
 #[derive(Default)]
 struct TestItems {
     ranges: Vec<RangeInclusive<usize>>,

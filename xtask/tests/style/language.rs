@@ -1,5 +1,4 @@
-//! Comments use the field's English, type names are unique, and booleans are tested
-//! with `if`.
+//! Comments use the field's English, type names are unique, and booleans are tested with `if`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +12,7 @@ use crate::source::{SourceFile, Violation, parse};
 struct Phrase {
     /// In lower case; a space matches any white space.
     text: &'static str,
-    /// The replacement, and a reason where it helps.
+    /// Replacement, with a reason where helpful.
     instead: &'static str,
 }
 
@@ -151,7 +150,7 @@ fn without_code(text: &str) -> String {
 #[derive(Debug)]
 struct Comment {
     is_doc: bool,
-    /// Line numbers from 1, and each line's text without its marker.
+    /// Line numbers, counted from 1, and each line's text without its marker.
     lines: Vec<(usize, String)>,
 }
 
@@ -162,7 +161,7 @@ impl Comment {
         lines.join(" ")
     }
 
-    /// Returns the line of a position in [`Comment::text`].
+    /// Returns the line at a position in [`Comment::text`].
     fn line_of(&self, at: usize) -> usize {
         let mut end = 0;
         let line = self.lines.iter().find(|(_, line)| {
@@ -274,11 +273,11 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     end + 1
 }
 
-/// Returns the end of a character; a lifetime ends after its quote.
+/// Returns the end of a character literal; a lifetime ends after its quote.
 fn character_end(text: &str, at: usize) -> usize {
     let mut rest = text[at + 1..].char_indices();
     match (rest.next(), rest.next()) {
-        // `'\''` and `'\u{41}'`: skips the escaped character.
+        // `'\''` and `'\u{41}'`: skip the escaped character.
         (Some((_, '\\')), Some((escaped, _))) => {
             let from = at + 2 + escaped;
             text[from..].find('\'').map_or(at + 1, |end| from + end + 1)
@@ -288,8 +287,8 @@ fn character_end(text: &str, at: usize) -> usize {
     }
 }
 
-/// Checks that each type's name is unique in its crate. Tests are excluded, and items
-/// under `cfg`, which are alternatives of one type.
+/// Checks that each type's name is unique in its crate. Excludes tests and items under `cfg`, which
+/// are alternatives of one type.
 fn check_types(files: &[(&str, &str)]) -> Vec<(Rule, Violation)> {
     let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
     let is_source = |path: &str| {

@@ -1,8 +1,8 @@
-//! The rules of this repository that a program can check, as a test.
+//! Tests the repository rules that a program can check.
 //!
-//! Each rule is a function from a file's text to its violations, so that it can be
-//! tested with snippets; [`repository_keeps_its_rules`] applies all rules to all files
-//! and reports all violations together.
+//! Each rule is a function from a file's text to its violations, so that it can be tested with
+//! snippets. [`repository_keeps_its_rules`] applies all rules to all files and reports all
+//! violations together.
 
 mod crates;
 mod decisions;

@@ -1,5 +1,5 @@
-//! Unsafe code is limited to named files, and every unsafe block and implementation has
-//! a comment that explains its soundness.
+//! Unsafe code is limited to listed files, and every unsafe block and implementation has a comment
+//! that explains its soundness.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
@@ -10,8 +10,8 @@ use crate::source::{Violation, parse};
 /// Start of the comment before unsafe code.
 const REASON: &str = "SAFETY:";
 
-/// Files that may contain unsafe code: they call the kernel or plugins, or share
-/// memory. Other files than the I/O crate's need a good reason.
+/// Files that may contain unsafe code: they call the kernel or plugins, or share memory. Files
+/// outside the I/O crate need a good reason.
 const PLACES: [&str; 8] = [
     "crates/longwire-io/",
     // Memory described by Python libraries.
@@ -51,8 +51,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the comment directly above a line gives the reason. Attributes may
-/// come between them.
+/// Returns whether the comment directly above a line gives the reason. Attributes may come in
+/// between.
 fn has_reason(lines: &[&str], line: usize) -> bool {
     let above = lines[..line - 1].iter().rev().map(|line| line.trim_start());
     above
@@ -80,8 +80,7 @@ impl Unsafe {
         self.statements.pop();
     }
 
-    /// Finds `unsafe` before a block or an implementation in a macro, which is not
-    /// parsed.
+    /// Finds `unsafe` before a block or an implementation in a macro, which is not parsed.
     fn search(&mut self, tokens: TokenStream) {
         let mut tokens = tokens.into_iter().peekable();
         while let Some(token) = tokens.next() {

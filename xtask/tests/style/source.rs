@@ -5,14 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Size limit of a tracked file: captures and similar data belong elsewhere.
+/// Size limit of a tracked file; captures and similar data belong elsewhere.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub path: String,
-    /// Line number from 1; 0 for the file as a whole.
+    /// Line number, counted from 1; 0 for the whole file.
     pub line: usize,
     pub what: String,
 }
@@ -36,13 +36,13 @@ impl fmt::Display for Violation {
 /// A file of the repository.
 #[derive(Debug)]
 pub struct SourceFile {
-    /// Path from the repository's root.
+    /// Path relative to the repository root.
     pub path: String,
     pub bytes: Vec<u8>,
 }
 
 impl SourceFile {
-    /// Returns path and contents, if the file is text.
+    /// Returns path and contents if the file is text.
     pub fn text(&self) -> Option<(&str, &str)> {
         Some((&self.path, std::str::from_utf8(&self.bytes).ok()?))
     }
@@ -72,7 +72,7 @@ pub fn files() -> Vec<SourceFile> {
     let list = String::from_utf8(list.stdout).expect("paths are UTF-8");
     let paths = list.split_terminator('\0').map(str::to_owned);
     paths
-        // A file that was removed without a commit is listed, but does not exist.
+        // A file removed without a commit is listed but does not exist.
         .filter_map(|path| {
             let bytes = fs::read(root.join(&path)).ok()?;
             Some(SourceFile { path, bytes })

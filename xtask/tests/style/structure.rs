@@ -1,5 +1,5 @@
-//! Crates are small enough for one person to know, and their files do not import each
-//! other in large cycles.
+//! Crates are small enough for one person to know, and their files do not import each other in
+//! large cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use syn::visit::{self, Visit};
 
 use crate::source::{SourceFile, Violation, parse};
 
-/// Maximum lines of a crate under `src`, including tests.
+/// Maximum lines in a crate's `src`, including tests.
 const CRATE_LINES_MAX: usize = 25_000;
 
-/// Maximum files in an import cycle.
+/// Maximum number of files in an import cycle.
 const CYCLE_FILES_MAX: usize = 3;
 
 pub fn check(files: &[SourceFile]) -> Vec<Violation> {
@@ -55,7 +55,7 @@ fn check_cycles(name: &str, files: &[(&str, &str)]) -> Vec<Violation> {
     violations
 }
 
-/// The segments of a path, absolute in the crate: `crate::a::B` is `["a", "B"]`.
+/// Path segments, absolute within the crate: `crate::a::B` is `["a", "B"]`.
 type Segments = Vec<String>;
 
 #[derive(Debug)]
@@ -217,7 +217,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-/// Returns the groups of more than one file that import each other, directly or not.
+/// Returns the groups of more than one file that import each other, directly or indirectly.
 fn cycles(imports: &[Vec<usize>]) -> BTreeSet<Vec<usize>> {
     let files = 0..imports.len();
     let reached: Vec<BTreeSet<usize>> = files
@@ -236,7 +236,7 @@ fn cycles(imports: &[Vec<usize>]) -> BTreeSet<Vec<usize>> {
         .collect()
 }
 
-/// Returns all files that a file imports, directly or not.
+/// Returns all files that a file imports, directly or indirectly.
 fn reached_from(file: usize, imports: &[Vec<usize>]) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut open = vec![file];

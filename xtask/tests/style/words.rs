@@ -2,8 +2,8 @@
 
 use crate::source::Violation;
 
-/// Markers of unfinished work, refused in Rust sources. They are split here, so that
-/// this file does not match.
+/// Markers of unfinished work, refused in Rust sources. They are split in this list, so that this
+/// file does not match.
 const OPEN: [&str; 5] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -12,7 +12,7 @@ const OPEN: [&str; 5] = [
     concat!("#[ig", "nore"),
 ];
 
-/// Paths that exist on one machine only.
+/// Paths that exist on only one machine.
 const MACHINE: [&str; 4] = [
     concat!("/work", "/"),
     concat!("/tmp/t", "gt"),
@@ -39,8 +39,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the absolute path `place` occurs in `line`; within a longer path or
-/// a URL it does not count.
+/// Returns whether the absolute path `place` occurs in `line`; an occurrence within a longer path
+/// or a URL does not count.
 fn points_at(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -37,7 +37,7 @@ struct SeenLease {
     since: Instant,
 }
 
-/// What a candidate does about a lease.
+/// How a candidate reacts to a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     /// Another candidate holds it.

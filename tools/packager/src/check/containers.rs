@@ -1,4 +1,4 @@
-//! Checks of the image with containerd and runc, in directories of the test.
+//! Checks the image with containerd and runc, in the test's directories.
 
 use std::fs::File;
 use std::os::unix::fs::chown;
@@ -15,16 +15,16 @@ use crate::paths::{VERSION, root};
 use crate::run::{At, Finished, Result, finish, read, run, stdout, text, write};
 use crate::tree::{Node, Tree};
 
-/// Timeout for the first answer of a daemon.
+/// Timeout for a daemon's first response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The command of most containers.
+/// Command of most containers.
 pub const PING: [&str; 8] = [
     "longwire", "exec", "--delay", "20ms", "--", "ping", "-c1", "far",
 ];
 
-/// The command of containers with an ordinary user: /proc/sys is read-only there, so
-/// only root may use `ping`.
+/// Command of containers with an ordinary user. /proc/sys is read-only in them, so only root may
+/// use `ping`.
 pub const CONNECT: [&str; 12] = [
     "longwire",
     "exec",
@@ -40,7 +40,7 @@ pub const CONNECT: [&str; 12] = [
     "sleep 0.5; nc far 5000",
 ];
 
-/// Remedies in the messages for root and for other users.
+/// Remedies in messages for root and for other users.
 const AS_ROOT: &str =
     "This root has no CAP_SYS_ADMIN: start the container with --cap-add SYS_ADMIN";
 const AS_USER: &str = "Run Longwire as root. A container needs --cap-add SYS_ADMIN";
@@ -48,15 +48,15 @@ const AS_USER: &str = "Run Longwire as root. A container needs --cap-add SYS_ADM
 /// The ordinary user.
 pub const USER: u32 = 1000;
 
-/// Rights of a container, and whether `exec` works with them.
+/// A container's rights, and whether `exec` works with them.
 struct Rights {
     what: &'static str,
     flags: &'static [&'static str],
     works: bool,
 }
 
-/// `--seccomp` is the engines' default profile. The last flags are those named by the
-/// error message.
+/// `--seccomp` is the engines' default profile. The last flags are those that the error message
+/// names.
 const RIGHTS: [Rights; 4] = [
     Rights {
         what: "root",
@@ -110,8 +110,7 @@ pub fn image(context: &Context) -> Result<Outcome> {
             AS_USER,
         )?;
     }
-    // The container's root is an ordinary user: podman grants it SETFCAP, runc does
-    // not.
+    // The container's root is an ordinary user: podman grants it SETFCAP, runc does not.
     for (capabilities, works) in [(&[][..], false), (&["CAP_SETFCAP"][..], true)] {
         let finished = bundle.run_rootless(capabilities)?;
         let what = format!("rootless runc {}", capabilities.join(" "));
@@ -123,8 +122,8 @@ pub fn image(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks a run of [`PING`] or [`CONNECT`]: a reply through the link, or an error with
-/// this remedy.
+/// Checks a run of [`PING`] or [`CONNECT`]: either a reply through the link, or an error with this
+/// remedy.
 pub fn judge(what: &str, works: bool, finished: &Finished, remedy: &str) -> Result<()> {
     let text = &finished.text;
     let fault = || format!("{what}: exit code {:?}: {text}", finished.code);
@@ -148,7 +147,7 @@ fn round_trip_ms(text: &str) -> Option<f64> {
     times.next()?.1.split(' ').next()?.parse().ok()
 }
 
-/// A daemon of an engine, ended on drop.
+/// An engine's daemon, ended on drop.
 pub struct Daemon {
     process: Child,
     /// Removed after the end.
@@ -234,14 +233,14 @@ impl Containerd {
         ctr(&self.socket, arguments)
     }
 
-    /// Returns the command that runs a container to its end.
+    /// Returns the command that runs a container to completion.
     fn container(&self, flags: &[&str], image: &str, words: &[&str]) -> Command {
         let mut command = self.ctr(&["run", "--rm"]);
         command.args(flags).args([image, "test"]).args(words);
         command
     }
 
-    /// Returns the runtime's configuration of a container with these flags.
+    /// Returns the runtime configuration of a container with these flags.
     fn spec(&self, flags: &[&str], image: &str) -> Result<String> {
         let mut create = self.ctr(&["containers", "create"]);
         run(create.args(flags).args([image, "spec", "true"]))?;
@@ -251,7 +250,7 @@ impl Containerd {
     }
 }
 
-/// Returns the description of an image, and the files of its layers.
+/// Returns an image's manifest entry and its merged layers.
 fn read_image(path: &Path) -> Result<(Value, Tree)> {
     let image = Tree::from_tar(File::open(path).at(path)?)?;
     let content = |path: &str| match image.get(path) {
@@ -270,20 +269,20 @@ fn read_image(path: &Path) -> Result<(Value, Tree)> {
     Ok((saved, files))
 }
 
-/// The image's files in a directory.
+/// An image unpacked into a directory.
 #[derive(Debug)]
 pub struct Bundle {
     directory: PathBuf,
 }
 
 impl Bundle {
-    /// Unpacks the layers of an image.
+    /// Unpacks an image's layers.
     pub fn unpack(context: &Context, image: &Path) -> Result<Bundle> {
         let (_, files) = read_image(image)?;
         let directory = context.scratch.join("bundle");
         files.write(&directory.join("rootfs"))?;
         let bundle = Bundle { directory };
-        // Ordinary users must have access, and runc writes there.
+        // Ordinary users must have access, and runc writes to the directory.
         run(Command::new("chmod")
             .args(["-R", "a+rX"])
             .arg(&bundle.directory))?;
@@ -291,11 +290,11 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Runs a container with this configuration as an ordinary user within it.
+    /// Runs a container with this configuration as an ordinary user inside it.
     pub fn run_as_user(&self, spec: &str) -> Result<Finished> {
         let mut spec: Value = serde_json::from_str(spec).at("configuration")?;
         spec["process"]["user"] = json!({ "uid": USER, "gid": USER });
-        // As engines do for such users: they have only the rights of the program file.
+        // As engines do for ordinary users, who have only the rights of the program file.
         for set in ["effective", "permitted", "inheritable", "ambient"] {
             spec["process"]["capabilities"][set] = json!([]);
         }
@@ -339,7 +338,7 @@ impl Bundle {
     }
 }
 
-/// Returns a command that an ordinary user runs.
+/// Returns a command run as an ordinary user.
 fn as_user(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     let user = USER.to_string();
@@ -354,7 +353,7 @@ fn as_user(program: &str) -> Command {
     command
 }
 
-/// Unpacks the image's layers on top of each other and runs its program there.
+/// Unpacks the image's layers on top of each other and runs its program from the result.
 pub fn kube_image(context: &Context) -> Result<Outcome> {
     if !is_root() {
         return Ok(Outcome::Skipped("needs root, for chroot".to_owned()));

@@ -1,4 +1,4 @@
-//! Checks of distribution packages.
+//! Checks distribution packages.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -106,8 +106,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         .arg(to))
 }
 
-/// Installs the rpm in a directory with a shell, compares it with the deb and removes
-/// it.
+/// Installs the rpm in a directory with a shell, compares it with the deb and removes it.
 pub fn rpm(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["rpm", "dpkg-deb"]) {
         return Ok(skipped);
@@ -165,8 +164,8 @@ fn tree(root: &Path) -> Result<BTreeSet<String>> {
     Ok(paths.map(str::to_owned).collect())
 }
 
-/// Compares the files of both packages. Debian's zsh directory differs, and it has a
-/// file `copyright`.
+/// Compares the files of both packages. Debian has a different zsh directory and a file
+/// `copyright`.
 fn compare_with_deb(context: &Context, rpm: &BTreeSet<&str>) -> Result<()> {
     let mut list = Command::new("dpkg-deb");
     let deb = text(list.arg("--contents").arg(context.package(".deb")?))?;

@@ -1,5 +1,5 @@
-//! Checks of the image with podman and docker, if installed. Their Debian packages are
-//! large, and both are built on containerd or runc.
+//! Checks the image with podman and docker, if installed. Their Debian packages are large, and both
+//! are built on containerd or runc.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,8 +28,7 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         command.args(["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]);
         command
     };
-    // podman raises these limits above this process's, for which root needs
-    // CAP_SYS_RESOURCE.
+    // podman raises these limits above this process's, for which root needs CAP_SYS_RESOURCE.
     let limits = [
         "--ulimit",
         "nofile=1024:1024",
@@ -37,7 +36,7 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         "nproc=1024:1024",
     ];
     let result = use_engine("podman", &podman, &limits, true, image);
-    // Mounts of its store would prevent removing the test's directory. `system reset`
+    // Mounts of its store would prevent the test's directory from being removed. `system reset`
     // would also remove data shared with other stores.
     run(podman().args(["rmi", "--all", "--force"]))?;
     std::fs::remove_dir_all(&runtime).at(&runtime)?;
@@ -70,8 +69,8 @@ pub fn docker(context: &Context, image: &Path) -> Result<()> {
     use_engine("docker", &docker, &[], false, image)
 }
 
-/// Loads the image and runs it with these flags: without rights if `allows` is set,
-/// with the right named by the message, and as another user.
+/// Loads the image and runs it with these flags: without rights if `allows` is set, with the right
+/// that the message names, and as another user.
 fn use_engine(
     name: &str,
     engine: &dyn Fn() -> Command,
@@ -99,8 +98,7 @@ fn use_engine(
         let mut container = engine();
         container
             .args(["run", "--rm", "--network", "none"])
-            // podman requests a million descriptors, which may exceed this machine's
-            // limit.
+            // podman requests a million descriptors, which may exceed this machine's limit.
             .args(["--ulimit", "nofile=1024:1024"])
             .args(run_flags)
             .args(flags);

@@ -1,4 +1,4 @@
-//! Tests of installed packages.
+//! Tests installed packages.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,11 +19,11 @@ use crate::run::{At, Result, clear, list};
 pub enum Outcome {
     /// The check ran.
     Passed,
-    /// The check cannot run here; with the reason.
+    /// The check cannot run on this machine; with the reason.
     Skipped(String),
 }
 
-/// A check of packages.
+/// A package check.
 struct Check {
     name: &'static str,
     summary: &'static str,
@@ -91,18 +91,18 @@ const CHECKS: [Check; 11] = [
 /// Arguments of a check.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Paths of the packages.
+    /// Package paths.
     pub paths: BuildPaths,
     /// An empty directory.
     pub scratch: PathBuf,
     /// The program with debug information, if available.
     pub binary: Option<PathBuf>,
-    /// Whether a package for this machine only is accepted.
+    /// Whether to accept a package built only for this machine.
     pub trial: bool,
 }
 
 impl Context {
-    /// Returns the emulator's package whose name has this suffix.
+    /// Returns the emulator's package with this file name suffix.
     fn package(&self, ending: &str) -> Result<PathBuf> {
         self.found(ending, |path| !path.contains("longwire-kube"))
     }
@@ -128,7 +128,7 @@ impl Context {
         }
     }
 
-    /// Unpacks the archive of the program; returns its directory.
+    /// Unpacks the program's archive; returns its directory.
     fn unpacked(&self) -> Result<PathBuf> {
         let mut tar = std::process::Command::new("tar");
         tar.arg("--extract")
@@ -165,7 +165,7 @@ pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
                 passed += 1;
                 println!("---- {}: ok ({seconds:.1} s)", check.name);
             }
-            // Successful CI runs have skipped nothing.
+            // A successful CI run has skipped nothing.
             Ok(Outcome::Skipped(why)) if !is_ci() => {
                 skipped += 1;
                 println!("---- {}: SKIPPED: {why}", check.name);
@@ -193,7 +193,7 @@ fn run_one(context: &Context, check: &Check) -> Result<Outcome> {
         ..context.clone()
     };
     let outcome = (check.run)(&context)?;
-    // After a fault, files are kept for inspection.
+    // After a fault, the files are kept for inspection.
     std::fs::remove_dir_all(&scratch).at(&scratch)?;
     Ok(outcome)
 }
@@ -202,7 +202,7 @@ fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// Returns the outcome for missing programs, if any is missing.
+/// Returns the outcome if programs are missing; `None` if all are installed.
 fn missing(programs: &[&str]) -> Option<Outcome> {
     let missing: Vec<&str> = programs
         .iter()
@@ -218,7 +218,7 @@ fn ensure(condition: bool, otherwise: impl FnOnce() -> String) -> Result<()> {
     if condition { Ok(()) } else { Err(otherwise()) }
 }
 
-/// Returns a script of the tests.
+/// Returns the path of a test script.
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests")

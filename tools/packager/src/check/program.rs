@@ -1,4 +1,4 @@
-//! Checks of the program in the archive.
+//! Checks the program in the archive.
 
 use std::path::Path;
 use std::process::Command;
@@ -118,8 +118,8 @@ pub fn plugin(context: &Context) -> Result<Outcome> {
         "simulate", &files[0], &files[1], "--delay", "1ms", "--seed", "7", "--loss", &loss,
     ])?;
     let left = size(&out_file)?;
-    // All frames are UDP, and the plugin drops half of them: 1000 random draws are
-    // within 10 % of that with a probability of 1 - 1e-9, and the seed is fixed.
+    // All frames are UDP, and the plugin drops half of them. 1000 random draws are within 10 % of
+    // half with a probability of 1 - 1e-9, and the seed is fixed.
     let half = all * 4 / 10..all * 6 / 10;
     ensure(half.contains(&left), || {
         format!("the plugin left {left} of {all} bytes")

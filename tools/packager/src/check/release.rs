@@ -1,4 +1,4 @@
-//! Checks of a complete release: reproducibility, checksums, bill of materials.
+//! Checks a complete release: reproducibility, checksums, bill of materials.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,8 @@ use crate::stage::write_sums;
 use crate::write_packages;
 
 /// Builds all packages twice from the same program, at different times and in different
-/// directories, and compares them. Uses the last build's program, or else the stripped
-/// program of the archive, for which there is no debug archive.
+/// directories, and compares them. Uses the last build's program, or else the archive's stripped
+/// program, which has no debug archive.
 pub fn reproducible(context: &Context) -> Result<Outcome> {
     let unpacked = context.unpacked()?.join("bin/longwire");
     let given = context.binary.clone().unwrap_or(unpacked);
@@ -62,8 +62,8 @@ fn compare(first: &Path, second: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks the checksums with coreutils, and the bill of materials against CycloneDX's
-/// schema, from a PyPI package.
+/// Checks the checksums with coreutils, and the bill of materials against CycloneDX's schema from a
+/// PyPI package.
 pub fn sums_and_bill(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["python3", "sha256sum"]) {
         return Ok(skipped);

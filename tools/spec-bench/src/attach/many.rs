@@ -1,4 +1,4 @@
-//! Links in all interfaces of a namespace: their idle cost, and the time from SIGKILL of the
+//! Links at all interfaces of a namespace: their idle cost, and the time from SIGKILL of the
 //! program until all interfaces pass datagrams again.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ use longwire_io::net::{NetNamespace, addr_add, link_up, sysctl, veth};
 
 use crate::attach::run::{AttachRun, failed};
 
-/// The results of all rounds.
+/// Results of all rounds.
 #[derive(Debug, Default)]
 pub(super) struct Many {
     pub attach_s: Vec<f64>,
@@ -60,7 +60,7 @@ impl Pairs {
     }
 }
 
-/// Attaches a link to an interface of each pair, once per round.
+/// Attaches a link at one interface of each pair, once per round.
 ///
 /// # Errors
 /// If the links cannot be attached.
@@ -107,15 +107,15 @@ struct PairFlow {
     receiver: UdpSocket,
 }
 
-/// Kills a program with links in all interfaces of the pairs, once per round. Returns
-/// the times until the last interface passed a datagram, in milliseconds.
+/// Kills a program with links at one interface of each pair, once per round. Returns the times
+/// until the last interface passed a datagram, in milliseconds.
 ///
 /// # Errors
 /// If the links cannot be attached, or an interface no longer passes datagrams.
 pub(super) fn measure_killed(pairs: &Pairs, rounds: usize) -> Result<Vec<f64>, Error> {
     let flows = (0..pairs.count).map(|number| PairFlow::new(pairs, number));
     let flows = flows.collect::<Result<Vec<PairFlow>, Error>>()?;
-    // Resolves the neighbours of both ends.
+    // Resolves the neighbours at both ends.
     until_all_pass(&flows)?;
     let killed = (1..=rounds).map(|round| {
         eprintln!(

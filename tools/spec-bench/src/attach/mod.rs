@@ -1,8 +1,8 @@
-//! `attach`: the cost of a link in an interface that is in use, for the programs on both
-//! sides, and the time to attach one, or one in each of many interfaces.
+//! `attach`: cost of a link at an interface in use, for the programs on both sides, and the time to
+//! attach a link, or one at each of many interfaces.
 //!
-//! `longwire attach`, `longwire exec` with and without `--control`, and a veth pair without
-//! an emulator alternate in every round, and medians of the rounds are compared.
+//! Rounds interleave `longwire attach`, `longwire exec` with and without `--control`, and a bare
+//! veth pair. The medians over the rounds are compared.
 
 mod many;
 mod run;
@@ -37,34 +37,34 @@ pub struct AttachArgs {
     pub interfaces: u32,
 }
 
-/// A promise and its measured value.
+/// A requirement and its measured value.
 #[derive(Debug, Serialize)]
 pub struct AttachRow {
     name: String,
     unit: &'static str,
-    /// The bar: minimum for a share of the bare pair, maximum otherwise.
+    /// Required value: a minimum for shares of the bare pair, otherwise a maximum.
     bar: f64,
     is_share: bool,
-    /// The value to compare with the bar.
+    /// Value compared with the bar.
     found: f64,
     kept: bool,
     /// Minimum and maximum over the rounds.
     range: [f64; 2],
-    /// Values while attached, and of the comparisons, if any.
+    /// Values while attached and, if any, of the comparisons.
     attached: f64,
     bare: Option<f64>,
     exec: Option<f64>,
     control: Option<f64>,
 }
 
-/// Delays per direction at which round-trip errors are measured.
+/// Delays per direction at which RTT errors are measured.
 const DELAYS: [Duration; 3] = [
     Duration::from_millis(5),
     Duration::from_millis(30),
     Duration::from_millis(101),
 ];
 
-/// The bars of docs/attach.md.
+/// The bars in docs/attach.md.
 const BASE_RTT_US: f64 = 40.0;
 const RTT_ERROR_US: f64 = 50.0;
 const TCP_SHARE: f64 = 0.5;
@@ -135,7 +135,7 @@ impl Measurement for AttachArgs {
     }
 }
 
-/// Returns the rows about many interfaces and killed programs.
+/// Returns the rows for many interfaces and killed programs.
 fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<AttachRow>, Error> {
     let mut rows = Vec::new();
     let pairs = Pairs::new(interfaces)?;
@@ -193,7 +193,7 @@ impl AttachRow {
         }
     }
 
-    /// Returns a row about a share of the bare pair's value, which must reach the bar.
+    /// Returns a row for a share of the bare pair's value, which must reach the bar.
     fn share(name: &str, unit: &'static str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let row = AttachRow::witnessed(name, unit, bar, places);
         let found = row.attached / row.bare.unwrap_or(f64::NAN);
@@ -205,15 +205,14 @@ impl AttachRow {
         }
     }
 
-    /// Returns a row about additional time over the bare pair, which must not exceed
-    /// the bar.
+    /// Returns a row for additional time over the bare pair, which must not exceed the bar.
     fn above(name: &str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let row = AttachRow::witnessed(name, "us", bar, places);
         let bare = row.bare.unwrap_or(f64::NAN);
         row.above_bare(bare)
     }
 
-    /// Returns the row with its difference from the bare pair.
+    /// Replaces the value by its difference from the bare pair.
     fn above_bare(self, bare: f64) -> AttachRow {
         let found = self.attached - bare;
         AttachRow {

@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use crate::program;
 use crate::program::run_time_of;
 
-/// Starts per measured time of `attach`.
+/// Starts per measurement of the attach time.
 const STARTS: usize = 5;
 
 /// A running `longwire attach`.
@@ -30,7 +30,7 @@ impl AttachRun {
     /// Attaches a link to an interface of a namespace, or to `all`.
     ///
     /// # Errors
-    /// If the program exits before that.
+    /// If the program exits first.
     pub fn start(
         namespace: &NetNamespace,
         interface: &str,
@@ -62,15 +62,15 @@ impl AttachRun {
         Ok(run)
     }
 
-    /// Returns the CPU time of its threads, in seconds.
+    /// Returns the CPU time of the program's threads, in seconds.
     ///
     /// # Errors
-    /// If it has ended.
+    /// If the program has ended.
     pub fn run_time(&self) -> Result<f64, Error> {
         run_time_of(self.program.id())
     }
 
-    /// Kills the program without waiting for its end.
+    /// Kills the program without waiting for it to end.
     pub fn signal_kill(&self) {
         self.signal(Signal::SIGKILL);
     }
@@ -92,7 +92,7 @@ pub(super) fn failed(reason: &str) -> Error {
     Error::Failed(format!("longwire attach: {reason}"))
 }
 
-/// Returns the name of the only interface of a host.
+/// Returns the name of a host's only interface.
 ///
 /// # Errors
 /// If there is none.
@@ -102,8 +102,7 @@ pub(super) fn interface_of(host: &NetNamespace) -> Result<String, Error> {
     found.ok_or_else(|| failed("the host has no interface"))
 }
 
-/// Returns the median time from program start until a link is attached, in
-/// milliseconds.
+/// Returns the median time from program start until a link is attached, in milliseconds.
 ///
 /// # Errors
 /// If it cannot be attached.

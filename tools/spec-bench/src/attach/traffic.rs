@@ -14,7 +14,7 @@ use crate::program::ExecRun;
 /// The path between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A veth pair alone.
+    /// A bare veth pair.
     Bare,
     /// A veth pair with an attached link.
     Attached,
@@ -37,10 +37,10 @@ impl Place {
     }
 }
 
-/// The results of one round.
+/// Results of one round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlaceTraffic {
-    /// Median round trip, in microseconds.
+    /// Median RTT, in microseconds.
     pub rtt_us: f64,
     pub tcp_gbit: f64,
     /// Received 64-byte datagrams, in thousands per second.
@@ -76,11 +76,11 @@ pub(super) fn measure(place: Place, time: Duration, trips: u32) -> Result<PlaceT
     }
 }
 
-/// Returns the median round trip over an attached link with this delay per direction,
-/// minus both delays, in microseconds.
+/// Returns the median RTT over an attached link with this delay per direction, minus both delays,
+/// in microseconds.
 ///
 /// # Errors
-/// As [`measure`].
+/// See [`measure`].
 pub(super) fn rtt_error_us(delay: Duration, trips: u32) -> Result<f64, Error> {
     let options = format!("--delay {}ms", delay.as_millis());
     let trips = trips_of(delay, trips);
@@ -88,17 +88,17 @@ pub(super) fn rtt_error_us(delay: Duration, trips: u32) -> Result<f64, Error> {
     Ok(rtt - 2.0 * delay.as_secs_f64() * 1e6)
 }
 
-/// Returns the bare pair's median round trip in microseconds, with the same pauses as
-/// [`rtt_error_us`]: an idle core is slow to send.
+/// Returns the bare pair's median RTT in microseconds, with the same pauses as [`rtt_error_us`]: an
+/// idle core is slow to send.
 ///
 /// # Errors
-/// As [`measure`].
+/// See [`measure`].
 pub(super) fn paused_rtt_us(delay: Duration, trips: u32) -> Result<f64, Error> {
     rtt_us(Testbed::bare()?.path(), trips_of(delay, trips), delay * 2)
 }
 
-/// Returns the number of round trips for a delay: fewer for longer delays, because they
-/// are sequential.
+/// Returns the number of round trips for a delay; fewer for longer delays, because round trips are
+/// sequential.
 fn trips_of(delay: Duration, trips: u32) -> u32 {
     trips.min(3_000 / delay.as_millis() as u32).max(1)
 }

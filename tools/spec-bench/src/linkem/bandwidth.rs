@@ -1,9 +1,9 @@
 //! TCP and UDP goodput over links of many rates, measured concurrently.
 //!
-//! A full frame takes 1514 bytes plus 24 of Ethernet (preamble, frame check sequence,
-//! gap), so a link of rate R carries R / (8 × 1538) frames/s. TCP's goodput is at most
-//! R × 1448 / 1538 (1448 bytes of payload; IPv4, TCP and its timestamps take 52), UDP's
-//! R × 1472 / 1538. The error is the shortfall from these.
+//! A full frame takes 1514 bytes plus 24 of Ethernet (preamble, FCS, gap), so a link of rate R
+//! carries R / (8 × 1538) frames/s. TCP's goodput is at most R × 1448 / 1538 (1448 bytes of
+//! payload; IPv4, TCP and its timestamps take 52), UDP's R × 1472 / 1538. The error is the
+//! shortfall from these bounds.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use longwire::Error;
 use longwire::bench::rate::{FULL_FRAME, TCP_PAYLOAD, UDP_PAYLOAD, capacity};
 use longwire_traffic::sockets::{TrafficError, UdpFlow, udp_flow, windowed_tcp_flow};
 
-/// The results of one link.
+/// Results of one link.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BandwidthRow {
     rate_bits: u64,
@@ -29,11 +29,11 @@ pub struct BandwidthRow {
     udp_error_percent: f64,
 }
 
-/// UDP's sending rate, as a multiple of the link's.
+/// UDP's sending rate as a multiple of the link's.
 const UDP_EXCESS: f64 = 1.1;
 
-/// TCP's receive window in bytes: smaller than the links' queues, so that no segment is
-/// dropped and retransmitted.
+/// TCP's receive window in bytes: smaller than the links' queues, so that no segment is dropped and
+/// retransmitted.
 const TCP_WINDOW: usize = 64 << 10;
 
 /// Capacity of the links' queues.

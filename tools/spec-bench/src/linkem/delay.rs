@@ -1,9 +1,8 @@
-//! Round trips of many lengths over links of many delays.
+//! RTTs of several frame lengths over links of several delays.
 //!
-//! As with ping, one datagram at a time makes a round trip on each link; the links of
-//! all delays are measured concurrently. The base is the median round trip of the same
-//! length over a link without delay in the same fabric. Errors are those of round
-//! trips, twice the one-way errors.
+//! As with ping, one datagram at a time makes a round trip on each link; the links of all delays
+//! are measured concurrently. The base is the median RTT of the same frame length over a link
+//! without delay in the same fabric. Errors are RTT errors, twice the one-way errors.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::stations::{Lane, Stations};
 use longwire::Error;
 use longwire_traffic::sockets::{Probes, RoundTrips, TrafficError, probe_trips};
 
-/// The results of one delay and one frame length.
+/// Results of one delay and one frame length.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct DelayRow {
     delay_ms: f64,
@@ -24,16 +23,15 @@ pub struct DelayRow {
     trips: usize,
     lost: u64,
     base_ms: f64,
-    /// Median round trip.
+    /// Median RTT.
     measured_ms: f64,
-    /// Measured − base − twice the delay: of the median, the mean and the 99th
-    /// percentile.
+    /// Measured − base − twice the delay, for the median, the mean and the 99th percentile.
     error_ms: f64,
     mean_error_ms: f64,
     p99_error_ms: f64,
-    /// Measured − twice the delay, which includes the path itself.
+    /// Measured − twice the delay; includes the path itself.
     whole_error_ms: f64,
-    /// The median's error in percent of twice the delay.
+    /// The median's error as a percentage of twice the delay.
     error_percent: f64,
     /// The thesis's largest error at this delay.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,10 +41,10 @@ pub struct DelayRow {
 /// LinkEM's largest errors, by one-way delay in milliseconds.
 const LINKEM: [(u64, f64); 3] = [(5, 0.21), (30, 0.105), (101, 0.04)];
 
-/// Maximum round trips per row, which is the thesis's number.
+/// Maximum round trips per row: the number in the thesis.
 const TRIPS_MAX: u32 = 10_000;
 
-/// Additional time after the link's delay in which a response must arrive.
+/// Time beyond the link's delay within which a response must arrive.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(

@@ -1,4 +1,4 @@
-//! Loss of frames, compared with the exact binomial bound.
+//! Frame loss, compared with the exact binomial bound.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use longwire_testbed::support::binomial_interval;
 use longwire_traffic::sockets::{Datagrams, UdpFlow};
 use serde::Serialize;
 
-/// The results for one loss probability.
+/// Results for one loss probability.
 #[derive(Debug, Serialize)]
 pub struct LossRow {
     loss_percent: f64,

@@ -1,10 +1,9 @@
 //! `bench linkem`: repeats the tables of Joglekar's thesis (LinkEM, 2004).
 //!
-//! Four stations in separate network namespaces have a veth pair each to a fabric of
-//! four ports. Between them are links by exact address pairs, all in one fabric: links
-//! of many rates, delays and losses, and eight more for throughput. The fabric is
-//! started from a topology as `longwire run FILE` does it. Frame lengths here exclude
-//! the frame check sequence.
+//! Four stations in separate network namespaces each have a veth pair to a fabric of four ports.
+//! The links between them, all in one fabric, match exact address pairs: links of several rates,
+//! delays and losses, and eight more for throughput. The fabric is started from a topology like in
+//! `longwire run FILE`. Frame lengths in this module exclude the FCS.
 
 mod bandwidth;
 mod delay;
@@ -63,7 +62,7 @@ pub struct LinkemArgs {
 }
 
 impl LinkemArgs {
-    /// Returns the duration of the measurements of flows.
+    /// Returns the duration of the flow measurements.
     fn time(&self) -> Duration {
         Duration::from_nanos(self.time.as_nanos())
     }
@@ -103,7 +102,7 @@ impl LinkemArgs {
     }
 }
 
-/// Stations, each at a port of the fabric.
+/// Number of stations, each at a port of the fabric.
 const STATIONS: usize = 4;
 
 /// A lane's number is one byte.
@@ -125,7 +124,7 @@ impl Lanes {
         std::iter::once(self.base).chain(rates.chain(delays).chain(losses))
     }
 
-    /// Returns the topology: the links of these lanes, and those for throughput.
+    /// Returns the topology: the links of these lanes, and the throughput links.
     fn topology(&self, kind: &str) -> String {
         let mut text = "[ports]\n".to_owned();
         for station in 0..STATIONS {
@@ -161,7 +160,7 @@ fn link(text: &mut String, lane: Lane, options: &str) {
     );
 }
 
-/// The results of all tables.
+/// Results of all tables.
 #[derive(Debug, Serialize)]
 pub struct LinkemFindings {
     bandwidth: Vec<bandwidth::BandwidthRow>,
@@ -172,7 +171,7 @@ pub struct LinkemFindings {
     links: usize,
     /// Artifacts before the throughput measurement.
     artifacts: u64,
-    /// Pauses of the machine, detected by the fabric.
+    /// Machine pauses detected by the fabric.
     pauses: longwire_runtime::Pauses,
 }
 

@@ -1,9 +1,8 @@
-//! Throughput of small frames over eight links.
+//! Small-frame throughput over eight links.
 //!
-//! One thread sends 64-byte frames from all four stations in turn, two links each, at
-//! an even rate, and the stations' devices count arrivals. Bisection finds the highest
-//! rate at which at most one frame in a thousand is lost. A flood then measures
-//! throughput under overload.
+//! One thread sends 64-byte frames round-robin from all four stations, two links each, at an even
+//! rate, and the stations' devices count arrivals. Bisection finds the highest rate at which at
+//! most one frame in a thousand is lost. A flood then measures throughput under overload.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -21,41 +20,40 @@ use crate::program::failed;
 use crate::stations::{DEVICE, Stations};
 use longwire::Error;
 
-/// Links, two from each station.
+/// Number of links, two from each station.
 pub(super) const LINKS: usize = 2 * STATIONS;
 
-/// A frame's length without frame check sequence.
+/// Frame length without FCS.
 const LEN: usize = 64;
 
 /// Bytes before a datagram's payload.
 const UDP_HEADERS: usize = 14 + 20 + 8;
 
-/// Frames of one link sent per batch.
+/// Frames sent per batch on one link.
 const BURST: usize = 64;
 
-/// Maximum share of lost frames.
+/// Maximum fraction of lost frames.
 const MISSING_MAX: f64 = 0.001;
 
-/// Steps of the bisection.
+/// Bisection steps.
 const HALVINGS: u32 = 7;
 
 /// Time in which queues drain.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// The results, in frames per second.
+/// Results, in frames per second.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Throughput {
     links: usize,
     size: usize,
-    /// The highest rate within the permitted loss.
+    /// Highest rate within the permitted loss.
     whole_pps: f64,
-    /// Rates of the flood: sent, and passed.
+    /// Flood rates: sent and passed.
     flood_sent_pps: f64,
     flood_passed_pps: f64,
 }
 
-/// Writes the links. No station has their addresses: arriving frames are counted and
-/// discarded.
+/// Writes the links. No station has their addresses, so arriving frames are counted and discarded.
 pub(super) fn links(text: &mut String) {
     for link in 0..LINKS {
         let [from, to] = addresses(link).map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d}"));
@@ -71,7 +69,7 @@ fn addresses(link: usize) -> [[u8; 4]; 2] {
     [1, 2].map(|host| [10, 79, link as u8, host])
 }
 
-/// Returns the stations of a link.
+/// Returns the stations at a link's ends.
 fn ends(link: usize) -> (usize, usize) {
     let from = link % STATIONS;
     (from, (from + 1 + link / STATIONS) % STATIONS)
@@ -94,7 +92,7 @@ struct StationSender<'a> {
     frames: Vec<Vec<u8>>,
 }
 
-/// The result at one rate.
+/// Result at one rate.
 #[derive(Clone, Copy, Debug)]
 struct PaceResult {
     sent_pps: f64,

@@ -1,15 +1,13 @@
-//! TCP-like senders: one per link, window-limited, clocked by acknowledgements and
-//! responsive to loss.
+//! TCP-like senders: one per link, window-limited, ACK-clocked and responsive to loss.
 //!
-//! The model has only those parts of TCP that determine a link's load. A sender has at
-//! most a window of frames in flight. Each arriving frame is acknowledged and makes
-//! room for the next, so the link clocks its sender. The window grows by one frame per
-//! acknowledgement up to a threshold, and by one frame per window above it (RFC 5681,
-//! section 3.1). Frames arrive in order, so a gap in the numbers is a loss: once per
-//! window with a loss, window and threshold are halved (sections 3.1 and 3.2; RFC 6582,
-//! section 3.2, for once). After a timeout, a sender gives up its frames in flight and
-//! restarts with one frame (RFC 5681, section 3.1, with a fixed time for RFC 6298's).
-//! There are no retransmissions: every frame is new.
+//! The model has only those parts of TCP that determine a link's load. A sender has at most a
+//! window of frames in flight. Each arriving frame is acknowledged and makes room for the next, so
+//! the link clocks its sender. The window grows by one frame per acknowledgement up to a threshold,
+//! and by one frame per window above it (RFC 5681, section 3.1). Frames arrive in order, so a gap
+//! in the numbers is a loss. Window and threshold are halved once per window with a loss (sections
+//! 3.1 and 3.2; RFC 6582, section 3.2, for once). After a timeout, a sender gives up its frames in
+//! flight and restarts with one frame (RFC 5681, section 3.1, with a fixed timeout instead of RFC
+//! 6298's). There are no retransmissions: every frame is new.
 
 use std::collections::VecDeque;
 
@@ -20,7 +18,7 @@ use longwire_units::random::Stream;
 const WINDOW_START: f32 = 10.0;
 /// Minimum window after a loss, in frames (RFC 5681, equation 4).
 const WINDOW_LOSS: f32 = 2.0;
-/// The receiver's window in frames, larger than the capacity of queue and delay line.
+/// Receive window in frames, larger than the capacity of queue and delay line.
 const WINDOW_MAX: f32 = 128.0;
 
 /// Acknowledgement of a frame.
@@ -33,10 +31,9 @@ pub(super) struct Ack {
 /// One sender.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
-    /// The number of the next frame.
+    /// Number of the next frame.
     next: u32,
-    /// The next number to be acknowledged without loss; frames from here to `next` are
-    /// in flight.
+    /// Lowest number not yet acknowledged or lost; frames from `expected` to `next` are in flight.
     expected: u32,
     /// Losses before this number belong to a window that was already halved.
     recover: u32,
@@ -49,19 +46,19 @@ struct Flow {
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
-    /// The senders in the order of their start times, and the time of the first start.
+    /// Senders in order of their start times, and the time of the first start.
     order: Vec<u32>,
     begun: usize,
     start: Option<Nanos>,
     /// Interval over which the senders start.
     spread: Nanos,
-    /// Timeout of acknowledgements, after which a sender restarts.
+    /// Time without acknowledgements after which a sender restarts.
     timeout: Nanos,
     /// Unprocessed acknowledgements.
     acks: VecDeque<Ack>,
-    /// An interrupted sender with room in its window.
+    /// An interrupted sender whose window has room.
     current: Option<u32>,
-    /// The next sender whose timeout is checked.
+    /// Next sender whose timeout is checked.
     watched: usize,
 }
 
@@ -123,8 +120,8 @@ impl Flow {
 }
 
 impl Flows {
-    /// Creates `count` senders, which start in random order over the time `spread` and
-    /// restart after `timeout` without acknowledgements.
+    /// Creates `count` senders, which start in random order over the time `spread` and restart
+    /// after `timeout` without acknowledgements.
     pub fn new(count: u32, spread: Nanos, timeout: Nanos) -> Flows {
         let mut order: Vec<u32> = (0..count).collect();
         let mut chance = Stream::of_seed(1);
@@ -149,8 +146,8 @@ impl Flows {
         self.acks.extend(acks);
     }
 
-    /// Sends up to `max` frames: calls `send` with the flow and number of each. Returns
-    /// the number of frames sent.
+    /// Sends up to `max` frames by calling `send` with the flow and number of each. Returns the
+    /// number of frames sent.
     pub fn send(&mut self, now: Nanos, max: usize, mut send: impl FnMut(u32, u32)) -> usize {
         let mut sent = 0;
         self.watch(now);
@@ -173,8 +170,8 @@ impl Flows {
         sent
     }
 
-    /// Returns the next sender that may have room: an interrupted one, one that starts,
-    /// or one with an acknowledgement.
+    /// Returns the next sender that may have room: an interrupted one, one that starts, or one with
+    /// an acknowledgement.
     fn next_flow(&mut self, now: Nanos) -> Option<u32> {
         if let Some(flow) = self.current.take() {
             return Some(flow);
@@ -202,8 +199,8 @@ impl Flows {
         Some(flow)
     }
 
-    /// Checks the timeout of one sender. There are far more calls per second than
-    /// senders, so each is checked often enough.
+    /// Checks the timeout of one sender. Calls per second far outnumber the senders, so each is
+    /// checked often enough.
     fn watch(&mut self, now: Nanos) {
         self.watched = (self.watched + 1) % self.flows.len().max(1);
         if self.current.is_some() {
@@ -241,7 +238,7 @@ mod tests {
         let ack = |number| Ack { flow: 0, number };
         flows.hear([ack(0), ack(1)]);
         assert_eq!(sent(&mut flows, Nanos::ZERO, 64).len(), 4);
-        // 2 and 5 are lost, in one window of 12: it is halved once.
+        // 2 and 5 are lost in one window of 12, which is halved once.
         flows.hear([ack(3), ack(4), ack(6)]);
         assert_eq!(sent(&mut flows, Nanos::ZERO, 64).len(), 0);
         let window = flows.flows[0].window;

@@ -1,10 +1,9 @@
-//! Links between two ports in memory, in real time: the throughput of the
-//! emulator itself.
+//! Links between two memory ports in real time: the throughput of the emulator itself.
 //!
-//! Senders ([`Flows`]) are the input port and return frames from memory, with the
-//! pair's addresses written in; the output port copies frames as a driver would
-//! and returns acknowledgements to the senders. Everything between is the live
-//! fabric: its stages, threads and clock.
+//! The senders ([`Flows`]) are the input port: they return frames from memory with the pair's
+//! addresses written in. The output port copies frames as a driver would and returns
+//! acknowledgements to the senders. Everything in between is the live fabric with its stages,
+//! threads and clock.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,8 +33,7 @@ use longwire::bench::pairs::{self, PairFrame};
 /// Delay of the links; acknowledgements are not delayed.
 const DELAY: Nanos = Nanos::from_millis(10);
 
-/// Address space per frame in flight, including its record; pages become resident on
-/// first use.
+/// Address space per frame in flight, including its record; pages become resident on first use.
 const PER_FRAME: u64 = 4_096;
 
 /// Frames on a link's delay line, in addition to its queue.
@@ -131,7 +129,7 @@ impl OwnTx for ReceiverPort {
     }
 }
 
-/// The load of a run.
+/// Load of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MultiplexLoad {
     pub links: u32,
@@ -142,14 +140,14 @@ pub(super) struct MultiplexLoad {
     pub placement: Placement,
 }
 
-/// The results of a run.
+/// Results of a run.
 pub(super) struct Outcome {
     pub shares: Vec<Share>,
     pub window: Window,
     pub report: RunReport,
 }
 
-/// Returns a link of this rate, with a short queue.
+/// Returns a link with this rate and a short queue.
 fn link(rate: BitRate) -> Result<LinkConfig, Error> {
     let queue = format!("{QUEUE}p");
     let queue = models::QUEUE.parse(&queue);
@@ -163,7 +161,7 @@ fn link(rate: BitRate) -> Result<LinkConfig, Error> {
     })
 }
 
-/// Returns the links of a load, one for each pair.
+/// Returns the links of a load, one per pair.
 pub(super) fn parts(load: &MultiplexLoad) -> Result<FabricParts, Error> {
     let configs = (0..load.links).map(|_| link(load.rate));
     let mut configs = configs.collect::<Result<Vec<_>, _>>()?.into_iter();
@@ -253,8 +251,8 @@ fn warm_up(load: &MultiplexLoad) -> Duration {
     Duration::from_nanos(time.as_nanos()).min(load.time.max(Duration::from_secs(2)))
 }
 
-/// Returns the CPU time per frame of senders and receivers alone, in nanoseconds, with
-/// all their frames in flight.
+/// Returns the CPU time per frame of senders and receivers alone, in nanoseconds, with all their
+/// frames in flight.
 pub(super) fn own_cost(links: u32, len: u32) -> f64 {
     let mut flows = Flows::new(links, Nanos::ZERO, Nanos::MAX);
     let mut frame = PairFrame::new(len);

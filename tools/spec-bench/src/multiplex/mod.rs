@@ -1,13 +1,11 @@
 //! `bench multiplex`: the number of links that keep their rate concurrently.
 //!
-//! A link keeps its rate if its throughput is within 1 % of it (2 % through veth pairs)
-//! over a window of some seconds. Every link has a sender that never lets it idle:
-//! TCP-like senders in memory ([`flows`]), and senders at 105 % of the link's rate
-//! through veth pairs ([`veth`]).
+//! A link keeps its rate if its throughput is within 1 % of the rate (2 % through veth pairs) over
+//! a window of several seconds. Every link has a sender that never lets it idle: TCP-like senders
+//! in memory ([`flows`]), and senders at 105 % of the link's rate through veth pairs ([`veth`]).
 //!
-//! LinkEM's figures (Joglekar 2004): 1,320 links of 128 kbit/s within 2 %, and 500 with
-//! dummynet on a PC of its time. Our notes of the thesis do not contain the traffic
-//! that loaded those links.
+//! LinkEM's figures (Joglekar 2004): 1,320 links of 128 kbit/s within 2 %, and 500 with dummynet on
+//! a PC of its time. Our notes on the thesis do not contain the traffic that loaded those links.
 
 mod flows;
 mod memory;
@@ -27,7 +25,7 @@ use share::{Share, Window, judge};
 
 use crate::program::{Measurement, lost_at};
 
-/// Bytes that the emulated wires add to a frame.
+/// Bytes that the emulated wire adds to a frame.
 const FRAMING: Framing = Framing::ETHERNET;
 
 /// Capacity of a link's queue, in frames.
@@ -37,8 +35,7 @@ const QUEUE: u64 = 20;
 const RATES: [u64; 4] = [128_000, 512_000, 1_000_000, 10_000_000];
 const RATES_VETH: [u64; 1] = [64_000];
 
-/// Numbers of links, tried in order until one is too many; totals below this many bit/s
-/// are skipped.
+/// Link counts, tried in order until one is too many; totals below this many bit/s are skipped.
 const SERIES: [u32; 13] = [
     250, 500, 1_000, 1_320, 2_500, 4_000, 7_000, 10_000, 15_000, 20_000, 30_000, 50_000, 100_000,
 ];
@@ -101,13 +98,13 @@ impl MultiplexArgs {
     }
 }
 
-/// A row: a number of links of one rate.
+/// A row: a number of links with the same rate.
 #[derive(Debug, Serialize)]
 pub struct MultiplexRow {
     ports: &'static str,
     rate_bits: u64,
     links: u32,
-    /// Throughput of all links in percent of the sum of their rates.
+    /// Throughput of all links as a percentage of the sum of their rates.
     carried_percent: f64,
     /// Error of the worst link, and 99th percentile of the errors.
     worst_percent: f64,

@@ -1,4 +1,4 @@
-//! Throughput of each of many links during a measurement.
+//! Per-link throughput of many links during a measurement.
 
 use longwire_engine::Nanos;
 
@@ -20,13 +20,13 @@ pub(super) struct Window {
 /// Rate accuracy of all links together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateAccuracy {
-    /// Throughput of all links in bit/s, on the emulated wire.
+    /// Total throughput of all links in bit/s, on the emulated wire.
     pub bits: f64,
     /// Relative error of the worst link.
     pub worst: f64,
     /// 99th percentile of absolute errors.
     pub p99: f64,
-    /// Links with an error above the limit.
+    /// Number of links with an error above the limit.
     pub outside: u32,
 }
 
@@ -43,10 +43,10 @@ impl Share {
 
     /// Returns the frames/s of a link that should carry `expected`.
     ///
-    /// There is one interval less than frames between the first arrival and the last,
-    /// regardless of the window's bounds, so the figure is exact even for links with
-    /// few frames. A link that was silent at one end of the window for more than three
-    /// frame times was stopped, and that time counts.
+    /// The first and last arrival span one interval less than the number of frames, regardless of
+    /// the window's bounds, so the figure is exact even for links with few frames. If a link was
+    /// silent at one end of the window for more than three frame times, it counts as stopped for
+    /// that time.
     fn per_second(&self, window: Window, expected: f64) -> f64 {
         let silence = Nanos::from_nanos((3e9 / expected) as u64);
         let mut intervals = f64::from(self.frames) - 1.0;
@@ -66,7 +66,7 @@ impl Share {
     }
 }
 
-/// Evaluates links that should carry `bits` bit/s each in frames of `frame_bits`; an
+/// Evaluates links that should carry `bits` bit/s each in frames of `frame_bits`; a link with an
 /// error above `allowed` (0.01 is 1 %) is outside.
 pub(super) fn judge(
     shares: &[Share],
@@ -138,7 +138,7 @@ mod tests {
         ]);
         assert_eq!(found.outside, 4);
         assert_eq!(found.worst, -1.0);
-        // Four frames and a fraction in half of a second, and none in the other half.
+        // Four frames and a fraction in half a second, and none in the other half.
         let stopped = judged(&[stopped]).worst;
         assert!((-0.51..-0.49).contains(&stopped), "{stopped}");
     }

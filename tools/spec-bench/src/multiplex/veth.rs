@@ -1,9 +1,9 @@
 //! Links between two real veth pairs.
 //!
-//! A generator at one pair sends frames of all links in turn, evenly spaced and 5 %
-//! above the links' rate; their queues drop the excess. A receiver at the other pair
-//! records arrivals by kernel timestamp. Both are threads of this process; the fabric
-//! has its default wait mode and placement.
+//! A generator at one pair sends frames of all links round-robin, evenly spaced and 5 % above the
+//! links' rate; the links' queues drop the excess. A receiver at the other pair records arrivals by
+//! kernel timestamp. Both are threads of this process; the fabric uses its default wait mode and
+//! placement.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -80,7 +80,7 @@ fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Er
     Ok(stations.host(station).run(open)??)
 }
 
-/// Sends frames of all links in turn until `stop` is set.
+/// Sends frames of all links round-robin until `stop` is set.
 fn send(mut port: Port, load: &MultiplexLoad, stop: &AtomicBool) -> Result<(), PortError> {
     // Period of one link; frames of the other links are evenly spaced within it.
     let period = u128::from(time_of(1, load.len, load.rate).as_nanos());

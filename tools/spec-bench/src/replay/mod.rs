@@ -1,8 +1,8 @@
 //! `bench replay`: timing errors of replays at a receiver, and their CPU time.
 //!
-//! A separate program (`longwire replay`, or tcpreplay where installed) sends a trace
-//! from one network namespace into a veth pair, and `longwire receive` in another
-//! compares it by kernel timestamps. Both are commands as users run them.
+//! A separate program (`longwire replay`, or tcpreplay if installed) sends a trace from one network
+//! namespace into a veth pair, and `longwire receive` in another compares arrivals by kernel
+//! timestamps. Both run as commands, like users run them.
 
 mod senders;
 mod stress;
@@ -55,17 +55,17 @@ pub struct ReplayArgs {
 #[derive(Debug, Serialize)]
 pub struct ReplayFindings {
     rows: Vec<ReplayRow>,
-    /// Programs that are not installed, and other remarks.
+    /// Missing programs, and other remarks.
     remarks: Vec<String>,
 }
 
-/// The results of one replay.
+/// Results of one replay.
 #[derive(Debug, Serialize)]
 struct ReplayRow {
     workload: &'static str,
     stress: &'static str,
     sender: &'static str,
-    /// The version that the program prints.
+    /// Version printed by the program.
     version: String,
     /// Frames of the trace.
     packets: u64,
@@ -73,7 +73,7 @@ struct ReplayRow {
     changed: u64,
     reordered: u64,
     duplicates: u64,
-    /// Median gap of the trace and at the receiver.
+    /// Median gap in the trace and at the receiver.
     trace_gap_p50_us: f64,
     gap_p50_us: f64,
     gap_p99_us: f64,
@@ -133,7 +133,7 @@ impl Measurement for ReplayArgs {
         for workload in &self.workload {
             let trace = Trace::write(*workload, self.packets, directory.path())?;
             for kind_of_stress in &self.stress {
-                // Programs alternate, because the load of a shared machine changes.
+                // Interleave the programs, because the load on a shared machine changes.
                 for (sender, version) in &senders {
                     let stress = Stress::start(*kind_of_stress, directory.path())?;
                     let sent = sender.replay(&trace, self, kind)?;
@@ -186,7 +186,7 @@ fn row(
 /// Timeout for events that are normally immediate.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns remarks on this machine, in sentences.
+/// Returns remarks on this machine, as sentences.
 fn machine_remarks() -> Vec<String> {
     let mut remarks = vec![format!("{} cores", host::cores())];
     if let Ok(release) = nix::sys::utsname::uname() {

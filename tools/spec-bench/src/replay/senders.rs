@@ -56,8 +56,7 @@ impl ReplaySender {
         }
     }
 
-    /// Returns the version that the program prints; `None` if it is not
-    /// installed.
+    /// Returns the version printed by the program; `None` if it is not installed.
     pub(super) fn version(self) -> Option<String> {
         match self {
             ReplaySender::Longwire | ReplaySender::LongwireNormal | ReplaySender::LongwireSpin => {
@@ -143,14 +142,14 @@ impl ReplaySender {
     }
 }
 
-/// The interface in both namespaces of the testbed.
+/// Interface name in both namespaces of the testbed.
 const INTERFACE: &str = "eth0";
 
-/// Time limit of a receiver that is not stopped: longer than any trace takes, even with
-/// a slow sender.
+/// Time limit for a receiver that is not stopped; longer than any trace takes, even with a slow
+/// sender.
 const RECEIVER_LIFE: &str = "20min";
 
-/// The results of a replay.
+/// Results of a replay.
 pub(super) struct ReplayResult {
     /// CPU time of the replaying process.
     pub cpu_s: f64,
@@ -171,7 +170,7 @@ fn drain(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<
     })
 }
 
-/// `longwire receive` in the far namespace.
+/// A running `longwire receive` in the far namespace.
 struct Receiver {
     child: Child,
     report: std::thread::JoinHandle<String>,
@@ -189,7 +188,7 @@ impl Receiver {
             "--witness",
         ]);
         command.arg("--against").arg(&trace.path);
-        // Limits the receiver's life if this process dies.
+        // Limits the receiver's lifetime if this process dies.
         command.args(["--time", RECEIVER_LIFE]);
         if let Some(core) = host::allowed_cores().first() {
             command.args(["--core", &core.to_string()]);
@@ -233,8 +232,8 @@ impl Receiver {
 
     /// Stops the receiver shortly after the last frame was sent.
     fn stop(mut self) -> Result<ReceiverReport, Error> {
-        /// Frames are in the peer's queue as soon as they are sent, but under stress
-        /// its softirq may run late.
+        /// Frames are in the peer's queue as soon as they are sent, but under stress its softirq
+        /// may run late.
         const GRACE: Duration = Duration::from_millis(300);
         std::thread::sleep(GRACE);
         let child = Pid::from_raw(self.child.id().cast_signed());
@@ -261,7 +260,7 @@ impl Receiver {
     }
 }
 
-/// The report of the receiver, as JSON.
+/// The receiver's JSON report.
 pub(super) struct ReceiverReport(Value);
 
 impl ReceiverReport {
@@ -307,7 +306,7 @@ impl ReceiverReport {
     }
 }
 
-/// Converts a value to a number; 0 if it is none.
+/// Converts a value to a number; 0 if it is not one.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }

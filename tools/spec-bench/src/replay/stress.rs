@@ -1,4 +1,4 @@
-//! Load on the machine during a replay: the stresses of TCPivo.
+//! Machine load during a replay: the stresses used by TCPivo.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -34,14 +34,13 @@ impl StressKind {
     }
 }
 
-/// Size in bytes of the file to read and write.
+/// Size in bytes of the file that is read and written.
 const FILE_LEN: usize = 8_000_000;
 
 /// Bytes per copy.
 const COPY_LEN: usize = 64 << 20;
 
-/// Busy threads, one per core; the scheduler treats a thread of normal priority like a
-/// process.
+/// Busy threads, one per core; the scheduler treats a thread of normal priority like a process.
 pub(super) struct Stress {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -98,7 +97,7 @@ type Ready = std::sync::mpsc::Sender<()>;
 fn read_and_write(path: &PathBuf, stop: &AtomicBool, ready: &Ready) -> io::Result<()> {
     let mut bytes = vec![7; FILE_LEN];
     File::create(path)?.write_all(&bytes)?;
-    // Fails only if `start` has returned, so no thread waits for it.
+    // Fails only if `start` has returned, in which case no thread waits for it.
     let _ = ready.send(());
     while !stop.load(Ordering::Relaxed) {
         let mut file = File::options().read(true).write(true).open(path)?;

@@ -1,4 +1,4 @@
-//! The traces: TCPivo's even ones, Poisson arrivals, and bursts of mixed sizes. Every
+//! The traces: TCPivo's evenly spaced ones, Poisson arrivals, and bursts of mixed sizes. Every
 //! frame is unique, so that the receiver can identify it.
 
 use std::path::{Path, PathBuf};
@@ -46,8 +46,8 @@ impl Workload {
         }
     }
 
-    /// Returns the number of packets that last as long as `of_70us` packets 70 us
-    /// apart, at most a million.
+    /// Returns the number of packets that last as long as `of_70us` packets 70 us apart, at most a
+    /// million.
     fn packets(self, of_70us: u64) -> u64 {
         const MILLION: u64 = 1_000_000;
         let duration = of_70us * 70_000;
@@ -68,13 +68,13 @@ const WIRE_NS_PER_BYTE: u64 = 8;
 /// Mean number of frames per burst.
 const BURST: u64 = 32;
 
-/// Frame lengths of the simple Internet mix (7:4:1), without frame check sequence.
+/// Frame lengths of the simple Internet mix (7:4:1), without FCS.
 const IMIX: [u64; 12] = [60, 60, 60, 60, 60, 60, 60, 590, 590, 590, 590, 1514];
 
-/// Additional bytes on the wire: preamble, frame check sequence, gap.
+/// Additional bytes on the wire: preamble, FCS, gap.
 const OVERHEAD: u64 = 24;
 
-/// An iterator over frames: gap before each, and length.
+/// Iterates over frames: the gap before each, and its length.
 struct Frames {
     workload: Workload,
     chance: Stream,
@@ -93,8 +93,8 @@ impl Frames {
         }
     }
 
-    /// Returns the next frame of a burst. The length of bursts is geometric; silences
-    /// between them are exponential and yield the mean rate.
+    /// Returns the next frame of a burst. Burst lengths are geometric; silences between bursts are
+    /// exponential and yield the mean rate.
     fn next_of_burst(&mut self) -> (Nanos, u64) {
         let len = IMIX[self.chance.up_to(IMIX.len() as u64 - 1) as usize];
         let on_wire = (self.last_len + OVERHEAD) * WIRE_NS_PER_BYTE;
@@ -129,7 +129,7 @@ impl Trace {
             chance: Stream::of_seed(1),
             last_len: 60,
         };
-        // An arbitrary day in 2023.
+        // A time in 2023.
         let start = Nanos::from_secs(1_700_000_000);
         let mut stamp = start;
         let mut gaps = Vec::with_capacity(packets as usize);
@@ -165,8 +165,8 @@ impl Trace {
     }
 }
 
-/// Builds a UDP datagram that contains its number. No station has its destination, so
-/// the receiving host's stack discards it at once.
+/// Builds a UDP datagram that contains its number. No station has its destination address, so the
+/// receiving host's stack discards it immediately.
 fn build(frame: &mut Vec<u8>, len: usize, number: u64) {
     frame.clear();
     frame.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
@@ -203,8 +203,8 @@ mod tests {
             };
             let count = 200_000;
             let total: f64 = (0..count).map(|_| frames.next().0.as_nanos() as f64).sum();
-            // The mean of the bursty trace has a standard deviation of 1.3 % at 6,250
-            // bursts, the other means a smaller one; seed 1.
+            // The mean of the bursty trace has a standard deviation of 1.3 % at 6,250 bursts, the
+            // other means a smaller one; seed 1.
             let mean = total / f64::from(count);
             assert!((mean / mean_ns - 1.0).abs() < 0.04, "{workload:?}: {mean}");
         }
