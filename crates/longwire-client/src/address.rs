@@ -8,6 +8,7 @@ use std::str::FromStr;
 /// Prefix of TCP addresses.
 const TCP: &str = "tcp:";
 
+/// Address of a control API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// Path of a Unix socket.

@@ -172,6 +172,7 @@ impl Client {
         self.client.set_response_max(bytes);
     }
 
+    /// Returns the address of the server.
     pub fn address(&self) -> &Address {
         &self.client.address
     }

@@ -49,8 +49,11 @@ pub(super) struct Connection {
 /// A complete response.
 #[derive(Debug)]
 pub struct Response {
+    /// HTTP status code.
     pub status: StatusCode,
+    /// Response headers.
     pub headers: HeaderMap,
+    /// Complete response body.
     pub body: Bytes,
 }
 
@@ -300,6 +303,7 @@ fn lost(address: &Address, error: &(dyn std::error::Error + 'static)) -> ClientE
 pub struct Event {
     /// Name; empty by default.
     pub kind: String,
+    /// Event data.
     pub data: String,
 }
 

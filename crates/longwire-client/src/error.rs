@@ -14,7 +14,9 @@ pub const OWNER_ONLY: &str = "accessible to root and to the user who started the
 /// An error response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refusal {
+    /// HTTP status code.
     pub status: u16,
+    /// Response body.
     #[serde(flatten)]
     pub body: ErrorBody,
 }

@@ -133,8 +133,10 @@ pub struct PageFile {
     pub content: &'static [u8],
 }
 
+/// Verdict on a run so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
+    /// Grade of the run.
     pub grade: Grade,
     /// Verdict as a sentence.
     pub line: String,

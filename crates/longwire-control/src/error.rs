@@ -15,15 +15,19 @@ pub enum ControlError {
     /// A file, directory or socket failed.
     #[error("{}: {action}: {source}", path.display())]
     File {
+        /// Path of the file, directory or socket.
         path: PathBuf,
         /// Failed action.
         action: &'static str,
+        /// Underlying error.
         source: io::Error,
     },
     /// Listening on a TCP address failed.
     #[error("--control {address}: cannot listen: {source}")]
     Listen {
+        /// TCP address.
         address: Address,
+        /// Underlying error.
         source: io::Error,
     },
     /// The threads could not be started.

@@ -14,8 +14,11 @@ pub type Labels = BTreeMap<String, String>;
 pub struct PodFacts {
     /// UID, which distinguishes the pod from a later one of the same name.
     pub uid: String,
+    /// Namespace of the pod.
     pub namespace: String,
+    /// Name of the pod.
     pub name: String,
+    /// Labels of the pod.
     pub labels: Labels,
     /// Node, once scheduled.
     pub node: Option<String>,

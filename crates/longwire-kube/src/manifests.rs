@@ -38,6 +38,7 @@ pub enum TemplateError {
     /// A placeholder is unsupported or has no value.
     #[error("{file}:{line}: no value for '{placeholder}'")]
     Placeholder {
+        /// File of the template.
         file: String,
         /// Line, counted from 1.
         line: usize,

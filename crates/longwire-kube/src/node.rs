@@ -13,11 +13,13 @@ use serde_json::Value;
 /// An attachment, whose spec may be of a later version.
 pub type AttachmentView = node::AttachmentView<Value>;
 
+/// A list of attachments.
 pub type AttachmentList = node::AttachmentList<Value>;
 
 /// A network, whose spec may be of a later version.
 pub type NetworkView = node::NetworkView<Value>;
 
+/// A list of networks.
 pub type NetworkList = node::NetworkList<Value>;
 
 /// Time limit of a request; attaching takes about 100 ms.
@@ -32,7 +34,9 @@ pub enum NodeError {
     /// The node does not answer.
     #[error("no node at {}: {error}", socket.display())]
     Unavailable {
+        /// Socket of the node.
         socket: PathBuf,
+        /// Underlying error.
         error: String,
     },
     /// The request is invalid.
@@ -54,6 +58,7 @@ pub enum NodeError {
     Failed(String),
 }
 
+/// A client for one node.
 #[derive(Clone, Debug)]
 pub struct NodeClient {
     socket: PathBuf,
@@ -183,6 +188,7 @@ pub struct Counters {
     pub carried: u64,
     /// Dropped frames.
     pub dropped: u64,
+    /// Artifacts of the emulator.
     pub artifacts: u64,
     /// Maximum over ports of 99th-percentile lateness, in microseconds.
     pub lateness_p99_us: u64,

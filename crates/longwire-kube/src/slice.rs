@@ -33,11 +33,14 @@ pub fn field_manager(node: &str) -> String {
 /// Kind of a resource with slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResourceKind {
+    /// A `Link`.
     Link,
+    /// A `Network`.
     Network,
 }
 
 impl ResourceKind {
+    /// Returns the kind's name.
     pub fn as_str(self) -> &'static str {
         match self {
             ResourceKind::Link => "Link",

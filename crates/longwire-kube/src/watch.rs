@@ -48,6 +48,7 @@ pub async fn connect() -> Result<Client, ClusterError> {
 /// A cache with the task that fills it; the task is aborted on drop.
 #[derive(Debug)]
 pub struct Watch<T> {
+    /// Cache that the task fills.
     pub cache: Arc<Cache<T>>,
     task: JoinHandle<()>,
 }
@@ -66,6 +67,7 @@ pub fn all() -> Config {
 /// Starts watches, which notify of changes and count errors.
 #[derive(Clone)]
 pub struct Watcher {
+    /// Client of the cluster.
     pub client: Client,
     /// Notified of each change.
     pub changed: Arc<Notify>,

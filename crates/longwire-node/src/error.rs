@@ -17,12 +17,15 @@ pub enum NodeError {
     /// The directory of attachments is unusable.
     #[error("cannot use the state directory {}: {source}", path.display())]
     Directory {
+        /// Path of the directory.
         path: PathBuf,
+        /// Underlying error.
         source: io::Error,
     },
     /// Another node uses the directory.
     #[error("another node uses {}", path.display())]
     InUse {
+        /// Path of the directory.
         path: PathBuf,
     },
     /// The threads could not be started.

@@ -35,24 +35,30 @@ const ATTACHMENTS_MAX: usize = 4096;
 pub enum Notice {
     /// An attachment's links carry frames.
     Attached {
+        /// Name of the attachment.
         name: String,
         /// Description of the target.
         place: String,
+        /// Interfaces of the links.
         interfaces: Vec<String>,
     },
     /// An attachment waits for its target.
     Waits {
+        /// Name of the attachment.
         name: String,
+        /// Reason for the wait.
         reason: String,
     },
     /// An attachment's run has ended.
     Ended {
+        /// Name of the attachment.
         name: String,
         /// Report of the run.
         report: Box<NetworkReport>,
     },
     /// Event of a network.
     Network {
+        /// Name of the network.
         name: String,
         /// Sentence without its subject.
         sentence: String,

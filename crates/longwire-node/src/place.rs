@@ -30,6 +30,7 @@ const FILTER_MAX: usize = 16 << 10;
 /// Place of an attachment, and the traffic that its links take.
 #[derive(Clone, Debug)]
 pub struct RequestedPlace {
+    /// Target to attach to.
     pub target: Target,
     /// Interface; `None` for the default route's, [`ALL`] for all Ethernet interfaces.
     pub interface: Option<String>,

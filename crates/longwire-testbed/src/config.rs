@@ -64,6 +64,7 @@ pub enum Device {
 /// Configuration of an environment.
 #[derive(Clone, Debug)]
 pub struct EnvironmentConfig {
+    /// Device kind of the hosts.
     pub device: Device,
     /// Maximum packet size in bytes, without the Ethernet header.
     pub mtu: u32,

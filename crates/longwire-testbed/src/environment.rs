@@ -112,6 +112,7 @@ impl Environment {
         self.networks.notes().chain(uplink)
     }
 
+    /// Returns the host networks.
     pub fn networks(&self) -> &Networks {
         &self.networks
     }

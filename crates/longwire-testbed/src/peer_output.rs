@@ -35,7 +35,9 @@ pub enum PeerOutput {
 /// Stdout and stderr of the peer's command.
 #[derive(Debug)]
 pub struct PeerStreams {
+    /// Stdout of the command.
     pub stdout: Stdio,
+    /// Stderr of the command.
     pub stderr: Stdio,
 }
 

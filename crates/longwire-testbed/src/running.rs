@@ -100,6 +100,7 @@ impl Drop for RunningTestbed {
     }
 }
 
+/// Report of a link, by direction.
 #[derive(Clone, Debug)]
 pub struct TestbedReport {
     /// Direction from near to far.

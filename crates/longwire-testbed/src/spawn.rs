@@ -21,6 +21,7 @@ use crate::supervise::Signals;
 /// Network and file system of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
+    /// Network of the command.
     pub network: &'a NetNamespace,
     /// File system; `None` for the caller's.
     pub mounts: Option<&'a Mounts>,

@@ -20,6 +20,7 @@ use crate::error::EnvironmentError;
 /// Grace period between SIGTERM and SIGKILL for peer commands.
 const PEER_GRACE: Duration = Duration::from_secs(2);
 
+/// An event in the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The near command ended, and thus the run.

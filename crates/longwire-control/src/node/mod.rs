@@ -71,6 +71,7 @@ pub enum NodeRefusal {
     Failed(String),
     /// The node's state cannot be stored.
     Storage {
+        /// Underlying error.
         reason: String,
         /// Whether the disk or the quota is full.
         is_full: bool,

@@ -65,7 +65,9 @@ pub enum AgentError {
     /// The metrics address cannot be bound.
     #[error("{address}: {error}")]
     Listen {
+        /// Metrics address.
         address: SocketAddr,
+        /// Underlying error.
         error: std::io::Error,
     },
     /// Signal handlers cannot be installed.

@@ -34,6 +34,7 @@ pub struct PlacedNetwork {
     pub generation: i64,
     /// UDP port of all hosts.
     pub udp_port: u16,
+    /// Topology of the network.
     pub file: Map<String, Value>,
     /// Nodes with their addresses.
     pub hosts: Vec<HostPlacement>,
@@ -76,6 +77,7 @@ impl PlacedNetwork {
 /// A network and its key: the contents of a secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecretNetwork {
+    /// The placed network.
     pub network: PlacedNetwork,
     /// Key: 64 hexadecimal digits.
     pub key: String,

@@ -23,6 +23,7 @@ pub const PREFIXES_MAX: usize = 512;
 /// Cluster state on which a plan depends.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterState {
+    /// Name of the node.
     pub node: String,
     /// All links.
     pub links: Vec<Link>,
@@ -37,11 +38,14 @@ pub struct ClusterState {
 /// Namespaced name of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceKey {
+    /// Namespace of the resource.
     pub namespace: String,
+    /// Name of the resource.
     pub name: String,
 }
 
 impl ResourceKey {
+    /// Creates a key.
     pub fn new(namespace: &str, name: &str) -> ResourceKey {
         ResourceKey {
             namespace: namespace.to_owned(),
@@ -67,6 +71,7 @@ impl std::fmt::Display for ResourceKey {
 /// A desired attachment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedAttachment {
+    /// The Link that requests it.
     pub link: ResourceKey,
     /// Pod, such as `shop/cart-0`.
     pub pod: String,
@@ -79,6 +84,7 @@ pub struct WantedAttachment {
 /// An attachment that stays unchanged if it exists, because the new spec is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptAttachment {
+    /// The Link that requests it.
     pub link: ResourceKey,
     /// Pod, such as `shop/cart-0`.
     pub pod: String,
@@ -87,11 +93,13 @@ pub struct KeptAttachment {
 /// An obstacle to attaching a link to some or all of its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hindrance {
+    /// Kind of obstacle.
     pub reason: Reason,
     /// Message, a sentence.
     pub message: String,
     /// JSON pointer (RFC 6901) from `spec` to the invalid value.
     pub pointer: Option<String>,
+    /// How to remove the obstacle.
     pub remedy: Option<String>,
 }
 
@@ -131,6 +139,7 @@ pub struct LinkPlan {
     pub is_down_unused: bool,
 }
 
+/// A node's plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Attachments by name.

@@ -16,6 +16,7 @@ use crate::facts::{Labels, PodFacts};
 pub struct SelectionError {
     /// JSON pointer (RFC 6901) from `spec` to the selector.
     pub pointer: &'static str,
+    /// Why it is invalid.
     pub reason: String,
 }
 

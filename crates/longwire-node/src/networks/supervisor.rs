@@ -23,6 +23,7 @@ pub struct NetworkRun {
     pub host: Option<String>,
     /// Whether the network's files include a key.
     pub has_key: bool,
+    /// Seed of the random streams.
     pub seed: Option<u64>,
 }
 

@@ -75,6 +75,7 @@ impl PairFrame {
         PairFrame(frame)
     }
 
+    /// Returns the frame's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -131,6 +131,7 @@ impl DuplexArgs {
         Some(format!("--{option}"))
     }
 
+    /// Returns the preset, as written.
     pub fn preset(&self) -> Option<&str> {
         self.preset.as_deref()
     }

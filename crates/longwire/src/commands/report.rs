@@ -65,6 +65,7 @@ pub struct SelectionArgs {
 }
 
 impl SelectionArgs {
+    /// Returns the selected part of the run.
     pub fn selection(&self) -> Selection {
         Selection {
             links: self.link.clone(),

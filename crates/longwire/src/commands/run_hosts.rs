@@ -372,6 +372,7 @@ pub(super) struct HostWatch {
 }
 
 impl HostWatch {
+    /// Returns a reader of the connection's report.
     pub fn reader(&self) -> HostsReader {
         self.reader.clone()
     }

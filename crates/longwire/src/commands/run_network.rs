@@ -210,6 +210,7 @@ pub(super) fn names_of(network: &Numbered) -> impl Iterator<Item = &str> {
 
 /// A network that is ready to run.
 pub(super) struct NetworkSetup<'a> {
+    /// Network to run.
     pub topology: Topology,
     /// Host run by this machine, in a multi-host network.
     pub hosts: Option<HostRun>,
@@ -217,6 +218,7 @@ pub(super) struct NetworkSetup<'a> {
     pub announcement: Announcement,
     /// Set to abort before the start.
     pub stop: &'a Arc<AtomicBool>,
+    /// Options of the live run.
     pub args: &'a LiveArgs,
     /// Whether the run gives up all privileges, once started, except those needed to write the
     /// report. If not, the caller drops them. The control API drops its own.

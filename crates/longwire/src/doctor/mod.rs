@@ -87,7 +87,9 @@ impl Finding {
 /// Findings on one subject.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
+    /// Subject of the group.
     pub name: &'static str,
+    /// Findings in the group.
     pub findings: Vec<Finding>,
 }
 

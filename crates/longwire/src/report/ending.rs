@@ -7,6 +7,7 @@ use crate::receiving::ReceivedByLink;
 
 /// A run's report with the additions of its command.
 pub struct Ending<'a> {
+    /// Report of the run.
     pub run: &'a RunReport,
     /// Changes made during the run.
     pub changes: Changes,

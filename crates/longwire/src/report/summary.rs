@@ -22,6 +22,7 @@ const LINKS_MAX: usize = 4;
 /// Maximum number of drop reasons per row.
 const REASONS_MAX: usize = 3;
 
+/// A run's summary.
 pub struct Summary {
     /// One row per link direction.
     pub(super) rows: Vec<SummaryRow>,

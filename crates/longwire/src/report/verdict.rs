@@ -40,8 +40,10 @@ const CORE_WAIT_MIN: f64 = 0.01;
 /// Remark for a run without lateness.
 const IN_TIME: &str = "each at its nanosecond";
 
+/// A run's verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
+    /// Grade of the run.
     pub grade: Grade,
     /// Verdict as a line.
     pub line: String,
@@ -468,7 +470,7 @@ fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
 }
 
 /// Returns external causes of artifacts: a stopped process, pauses and cores used by other
-/// programs. `happened` tells whether artifacts of a kind occurred.
+/// programs. `happened` returns whether artifacts of a kind occurred.
 fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec<String> {
     let mut hints = Vec::new();
     let any = |is: fn(Artifact) -> bool| {

@@ -61,6 +61,7 @@ pub fn colour(colour: Color) -> Style {
     }
 }
 
+/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
     let foot = footer(screen);
     let width = frame.area().width;

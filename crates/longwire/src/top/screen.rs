@@ -74,6 +74,7 @@ pub enum Lost {
     NoAnswer(String),
 }
 
+/// State of the screen.
 #[derive(Debug, Default)]
 pub struct TopScreen {
     pub shown: Option<Box<Snapshot>>,

@@ -290,7 +290,7 @@ impl Hosts {
         }
     }
 
-    /// Returns a note that tells which ports are near and far, unless their names do.
+    /// Returns a note on which ports are near and far, unless their names show it.
     pub fn note(&self, topology: &Topology) -> Option<String> {
         let [near, far] = [&self.names[0], &self.names[1]];
         if (near.as_str(), far.as_str()) == ("near", "far") {
