@@ -1,8 +1,8 @@
-"""What late frames do to results: TCP and ping behind a link whose emulator stalls.
+"""Effect of late frames on results: TCP and ping over a link whose emulator stalls.
 
-A stall of a fixed length hits the output at random times: every frame whose release falls into
-it leaves at its end, as when a core is taken away. The script prints, for each share of frames
-late by more than 1 ms, by how much throughput and round trips differ from those of the same
+Stalls of a fixed length hit the output at random times. Every frame whose release falls into a
+stall leaves at its end, as when another program takes the core. For each fraction of frames late
+by more than 1 ms, the script prints how much throughput and RTTs differ from those of the same
 link without stalls. Times are virtual. Decision 0055 has the output.
 """
 
@@ -16,7 +16,7 @@ TOLERANCE = 1e-3
 
 
 class Stalls:
-    """Stalls of an output: a Poisson process of intervals of one length."""
+    """Stalls of an output: a Poisson process of intervals with the same length."""
 
     def __init__(self, rng: random.Random, length: float, busy: float, until: float) -> None:
         self.length, self.starts = length, []
@@ -27,7 +27,7 @@ class Stalls:
         self.late, self.added = 0, []
 
     def leave(self, release: float) -> float:
-        """Returns the time at which a frame of this release leaves."""
+        """Returns the time at which a frame with this release time leaves."""
         index = bisect.bisect_right(self.starts, release) - 1
         end = self.starts[index] + self.length if index >= 0 else 0.0
         leaves = max(release, end)
@@ -37,7 +37,7 @@ class Stalls:
 
 
 def tcp(rate, delay, queue, window, loss, stalls, seconds, seed):
-    """Returns the goodput of one Reno flow in bit/s; each packet is acknowledged."""
+    """Returns the goodput of a Reno flow in bit/s; each packet is acknowledged."""
     rng = random.Random(seed)
     forward, back = stalls
     events, order = [], 0
@@ -73,7 +73,7 @@ def tcp(rate, delay, queue, window, loss, stalls, seconds, seed):
 
 
 def ping(delay, stalls, seconds, interval=0.01):
-    """Returns round trips in seconds, of a link with a jitter of 5 % of its delay."""
+    """Returns RTTs in seconds over a link with a jitter of 5 % of its delay."""
     rng = random.Random(1)
     forward, back = stalls
     trips = []

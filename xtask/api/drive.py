@@ -1,8 +1,8 @@
-"""Checks the control API of a real run from outside: a client that is
-generated from its OpenAPI document drives it, then schemathesis tries it.
+"""Checks the control API of a real run from outside: first with a client
+generated from its OpenAPI document, then with schemathesis.
 
-`cargo xtask api` runs this in namespaces of its own. Usage:
-drive.py LONGWIRE FOLDER, with the programs of the environment in PATH.
+`cargo xtask api` runs this script in separate namespaces. Usage:
+drive.py LONGWIRE FOLDER, with the environment's programs in PATH.
 """
 
 import importlib
@@ -21,8 +21,8 @@ ADDRESS = "127.0.0.1:9470"
 URL = f"http://{ADDRESS}"
 TOKEN = "0123456789abcdef-full"
 READ_TOKEN = "0123456789abcdef-read"
-# schemathesis reads answers to their end, which streams do not have. The generated client
-# reads their first events.
+# schemathesis reads responses to their end, but streams have none. The generated client reads
+# their first events.
 STREAMS = ["/v1/stats/stream", "/v1/history/stream"]
 
 
@@ -31,7 +31,7 @@ def run(*command, **options):
 
 
 def wire():
-    """Two stations, each in a namespace of its own, and the ports between."""
+    """Creates two stations, each in a separate namespace, and the ports between them."""
     run("mount", "-t", "tmpfs", "tmpfs", "/run")
     os.makedirs("/run/netns")
     run("ip", "link", "set", "dev", "lo", "up")
@@ -80,7 +80,7 @@ def start(longwire, folder):
 
 
 def generate(folder):
-    """Generates the client; nothing of the document may be left out of it."""
+    """Generates the client, which must cover the entire document."""
     made = run(
         "openapi-python-client", "generate", "--path", folder / "openapi.json",
         "--output-path", folder / "client", "--meta", "none",
@@ -102,7 +102,7 @@ def generate(folder):
 
 
 def round_trip():
-    """The least round trip of some pings, in milliseconds."""
+    """Returns the minimum RTT of several pings, in milliseconds."""
     said = run(
         "ip", "netns", "exec", "a", "ping", "-c", "5", "-i", "0.05", "-W", "5", "10.9.0.2",
         capture_output=True,
@@ -111,7 +111,7 @@ def round_trip():
 
 
 def drive(api):
-    """Every operation, and what it does to the packets."""
+    """Checks every operation and its effect on packets."""
     from client import AuthenticatedClient
     from client import models
 
@@ -154,7 +154,7 @@ def drive(api):
     set_["adsl*.up"] = models.ChangeSetAdditionalProperty(rate="2mbit")
     change = models.Change(set_=set_, off=["adsl3"], in_="100ms")
     checked = call("post_v1_changes", body=change, check=True)
-    # Three upward directions are set, and two directions go off.
+    # Three up directions are set, and two directions are turned off.
     assert checked.links == 3, checked
     assert call("post_v1_changes", body=change).links == 3
     time.sleep(0.3)
@@ -189,7 +189,7 @@ def drive(api):
 
 
 def drive_view(call):
-    """The operations of the page. A direction is sampled once it was asked for."""
+    """Checks the page's operations. A direction is sampled once it has been requested."""
     row = call("get_v1_table", match="home", limit=1).rows[0]
     assert row.name == "home.down", row
     call("get_v1_history_name", "home.up")
@@ -208,7 +208,7 @@ def drive_view(call):
 
 
 def drive_scenario(call):
-    """Its one event lies far ahead, and is skipped to."""
+    """Skips to the only event, which is far ahead."""
     upcoming = call("get_v1_scenario")
     assert [event.at_ns for event in upcoming.events] == [5000 * 10**9], upcoming
     assert call("post_v1_scenario_skip").at_ns is not None
@@ -216,7 +216,7 @@ def drive_scenario(call):
 
 
 def two_events(client, asked, event):
-    """The first two events of a stream, as the generated client asks for it."""
+    """Returns the first two events of a stream, requested like in the generated client."""
     with client.get_httpx_client().stream(**asked) as answer:
         assert answer.status_code == 200, answer
         lines = (line[6:] for line in answer.iter_lines() if line.startswith("data: "))
@@ -224,7 +224,7 @@ def two_events(client, asked, event):
 
 
 def try_everything(folder):
-    """schemathesis sends what the document allows, and what it does not."""
+    """Runs schemathesis, which sends both valid and invalid requests."""
     shutil.copy(HERE / "schemathesis.toml", folder)
     command = ["schemathesis", "run", folder / "openapi.json", "--url", URL]
     command += ["-H", f"Authorization: Bearer {TOKEN}"]

@@ -1,7 +1,7 @@
-"""Writes the page of the Python package's API from its docstrings, or checks it.
+"""Generates the Python package's API page from its docstrings, or checks it.
 
-``python reference.py PAGE`` writes the page, and ``python reference.py --check PAGE`` compares it
-with a fresh one.
+``python reference.py PAGE`` writes the page; ``python reference.py --check PAGE`` compares it
+with a newly generated one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import griffe
 SOURCES = Path(__file__).resolve().parents[2] / "python"
 
 WIDTH = 88
-"""The longest line of a signature."""
+"""Maximum line length of a signature."""
 
 GROUPS = {
     "Live links and networks": (
@@ -31,7 +31,7 @@ GROUPS = {
 }
 
 CONSTRUCTED = {"Link", "Log", "Report"}
-"""Classes that users make objects of; the package makes those of the others."""
+"""Classes that users instantiate; the package creates instances of all others."""
 
 HEAD = """# Python API
 
@@ -72,7 +72,7 @@ def lines() -> Iterator[str]:
 
 
 def item(found: griffe.Object) -> Iterator[str]:
-    """Yields the section of one exported name."""
+    """Yields the section for an exported name."""
     yield f"### {found.name}\n"
     if isinstance(found, griffe.Function):
         yield from signature(f"longwire.{found.name}", found)
@@ -91,19 +91,19 @@ def item(found: griffe.Object) -> Iterator[str]:
 
 
 def members(owner: griffe.Class) -> list[griffe.Object]:
-    """Returns the public members that a class has itself, without constructors of others."""
+    """Returns the public members defined by a class itself, without class methods."""
     own = [member for member in owner.members.values() if not member.is_alias]
     public = [member for member in own if not member.name.startswith("_")]
     return [member for member in public if "classmethod" not in member.labels]
 
 
 def is_function(member: griffe.Object) -> bool:
-    """Returns whether a member is called."""
+    """Returns whether a member is a function."""
     return isinstance(member, griffe.Function)
 
 
 def member_lines(member: griffe.Object) -> Iterator[str]:
-    """Yields the part of a class that is about one member."""
+    """Yields the part of a class section about a member."""
     if isinstance(member, griffe.Function):
         yield from signature(member.name, member)
     elif member.annotation is None:
@@ -114,7 +114,7 @@ def member_lines(member: griffe.Object) -> Iterator[str]:
 
 
 def signature(name: str, function: griffe.Function) -> Iterator[str]:
-    """Yields a function's signature as a block of code."""
+    """Yields a function's signature as a code block."""
     words: list[str] = []
     for parameter in function.parameters:
         if parameter.name == "self":
@@ -154,7 +154,7 @@ def documentation(found: griffe.Object) -> Iterator[str]:
 
 
 def markdown(text: str) -> str:
-    """Returns the docstrings' markup as Markdown."""
+    """Converts docstring markup to Markdown."""
     parts = re.split(r"::\n\n((?:    .*\n?|\n)+)", text)
     for index, part in enumerate(parts):
         if index % 2:
@@ -166,13 +166,13 @@ def markdown(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Returns marked words as Markdown has them."""
+    """Converts marked words to Markdown."""
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
     return text.replace("``", "`")
 
 
 def one_line(text: str) -> str:
-    """Returns the text of an entry of a list."""
+    """Returns the text of a list entry."""
     return inline(" ".join(text.split()))
 
 

@@ -7,7 +7,7 @@ fail() {
     echo "FAILED: $*" >&2
     exit 1
 }
-# Every file and directory, without the package manager's own records.
+# Lists every file and directory, except for the package manager's records.
 files() {
     find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp \
         -o -path /var/lib/dpkg -o -path /var/log -o -path /var/cache \) -prune -o -print | sort
@@ -25,7 +25,7 @@ done
 test -s /usr/include/longwire_plugin.h || fail "no header"
 gzip --test /usr/share/man/man1/longwire*.1.gz
 
-# A round trip takes the delay of both directions.
+# An RTT includes the delay of both directions.
 round_trip() {
     "$@" longwire exec --delay 20ms -- ping -c 1 far >/run/ping 2>/run/notes || {
         cat /run/ping /run/notes
@@ -53,7 +53,7 @@ dpkg --purge longwire 2>/dev/null
 files >/run/after
 diff /run/before /run/after || fail "left behind"
 test ! -e /run/longwire || fail "/run/longwire is left behind"
-# Not from /sys, which shows the devices of the network outside.
+# Not from /sys, which shows the devices of the outer network namespace.
 devices=$(sed -n 's/^ *\([^ :]*\):.*/\1/p' /proc/net/dev | grep -v -x lo || true)
 test -z "$devices" || fail "devices are left behind: $devices"
 echo "  nothing is left behind"

@@ -1,8 +1,8 @@
-"""A Kubernetes control plane on this machine, for tests: etcd, kube-apiserver and, where
-asked for, kwok, kube-controller-manager, kube-scheduler and two kubelets.
+"""A Kubernetes control plane on this machine, for tests: etcd, kube-apiserver and, if
+requested, kwok, kube-controller-manager, kube-scheduler and two kubelets.
 
-Everything lives in one temporary directory and dies with the process that made it.
-No image registry is used and nothing listens outside loopback and the bed's own namespaces.
+All files are in one temporary directory, and all programs end with the process that started them.
+No image registry is used, and no port is open outside loopback and the bed's own namespaces.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def free_port() -> int:
 
 
 def until(probe, seconds: float, what: str, pause: float = 0.05):
-    """The first true result of `probe`, or an error that names what was awaited."""
+    """Returns the first true result of `probe`; an error names the awaited event."""
     end = time.monotonic() + seconds
     last = None
     while time.monotonic() < end:
         try:
             last = probe()
-        except Exception as error:  # The next round decides; the last error is shown.
+        except Exception as error:  # Retried; the last error is shown.
             last, found = error, None
         else:
             found = last
@@ -52,7 +52,7 @@ def until(probe, seconds: float, what: str, pause: float = 0.05):
 
 
 class Process:
-    """A program of the bed, with its output in a file."""
+    """A program of the bed that writes its output to a file."""
 
     def __init__(self, directory: Path, name: str, words: list, netns: str | None = None, env=None):
         self.name, self.words, self.netns = name, [str(word) for word in words], netns
@@ -95,7 +95,7 @@ class Process:
 
 
 class Bed:
-    """etcd and kube-apiserver, and what tests start next to them."""
+    """etcd, kube-apiserver, and programs that tests start in addition."""
 
     def __init__(self, bin_directory: Path):
         self.bin = Path(bin_directory)
@@ -103,7 +103,7 @@ class Bed:
         self.processes: list[Process] = []
         self.token = secrets.token_hex(16)
         self.address = "127.0.0.1"
-        # The namespace of the control plane; that of the caller without one.
+        # Namespace of the control plane; by default the caller's.
         self.netns: str | None = None
 
     # Programs.
@@ -125,7 +125,7 @@ class Bed:
     # The control plane.
 
     def certificates(self, names: list[str]) -> None:
-        """An authority and the certificate of the API server, as openssl makes them."""
+        """Creates a certificate authority and the API server's certificate with openssl."""
         d = self.directory
 
         def openssl(*words):
@@ -144,8 +144,8 @@ class Bed:
         (d / "tokens.csv").write_text(f"{self.token},admin,admin,system:masters\n")
 
     def start(self, address: str = "127.0.0.1", port: int | None = None, server: str | None = None) -> "Bed":
-        """etcd and the API server, until it is ready. With a port, pods reach it: service
-        accounts get their tokens."""
+        """Starts etcd and the API server, and waits until it is ready. With a port, pods can reach it,
+        and service accounts get tokens."""
         self.address = server or address
         self.port = port or free_port()
         self.etcd_port, peer = free_port(), free_port()
@@ -171,8 +171,8 @@ class Bed:
             "--service-account-signing-key-file", d / "sa.key",
             "--kubelet-client-certificate", d / "api.crt", "--kubelet-client-key", d / "api.key",
             "--allow-privileged", "--endpoint-reconciler-type", "none",
-            # etcd of Debian 12 cannot serve lists by watches; kwok would try them again and again, and find
-            # pods after a minute only.
+            # Debian 12's etcd does not support watch lists; kwok would retry them and find pods only after
+            # a minute.
             "--feature-gates", "WatchList=false",
             *(() if server else ("--disable-admission-plugins", "ServiceAccount")),
         )
@@ -201,7 +201,7 @@ class Bed:
         return path
 
     def account(self, namespace: str, name: str) -> Path:
-        """The configuration of a service account, with a token as pods get it."""
+        """Returns the kubeconfig of a service account, with a token like those of pods."""
         token = self.kubectl("-n", namespace, "create", "token", name, "--duration=2h").strip()
         return self.write_kubeconfig(f"{namespace}-{name}", token)
 
@@ -215,7 +215,7 @@ class Bed:
         return self.ask("helm", *words, env=homes)
 
     def ask(self, name: str, *words, stdin: str | None = None, check: bool = True, env=None) -> str:
-        """Runs a client of the API server; returns its output, with its errors unless they are fatal."""
+        """Runs a client of the API server; returns stdout, followed by stderr unless errors are fatal."""
         enter = ["ip", "netns", "exec", self.netns] if self.netns else []
         done = subprocess.run(
             [*enter, str(self.program(name)), "--kubeconfig", str(self.kubeconfig), *map(str, words)],
@@ -232,7 +232,7 @@ class Bed:
         return json.loads(self.kubectl("get", *words, "-o", "json"))
 
     def etcd_compact(self) -> None:
-        """Forgets the history of all resources: watches of older states fail with 410."""
+        """Compacts the history of all resources, so that watches from older states fail with 410."""
         def etcdctl(*words) -> str:
             return subprocess.run(
                 ["etcdctl", "--endpoints", f"127.0.0.1:{self.etcd_port}", *words], check=True, capture_output=True,

@@ -1,4 +1,4 @@
-"""OCI images of programs of this machine with their libraries: no registry is needed."""
+"""OCI images built from this machine's programs and their libraries, without a registry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APPLETS = ["sh", "sleep", "httpd", "tail", "cat", "touch", "wget", "ip", "nc"]
 
 
 def write(path: Path, name: str, programs: dict[str, Path], config: dict) -> Path:
-    """Writes an image whose `/bin` has these programs; `busybox` comes with its applets."""
+    """Writes an image with these programs in `/bin`; `busybox` includes its applets."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         added: set[str] = set()
@@ -67,7 +67,7 @@ def write(path: Path, name: str, programs: dict[str, Path], config: dict) -> Pat
 
 
 def libraries(program: Path) -> list[Path]:
-    """The shared libraries of a program, with its loader; none of a static one."""
+    """Returns the shared libraries of a program and its loader; empty for a static program."""
     listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True)
     words = listed.stdout.split() if listed.returncode == 0 else []
     return sorted({Path(word) for word in words if word.startswith("/")})

@@ -1,5 +1,5 @@
-"""Machines of a cluster on one box: network and mount namespaces, each with a containerd and
-a kubelet at their usual paths, joined by an underlay that Longwire emulates.
+"""Emulated cluster machines: network and mount namespaces, each with a containerd and a kubelet
+at their usual paths, joined by an underlay emulated by Longwire.
 
 ```text
              cp (control plane: 10.96.0.1:443)
@@ -33,7 +33,7 @@ def ip(*words) -> str:
 
 
 class Machine:
-    """One machine; its programs see their files at the usual paths."""
+    """A machine, whose programs see their files at the usual paths."""
 
     def __init__(self, bed: Bed, name: str, number: int, longwire: Path):
         self.bed, self.name, self.number = bed, name, number
@@ -45,7 +45,7 @@ class Machine:
             (self.directory / part).mkdir(parents=True)
 
     def network(self, control: str) -> None:
-        """A link to the control plane, and addresses."""
+        """Creates a link to the control plane, and assigns addresses."""
         ip("netns", "add", self.netns)
         ip("-n", self.netns, "link", "set", "lo", "up")
         n = self.number
@@ -64,7 +64,7 @@ class Machine:
         return f"172.31.0.{self.number}"
 
     def prepare(self, images: list[Path]) -> None:
-        """The mount namespace, containerd, the images."""
+        """Creates the mount namespace, starts containerd, and imports the images."""
         d = self.directory
         (d / "cni" / "10-bed.conflist").write_text(json.dumps({
             "cniVersion": "0.4.0", "name": "bed", "plugins": [
@@ -99,7 +99,7 @@ exec sleep infinity
 """
         for path in ["/var/lib/kubelet", "/var/lib/containerd"]:
             Path(path).mkdir(parents=True, exist_ok=True)
-        # It keeps the namespaces, and its end is theirs.
+        # This process keeps the namespaces alive; they end with it.
         self.keeper = Process(d, "keeper", ["nsenter", f"--net=/run/netns/{self.netns}", "unshare", "--mount",
                                             "--propagation", "private", "sh", "-c", script])
         until(lambda: "/var/lib/containerd" in Path(f"/proc/{self.keeper.pid}/mounts").read_text()
@@ -144,14 +144,14 @@ exec sleep infinity
         )
 
     def log(self, pod: dict) -> str:
-        """What the container of a pod has printed since its start."""
+        """Returns the output of a pod's container since its start."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         return (self.directory / "log" / "pods" / f"default_{name}_{uid}" / "app" / "0.log").read_text()
 
     def close(self) -> None:
         for process in reversed(self.processes):
             process.stop(seconds=10)
-        # Shims of containers outlive containerd, and sandboxes of pods are paused programs.
+        # Container shims outlive containerd, and pod sandboxes are paused programs.
         mine = str(self.directory)
         for path in Path("/proc").glob("[0-9]*"):
             try:
@@ -182,13 +182,13 @@ def kill(pid: int) -> None:
 
 
 def cgroups() -> set[Path]:
-    """The cgroups of containers of Kubernetes."""
+    """Returns the cgroups of Kubernetes containers."""
     roots = [path for pattern in ["k8s.io", "*/k8s.io"] for path in Path("/sys/fs/cgroup").glob(pattern)]
     return {path for root in roots for path in [root, *root.rglob("*")] if path.is_dir()}
 
 
 class Machines(Bed):
-    """A cluster of two machines, and its control plane in a namespace of its own."""
+    """A cluster of two machines, with its control plane in a separate namespace."""
 
     def __init__(self, bin_directory: Path, longwire: Path):
         super().__init__(bin_directory)
@@ -202,7 +202,7 @@ class Machines(Bed):
         ip("netns", "add", self.netns)
         ip("-n", self.netns, "link", "set", "lo", "up")
         ip("-n", self.netns, "address", "add", f"{SERVICE}/32", "dev", "lo")
-        # The aggregator of the API server wants a default route.
+        # The API server's aggregator requires a default route.
         ip("-n", self.netns, "link", "add", "out", "type", "veth", "peer", "name", "out2")
         ip("-n", self.netns, "address", "add", "172.29.0.1/24", "dev", "out")
         for device in ["out", "out2"]:
@@ -232,7 +232,7 @@ class Machines(Bed):
         return ready == ["True", "True"]
 
     def join(self, underlay: str) -> None:
-        """The underlay: a link of Longwire between the machines, with this delay each way."""
+        """Starts the underlay: a Longwire link between the machines, with this delay each way."""
         wire = f"{self.prefix}-wire"
         ip("netns", "add", wire)
         for machine in self.machines.values():
@@ -251,7 +251,7 @@ class Machines(Bed):
         super().close()
         for name in ["cp", "wire"]:
             subprocess.run(["ip", "netns", "delete", f"{self.prefix}-{name}"], capture_output=True)
-        # runc leaves some; those of containers come before their parent.
+        # runc leaves some behind; remove those of containers before their parent.
         for path in sorted(cgroups() - self.cgroups, reverse=True):
             try:
                 path.rmdir()

@@ -1,6 +1,6 @@
-"""A stand-in for `longwire node`: its attachments and networks are entries of tables, and every
-request is noted with its time. Tests of the control plane need pods without network namespaces;
-tests/cluster/test_pods.py has the real node."""
+"""A stand-in for `longwire node`: attachments and networks are table entries, and every request
+is recorded with its time. Tests of the control plane need pods without network namespaces;
+tests/cluster/test_pods.py uses the real node."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 
 
 class StandIn:
-    """A node on a Unix socket."""
+    """A node that listens on a Unix socket."""
 
     def __init__(self, socket: Path):
         self.socket = socket
         self.lock = threading.Lock()
         self.attachments: dict[str, dict] = {}
         self.networks: dict[str, dict] = {}
-        # The time that a change of a network takes, as with a process that has to end first.
+        # Duration of a network change, as if a process had to end first.
         self.network_seconds = 0.0
         self.underlay_lost = 0
         self.requests: list[tuple[float, str, str, dict | None]] = []
@@ -35,7 +35,7 @@ class StandIn:
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self, forget: bool = True) -> None:
-        """Ends; one that is started again knows no attachments, if it is to forget them."""
+        """Stops the node, which optionally loses its attachments."""
         self.server.shutdown()
         self.server.server_close()
         self.socket.unlink(missing_ok=True)
@@ -44,7 +44,7 @@ class StandIn:
             self.networks.clear()
 
     def pods(self) -> dict[str, list[str]]:
-        """The prefixes of each pod's attachments."""
+        """Returns the prefixes of each pod's attachments."""
         with self.lock:
             views = list(self.attachments.values())
         found: dict[str, list[str]] = {}
@@ -59,7 +59,7 @@ class StandIn:
         return next((spec for spec in specs if spec["target"]["pod"] == pod), None)
 
     def changes(self, since: float) -> list[tuple[str, str]]:
-        """Requests that change something, after a point of the monotonic clock."""
+        """Returns the requests that change something, after a time of the monotonic clock."""
         with self.lock:
             return [(method, path) for at, method, path, _ in self.requests if at >= since and method != "GET"]
 
@@ -117,7 +117,7 @@ class StandIn:
         if rest == "stats" and name in self.networks:
             return 200, {"totals": {"packets_out": 300, "drops": {}}}
         if rest == "report" and name in self.networks:
-            # As of a run that goes on: frames that the underlay lost are those of a peer.
+            # As in a run that continues: frames lost by the underlay count for a peer.
             ports = [{"name": "a", "artifacts": {"late": 0}, "lateness_us": {"p99": 11}}]
             peer = {"name": "other", "frames_lost": self.underlay_lost, "outages": 0}
             return 200, {"ports": ports, "hosts": {"name": "own", "peers": [peer]}}
@@ -126,7 +126,7 @@ class StandIn:
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
-    # As many as the node's own socket has.
+    # The same as for the node's socket.
     request_queue_size = 128
     node: StandIn
 

@@ -1,7 +1,7 @@
-"""The controller and the agents against a real kube-apiserver with etcd, and nodes and pods
-of kwok. `cargo xtask kube-test control` builds what they need, and runs this.
+"""The controller and the agents against a real kube-apiserver with etcd, and kwok's nodes and
+pods. `cargo xtask kube-test control` builds the required programs and runs these tests.
 
-The requests that reach a node are judged, by their contents, order and times on one clock.
+Tests check the requests that reach a node: contents, order and times on one clock.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from standin import StandIn
 NODES = ["n1", "n2"]
 SPACE = "shop"
 PACKAGING = Path(os.environ["LONGWIRE_PACKAGING"])
-# What the issue asks for; a machine with other work gets a factor for its delays.
+# Required by the issue; a busy machine gets a factor for its delays.
 FOLLOWS_WITHIN = 1.0 * float(os.environ.get("LONGWIRE_TEST_PATIENCE", "1"))
 PATIENCE = 60.0
 
 
 class Addresses:
-    """The time at which a watch shows the address of each pod: kwok takes its time to give one, and
-    nothing can follow before."""
+    """Times at which a watch shows each pod's address: kwok assigns it with a delay, and effects can
+    only follow afterwards."""
 
     def __init__(self, bed: Bed):
         self.bed = bed
@@ -40,7 +40,7 @@ class Addresses:
         words = [self.bed.program("kubectl"), "--kubeconfig", self.bed.kubeconfig, "get", "pods", "-n", SPACE, "-w",
                  "-o", "jsonpath={.metadata.uid} {.status.podIP}{'\\n'}"]
         while True:
-            # It ends with the connection, as when the API server is killed.
+            # Ends with the connection, for example when the API server is killed.
             with subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                   preexec_fn=die_with_parent) as child:
                 for line in child.stdout:
@@ -50,12 +50,12 @@ class Addresses:
 
 
 class Cluster:
-    """A control plane, two stand-ins of nodes with their agents, and two controllers."""
+    """A control plane, two stand-in nodes with their agents, and two controllers."""
 
     def __init__(self, bed: Bed):
         self.bed = bed
         self.kube = os.environ["LONGWIRE_KUBE"]
-        # Without a controller of Deployments, it has no pods: it is the owner of secrets.
+        # Owns the secrets. It has no pods, because there is no Deployment controller.
         for name in ["namespace", "crds", "rbac", "controller"]:
             bed.kubectl("apply", "--server-side", "-f", PACKAGING / "kubernetes" / f"{name}.yaml")
         bed.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
@@ -113,7 +113,7 @@ class Cluster:
                         "metadata": {"name": name, "namespace": SPACE}, "spec": spec})
 
     def network(self, name: str, ports: list[str], topology=None) -> None:
-        """A network whose ports are pods with the label `app` of their name."""
+        """Creates a network whose ports are pods with the port's name as label `app`."""
         topology = topology if topology is not None else {"link": [{"name": "wan", "delay": "20ms"}]}
         self.bed.apply({"apiVersion": "longwire.dev/v1alpha1", "kind": "Network",
                         "metadata": {"name": name, "namespace": SPACE},
@@ -141,8 +141,8 @@ class Cluster:
         until(lambda: all(map(is_empty, self.nodes.values())), PATIENCE, "nothing is left at the nodes")
 
     def follows(self, what: str, probe, pod: str | None = None) -> float:
-        """Asserts that something follows a change that the API server has just answered, or the address of a
-        pod. Returns after how long."""
+        """Asserts that an effect follows a change that the API server has just confirmed, or a pod's address.
+        Returns the delay."""
         start = time.monotonic()
         until(probe, PATIENCE, what, 0.005)
         end = time.monotonic()
@@ -179,7 +179,7 @@ def cluster(running):
 
 
 def test_accounts_may_do_what_they_need_and_no_more(cluster):
-    """First: an API server that has just been started again refuses everything for a moment."""
+    """Runs first: a restarted API server briefly refuses all requests."""
     cluster.pod("cart-0", "n1", app="cart")
     cluster.link("slow", **{"from": by_label(app="cart"), "link": {"delay": "80ms"}})
     until(lambda: cluster.condition("slow", "Attached").get("status") == "True", PATIENCE, "a status")
@@ -216,7 +216,7 @@ def test_a_link_follows_its_pods(cluster):
     cluster.link("slow", **{"from": by_label(app="cart"), "link": {"delay": "20ms"}})
     cluster.follows("other options", lambda: node.spec_of("shop/cart-0")["link"] == {"delay": "20ms"})
 
-    # The pod moves: one of that name on another node.
+    # The pod moves: a pod with the same name starts on another node.
     cluster.remove_pod("cart-0")
     cluster.follows("a pod that is gone", lambda: not node.pods())
     cluster.pod("cart-0", "n2", app="cart")
@@ -232,7 +232,7 @@ def test_peers_are_the_prefixes(cluster):
     cluster.pod("cart-0", "n1", app="cart")
     cluster.link("far", **{"from": by_label(app="cart"), "to": by_label(app="db"), "link": {"delay": "5ms"}})
     until(lambda: cluster.status("far").get("nodes"), PATIENCE, "a status")
-    # A selection of no one is not one of everyone.
+    # An empty selection does not select all traffic.
     assert not node.pods(), "no peer, no link"
     cluster.pod("db-0", "n2", app="db")
     cluster.follows("a peer", lambda: len(node.pods().get("shop/cart-0", [])) == 1, "db-0")
@@ -260,7 +260,7 @@ def test_both_ends_in_one_link_shape_what_they_send(cluster):
 
 ALL = {"podSelector": {}}
 AT_ONCE = {"at": "1s", "set": {"delay": "1ms"}}
-# One wrong thing each, and the message of its rule.
+# One error each, with the message of its rule.
 REFUSED = [
     ("Link", {"link": {}}, "spec.from: Required value"),
     ("Link", {"from": ALL, "to": {}}, "give either cidrs, or podSelector and namespaceSelector"),
@@ -292,18 +292,18 @@ REFUSED = [
 @pytest.mark.parametrize("kind, spec, message", REFUSED, ids=range(len(REFUSED)))
 def test_the_api_server_refuses_what_cannot_be_right(running, kind, spec, message):
     with pytest.raises(RuntimeError) as error:
-        # Without the rules that kubectl knows.
+        # Without kubectl's own validation.
         running.bed.kubectl("create", "--validate=false", "-f", "-", stdin=json.dumps({
             "apiVersion": "longwire.dev/v1alpha1", "kind": kind, "metadata": {"name": "wrong", "namespace": SPACE},
             "spec": spec}))
     assert message in str(error.value), error.value
-    # It is the only thing that was wrong, but for the note that rules after it were not checked.
+    # It is the only error, apart from the note that later rules were not checked.
     others = [line for line in str(error.value).splitlines() if line.startswith("* ") and "<nil>" not in line]
     assert len(others) <= 1, error.value
 
 
 def test_a_topology_that_is_none_is_a_condition(cluster):
-    """No rule of the API server can tell: a field of several types has none there."""
+    """The API server cannot check this: it has no rules for a field of several types."""
     cluster.network("odd", ["a", "b"], topology=7)
     found = until(lambda: cluster.condition("odd", "Accepted", "network").get("status") == "False"
                   and cluster.condition("odd", "Accepted", "network"), PATIENCE, "a condition")
@@ -338,18 +338,18 @@ def test_a_link_stays_while_its_spec_is_refused(cluster):
     until(refused, PATIENCE, "a scenario that is missing")
     assert node.changes(since) == [], "the link stays as it was"
     assert cluster.condition("slow", "Attached")["status"] == "True"
-    # A pod that comes now gets no link of which half is known.
+    # A new pod gets no link while only half of the link is known.
     cluster.pod("cart-1", "n1", app="cart")
     until(lambda: cluster.status("slow")["pods"] == 2, PATIENCE, "a second pod")
     assert list(node.pods()) == ["shop/cart-0"]
-    # One that is not selected any more loses its link all the same.
+    # A pod that is no longer selected still loses its link.
     cluster.bed.kubectl("-n", SPACE, "label", "pod", "cart-0", "app=idle", "--overwrite")
     cluster.follows("a label that is gone, of a refused link", lambda: not node.pods())
     cluster.scenario("later", steps=[{"at": "1h", "set": {"delay": "300ms"}}])
     cluster.follows("a scenario that is back", lambda: list(node.pods()) == ["shop/cart-1"])
     until(accepted, PATIENCE, "a right spec again")
 
-    # So does a link with an option that the agent refuses, and one with a wrong selector.
+    # The same holds for a link with an option that the agent refuses, and for an invalid selector.
     for wrong in [{"link": {"delay": "trace:/etc/shadow"}, "from": by_label(app="cart")},
                   {"from": {"podSelector": {"matchExpressions": [{"key": "app", "operator": "Like"}]}}}]:
         since = time.monotonic()
@@ -385,7 +385,7 @@ def test_an_agent_that_is_killed_leaves_links(cluster):
     until(node.pods, PATIENCE, "an attachment")
     agent = cluster.agents["n1"]
     agent.stop(signal.SIGKILL)
-    # What happens meanwhile is applied by the next one: one pod is gone, and one is new.
+    # The next agent applies the changes in between: one pod is gone, and one is new.
     cluster.pod("cart-1", "n1", app="cart")
     cluster.ip("cart-1")
     cluster.remove_pod("cart-0")
@@ -424,12 +424,12 @@ def test_nothing_changes_while_the_api_server_is_away(cluster):
     since = time.monotonic()
     bed.apiserver.stop(signal.SIGKILL)
     time.sleep(20)
-    # An agent that starts without an API server knows nothing, and does nothing.
+    # An agent that starts without an API server has no state, and does nothing.
     cluster.agents["n1"].stop(signal.SIGKILL)
     cluster.agents["n1"].start()
     time.sleep(float(os.environ.get("LONGWIRE_AWAY_SECONDS", "40")))
     assert node.changes(since) == []
-    # The history of watches is gone too: caches are stale, and have to be filled again.
+    # The watch history is gone too: caches are stale and must be refilled.
     bed.apiserver.start()
     bed.ready()
     cluster.remove_pod("cart-1")
@@ -445,7 +445,7 @@ def test_broken_watches_are_made_again(cluster):
     for number in range(5):
         cluster.pod(f"cart-{number}", "n2", app="cart")
         if number % 2:
-            # All connections break, as with a load balancer that restarts.
+            # All connections break, as when a load balancer restarts.
             bed.apiserver.stop(signal.SIGKILL)
             bed.apiserver.start()
             bed.ready()
@@ -469,7 +469,7 @@ def test_another_controller_takes_over(cluster):
 
 
 def two_pods(cluster) -> dict[str, str]:
-    """Pods of the ports `a` and `b` on two nodes; returns the addresses of the emulators."""
+    """Starts pods for the ports `a` and `b` on two nodes; returns the emulators' addresses."""
     cluster.pod("a-0", "n1", app="a")
     cluster.pod("b-0", "n2", app="b")
     for name in ["a-0", "b-0"]:
@@ -498,7 +498,7 @@ def test_a_network_runs_where_its_pods_are(cluster):
     assert (status["ports"], status["hosts"], status["udpPort"]) == (2, 2, 4800), status
     assert status["placement"] == [{"port": "a", "pod": "shop/a-0", "node": "n1"},
                                    {"port": "b", "pod": "shop/b-0", "node": "n2"}]
-    # The secret goes with the controller.
+    # The secret is removed along with the controller.
     [secret] = cluster.secrets()
     [owner] = secret["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("Deployment", "longwire-controller")
@@ -506,7 +506,7 @@ def test_a_network_runs_where_its_pods_are(cluster):
     assert lease["metadata"]["ownerReferences"] == [owner]
     assert one["key"] not in json.dumps(status)
 
-    # A second one has the next port.
+    # A second network gets the next port.
     cluster.network("more", ["a", "b"])
     until(lambda: "kube-shop-more" in n2.networks, PATIENCE, "a second network")
     assert n2.networks["kube-shop-more"]["file"]["host"][1]["address"].endswith(":4801")
@@ -517,7 +517,7 @@ def test_a_network_runs_where_its_pods_are(cluster):
     n1.underlay_lost = 0
     assert n1.changes(since) == []
 
-    # The pod of a port moves, and the network with it: one node has no hosts.
+    # A port's pod moves, and the network with it: a network on one node has no hosts.
     cluster.remove_pod("b-0")
     cluster.pod("b-1", "n1", app="b")
     cluster.follows("a network whose pod moves", lambda: "host" not in n1.networks["kube-shop-wan"]["file"]
@@ -536,7 +536,7 @@ def test_pairs_of_a_network_are_those_of_its_topology(cluster):
     to = {port: table["attach"]["to"] for port, table in body["file"]["ports"].items()}
     ip = {port: cluster.ip(f"{port}-0") for port in "abcd"}
     assert to == {"a": [ip["b"]], "b": [ip["a"]], "c": [ip["d"]], "d": [ip["c"]]}
-    # Without them, no port would have one destination.
+    # Without pairs, no port would have a unique destination.
     cluster.network("mesh", list("abcd"))
     until(lambda: "pairs" in cluster.condition("mesh", "Accepted", "network").get("message", ""), PATIENCE, "a remedy")
     assert cluster.nodes["n1"].networks, "the network goes on as it was placed"
@@ -553,7 +553,7 @@ def test_another_controller_leaves_networks_as_they_are(cluster):
     process = next(p for name, p in cluster.controllers.items() if name in first)
     process.stop(signal.SIGKILL)
     until(lambda: cluster.holder() != first, PATIENCE, "another leader")
-    # It places the network, too: a pod whose name is before does not take the port.
+    # It also places the network: a pod whose name sorts first does not take over the port.
     cluster.pod("a", "n2", app="a")
     time.sleep(3)
     for node in cluster.nodes.values():
@@ -605,7 +605,7 @@ def test_a_scenario_changes_the_link_with_time(cluster):
 
 
 def test_cleanup_removes_what_agents_made(cluster):
-    """As on a machine whose node stays when the agent is removed."""
+    """As on a machine whose node process stays when the agent is removed."""
     node = cluster.nodes["n1"]
     cluster.pod("cart-0", "n1", app="cart")
     cluster.link("slow", **{"from": by_label(app="cart"), "link": {"delay": "80ms"}})
@@ -633,7 +633,7 @@ def test_a_node_that_is_removed_takes_its_slice_along(cluster):
     bed.kubectl("delete", "node", "n2")
     until(lambda: nodes() == ["n1"], PATIENCE, "one slice")
     until(lambda: cluster.status("both").get("pods") == 1, PATIENCE, "its sum")
-    # It comes back: its agent has not noticed, and writes its slice with the next change.
+    # The node returns: its agent has not noticed, and writes its slice with the next change.
     bed.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}})
     cluster.link("both", **{"from": by_label(app="cart"), "link": {"delay": "90ms"}})
     until(lambda: nodes() == NODES, PATIENCE, "two slices again")
@@ -656,7 +656,7 @@ def test_many_pods_come_and_go(cluster):
 
 
 def test_without_its_definitions_nothing_is_left(cluster):
-    """Last: it removes what the others need."""
+    """Runs last: it removes resources that the other tests need."""
     bed, node = cluster.bed, cluster.nodes["n1"]
     cluster.pod("cart-0", "n1", app="cart")
     cluster.link("slow", **{"from": by_label(app="cart"), "link": {"delay": "80ms"}})

@@ -1,5 +1,5 @@
-"""Real pods on two machines: containerd, kubelets, the chart as a user installs it, and `ping` and
-`iperf3` through links. `cargo xtask kube-test pods` builds what it needs.
+"""Real pods on two machines: containerd, kubelets, the chart as users install it, and `ping` and
+`iperf3` through links. `cargo xtask kube-test pods` builds the required programs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ PACKAGING = Path(os.environ["LONGWIRE_PACKAGING"])
 CHART = PACKAGING / "helm" / "longwire"
 SYSTEM = "longwire-system"
 TOOLS = "longwire.test/tools:1"
-# One way, in milliseconds.
+# One-way delay, in milliseconds.
 UNDERLAY = 0.5
-# What the issue asks for, in seconds: links follow, and return.
+# Required by the issue, in seconds: links follow changes, and return.
 FOLLOWS_WITHIN, RETURNS_WITHIN = 1.0, 2.0
 
 
@@ -87,7 +87,7 @@ def address(cluster: Machines, name: str) -> str:
 
 
 def inside(cluster: Machines, name: str, *words: str) -> str:
-    """Runs a command in a pod, in its network: as `kubectl exec`, without a server for streams."""
+    """Runs a command in a pod and its network, like `kubectl exec` but without a streaming server."""
     view = cluster.get("pod", name)
     machine = cluster.machines[view["spec"]["nodeName"]]
     identity = view["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
@@ -97,14 +97,14 @@ def inside(cluster: Machines, name: str, *words: str) -> str:
 
 
 def round_trip(cluster: Machines, name: str, to: str, count: int = 20) -> float | None:
-    """The median round trip in milliseconds."""
+    """Returns the median RTT in milliseconds."""
     text = inside(cluster, name, "ping", "-c", str(count), "-i", "0.1", "-W", "2", to)
     times = sorted(float(found) for found in re.findall(r"time=([0-9.]+) ms", text))
     return times[len(times) // 2] if times else None
 
 
 class Pings:
-    """Pings that a pod sends while something happens, every 50 ms."""
+    """Pings sent by a pod every 50 ms during an event."""
 
     INTERVAL = 0.05
 
@@ -120,8 +120,8 @@ class Pings:
         time.sleep(1)
 
     def sent(self) -> dict[int, tuple[float, float]]:
-        """Waits for the end. Returns the time at which each answered ping was sent, by the clock of the
-        machine in seconds, and its round trip in milliseconds."""
+        """Waits for the end. Returns the send time of each answered ping, by the machine's clock in
+        seconds, and its RTT in milliseconds."""
         self.thread.join()
         found = read_pings(self.text)
         assert found, self.text
@@ -131,7 +131,7 @@ class Pings:
         return self.count - len(self.sent())
 
     def first(self, since: float, is_right) -> float:
-        """After how long, from a point in time on, all round trips are right."""
+        """Returns how long after a given time all RTTs are right."""
         wrong = [at for at, took in self.sent().values() if not is_right(took)]
         last = max([at for at in wrong if at >= since], default=since - self.INTERVAL)
         return last + self.INTERVAL - since
@@ -170,7 +170,7 @@ def attached(cluster: Machines, name: str, count: int = 1) -> dict:
 
 
 def counted(cluster: Machines, kind: str, name: str) -> dict:
-    """The status once it has counters."""
+    """Returns the status once it has counters."""
     def probe():
         status = cluster.get(kind, name).get("status", {})
         if not status.get("carried", 0) > 100:
@@ -191,9 +191,9 @@ def clean(cluster):
 def test_the_chart_has_what_the_plain_manifests_have(cluster):
     cluster.helm("lint", "--strict", CHART)
     for name in ["crds", "rbac", "node", "controller"]:
-        # It fails, and shows them, where there are differences.
+        # Fails and shows the differences if there are any.
         cluster.kubectl("diff", "--server-side", "--force-conflicts", "-f", PACKAGING / "kubernetes" / f"{name}.yaml")
-    # What is changed in the values changes the pods, and nothing else.
+    # Changed values affect the pods, and nothing else.
     cluster.helm("upgrade", "longwire", CHART, "--namespace", SYSTEM, "--set", "controller.replicas=1")
     replicas = lambda: cluster.get("-n", SYSTEM, "deployment", "longwire-controller")["status"].get("readyReplicas")
     until(lambda: replicas() == 1, 60, "one controller", 0.5)
@@ -212,7 +212,7 @@ def test_ping_and_iperf3_across_a_link(cluster, clean):
     link(cluster, "slow", **{"from": by_label(app="client"), "to": by_label(app="server"),
                              "link": {"delay": "40ms", "rate": "20mbit"}})
     attached(cluster, "slow")
-    # The machines share two cores, which others may take for one of the medians.
+    # The machines share two cores, which other programs may occupy during one of the medians.
     after = min(round_trip(cluster, "client", server) for _ in range(3))
     print(f"40 ms each way: {after} ms; {after - before:.3f} ms more than bare")
     assert 79.9 < after - before < 85, (before, after)
@@ -242,7 +242,7 @@ def test_a_link_comes_and_goes_within_a_second(cluster, clean):
     ends = [*times[1:], times[2] + 2]
     taken = []
     for at, end, is_right in zip(times, ends, [is_slow, is_bare, is_slow]):
-        # The change before the next one is settled half a second earlier.
+        # The previous change has settled half a second earlier.
         wrong = [when for when, took in sent if at <= when < end - 0.5 and not is_right(took)]
         taken.append(max(wrong) + Pings.INTERVAL - at if wrong else 0.0)
     numbers = ", ".join(f"{one * 1000:.0f}" for one in taken)
@@ -265,7 +265,7 @@ def test_a_rollout_keeps_the_link(cluster, clean):
     names = lambda version: [p["metadata"]["name"] for p in cluster.get("pods", "-l", f"app=web,version={version}")["items"]
                              if p["status"]["phase"] == "Running" and not p["metadata"].get("deletionTimestamp")]
     old = until(lambda: len(found := names(1)) == 2 and found, 30, "two pods that run")
-    # Their traffic until they end.
+    # Traffic of the pods until they end.
     traffic = {name: Pings(cluster, name, server, 60) for name in old}
     cluster.kubectl("patch", "deployment", "web", "-p",
                     json.dumps({"spec": {"template": {"metadata": {"labels": {"version": "2"}}}}}))
@@ -299,7 +299,7 @@ def test_a_node_that_is_lost(cluster, clean):
     assert round_trip(cluster, "client", server, 5) > 120
     lost = cluster.machines["m2"]
     pings = Pings(cluster, "client", near, 22)
-    # The machine is gone from the network, and its kubelet with it.
+    # The machine leaves the network, and so does its kubelet.
     lost.kubelet.send(signal.SIGSTOP)
     for device in ["u0", "cp"]:
         lost.here("ip", "link", "set", device, "down")
@@ -310,7 +310,7 @@ def test_a_node_that_is_lost(cluster, clean):
     assert all(is_slow(took) for _, took in sent.values()), "links of the other node stay"
     assert pings.lost() == 0
     status = cluster.get("links.longwire.dev", "slow")["status"]
-    # The node is there, and nothing is known of it: its slice stays.
+    # The node still exists, but its state is unknown: its slice stays.
     assert sorted(slice["node"] for slice in status["nodes"]) == ["m1", "m2"], status
     assert {c["type"]: c["status"] for c in status["conditions"]}["Attached"] == "True", status
     # It missed this change.
@@ -337,7 +337,7 @@ def test_a_node_that_is_lost(cluster, clean):
 
 
 def kill(machine, program: str) -> None:
-    """Kills the containers of a program on a machine."""
+    """Kills a program's containers on a machine."""
     image = f"ghcr.io/longwire/{program}:0.1.0"
     listed = machine.here("ctr", "-n", "k8s.io", "containers", "ls", check=False).stdout
     running = machine.here("ctr", "-n", "k8s.io", "tasks", "ls").stdout
@@ -365,14 +365,14 @@ def test_the_agent_and_the_node_process_restart(cluster, clean):
     kill(machine, "longwire")
     taken = pings.first(since, is_slow)
     print(f"a kill of the emulator: {pings.lost()} pings lost, the link is back after {taken:.2f} s")
-    # The first restart of a container has no back-off; the kubelet looks once a second.
+    # The first restart of a container has no back-off; the kubelet checks once per second.
     assert taken < RETURNS_WITHIN, taken
     assert pings.lost() <= 5, pings.lost()
     attached(cluster, "slow")
 
 
 def report(machine, network: str) -> dict:
-    """The report of a network's run, from the node's own socket."""
+    """Returns the report of a network's run, from the node's socket."""
     sockets = "/var/lib/kubelet/pods/*/volumes/kubernetes.io~empty-dir/run/node.sock"
     address = f"http://node/v1/networks/{network}/report"
     return json.loads(machine.here("sh", "-c", f"curl -sS --unix-socket {sockets} {address}").stdout)
@@ -407,8 +407,8 @@ def network_runs(cluster: Machines, b: str, before: float) -> bool:
         for peer in peers:
             print(f"report of {name}: {peer['round_trip_ns'] / 1e6:.2f} ms to {peer['name']} and back, "
                   f"{peer['frames_late']} frames late, {peer['spare_min_ns'] / 1e6:.2f} ms to spare")
-            # The frame waits for the rest of its delay: the underlay is inside of it. Where the
-            # machine stood still for longer than that, the report has the late frames.
+            # The frame waits for the rest of its delay, which includes the underlay's. If the machine
+            # paused for longer, the report has the late frames.
             spare = peer["spare_min_ns"]
             assert spare < 20e6 - UNDERLAY * 1e6, peer
             assert (spare < 0) == (peer["frames_late"] > 0), peer
@@ -422,7 +422,7 @@ def test_a_network_counts_the_underlay_once(cluster, clean):
     b = pod(cluster, "b", "m2")
     pod(cluster, "a", "m1")
     before = round_trip(cluster, "a", b)
-    # A pause of the machine of 20 ms makes frames late: one of three runs has none.
+    # A machine pause of 20 ms makes frames late: at least one of three runs has none.
     assert any(network_runs(cluster, b, before) for _ in range(3))
 
 
@@ -449,6 +449,6 @@ def test_without_the_chart_nothing_is_left(cluster):
     devices = inside(cluster, "client", "ip", "link")
     assert "lw-" not in devices, devices
     for machine in cluster.machines.values():
-        # But for the two files that the kernel has there.
+        # Except for the two files that the kernel provides.
         pinned = machine.here("find", "/sys/fs/bpf", "-mindepth", "1", "!", "-name", "*.debug").stdout
         assert pinned == "", pinned

@@ -1,5 +1,5 @@
-// Programs of Kubernetes for the tests. kubelet 1.35 is the last for containerd 1.x, which Debian has.
-// The modules of the repository k8s.io/kubernetes have other versions outside of it.
+// Kubernetes programs for the tests. kubelet 1.35 is the last to support containerd 1.x, which Debian has.
+// Outside the repository k8s.io/kubernetes, its modules have different versions.
 module longwire.dev/kube-test
 go 1.25.0
 

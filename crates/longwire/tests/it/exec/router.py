@@ -1,4 +1,4 @@
-"""What a host learns from the routers on its way: `hops`, `mtu` and `tcp` on near, `serve` on far."""
+"""Queries what a host learns from routers on its path: `hops`, `mtu`, `tcp` on near, `serve` on far."""
 import os, select, socket, struct, sys
 
 FAMILIES = [
