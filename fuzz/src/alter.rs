@@ -1,4 +1,5 @@
-//! Alters arbitrary frames: no options and bytes cause a panic, and valid checksums stay valid.
+//! Alters arbitrary frames: for any options and bytes, nothing panics and valid checksums stay
+//! valid.
 //!
 //! The input is text with one option per line (`map 10.0.0.0/8=11.0.0.0/8`), then a line `---`,
 //! then a frame.

@@ -1,6 +1,5 @@
-//! Control API requests: any path, query and body is either parsed or refused with one line of
-//! text, and so is the requested change. A refused or rolled-back change leaves the topology
-//! unchanged.
+//! Control API requests: any path, query and body, and the requested change, is either parsed or
+//! refused with one line of text. A refused or rolled-back change leaves the topology unchanged.
 //!
 //! The input is a line with method and target, `PATCH /v1/links/a?in=2s`, followed by the body.
 

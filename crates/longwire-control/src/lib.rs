@@ -243,14 +243,14 @@ impl Bound {
         &self.notes
     }
 
-    /// Whether there are addresses for clients.
+    /// Returns whether there are addresses for clients.
     pub fn takes_clients(&self) -> bool {
         !self.listeners.is_empty()
     }
 
-    /// Returns the address for programs of this run, in the format of `ctl`: preferably the absolute
-    /// path of a socket, which needs no network. `None` without addresses, or with that of a view
-    /// alone.
+    /// Returns the address for programs of this run, in the format of `ctl`: preferably the
+    /// absolute path of a socket, which needs no network. Returns `None` without addresses, or with
+    /// only a view's address.
     ///
     /// # Errors
     /// If the address of a listener is unknown.
@@ -270,7 +270,7 @@ impl Bound {
         }))
     }
 
-    /// Returns the URLs of the view's page, if there is a view.
+    /// Returns the URLs of the view's page; `None` without a view.
     pub fn view_urls(&self) -> Option<&ViewUrls> {
         self.view.as_ref().map(|view| &view.urls)
     }

@@ -99,7 +99,7 @@ impl Route {
         self.method != Method::Get
     }
 
-    /// Returns the change of a call, if the route makes one.
+    /// Returns the change of a call; `None` if the route makes no change.
     pub fn change(&self, call: &Call) -> Option<Value> {
         match self.work {
             Work::Change(make, _) => Some(make(call)),

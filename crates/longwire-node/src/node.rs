@@ -25,7 +25,7 @@ use crate::{LinkFailure, NodeError, files, names};
 
 /// Polling interval for the attachments.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
-/// Name of the directory of networks.
+/// Name of the networks' directory.
 const NETWORKS: &str = "networks";
 /// Maximum number of attachments.
 const ATTACHMENTS_MAX: usize = 4096;
@@ -232,7 +232,7 @@ fn fault() -> NodeRefusal {
     NodeRefusal::Failed("internal error; the link was not attached".to_owned())
 }
 
-/// Refuses an attachment that selects the traffic of an existing one.
+/// Refuses an attachment that selects the same traffic as an existing one.
 fn check_others(
     entries: &BTreeMap<String, Arc<Entry>>,
     name: &str,

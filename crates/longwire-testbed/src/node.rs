@@ -85,7 +85,7 @@ impl Node {
             let _ = entered.send(entering);
             drop(namespace);
             if failed {
-                // There is no value to return, and no thread waits for one.
+                // No value is returned, and no thread waits for one.
                 panic::resume_unwind(Box::new(()));
             }
             work()

@@ -63,7 +63,7 @@ impl Stations {
         Ok(())
     }
 
-    /// Returns the path from a lane's sending station to its receiving one.
+    /// Returns the path from a lane's sending to its receiving station.
     pub fn path(&self, lane: Lane) -> Path<'_> {
         let [from, to] = lane.addresses();
         Path {

@@ -22,7 +22,7 @@ const NONE: [&str; 6] = [
 #[test]
 fn changes_lose_and_reorder_nothing() {
     let bench = env!("CARGO_BIN_EXE_longwire-spec-bench");
-    // `cargo test` for this package alone does not build the program.
+    // Running `cargo test` for only this package does not build the program.
     let program = PathBuf::from(bench).with_file_name("longwire");
     let is_ci = std::env::var_os("CI").is_some();
     if !program.is_file() {

@@ -51,7 +51,7 @@ pub trait Attachments: Send + Sync {
     /// Removes an attachment, if it exists.
     fn remove(&self, name: &str) -> Option<Detached>;
 
-    /// Returns the run of an attachment, if it has one.
+    /// Returns the run of an attachment; `None` if it has none.
     fn controller(&self, name: &str) -> Option<Arc<Controller>>;
 
     /// Returns the networks of the node; `None` if it supports none.

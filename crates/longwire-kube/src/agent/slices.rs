@@ -1,4 +1,4 @@
-//! A node's slices of the status of links.
+//! A node's slices of link status.
 
 use std::collections::{BTreeMap, BTreeSet};
 

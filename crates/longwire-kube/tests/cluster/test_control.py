@@ -232,7 +232,7 @@ def test_peers_are_the_prefixes(cluster):
     cluster.pod("cart-0", "n1", app="cart")
     cluster.link("far", **{"from": by_label(app="cart"), "to": by_label(app="db"), "link": {"delay": "5ms"}})
     until(lambda: cluster.status("far").get("nodes"), PATIENCE, "a status")
-    # An empty selection does not select all traffic.
+    # A selector that matches no pod does not select all traffic.
     assert not node.pods(), "no peer, no link"
     cluster.pod("db-0", "n2", app="db")
     cluster.follows("a peer", lambda: len(node.pods().get("shop/cart-0", [])) == 1, "db-0")

@@ -94,7 +94,8 @@ fn play_all(runs: Vec<Run>, workers: usize) -> usize {
     failed.into_inner()
 }
 
-/// Returns the users as whom the tests can run on this machine. In CI there must be some.
+/// Returns the users under which the tests can run on this machine. In CI there must be at least
+/// one.
 fn users() -> Vec<User> {
     let root = nix::unistd::geteuid().is_root();
     let wanted = if root {

@@ -87,7 +87,7 @@ pub(super) fn measure(
     Ok(rows)
 }
 
-/// Sends one flow through one link.
+/// Sends a flow through a link.
 fn sample(
     args: &AccuracyArgs,
     kind: &str,

@@ -63,7 +63,7 @@ pub enum MetricsLinks {
 }
 
 impl ControlArgs {
-    /// Whether these options enable the control API.
+    /// Returns whether these options enable the control API.
     pub fn is_given(&self) -> bool {
         !self.control.is_empty() || self.view.is_some()
     }

@@ -86,7 +86,7 @@ fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
             assert!(html.contains(text), "{text}");
         }
         assert_eq!(html.matches("class=\"frame\"").count(), 4);
-        // The log alone yields the same counts.
+        // The log on its own yields the same counts.
         let alone = page_of(&dir, &log);
         let row = |html: &str| {
             let row = html

@@ -1,4 +1,4 @@
-//! Traffic through one place in one round.
+//! Traffic through one place in a round.
 
 use std::time::Duration;
 

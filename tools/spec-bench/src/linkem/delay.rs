@@ -15,7 +15,7 @@ use crate::stations::{Lane, Stations};
 use longwire::Error;
 use longwire_traffic::sockets::{Probes, RoundTrips, TrafficError, probe_trips};
 
-/// Results of one delay and one frame length.
+/// A row: one delay and one frame length.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct DelayRow {
     delay_ms: f64,

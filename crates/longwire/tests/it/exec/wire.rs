@@ -19,7 +19,7 @@ fn assert_echoes_only(user: &User, echoes: usize) {
 
 /// Asserts that each end sees two pings per address family, and no other frames.
 fn carries_pings_only(user: &User, port: &str) {
-    // Address resolution would delay the first ping, but there is none. After its last request,
+    // There is no address resolution, which would delay the first ping. After its last request,
     // ping waits one interval, longer than a busy machine stalls.
     let pings = "ping -4 -c 2 -i 0.6 far && ping -6 -c 2 -i 0.6 far";
     let options = format!("--delay 20ms --port {port} --capture p");
