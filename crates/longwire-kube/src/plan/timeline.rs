@@ -134,7 +134,7 @@ impl Timeline {
     }
 }
 
-/// Returns the product `every` × `times`, which is at most a given duration.
+/// Returns `every` × `times`, which must not exceed an existing duration.
 fn multiple(every: Duration, times: u128) -> Duration {
     const SECOND: u128 = 1_000_000_000;
     let nanos = every.as_nanos() * times;

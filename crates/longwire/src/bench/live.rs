@@ -23,7 +23,7 @@ const TRIPS: u32 = 100;
 pub(super) struct LiveResult {
     /// Small-datagram throughput of the link relative to the bare pair.
     small_udp_share: f64,
-    /// Minimum RTT of the link minus that of the bare pair, in milliseconds.
+    /// Median RTT without delay minus that of the bare pair, in milliseconds.
     base_rtt_over_bare_ms: f64,
     /// Datagrams lost without being counted: sent − received − dropped by the model − counted as
     /// artifacts.

@@ -74,7 +74,7 @@ pub(super) struct ThroughputRow {
     memory_max: u64,
     /// Number of runs; the row is their median.
     runs: u32,
-    /// Published results of TLEM on a comparable machine, in and out of cache.
+    /// Results of TLEM's own program on a comparable machine, in and out of cache.
     tlem_ns: Option<&'static str>,
 }
 

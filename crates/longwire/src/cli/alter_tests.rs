@@ -61,7 +61,7 @@ fn options_reach_the_frames() {
     assert_eq!((seen[23], seen[30], seen[34]), (46 << 2, 63, 11));
 }
 
-/// Non-IP frames are sent unless addresses are anonymised, which requires an option.
+/// Non-IP frames are sent by default, unless addresses are anonymised; an option overrides this.
 #[test]
 fn the_option_decides_about_unaltered_frames() {
     let key = "11".repeat(32);

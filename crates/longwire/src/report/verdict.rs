@@ -504,8 +504,8 @@ fn lacked_cores(report: &RunReport) -> bool {
     report.core_wait_s > CORE_WAIT_MIN * report.duration_s
 }
 
-/// Maximum length of a pause that excuses late frames; frames delayed by longer pauses count as
-/// late.
+/// Maximum length of a pause that excuses late frames; frames delayed by longer pauses count
+/// against the emulator.
 const PAUSE_EXCUSED_MAX_US: f64 = 100_000.0;
 
 /// Returns whether frames were late because the machine paused or its cores were busy.
