@@ -50,8 +50,8 @@ pub static KIND: Kind<Box<dyn CorruptionModel>> = Kind {
 const RANDOM: Entry<Box<dyn CorruptionModel>> = Entry {
     info: &ModelInfo {
         name: "random",
-        summary: "corrupts frames independently with the same probability, each in a fixed number \
-                  of random bits (netem's corrupt: one bit)",
+        summary: "corrupts frames independently, inverting a fixed number of random bits in each \
+                  (netem's corrupt: one bit)",
         params: &[
             Param::new("rate", Unit::Probability).help("probability that a frame is corrupted"),
             BITS.help("number of inverted bits per corrupted frame"),
@@ -97,7 +97,7 @@ impl CorruptionModel for RandomCorruption {
 const OFFSET: Entry<Box<dyn CorruptionModel>> = Entry {
     info: &ModelInfo {
         name: "offset",
-        summary: "inverts bits at a fixed offset; shorter frames are not changed",
+        summary: "inverts bits at a fixed offset; shorter frames are unchanged",
         params: &[
             Param::new("offset", Unit::Count)
                 .within(
@@ -106,7 +106,10 @@ const OFFSET: Entry<Box<dyn CorruptionModel>> = Entry {
                     "0 to 65534, the last byte of the longest frame",
                 )
                 .help("offset in bytes from the start of the part, 0 to 65534"),
-            BITS.help("number of inverted bits, from the most significant bit of that byte"),
+            BITS.help(
+                "number of bits to invert, starting at the most significant bit of that \
+                 byte",
+            ),
             Param::with_default("rate", Unit::Probability, "100%")
                 .help("probability that a frame is corrupted"),
             PART,
@@ -158,8 +161,7 @@ impl CorruptionModel for OffsetCorruption {
 const BIT_ERROR: Entry<Box<dyn CorruptionModel>> = Entry {
     info: &ModelInfo {
         name: "ber",
-        summary: "inverts each bit independently with the same probability; loss ber drops such \
-                  frames instead",
+        summary: "independent bit errors; loss ber drops the affected frames instead",
         params: &[
             Param::new("rate", Unit::Ratio)
                 .within("0", "0.5", "0 to 0.5")
@@ -271,16 +273,15 @@ impl Binomial {
 
 /// Region of the frame that may be corrupted.
 const PART: Param = Param::with_default("part", Unit::Choice(&["frame", "payload"]), "frame").help(
-    "frame: all bytes; payload: bytes after the TCP, UDP, UDP-Lite, SCTP or ICMP header, or \
-         after the IP header of later fragments; frames without payload are not changed",
+    "frame: all bytes; payload: bytes after the TCP, UDP, UDP-Lite, SCTP or ICMP header, or after \
+     the IP header in later fragments; frames without payload are unchanged",
 );
 
 /// Whether checksums are kept or repaired.
 const CHECKSUM: Param = Param::with_default("checksum", Unit::Choice(&["keep", "repair"]), "keep")
     .help(
         "keep: the receiver can detect corruption; repair: update IP, TCP, UDP, SCTP, ICMP and \
-         IGMP checksums. A frame with corrupted checksums only is then intact, and does not \
-         count as corrupted",
+         IGMP checksums. A frame corrupted only in its checksums is then intact, and not counted",
     );
 
 /// Number of bits to flip, up to all bits of the longest frame.

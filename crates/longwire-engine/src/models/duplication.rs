@@ -60,8 +60,7 @@ pub static KIND: Kind<Box<dyn DuplicationModel>> = Kind {
 const RANDOM: Entry<Box<dyn DuplicationModel>> = Entry {
     info: &ModelInfo {
         name: "random",
-        summary: "duplicates frames on the medium independently with the same probability; lost \
-                  frames have no copies",
+        summary: "duplicates frames on the medium independently; lost frames are not duplicated",
         params: &[
             Param::new("rate", Unit::Probability).help("probability that a frame is duplicated"),
             COPIES,
@@ -74,11 +73,11 @@ const RANDOM: Entry<Box<dyn DuplicationModel>> = Entry {
 /// Number of copies.
 const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
     .within("1", "100", "1 to 100")
-    .help("number of copies besides the frame, 1 to 100");
+    .help("number of extra copies, 1 to 100");
 
 /// Delay of copies.
 const DELAY: Param = Param::with_default("delay", Unit::Choice(&["same", "own"]), "same")
-    .help("same: copies arrive with the frame; own: each draws a delay");
+    .help("same: copies arrive with the frame; own: each copy draws its own delay");
 
 /// Reads [`COPIES`] and [`DELAY`].
 fn copies(arguments: &Arguments<'_>) -> Result<Copies, SpecError> {
@@ -118,7 +117,8 @@ impl DuplicationModel for RandomDuplication {
 const NTH: Entry<Box<dyn DuplicationModel>> = Entry {
     info: &ModelInfo {
         name: "nth",
-        summary: "duplicates every n-th frame that reaches the medium; lost frames have no copies",
+        summary: "duplicates every n-th frame that reaches the medium; lost frames are not \
+                  duplicated",
         params: &[
             Param::new("every", Unit::Count)
                 .help("distance between duplicated frames; 1 duplicates all"),
@@ -173,14 +173,14 @@ impl DuplicationModel for NthDuplication {
 const TRACE: Entry<Box<dyn DuplicationModel>> = Entry {
     info: &ModelInfo {
         name: "trace",
-        summary: "duplicates with a probability over time from a table, or from a duplicate model \
-                  of the crate netem-trace, whose patterns depend on the number of duplicated \
-                  frames in a row; times count from the start of the link",
+        summary: "duplication probability over time, from a table or a duplicate model of the \
+                  crate netem-trace, whose patterns depend on the number of consecutive duplicated \
+                  frames; times count from the link's start",
         params: &[
             Param {
-                help: "file: rows of time and probability, separated by commas, tabs or blanks; \
+                help: "file: rows of time and probability, separated by commas, tabs or spaces; \
                        the first row may name columns and units, such as time_s,duplicate_percent; \
-                       or JSON or TOML of netem-trace",
+                       or netem-trace JSON or TOML",
                 unit: Unit::File(EXAMPLE),
                 ..FILE
             },
@@ -207,7 +207,10 @@ const DUPLICATE_COLUMN: Param = Param::new("duplicate-column", Unit::Text("dupli
     .help("column of probabilities, by name or number");
 
 const DUPLICATE_UNIT: Param = Param::new("duplicate-unit", Unit::Choice(&["percent", "ratio"]))
-    .help("unit of probabilities without one; default: that of the column's name, or ratio");
+    .help(
+        "unit of probabilities written without one; default: the unit in the column's name, or \
+         ratio",
+    );
 
 fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
     Ok(Box::new(TraceDuplication {

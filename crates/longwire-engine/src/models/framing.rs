@@ -123,7 +123,7 @@ impl fmt::Display for Framing {
 const NONE_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "none",
-        summary: "no overhead: the Ethernet header of 14 bytes and the payload",
+        summary: "no overhead: 14-byte Ethernet header and payload only",
         params: &[],
     },
     build: |_| Ok(Framing::NONE),
@@ -158,7 +158,7 @@ const ATM_ENTRY: Entry<Framing> = Entry {
             ]),
             "pppoe-llc",
         )
-        .help("encapsulation in AAL5, as shown by a DSL modem")],
+        .help("AAL5 encapsulation, as shown by the DSL modem")],
     },
     build: build_atm,
 };
@@ -193,8 +193,8 @@ fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
 const DOCSIS_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "docsis",
-        summary: "DOCSIS service rate: the Ethernet frame with its frame check sequence, at least \
-                  64 bytes (DOCSIS MULPI, annex C, maximum sustained traffic rate)",
+        summary: "DOCSIS service rate: Ethernet frame including frame check sequence, at least 64 \
+                  bytes (DOCSIS MULPI, annex C, maximum sustained traffic rate)",
         params: &[],
     },
     build: |_| {
@@ -219,7 +219,7 @@ const WIREGUARD_ENTRY: Entry<Framing> = Entry {
             // At least the minimum MTU of an IPv4 link (RFC 791, section 3.2).
             Param::with_default("mtu", Unit::Count, "1420")
                 .within("68", "65535", "68..65535")
-                .help("MTU of the tunnel's interface, 68 to 65535 bytes: `ip link show wg0`"),
+                .help("MTU of the tunnel interface, 68 to 65535 bytes (`ip link show wg0`)"),
         ],
     },
     build: build_wireguard,
@@ -272,16 +272,22 @@ static BYTES_INFO: ModelInfo = ModelInfo {
         // The lower bound matches that of tc.
         Param::with_default("overhead", Unit::Signed, "0")
             .within("-64", "65535", "-64..65535; -14 counts IP packets")
-            .help("bytes per frame, -64 to 65535; negative like in tc: -14 counts IP packets"),
+            .help(
+                "bytes added per frame, -64 to 65535; as in tc, negative values subtract: -14 \
+                 counts IP packets only",
+            ),
         Param::with_default("cell", Unit::Count, "1")
             .within("1", "65535", "1..65535")
-            .help("payload bytes per cell (48 for ATM); the last one is padded"),
+            .help("payload bytes per cell (48 for ATM); the last cell is padded"),
         Param::with_default("cell-header", Unit::Count, "0")
             .within("0", "65535", "0..65535")
             .help("overhead bytes per cell (5 for ATM)"),
         Param::with_default("minimum", Unit::Count, "0")
             .within("0", "65535", "0..65535")
-            .help("minimum bytes of a frame with overhead; at least 1 if the overhead is negative"),
+            .help(
+                "minimum frame length in bytes, including overhead; at least 1 if the overhead \
+                 is negative",
+            ),
     ],
 };
 

@@ -35,8 +35,7 @@ pub static KIND: Kind<OrderPolicy> = Kind {
         Entry {
             info: &ModelInfo {
                 name: "in-order",
-                summary: "jitter never reorders: a release is not before that of the previous \
-                          frame",
+                summary: "jitter never reorders: no frame is released before its predecessor",
                 params: &[],
             },
             build: |_| Ok(OrderPolicy::InOrder),

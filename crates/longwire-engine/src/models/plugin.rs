@@ -22,7 +22,7 @@ pub(super) const FILE: Param = Param::new(
 
 /// Parameters passed to the plugin.
 pub(super) const OWN: Param =
-    Param::new("key", Unit::Rest).help("other key=value pairs are parameters of the plugin");
+    Param::new("key", Unit::Rest).help("other key=value pairs are passed to the plugin");
 
 /// One plugin hook, as specified, with its state.
 ///

@@ -79,11 +79,14 @@ pub static KIND: Kind<Box<dyn ReorderingModel>> = Kind {
 const HOLD: Entry<Box<dyn ReorderingModel>> = Entry {
     info: &ModelInfo {
         name: "hold",
-        summary: "holds frames back with a fixed probability, so that later ones overtake (Rizzo \
-                  and Lettieri's TLEM, 2016)",
+        summary: "holds frames back with a fixed probability, so that later frames overtake them \
+                  (Rizzo and Lettieri's TLEM, 2016)",
         params: &[
             Param::new("rate", Unit::Probability).help("probability that a frame is held back"),
-            Param::new("time", Unit::Time).help("time in addition to its delay"),
+            Param::new("time", Unit::Time).help(
+                "time for which it is held, in addition to its \
+                 delay",
+            ),
         ],
     },
     build: |arguments| {
@@ -120,16 +123,18 @@ impl ReorderingModel for Hold {
 const GAP: Entry<Box<dyn ReorderingModel>> = Entry {
     info: &ModelInfo {
         name: "gap",
-        summary: "sends frames ahead, without delay: after each one, gap - 1 frames are delayed as \
-                  usual, then each is sent ahead with this probability until one is (netem's \
-                  reorder with gap)",
+        summary: "sends frames ahead without delay: after one is sent ahead, the next gap - 1 \
+                  frames are delayed as usual; then each frame is sent ahead with this probability \
+                  until one is (netem's reorder with gap)",
         params: &[
             Param::with_default("gap", Unit::Count, "1")
-                .help("minimum distance between frames sent ahead, from 1"),
+                .help("minimum distance in frames between frames sent ahead, at least 1"),
             Param::with_default("rate", Unit::Probability, "100%")
                 .help("probability that an eligible frame is sent ahead"),
-            Param::with_default("correlation", Unit::Correlation, "0%")
-                .help("correlation of consecutive decisions, below 100%; their rate is kept"),
+            Param::with_default("correlation", Unit::Correlation, "0%").help(
+                "correlation between consecutive decisions, below 100%; the rate is \
+                 unchanged",
+            ),
         ],
     },
     build: build_gap,

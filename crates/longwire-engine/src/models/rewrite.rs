@@ -61,14 +61,15 @@ impl fmt::Display for dyn RewriteModel {
 
 static IP_INFO: ModelInfo = ModelInfo {
     name: "ip",
-    summary: "changes fields of IPv4 and IPv6 headers, and updates the IPv4 header checksum; \
-              other frames are not changed",
+    summary: "changes fields of IPv4 and IPv6 headers, and updates the IPv4 header checksum; other \
+              frames are unchanged",
     params: &[
         Param::with_default("ttl", Unit::Count, "0")
             .within("0", "255", "0..255")
             .help(
-                "decrement of the time to live or hop limit, 0 to 255; packets with no more are \
-             dropped. Neighbour discovery and link-local multicast keep theirs",
+                "amount subtracted from the time to live or hop limit, 0 to 255; packets that \
+                 would reach 0 are dropped. Neighbour discovery and link-local multicast are \
+                 unchanged",
             ),
         Param::with_default("dscp", Unit::Text("46"), "keep")
             .help("DSCP, 0 to 63 (RFC 2474), or keep"),
@@ -166,7 +167,7 @@ pub(crate) fn expires(bytes: &[u8], hops: u32) -> bool {
 const PLUGIN: Entry<Box<dyn RewriteModel>> = Entry {
     info: &ModelInfo {
         name: NAME,
-        summary: "rewriting by the hook rewrite of a C plugin, which cannot change the length",
+        summary: "rewriting by a C plugin's rewrite hook, which cannot change the length",
         params: &[FILE, OWN],
     },
     build: |arguments| {

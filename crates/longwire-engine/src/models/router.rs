@@ -131,24 +131,24 @@ impl RouterHop {
 
 static HOP_INFO: ModelInfo = ModelInfo {
     name: "hop",
-    summary: "a router at the entry: decrements the time to live, and sends ICMP time exceeded, \
-              fragmentation needed (packets with DF) and packet too big to the ingress port (RFC \
-              792, 1191, 4443)",
+    summary: "router at the entry: decrements the time to live, and sends ICMP time exceeded, \
+              fragmentation needed (for packets with DF) and packet too big to the ingress port \
+              (RFC 792, 1191, 4443)",
     params: &[
         Param::with_default("address", Unit::Text("10.0.0.1"), AUTO).help(
-            "IPv4 source address of errors; auto: an unused address of the network in `exec`, \
+            "IPv4 source address of ICMP errors; auto: in `exec` an unused address of the network, \
              else the dummy address 192.0.0.8 (RFC 7600)",
         ),
         Param::with_default("address6", Unit::Text("fd00::1"), AUTO).help(
-            "IPv6 source address of errors; auto: an unused address of the network in `exec`, \
+            "IPv6 source address of ICMP errors; auto: in `exec` an unused address of the network, \
              else fe80::8",
         ),
         Param::with_default("limit", Unit::Count, "1000")
             .within("0", "1000000", "0 to 1000000 errors/s")
-            .help("maximum errors per second (token bucket); 0: none"),
+            .help("maximum ICMP errors per second (token bucket); 0: none"),
         Param::with_default("burst", Unit::Count, "50")
             .within("1", "1000000", "1 to 1000000 errors")
-            .help("maximum burst of errors"),
+            .help("maximum burst of ICMP errors"),
     ],
 };
 

@@ -21,8 +21,8 @@ use crate::trace::Quantity;
 /// The parameters.
 pub static INFO: ModelInfo = ModelInfo {
     name: "errant",
-    summary: "rates and latencies of a phone, a row of ERRANT's table (Trevisan et al., Computer \
-              Networks 176, 2020)",
+    summary: "a phone's rates and latencies, from a row of ERRANT's table (Trevisan et al., \
+              Computer Networks 176, 2020)",
     params: &[
         Param::new(
             "file",
@@ -64,10 +64,10 @@ pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> 
     let (request, rows) = (describe_request(&arguments), table.rows.join(", "));
     let message = match table.fitting.as_slice() {
         [row] => return Ok(row.clone()),
-        [] => format!("no row for {request}; the rows are for {rows}"),
+        [] => format!("no row matches {request}; rows exist for {rows}"),
         _ => format!(
-            "several rows for {request}; set more of operator, country, rat and quality; the rows \
-             are for {rows}"
+            "several rows match {request}; set more of operator, country, rat and quality; rows \
+             exist for {rows}"
         ),
     };
     Err(arguments.file_error("file", message))

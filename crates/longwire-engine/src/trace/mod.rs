@@ -42,22 +42,24 @@ time_s,rate_mbps,delay_ms,loss_percent,cell
 
 /// Time column of a table.
 pub const TIME_COLUMN: Param = Param::new("time-column", Unit::Text("time_s"))
-    .help("column of times, by name or number, or the interval of rows, such as 1s");
+    .help("column of times, by name or number, or the interval between rows, such as 1s");
 
 /// Unit of a table's times.
 pub const TIME_UNIT: Param = Param::new(
     "time-unit",
     Unit::Choice(&["s", "ms", "us", "ns", "min", "h"]),
 )
-.help("unit of times; default: that of the column's name, or s");
+.help("unit of times; default: the unit in the column's name, or s");
 
 /// Row filter of a table.
 pub const WHERE: Param = Param::new("where", Unit::Text("cell/7"))
     .help("use only rows with this value in this column: COLUMN/VALUE");
 
 /// Format of a trace.
-pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "auto")
-    .help("table, mahimahi, pensieve, cellreplay, netem-trace or json; auto: by the first line");
+pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "auto").help(
+    "table, mahimahi, pensieve, cellreplay, netem-trace or json; auto: detect from the first \
+     line",
+);
 
 /// A trace of rates.
 #[derive(Clone, Debug, PartialEq, Eq)]

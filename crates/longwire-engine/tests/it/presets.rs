@@ -110,10 +110,10 @@ fn errants_rows_are_links() {
     let refusal = |parameters: &str| read(parameters).unwrap_err().to_string();
     assert!(
         refusal(",operator=three")
-            .contains("no row for three; the rows are for one/norway/3G/good")
+            .contains("no row matches three; rows exist for one/norway/3G/good")
     );
-    assert!(refusal(",operator=one").contains("several rows for one; set more"));
-    assert!(refusal("").contains("several rows for any kind"));
+    assert!(refusal(",operator=one").contains("several rows match one; set more"));
+    assert!(refusal("").contains("several rows match any kind"));
     assert!(refusal(",operator=two").contains("line 4: rate: zero"));
     let broken = |table: &str| {
         let read = presets::read("errant:file=t", &file(table));

@@ -152,8 +152,8 @@ fn inconsistent_values_are_refused() {
         delay   | normal:mean=20ms,stddev=1ms,min=30ms | normal: min=30ms and max=86400s leave 7.6e-24 of the distribution; at least 1e-6 must be between them
         delay   | normal:mean=20ms,stddev=1ms,min=5ms,max=4ms | normal: min=5ms is above max=4ms
         delay   | gamma:mean=20ms,stddev=300ms | gamma: stddev must be 0 or from mean/100 to 10*mean; for less, use normal (within 1 %)
-        delay   | normal:mean=20ms,stddev=1ms,correlation=100% | normal: correlation is above -100% and below 100%: at either end one delay would decide all others
-        delay   | exponential:mean=20ms,correlation=-90% | exponential: correlation=-90% cannot be had with this distribution: the minimum is -64.49%
+        delay   | normal:mean=20ms,stddev=1ms,correlation=100% | normal: correlation must be above -100% and below 100%; at the limits, one delay would determine all others
+        delay   | exponential:mean=20ms,correlation=-90% | exponential: correlation=-90% is impossible with this distribution; the minimum is -64.49%
         delay   | sinusoid:mean=1ms,amplitude=2ms,period=1s | sinusoid: amplitude=2ms is above mean=1ms; delays cannot be negative
         delay   | sinusoid:mean=1ms,amplitude=1ms,period=0 | sinusoid: period=0; the minimum is 1ns
         loss    | correlated:rate=1%,correlation=100% | …it must be below 100%

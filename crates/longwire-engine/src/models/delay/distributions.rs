@@ -25,7 +25,8 @@ const STDDEV: Param =
 pub(super) const NORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "normal",
-        summary: "normal distribution, truncated at the bounds and at 0, which shifts the mean",
+        summary: "normal distribution, truncated at 0 and at the bounds; truncation shifts the \
+                  mean",
         params: &[MEAN, STDDEV, MIN, MAX, CORRELATION],
     },
     build: build_normal,
@@ -66,13 +67,12 @@ fn build_by_spread(
 pub(super) const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "lognormal",
-        summary: "location plus a lognormally distributed delay with this mean and standard \
-                  deviation: its logarithm has variance ln(1 + (stddev/mean)²) and mean ln(mean) \
-                  minus half of that",
+        summary: "location plus a lognormal delay of this mean and standard deviation; its \
+                  logarithm has variance v = ln(1 + (stddev/mean)²) and mean ln(mean) - v/2",
         params: &[
             Param::new("mean", Unit::Time)
-                .help("mean of the time, not of its logarithm, without location"),
-            Param::new("stddev", Unit::Time).help("standard deviation (jitter) of the time"),
+                .help("mean of the delay itself, not of its logarithm; excludes location"),
+            Param::new("stddev", Unit::Time).help("standard deviation (jitter) of the delay"),
             LOCATION,
             MIN,
             MAX,
@@ -99,10 +99,10 @@ fn build_lognormal(arguments: &Arguments<'_>) -> Built {
 pub(super) const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "gamma",
-        summary: "location plus a gamma-distributed delay with this mean and standard deviation: \
+        summary: "location plus a gamma-distributed delay of this mean and standard deviation: \
                   shape (mean/stddev)², scale stddev²/mean",
         params: &[
-            Param::new("mean", Unit::Time).help("mean, without location"),
+            Param::new("mean", Unit::Time).help("mean, excluding location"),
             Param::new("stddev", Unit::Time)
                 .help("standard deviation (jitter), from mean/100 to 10 times mean, or 0"),
             LOCATION,
@@ -135,9 +135,9 @@ fn build_gamma(arguments: &Arguments<'_>) -> Built {
 pub(super) const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "pareto-normal",
-        summary: "1/4 of a normal and 3/4 of a Pareto variable of shape 3 with equal rank \
-                  (netem's paretonormal, from NIST Net), scaled to this mean and deviation and \
-                  truncated at the bounds and at 0, which shifts the mean",
+        summary: "sum of 1/4 of the normal and 3/4 of the Pareto (shape 3) quantile at the same \
+                  rank (netem's paretonormal, from NIST Net), scaled to this mean and deviation, \
+                  and truncated at 0 and at the bounds, which shifts the mean",
         params: &[MEAN, STDDEV, MIN, MAX, CORRELATION],
     },
     build: |arguments| {
@@ -150,7 +150,7 @@ pub(super) const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry {
 pub(super) const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "exponential",
-        summary: "min plus an exponentially distributed delay, with this mean in total (Rizzo and \
+        summary: "min plus an exponentially distributed delay; mean is that of the sum (Rizzo and \
                   Lettieri's TLEM, 2016)",
         params: &[
             Param::new("mean", Unit::Time)
@@ -185,7 +185,7 @@ pub(super) const PARETO: Entry<Box<dyn DelayModel>> = Entry {
                   (scale/t)^shape, with mean scale·shape/(shape-1) for shapes above 1 and finite \
                   variance for shapes above 2",
         params: &[
-            Param::new("scale", Unit::Time).help("minimum of the Pareto time"),
+            Param::new("scale", Unit::Time).help("minimum of the Pareto variable"),
             Param::with_default("shape", Unit::Real, "3")
                 .within("0.1", "1000", "0.1 to 1000")
                 .help("tail index, 0.1 to 1000; netem's table has 3"),
@@ -205,10 +205,10 @@ pub(super) const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
                   with mean scale·Γ(1 + 1/shape)",
         params: &[
             Param::new("scale", Unit::Time)
-                .help("time that a fraction 1/e (36.8 %) of the delays exceeds"),
+                .help("scale: 36.8 % (1/e) of the delays are longer, without location"),
             Param::new("shape", Unit::Real)
                 .within("0.1", "100", "0.1 to 100")
-                .help("0.1 to 100; below 1, the tail is longer than the exponential's"),
+                .help("shape, 0.1 to 100; below 1, the tail is heavier than exponential"),
             LOCATION,
             MIN,
             MAX,

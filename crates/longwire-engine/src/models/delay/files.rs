@@ -20,7 +20,7 @@ use crate::trace::{END, End, FILE, Quantity};
 
 /// Unit of plain numbers in a file.
 const UNIT: Param = Param::with_default("unit", Unit::Choice(&["ms", "us", "ns", "s"]), "ms")
-    .help("unit of delays without one");
+    .help("unit of delays written without one");
 
 /// Maximum number of values in a distribution: 128 MiB.
 const VALUES_MAX: usize = 1 << 24;
@@ -53,14 +53,14 @@ fn read_delays(
 pub(super) const SAMPLES: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "samples",
-        summary: "draws from the distribution of the delays in a file: quantiles with linear \
-                  interpolation (Hyndman and Fan 1996, definition 7)",
+        summary: "samples the empirical distribution of the delays in a file, with linearly \
+                  interpolated quantiles (Hyndman and Fan 1996, definition 7)",
         params: &[
             Param::new(
                 "file",
                 Unit::File("# measured at noon\n20.1 20.4\n19.9ms, 22\n"),
             )
-            .help("file: delays separated by blanks, commas or newlines; # starts a comment"),
+            .help("file: delays separated by spaces, commas or newlines; # starts a comment"),
             UNIT,
             LOCATION,
             MIN,
@@ -90,8 +90,8 @@ fn build_samples(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecE
 pub(super) const CDF: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "cdf",
-        summary: "draws from a distribution function given by points in a file, with linear \
-                  interpolation; the first point has its whole probability",
+        summary: "samples a distribution function given as points in a file, linearly \
+                  interpolated; the first delay is drawn with the first point's probability",
         params: &[
             Param::new(
                 "file",
@@ -168,18 +168,20 @@ fn read_point(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> R
 pub(super) const TABLE: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "table",
-        summary: "distribution of a .dist file of tc: evenly spaced quantiles in units of \
-                  stddev/8192 from the mean, interpolated linearly and truncated at 0",
+        summary: "distribution of a tc .dist file: evenly spaced quantiles, in units of \
+                  stddev/8192 from the mean, linearly interpolated and truncated at 0",
         params: &[
             Param::new(
                 "file",
                 Unit::File("# half of a triangle\n-8192 -5000 -2000\n1000 5000 11192\n"),
             )
-            .help(".dist file: integers separated by blanks; # starts a comment"),
-            Param::new("mean", Unit::Time)
-                .help("delay of the entry 0: the mean, before truncation, of a table with mean 0"),
+            .help(".dist file: integers separated by spaces; # starts a comment"),
+            Param::new("mean", Unit::Time).help(
+                "delay for the value 0: the mean, before truncation, if the table has mean \
+                 0",
+            ),
             Param::new("stddev", Unit::Time).help(
-                "delay added by the entry 8192: the standard deviation (jitter) of a table with \
+                "delay added by the value 8192: the standard deviation (jitter) if the table has \
                  deviation 8192",
             ),
             MIN,
@@ -227,15 +229,15 @@ fn read_entries(line: &str, entries: &mut Vec<i16>) -> Result<(), String> {
 pub(super) const PER_PACKET: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "per-packet",
-        summary: "the delays of a file in order, one per frame that reaches the medium (like \
+        summary: "delays from a file in order, one per frame that reaches the medium (like \
                   Link'Em's delay lists)",
         params: &[
             Param::new("file", Unit::File("20.1 20.4\n19.9ms\n22\n"))
-                .help("file: delays separated by blanks, commas or newlines; # starts a comment"),
+                .help("file: delays separated by spaces, commas or newlines; # starts a comment"),
             UNIT,
             END.help(
-                "after the last delay: loop repeats the file, hold keeps it, stop adds no \
-                      delay",
+                "after the last delay: loop repeats the file, hold keeps the last delay, stop adds \
+                 none",
             ),
         ],
     },

@@ -123,7 +123,7 @@ impl DelayModel for ConstantDelay {
 const PLUGIN: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: NAME,
-        summary: "delays from the hook delay of a C plugin",
+        summary: "delays from a C plugin's delay hook",
         params: &[FILE, OWN],
     },
     build: |arguments| {

@@ -142,12 +142,12 @@ fn between(from: u64, to: u64, gone: u64, whole: u64) -> u64 {
 pub(super) const STEPS: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "steps",
-        summary: "delays that change at given times after the start of the link; a frame has the \
-                  delay at the time it enters the medium",
+        summary: "delays that change at given times after the link starts; each frame gets the \
+                  delay in force when it enters the medium",
         params: &[
             Param::new("at", Unit::Text("0s/20ms;10s/50ms;15s/20ms")).help(
-                "TIME/DELAY;TIME/DELAY…: the delay from each time on; the first time is 0s, and \
-                 the last step lasts as long as the one before",
+                "TIME/DELAY;TIME/DELAY…: delay from each time on; the first time is 0s, and the \
+                 last step lasts as long as the one before it",
             ),
             CHANGE,
             END.default("hold").help(
@@ -198,11 +198,11 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecErr
 pub(super) const TRACE: Entry<Box<dyn DelayModel>> = Entry {
     info: &ModelInfo {
         name: "trace",
-        summary: "delays over time from a table; a frame has the delay at the time it enters the \
-                  medium, counted from the start of the link",
+        summary: "delays over time from a table, with times counted from the link's start; each \
+                  frame gets the delay in force when it enters the medium",
         params: &[
             FILE.help(
-                "file: rows of time and delay, separated by commas, tabs or blanks; the first row \
+                "file: rows of time and delay, separated by commas, tabs or spaces; the first row \
                  may name columns and units, such as time_s,delay_ms",
             ),
             CHANGE,
@@ -224,7 +224,7 @@ const DELAY_COLUMN: Param =
     Param::new("delay-column", Unit::Text("delay_ms")).help("column of delays, by name or number");
 
 const DELAY_UNIT: Param = Param::new("delay-unit", Unit::Choice(&["ms", "us", "ns", "s"]))
-    .help("unit of delays without one; default: that of the column's name");
+    .help("unit of delays written without one; default: the unit in the column's name");
 
 fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let is_linear = arguments.choice(CHANGE.name)? == 1;

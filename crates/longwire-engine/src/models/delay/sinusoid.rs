@@ -19,15 +19,15 @@ pub(super) const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build 
 
 static INFO: ModelInfo = ModelInfo {
     name: "sinusoid",
-    summary: "mean + amplitude·sin(2π t/period + phase), with t since the start of the link, like \
-              a satellite of varying distance",
+    summary: "mean + amplitude·sin(2π t/period + phase), t from the link's start; models a \
+              satellite at varying distance",
     params: &[
         Param::new("mean", Unit::Time).help("mean delay"),
         Param::new("amplitude", Unit::Time).help("amplitude, at most the mean"),
         Param::new("period", Unit::Time).help("period"),
         Param::with_default("phase", Unit::Real, "0")
             .within("-360", "360", "-360 to 360 degrees")
-            .help("initial phase in degrees, -360 to 360; 90 is the maximum"),
+            .help("initial phase in degrees, -360 to 360; 90 starts at the maximum delay"),
     ],
 };
 

@@ -15,11 +15,17 @@ use crate::verdict::DropReason;
 pub(super) const GILBERT: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: "gilbert",
-        summary: "simple Gilbert model (Gilbert 1960, all frames lost in the bad state): p/(p + r) \
-                  of all frames are lost, in runs of mean length 1/r",
+        summary: "simple Gilbert model (Gilbert 1960; every frame in the bad state is lost): loss \
+                  rate p/(p + r), mean run length 1/r",
         params: &[
-            Param::new("p", Unit::Probability).help("probability per frame from good to bad"),
-            Param::new("r", Unit::Probability).help("probability per frame from bad to good"),
+            Param::new("p", Unit::Probability).help(
+                "transition probability from good to bad, per \
+                 frame",
+            ),
+            Param::new("r", Unit::Probability).help(
+                "transition probability from bad to good, per \
+                 frame",
+            ),
             PLACE,
             ECN,
         ],
@@ -30,12 +36,18 @@ pub(super) const GILBERT: Entry<PlacedLoss> = Entry {
 pub(super) const GILBERT_ELLIOTT: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: "gilbert-elliott",
-        summary: "two states with independent losses in each (Elliott 1963; netem's gemodel, whose \
-                  1-h is loss-bad and 1-k is loss-good); p/(p + r) of all frames meet the bad \
+        summary: "two states, each with independent losses (Elliott 1963; in netem's gemodel, 1-h \
+                  is loss-bad and 1-k is loss-good); a share p/(p + r) of the frames sees the bad \
                   state",
         params: &[
-            Param::new("p", Unit::Probability).help("probability per frame from good to bad"),
-            Param::new("r", Unit::Probability).help("probability per frame from bad to good"),
+            Param::new("p", Unit::Probability).help(
+                "transition probability from good to bad, per \
+                 frame",
+            ),
+            Param::new("r", Unit::Probability).help(
+                "transition probability from bad to good, per \
+                 frame",
+            ),
             Param::with_default("loss-good", Unit::Probability, "0%")
                 .help("loss probability in the good state"),
             Param::with_default("loss-bad", Unit::Probability, "100%")
@@ -97,15 +109,19 @@ pub(super) const STATE: Entry<PlacedLoss> = Entry {
                   Giannuzzi 2012): 1 received in a gap, 2 received in a burst, 3 lost in a burst, \
                   4 lost in a gap",
         params: &[
-            Param::new("p13", Unit::Probability).help("probability from gap to burst"),
-            Param::new("p31", Unit::Probability)
-                .help("probability from loss in burst to gap; 1 - p13 makes losses independent"),
+            Param::new("p13", Unit::Probability).help("transition probability from gap to burst"),
+            Param::new("p31", Unit::Probability).help(
+                "transition probability from burst loss to gap; 1 - p13 makes losses \
+                 independent",
+            ),
             Param::with_default("p32", Unit::Probability, "0%")
-                .help("probability from loss in burst to reception in burst"),
+                .help("transition probability from burst loss to burst reception"),
             Param::with_default("p23", Unit::Probability, "100%")
-                .help("probability from reception in burst to loss in burst"),
-            Param::with_default("p14", Unit::Probability, "0%")
-                .help("probability from gap to an isolated loss, always followed by gap"),
+                .help("transition probability from burst reception to burst loss"),
+            Param::with_default("p14", Unit::Probability, "0%").help(
+                "transition probability from gap to an isolated loss, which always returns \
+                 to gap",
+            ),
             PLACE,
             ECN,
         ],
@@ -185,9 +201,9 @@ impl LossModel for StateLoss {
 pub(super) const CORRELATED: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: "correlated",
-        summary: "two-state Markov chain with exactly this loss rate and correlation of \
-                  consecutive losses; after a loss, a frame is lost with rate + correlation·(1 - \
-                  rate)",
+        summary: "two-state Markov chain with exactly this loss rate and correlation between \
+                  consecutive frames; after a loss, the loss probability is rate + correlation·(1 \
+                  - rate)",
         params: &[
             Param::new("rate", Unit::Probability).help("share of lost frames"),
             Param::new("correlation", Unit::Correlation)
@@ -212,8 +228,8 @@ impl LossModel for CorrelatedLoss {
 pub(super) const BURST: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: "burst",
-        summary: "loss bursts that start with a fixed probability per frame; length/(length + \
-                  1/start - 1) of all frames are lost",
+        summary: "loss bursts that start with a fixed probability per frame; the loss rate is \
+                  length/(length + 1/start - 1)",
         params: &[
             Param::new("start", Unit::Probability).help(
                 "probability that a burst starts at a \
@@ -221,7 +237,10 @@ pub(super) const BURST: Entry<PlacedLoss> = Entry {
             ),
             Param::new("length", Unit::Count)
                 .within("1", "1000000", "1 to 1000000 frames")
-                .help("frames per burst, 1 to 1000000; the mean unless distribution=fixed"),
+                .help(
+                    "frames per burst, 1 to 1000000; with distribution other than fixed, the \
+                     mean",
+                ),
             Param::with_default(
                 "distribution",
                 Unit::Choice(&["fixed", "geometric", "uniform"]),

@@ -27,9 +27,7 @@ static INFO: ModelInfo = ModelInfo {
             "match",
             Unit::Text("udp port 53 and not (src net 10.0.0.0/8 or len > 100)"),
         )
-        .help(
-            "filter; it sees the bytes that the port provides, and a test of a missing byte fails",
-        ),
+        .help("filter, evaluated on the bytes that the port provides; tests of missing bytes fail"),
         Param::with_default("probability", Unit::Probability, "100%")
             .help("probability that a matching frame is lost"),
         PLACE,

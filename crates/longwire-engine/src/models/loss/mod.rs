@@ -111,7 +111,7 @@ impl fmt::Display for PlacedLoss {
 /// Where the model acts; common to all loss models.
 pub(super) const PLACE: Param =
     Param::with_default("at", Unit::Choice(&["medium", "entry"]), "medium")
-        .help("medium: after serialisation; entry: before the queue");
+        .help("medium: lose frames after serialisation; entry: before the queue");
 
 /// ECN treatment; common to all loss models.
 pub(super) const ECN: Param =
@@ -152,7 +152,7 @@ pub(super) fn placed(
 const PLUGIN: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: NAME,
-        summary: "losses from the hook lose of a C plugin",
+        summary: "losses from a C plugin's lose hook",
         params: &[FILE, PLACE, ECN, OWN],
     },
     build: |arguments| {

@@ -63,10 +63,11 @@ impl LossModel for NthLoss {
 pub(super) const LIST: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: "list",
-        summary: "drops frames by number; the first one that reaches the model is 1",
+        summary: "drops frames by number, counted from 1 for the first frame that reaches the \
+                  model",
         params: &[
             Param::new("packets", Unit::Text("3;7;9-12"))
-                .help("numbers and ranges of numbers, separated by semicolons"),
+                .help("numbers and ranges, separated by semicolons"),
             END,
             PLACE,
             ECN,
@@ -77,7 +78,7 @@ pub(super) const LIST: Entry<PlacedLoss> = Entry {
 
 /// Behaviour after the end of a loss list.
 pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
-    .help("after the last number: stop, no losses; loop, repeat");
+    .help("after the last number: stop loses no more frames, loop repeats the list");
 
 fn build_list(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let text = arguments.read("packets", |text| Ok(text.to_string()))?;
@@ -150,12 +151,11 @@ impl LossModel for ListLoss {
 pub(super) const PER_PACKET: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: "per-packet",
-        summary: "losses from a file with an entry per frame that reaches the model: 0, lost, or \
-                  1, kept (like Link'Em's loss lists)",
+        summary: "losses from a file with one entry per frame that reaches the model: 0 loses it, \
+                  1 keeps it (like Link'Em's loss lists)",
         params: &[
             Param::new("file", Unit::File("1110111\n1 1 0 1\n")).help(
-                "file: a 0 or 1 per frame; blanks and newlines are ignored, # starts a \
-                       comment",
+                "file: a 0 or 1 per frame; spaces and newlines are ignored, # starts a comment",
             ),
             END.default("loop"),
             PLACE,

@@ -16,12 +16,12 @@ pub(super) const PACKET: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "packet",
-    summary: "drops frames independently with the same probability",
+    summary: "drops frames independently with a fixed probability",
     params: &[
         Param::new("rate", Unit::Probability).help("probability that a frame is lost"),
         Param::new("run-max", Unit::Count).help(
-            "maximum consecutive losses k (burst of the QUIC interop runner); the share of lost \
-             frames is then rate·(1 - rate^k)/(1 - rate^(k + 1)); default: no limit",
+            "maximum number k of consecutive losses (the QUIC interop runner's burst); the loss \
+             rate is then rate·(1 - rate^k)/(1 - rate^(k + 1)); default: no limit",
         ),
         PLACE,
         ECN,
@@ -84,7 +84,8 @@ impl PacketLoss {
         };
         if lost < 0.9 * rate {
             arguments.doubt(format!(
-                "run-max={} reduces the loss to {:.3}%, not {}; remove run-max for the full rate",
+                "run-max={} reduces the loss rate to {:.3}% from {}; remove run-max for the full \
+                 rate",
                 self.run_max,
                 lost * 100.0,
                 self.rate

@@ -14,14 +14,14 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "trace",
-    summary: "drops independently with a probability over time from a table, or from a loss model \
-              of the crate netem-trace, whose patterns depend on the number of lost frames in a \
-              row; times count from the start of the link",
+    summary: "loss probability over time, from a table or a loss model of the crate netem-trace, \
+              whose patterns depend on the number of consecutive losses; times count from the \
+              link's start",
     params: &[
         FILE.help(
-            "file: rows of time and probability, separated by commas, tabs or blanks; the first \
-             row may name columns and units, such as time_s,loss_percent; or JSON or TOML of \
-             netem-trace",
+            "file: rows of time and probability, separated by commas, tabs or spaces; the first \
+             row may name columns and units, such as time_s,loss_percent; or netem-trace JSON or \
+             TOML",
         ),
         END.help(
             "after the last row: loop repeats the trace, hold keeps the last probability, stop \
@@ -40,8 +40,10 @@ static INFO: ModelInfo = ModelInfo {
 const LOSS_COLUMN: Param = Param::new("loss-column", Unit::Text("loss_percent"))
     .help("column of probabilities, by name or number");
 
-const LOSS_UNIT: Param = Param::new("loss-unit", Unit::Choice(&["percent", "ratio"]))
-    .help("unit of probabilities without one; default: that of the column's name, or ratio");
+const LOSS_UNIT: Param = Param::new("loss-unit", Unit::Choice(&["percent", "ratio"])).help(
+    "unit of probabilities written without one; default: the unit in the column's name, or \
+     ratio",
+);
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(

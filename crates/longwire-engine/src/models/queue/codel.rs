@@ -36,12 +36,13 @@ pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms"
 
 /// Time for which a delay must persist.
 pub(super) const INTERVAL: Param = Param::with_default("interval", Unit::Time, "100ms").help(
-    "time that the delay must exceed target: about the longest round trip (RFC 8289, section 4.2)",
+    "how long the delay must exceed target before drops start: about the longest round trip (RFC \
+     8289, section 4.2)",
 );
 
 /// Backlog up to which no frame is dropped.
 pub(super) const MTU: Param = Param::with_default("mtu", Unit::Size, "1514b")
-    .help("queued bytes up to which nothing is dropped: the longest frame");
+    .help("backlog in bytes up to which nothing is dropped; usually the longest frame");
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;

@@ -22,7 +22,7 @@ static INFO: ModelInfo = ModelInfo {
     name: "drr",
     summary: "deficit round robin (Shreedhar and Varghese 1996): classes of code points (DSCP, or \
               PCP of the VLAN tag) share the link by weight; each is a FIFO. A full queue drops \
-              the latest frame of the class with the most bytes per weight",
+              the newest frame of the class with the most bytes per weight",
     params: &[
         Param::with_default(
             "classes",
@@ -38,7 +38,7 @@ static INFO: ModelInfo = ModelInfo {
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,
         Param::with_default("quantum", Unit::Size, "1514b")
-            .help("bytes per round of a class with weight 1"),
+            .help("bytes per round for a class of weight 1"),
     ],
 };
 

@@ -31,9 +31,8 @@ static INFO: ModelInfo = ModelInfo {
               and a classic one under PI2",
     params: &[
         parameters::limit("10000p"),
-        parameters::LIMIT_BYTES.help(
-            "maximum bytes in both queues, of which one mtu is kept free; default: unlimited",
-        ),
+        parameters::LIMIT_BYTES
+            .help("maximum bytes in both queues; one mtu of it is kept free; default: unlimited"),
         Param::with_default("target", Unit::Time, "15ms").help("target delay of the classic queue"),
         Param::with_default("rtt-max", Unit::Time, "100ms")
             .help("longest expected round trip; determines the gains"),
@@ -42,22 +41,21 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("l4s-min", Unit::Time, "800us")
             .help("sojourn time from which L4S frames may be marked"),
         Param::with_default("l4s-range", Unit::Time, "400us")
-            .help("delay range over which the marking probability rises to 1; 0: a step"),
+            .help("delay range over which the marking probability rises from 0 to 1; 0: a step"),
         Param::with_default("l4s-packets", Unit::Packets, "1p")
-            .help("queued L4S frames up to which delay marks none"),
+            .help("L4S backlog up to which the delay marks no frame"),
         Param::with_default("scheduler", Unit::Choice(&["wrr", "ts-fifo"]), "wrr")
             .help("wrr: weighted round robin; ts-fifo: time-shifted FIFO"),
         Param::with_default("weight", Unit::Count, "15")
             .within("1", "1000", "1 to 1000")
-            .help("wrr: L4S bytes per classic byte while both wait, 1 to 1000"),
+            .help("wrr: L4S bytes per classic byte while both queues are backlogged, 1 to 1000"),
         TSHIFT,
         Param::with_default("mtu", Unit::Size, "1514b").help("longest frame, for limit-bytes"),
     ],
 };
 
 const TUPDATE: Param = Param::new("tupdate", Unit::Time).help(
-    "update interval of the probabilities, at least 10us; default: the minimum of target and \
-     rtt-max/3",
+    "probability update interval, at least 10us; default: the smaller of target and rtt-max/3",
 );
 
 const COUPLING: Param = Param::with_default("coupling", Unit::Real, "2")
@@ -132,7 +130,7 @@ impl DualPi2Law {
         if law.alpha() * difference(target, Nanos::ZERO) * DRAIN_TICKS_MAX < 1.0 {
             return Err(arguments.invalid(format!(
                 "target={target} and tupdate={tupdate} are too short for rtt-max={rtt_max}: the \
-                 control would need more than 10 million updates to settle"
+                 controller would need more than 10 million updates to settle"
             )));
         }
         Ok(law)

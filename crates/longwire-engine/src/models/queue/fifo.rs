@@ -102,7 +102,7 @@ impl Discipline for ManagedFifo {
 pub(super) const HEAD_DROP: Entry<Queue> = Entry {
     info: &ModelInfo {
         name: "head-drop",
-        summary: "FIFO; a full queue drops the oldest frames, so senders learn of losses one \
+        summary: "FIFO that drops the oldest frames when full, so senders notice losses one \
                   queueing delay earlier (Yin and Hluchyj 1990)",
         params: &[parameters::limit("1000p"), parameters::LIMIT_BYTES],
     },

@@ -20,8 +20,8 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "fq-codel",
-    summary: "flow queues with CoDel (RFC 8290): sparse flows go first, others share by deficit \
-              round robin; one CoDel per flow queue",
+    summary: "per-flow queues with CoDel (RFC 8290): sparse flows first, the others by deficit \
+              round robin; each flow queue has its own CoDel state",
     params: &[
         parameters::limit("10240p"),
         parameters::LIMIT_BYTES
@@ -35,9 +35,10 @@ static INFO: ModelInfo = ModelInfo {
             .within("1", "65536", "1 to 65536")
             .help("number of flow queues, 1 to 65536"),
         Param::with_default("quantum", Unit::Size, "1514b")
-            .help("bytes per round and queue; at least 64b"),
+            .help("bytes per round for each flow queue; at least 64b"),
         Param::new("ce-threshold", Unit::Time).help(
-            "marks ECN-capable frames that waited longer (RFC 8290, section 5.2.7); default: off",
+            "queueing delay above which ECN-capable frames are marked (RFC 8290, section 5.2.7); \
+             default: off",
         ),
         parameters::ecn("true"),
     ],

@@ -14,7 +14,8 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "tail-drop",
-    summary: "FIFO; drops frames above a limit. The frame in service counts, framing does not",
+    summary: "FIFO that drops arrivals above a limit; the frame in service counts, framing does \
+              not",
     params: &[
         Param::new("packets", Unit::Packets).help("maximum frames in the queue"),
         Param::new("bytes", Unit::Size).help("maximum bytes in the queue"),
@@ -29,7 +30,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 pub const UNLIMITED_ENTRY: Entry<Queue> = Entry {
     info: &ModelInfo {
         name: "unlimited",
-        summary: "FIFO without limit; memory grows with the queue",
+        summary: "FIFO without a limit; memory grows with the queue",
         params: &[],
     },
     build: |_| Ok(Queue::TailDrop(QueueLimit::UNLIMITED)),

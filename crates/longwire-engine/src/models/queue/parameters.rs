@@ -14,7 +14,7 @@ pub(super) const BOOLEAN: Unit = Unit::Choice(&["true", "false"]);
 /// Maximum number of frames.
 pub(super) const fn limit(default: &'static str) -> Param {
     Param::with_default("limit", Unit::Packets, default)
-        .help("maximum frames in the queue, without the frame in service")
+        .help("maximum frames in the queue, not counting the frame in service")
 }
 
 /// Maximum number of bytes, in addition to the limit in frames.
@@ -23,7 +23,7 @@ pub(super) const LIMIT_BYTES: Param = Param::new("limit-bytes", Unit::Size)
 
 /// Maximum number of frames over all classes.
 pub(super) const fn limit_of_all(default: &'static str) -> Param {
-    limit(default).help("maximum frames in all classes, without the frame in service")
+    limit(default).help("maximum frames in all classes, not counting the frame in service")
 }
 
 /// Maximum number of bytes over all classes, in addition to the limit in frames.

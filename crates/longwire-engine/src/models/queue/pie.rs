@@ -26,28 +26,29 @@ static INFO: ModelInfo = ModelInfo {
         parameters::LIMIT_BYTES,
         Param::with_default("target", Unit::Time, "15ms").help("target delay"),
         Param::with_default("tupdate", Unit::Time, "15ms")
-            .help("update interval of the probability; at least 10us"),
+            .help("probability update interval; at least 10us"),
         // Far above any practical value, so that products stay finite.
         Param::with_default("alpha", Unit::Real, "0.125")
             .within("0", "1000000", "0 to 1000000 Hz")
-            .help("change of the probability per second of deviation from target, in Hz"),
+            .help("probability change per second of deviation from target, in Hz"),
         Param::with_default("beta", Unit::Real, "1.25")
             .within("0", "1000000", "0 to 1000000 Hz")
-            .help("change of the probability per second of change in delay, in Hz"),
+            .help("probability change per second of change in delay, in Hz"),
         MAX_BURST,
         MEAN_PACKET,
         parameters::ecn("false"),
         Param::with_default("ecn-threshold", Unit::Probability, "10%").help(
-            "probability from which ECN-capable frames are dropped too (RFC 8033, section 5.1)",
+            "drop probability from which ECN-capable frames are dropped too (RFC 8033, section \
+             5.1)",
         ),
     ],
 };
 
 const MAX_BURST: Param = Param::with_default("max-burst", Unit::Time, "150ms")
-    .help("duration of a burst without drops after a time without congestion");
+    .help("burst allowance: no drops for this long after an uncongested period");
 
 const MEAN_PACKET: Param = Param::with_default("mean-packet", Unit::Size, "1000b")
-    .help("packet length; with two of them or less in the queue, nothing is dropped");
+    .help("packet length; nothing is dropped while the backlog is at most two packets long");
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let law = PieLaw {

@@ -38,16 +38,18 @@ static INFO: ModelInfo = ModelInfo {
              second) with adaptive=true",
         ),
         Param::with_default("gentle", BOOLEAN, "true")
-            .help("raise the probability from maxp to 1 between max and 2·max"),
+            .help("gentle mode: raise the probability from maxp to 1 between max and 2·max"),
         Param::with_default("adaptive", BOOLEAN, "false")
-            .help("adapt maxp every 500ms to keep the average half way between min and max"),
+            .help("adapt maxp every 500ms to keep the average midway between min and max"),
         Param::with_default("unit", Unit::Choice(&["packets", "bytes"]), "packets").help(
             "unit of the queue length; with bytes, min and max count mean packets, and drops are \
              proportional to frame length",
         ),
         PACKET,
-        Param::new("bandwidth", Unit::Rate)
-            .help("service rate assumed for idle times; default: the link's, or 10mbit if unknown"),
+        Param::new("bandwidth", Unit::Rate).help(
+            "service rate assumed while idle; default: the link's rate, or 10mbit if \
+             unknown",
+        ),
         parameters::ecn("false"),
     ],
 };
@@ -59,10 +61,10 @@ const MAX: Param = Param::with_default("max", Unit::Packets, "15p")
     .help("average queue at which the probability is maxp");
 
 const MAXP: Param = Param::with_default("maxp", Unit::Probability, "10%")
-    .help("drop probability at max; with adaptive=true, the initial one");
+    .help("drop probability at max; with adaptive=true, its initial value");
 
 const PACKET: Param = Param::with_default("packet", Unit::Size, "1000b")
-    .help("mean packet length, for idle times, weights and unit=bytes");
+    .help("mean packet length, used for idle periods, weights and unit=bytes");
 
 /// Parameters of RED's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]

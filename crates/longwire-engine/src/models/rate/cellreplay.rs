@@ -20,8 +20,8 @@ pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "cellreplay",
-    summary: "packets after a pause leave like recorded trains, later ones at the opportunities \
-              of a loaded link (CellReplay: Sentosa et al., NSDI 2025)",
+    summary: "packets after an idle period leave like recorded packet trains, later ones at the \
+              recorded opportunities of a loaded link (CellReplay: Sentosa et al., NSDI 2025)",
     params: &[
         Param::new(
             "trains",
@@ -31,7 +31,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::new("opportunities", Unit::File("1\n1\n3\n10\n"))
             .help("heavy trace: one opportunity per line in ms, like mahimahi"),
         Param::with_default("pause", Unit::Time, "0")
-            .help("idle time after which a packet starts a train"),
+            .help("idle time after which the next packet starts a train"),
         BASE_DELAY,
         OPPORTUNITY,
         OVERHEAD,
@@ -44,8 +44,8 @@ const BASE_DELAY: Param = Param::with_default(
     "separate",
 )
 .help(
-    "included: add the base delay of its train to each packet, which arrives like in CellReplay; \
-     separate: leave the delay to the delay model",
+    "included: add the train's base delay to each packet, as CellReplay does; separate: leave the \
+     delay to the delay model",
 );
 
 const NANOS_PER_MILLI: u64 = 1_000_000;

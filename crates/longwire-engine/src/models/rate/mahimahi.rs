@@ -20,8 +20,8 @@ pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "mahimahi",
-    summary: "packet delivery opportunities from a file, one time in ms per line, used like in \
-              mahimahi's link shell (Netravali et al., USENIX ATC 2015)",
+    summary: "packet delivery opportunities from a file, one time in ms per line, with the \
+              semantics of mahimahi's link shell (Netravali et al., USENIX ATC 2015)",
     params: &[
         Param::new("file", Unit::File("1\n1\n3\n10\n"))
             .help("trace: one opportunity per line, in whole milliseconds"),
@@ -34,14 +34,14 @@ static INFO: ModelInfo = ModelInfo {
 
 /// Bytes per opportunity.
 pub(super) const OPPORTUNITY: Param = Param::with_default("opportunity", Unit::Size, "1504b")
-    .help("bytes per opportunity; mahimahi's 1504b are 1500 of IP and 4 of its TUN header");
+    .help("bytes per opportunity; mahimahi's 1504b are 1500 bytes of IP and a 4-byte TUN header");
 
 /// Bytes added to each frame.
 pub(super) const OVERHEAD: Param = Param::with_default("overhead", Unit::Signed, "-10")
     .within("-65535", "65535", "-65535..65535")
     .help(
-    "bytes added to each frame's length; -10 counts like mahimahi: without 14 of Ethernet, with 4 \
-     of the TUN header",
+    "bytes added to each frame's length; -10 counts like mahimahi: without the 14-byte Ethernet \
+     header, with the 4-byte TUN header",
 );
 
 /// mahimahi's opportunity size and per-frame overhead, the defaults of the two parameters.

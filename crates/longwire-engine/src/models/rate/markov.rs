@@ -25,8 +25,8 @@ pub(super) const MARKOV: Entry<Rate> = Entry {
             Param::new("times", Unit::Text("5s;2s;100ms"))
                 .help("mean holding time of each state, TIME;TIME;…; at least 1us"),
             Param::new("matrix", Unit::Text("0/9/1;5/0/5;1/1/0")).help(
-                "transition weights, one row per state, W/W;W/W; default: all other states are \
-                 equally likely",
+                "transition weights, one row per state, W/W;W/W; default: equal weights for all \
+                 other states",
             ),
         ],
     },
@@ -53,7 +53,7 @@ fn build_markov(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let times = times.map_err(invalid)?;
     if rates.len() != times.len() || !(2..=STATES_MAX).contains(&rates.len()) {
         return Err(invalid(format!(
-            "{} rates and {} times; give equal numbers, from 2 to {STATES_MAX}",
+            "{} rates but {} times; give as many times as rates, from 2 to {STATES_MAX}",
             rates.len(),
             times.len()
         )));
@@ -154,8 +154,8 @@ fn markov(
 pub(super) const TWO_STATE: Entry<Rate> = Entry {
     info: &ModelInfo {
         name: "two-state",
-        summary: "alternates between a good and a bad rate, each held for an exponential time; \
-                  bad=0 makes an on-off link",
+        summary: "alternates between a good and a bad rate with exponential holding times; bad=0 \
+                  makes an on-off link",
         params: &[
             Param::new("good", Unit::Rate).help("rate of the good state"),
             Param::new("bad", Unit::Rate).help("rate of the bad state; 0 stops the link"),

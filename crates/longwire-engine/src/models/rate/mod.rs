@@ -472,7 +472,7 @@ const UNLIMITED: Entry<Rate> = Entry {
 const PLUGIN: Entry<Rate> = Entry {
     info: &ModelInfo {
         name: NAME,
-        summary: "departures from the hooks ready and depart of a C plugin",
+        summary: "departures from a C plugin's ready and depart hooks",
         params: &[FILE, OWN],
     },
     build: |arguments| {

@@ -21,13 +21,10 @@ use crate::trace::{self, End, FORMAT, Recording, SeriesBuilder};
 pub(super) const STEPS: Entry<Rate> = Entry {
     info: &ModelInfo {
         name: "steps",
-        summary: "a rate that changes at given times since the start of the link, in steps or \
-                  linearly",
+        summary: "rate that changes at given times after the link starts, in steps or linearly",
         params: &[
-            Param::new("at", Unit::Text("0s/10mbit;10ms/5mbit")).help(
-                "times and rates, TIME/RATE;TIME/RATE, quoted for the shell; a rate of 0 stops the \
-                 link",
-            ),
+            Param::new("at", Unit::Text("0s/10mbit;10ms/5mbit"))
+                .help("TIME/RATE;TIME/RATE…, quoted for the shell; a rate of 0 stops the link"),
             Param::with_default("change", Unit::Choice(&["stepwise", "linear"]), "stepwise")
                 .help("step: the rate changes at the given time; linear: it is interpolated"),
             Param::new("period", Unit::Time)
@@ -228,7 +225,10 @@ pub(super) const TRACE: Entry<Rate> = Entry {
                 "rate-unit",
                 Unit::Choice(&["bit", "kbit", "mbit", "gbit", "byte", "kbyte", "mbyte"]),
             )
-            .help("unit of rates, per second; default: that of the column's name or of the values"),
+            .help(
+                "unit of rates, per second; default: the unit in the column's name or in the \
+                 values",
+            ),
             trace::WHERE,
         ],
     },

@@ -24,16 +24,16 @@ pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "slots",
-    summary: "frames wait in the queue for the next slot and leave together, like on a shared \
-              medium with aggregation (netem's slot, Linux 4.16); a slot ends with an empty \
-              queue, or after a number of packets or bytes",
+    summary: "frames wait in the queue for the next slot and leave together, as on a shared medium \
+              with aggregation (netem's slot, Linux 4.16); a slot ends when the queue is empty, or \
+              after a number of packets or bytes",
     params: &[
         Param::new("wait", Unit::Text("10ms..20ms")).help(
-            "time to the next slot, from the end of the previous one or, on an idle link, from \
-             the arrival of a frame: 10ms, a range 10ms..20ms, or a delay distribution with ; \
+            "time to the next slot, counted from the end of the previous slot, or on an idle link \
+             from a frame's arrival: 10ms, a range 10ms..20ms, or a delay distribution with ; \
              between parameters, quoted for the shell: 'normal:mean=10ms;stddev=2ms'",
         ),
-        Param::new("packets", Unit::Packets).help("maximum packets of a slot; default: unlimited"),
+        Param::new("packets", Unit::Packets).help("maximum packets per slot; default: unlimited"),
         Param::new("bytes", Unit::Size).help(
             "bytes after which a slot ends, including framing; the last frame is sent whole; \
              default: unlimited",

@@ -18,20 +18,20 @@ pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "tdm",
-    summary: "time-division multiplexing: frames wait for the link's next slot, also on an idle \
-              link (Rizzo and Lettieri's TLEM, 2016)",
+    summary: "time-division multiplexing: frames wait for the link's next slot, even when it is \
+              idle (Rizzo and Lettieri's TLEM, 2016)",
     params: &[
         Param::new("rate", Unit::Rate).help("rate within the slot"),
         Param::new("period", Unit::Time).help("time between the starts of slots"),
         Param::new("slot", Unit::Time).help("duration of a slot"),
         Param::with_default("offset", Unit::Time, "0")
-            .help("start of the first slot, from the start of the link"),
+            .help("start of the first slot, after the link starts"),
         // No example time fits every slot.
         Param::with_default("guard", Unit::Text("1ms"), "0")
-            .help("guard time at the end of each slot, without sending"),
+            .help("guard time at the end of each slot, in which nothing is sent"),
         Param::with_default("partial", Unit::Choice(&["fragment", "whole"]), "fragment").help(
-            "whether a frame that does not fit into the rest of a slot is sent in parts, or waits \
-             for the next; a frame longer than a slot is always sent in parts",
+            "whether a frame that does not fit into the rest of a slot is split or waits for the \
+             next slot; frames longer than a slot are always split",
         ),
     ],
 };

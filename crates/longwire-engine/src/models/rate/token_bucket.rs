@@ -19,13 +19,13 @@ pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "token-bucket",
-    summary: "a frame leaves when the bucket has tokens for its bytes (Turner 1986; with ticks \
+    summary: "a frame leaves once the bucket holds tokens for its bytes (Turner 1986; with ticks \
               like DEMU, Puakalong et al.)",
     params: &[
         Param::new("rate", Unit::Rate).help("token rate"),
         Param::new("burst", Unit::Size).help(
-            "bucket size; the bucket starts full. A longer frame leaves when it is full, and owes \
-             the rest",
+            "bucket size; the bucket starts full. A frame longer than the bucket leaves when the \
+             bucket is full, and its deficit is repaid first",
         ),
         Param::new("peak", Unit::Rate).help("rate of the line after the bucket; default: infinite"),
         Param::with_default("tick", Unit::Time, "0")

@@ -23,11 +23,10 @@ const fn time(name: &'static str, default: &'static str, help: &'static str) -> 
 
 static INFO: ModelInfo = ModelInfo {
     name: "wifi",
-    summary: "Wi-Fi station of access category best effort: contends for the medium, then sends \
-              queued frames as one A-MPDU; all arrive at its end (IEEE 802.11-2020, clauses 9.7 \
-              and 10.23.2)",
+    summary: "best-effort Wi-Fi station: contends for the medium, then sends queued frames as one \
+              A-MPDU; all of them arrive at its end (IEEE 802.11-2020, clauses 9.7 and 10.23.2)",
     params: &[
-        Param::new("rate", Unit::Rate).help("rate of the physical layer"),
+        Param::new("rate", Unit::Rate).help("physical layer (PHY) rate"),
         // The 802.11be block ack covers 1024 frames.
         Param::with_default("frames", Unit::Count, "64")
             .within("1", "1024", "1 to 1024")
@@ -53,7 +52,7 @@ static INFO: ModelInfo = ModelInfo {
         time(
             "aifs",
             "43us",
-            "idle time of the medium before the backoff counts",
+            "idle time of the medium before the backoff counts down",
         ),
         time("slot", "9us", "slot time of the backoff"),
         Param::with_default("window", Unit::Count, "15")

@@ -34,13 +34,14 @@ pub(super) const MAX: Param =
     Param::with_default("max", Unit::Time, "24h").help("maximum delay; higher values are redrawn");
 
 /// Constant offset.
-pub(super) const LOCATION: Param = Param::with_default("location", Unit::Time, "0ns")
-    .help("a constant time that is added to what is drawn");
+pub(super) const LOCATION: Param =
+    Param::with_default("location", Unit::Time, "0ns").help("constant added to each draw");
 
 /// Correlation with the previous frame.
 pub(super) const CORRELATION: Param = Param::with_default("correlation", Unit::Correlation, "0%")
     .help(
-        "correlation with the previous delay, above -100% and below 100%; keeps the distribution",
+        "correlation with the previous delay, above -100% and below 100%; the distribution is \
+         unchanged",
     );
 
 /// Default maximum delay.
@@ -195,8 +196,8 @@ impl<'a> Sampler<'a> {
         let location = location.as_nanos() as f64;
         let target = correlation.as_f64();
         if target.abs() >= 1.0 {
-            let refusal = "correlation is above -100% and below 100%: at either end one delay \
-                           would decide all others";
+            let refusal = "correlation must be above -100% and below 100%; at the limits, one \
+                           delay would determine all others";
             return Err(self.arguments.invalid(refusal));
         }
         let copula = if target == 0.0 || moments.variance == 0.0 {
@@ -205,7 +206,7 @@ impl<'a> Sampler<'a> {
             let copula = Copula::new(&inverse, target).map_err(|least| {
                 let percent = least * 100.0;
                 self.arguments.invalid(format!(
-                    "correlation={correlation} cannot be had with this distribution: the minimum \
+                    "correlation={correlation} is impossible with this distribution; the minimum \
                      is {percent:.2}%"
                 ))
             })?;
