@@ -37,7 +37,7 @@ pub trait Loader {
         _hook: Hook,
         _parameters: &[(String, String)],
     ) -> Result<Box<dyn Plugin>, String> {
-        Err("plugins cannot be loaded here".to_owned())
+        Err("plugins cannot be loaded in this context".to_owned())
     }
 }
 
@@ -111,6 +111,6 @@ pub struct NoLoader;
 
 impl Loader for NoLoader {
     fn read(&self, _path: &str, _take: TakePiece<'_>) -> Result<(), String> {
-        Err("files cannot be read here".to_owned())
+        Err("files cannot be read in this context".to_owned())
     }
 }

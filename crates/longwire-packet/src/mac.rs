@@ -13,7 +13,7 @@ pub struct MacAddress(pub [u8; 6]);
 
 /// An invalid MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a MAC address; write for example 02:00:00:00:00:01")]
+#[error("'{0}' is not a MAC address; for example: 02:00:00:00:00:01")]
 pub struct MacError(String);
 
 impl MacAddress {

@@ -189,7 +189,7 @@ fn sets(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
         };
         let options = builder.store.one_way(table, &at, &mut builder.diagnostics);
         if table.is_empty() {
-            let remedy = "write for example { rate = \"5mbit\" }";
+            let remedy = "for example: { rate = \"5mbit\" }";
             builder.refuse(pattern.span, &at, "no options to set", remedy);
         }
         actions.push(Action::Set {

@@ -276,7 +276,7 @@ fn networks(table: &Table<'_>, builder: &mut Builder) -> Option<Vec<HostRange>> 
         match HostRange::read(text.value) {
             Ok(hosts) => networks.push(hosts),
             Err(reason) => {
-                let remedy = "write for example between = [\"10.1.0.0/22\", \"10.2.0.0/22\"]";
+                let remedy = "for example: between = [\"10.1.0.0/22\", \"10.2.0.0/22\"]";
                 builder.refuse(text.span, "link.between", reason, remedy);
                 fine = false;
             }

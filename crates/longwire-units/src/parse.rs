@@ -14,9 +14,9 @@ use super::{BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum UnitError {
-    #[error("'{text}' is not a number with a unit; write for example {example}")]
+    #[error("'{text}' is not a number with a unit; for example: {example}")]
     NotANumber { text: String, example: &'static str },
-    #[error("'{text}' is not a number; write for example {example}")]
+    #[error("'{text}' is not a number; for example: {example}")]
     NotAPlainNumber { text: String, example: &'static str },
     #[error("'{text}' has no unit: {}", with_units(.text, .units))]
     MissingUnit {

@@ -57,8 +57,8 @@ impl LinkSpec {
         let text = queue.text();
         (!self.has_rate() && text != "unlimited").then(|| {
             format!(
-                "{text} has no effect without a rate: no frame waits, and frames in flight do not \
-                 count (unlike netem's limit); add a rate"
+                "{text} has no effect without a rate: no frame is queued, and unlike in netem, \
+                 frames in flight do not count; add a rate"
             )
         })
     }
@@ -78,8 +78,8 @@ impl LinkSpec {
         }
         let given = |key, default: &str| gap.word(key).is_none_or(|word| word == default);
         (given("gap", "1") && given("rate", "100%")).then(|| {
-            "all frames are sent ahead, so the delay has no effect; write gap=5 for every fifth, \
-             or rate=25%"
+            "all frames are sent ahead, so the delay has no effect; write gap=5 for every fifth \
+             frame, or rate=25%"
                 .to_string()
         })
     }
@@ -117,7 +117,7 @@ impl LinkSpec {
         let derived = self.queue_limit().bytes.filter(|_| self.queue.is_none());
         derived.filter(|held| *held < slot).map(|held| {
             format!(
-                "the derived queue of {held} is smaller than a slot of full frames, {slot}; add \
+                "the derived queue limit of {held} is smaller than a slot of full-size frames; add \
                  queue={slot}"
             )
         })
@@ -133,8 +133,8 @@ impl LinkSpec {
         }
         let message = match rate.word("base-delay") {
             Some("included") => {
-                "the trains include the base delay, and the delay trace adds it again; remove the \
-                 delay"
+                "the trains already include the base delay, which the delay trace adds again; \
+                 remove the delay"
             }
             _ => {
                 "the delay trace changes the base delay within a train, while CellReplay keeps \

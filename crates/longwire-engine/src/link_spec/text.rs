@@ -13,9 +13,9 @@ use crate::parts::{LinkSpec, PARTS, Part};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LinkSpecError {
-    #[error("'{0}' has no name; write NAME=VALUE, such as delay=20ms")]
+    #[error("'{0}' has no name; expected NAME=VALUE, such as delay=20ms")]
     NoName(String),
-    #[error("'{0}' has no value; write NAME=VALUE, such as delay=20ms")]
+    #[error("'{0}' has no value; expected NAME=VALUE, such as delay=20ms")]
     NoValue(String),
     #[error("unknown option '{name}'; options are {}", names())]
     Unknown { name: String },

@@ -134,7 +134,7 @@ fn build_nth(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, Spe
     let every = arguments.read("every", parse_count)?;
     let offset: u64 = arguments.read("offset", parse_count)?;
     if every == 0 {
-        return Err(arguments.invalid("every=0 duplicates none; the minimum is 1"));
+        return Err(arguments.invalid("every=0 duplicates no frame; the minimum is 1"));
     }
     Ok(Box::new(NthDuplication {
         text: arguments.notation(&[]),

@@ -61,7 +61,7 @@ const BYTES: Param = Param::new("bytes", Unit::Count)
     .within(
         "68",
         "65535",
-        "68..65535 bytes after the MAC header; write 'none' for no limit",
+        "68..65535 bytes after the Ethernet header; write 'none' for no limit",
     )
     .help("maximum payload after the Ethernet header, 68 to 65535 bytes");
 

@@ -177,7 +177,7 @@ fn address<A: FromStr>(
     let example = arguments.example(key);
     address.ok_or_else(|| {
         let message =
-            format!("{key}: '{text}' is not a unicast address; write for example {example}");
+            format!("{key}: '{text}' is not a unicast address; for example: {example}");
         arguments.invalid(message)
     })
 }

@@ -176,7 +176,7 @@ pub struct ModelInfo {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SpecError {
-    #[error("nothing given; write {expected}")]
+    #[error("no value; write {expected}")]
     Empty { expected: String },
     #[error("unknown {kind} model '{name}'; known: {known}; or a plain value such as {example}")]
     UnknownModel {
@@ -193,15 +193,15 @@ pub enum SpecError {
     },
     #[error("{model}: '{key}' is given twice")]
     Repeated { model: &'static str, key: String },
-    #[error("{model}: '{text}' has a comma with nothing after or before it; remove it")]
+    #[error("{model}: '{text}' has a stray comma; remove it")]
     EmptyItem { model: &'static str, text: String },
-    #[error("{model}: '{key}' must be given, for example {key}={example}")]
+    #[error("{model}: '{key}' is required; for example: {key}={example}")]
     Missing {
         model: &'static str,
         key: &'static str,
         example: &'static str,
     },
-    #[error("{model}: nothing after '{key}='; write for example {key}={example}")]
+    #[error("{model}: '{key}' has no value; for example: {key}={example}")]
     NoValue {
         model: &'static str,
         key: &'static str,
@@ -217,13 +217,13 @@ pub enum SpecError {
     Plain(#[from] UnitError),
     #[error("'{text}' has no unit: {written}")]
     NoUnit { text: String, written: String },
-    #[error("{model}: no parameter takes '{text}'; write for example {examples}")]
+    #[error("{model}: no parameter takes '{text}'; for example: {examples}")]
     Misfit {
         model: &'static str,
         text: String,
         examples: String,
     },
-    #[error("{model}: {key}: '{text}' is none of {known}")]
+    #[error("{model}: {key}: '{text}' is not one of {known}")]
     Choice {
         model: &'static str,
         key: &'static str,

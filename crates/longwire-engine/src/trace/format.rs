@@ -285,7 +285,7 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
         let quantity = quantity.name();
         return Err(match (format, quantity) {
             (Format::CellReplay, "rate") => {
-                "a trace of packet trains; use the rate model cellreplay".to_owned()
+                "holds packet trains; use the rate model cellreplay".to_owned()
             }
             _ => format!("a {name} trace has no {quantity}"),
         });
@@ -305,8 +305,8 @@ fn check_ramps(format: Format) -> Result<(), String> {
     match format {
         Format::Table | Format::Pensieve => Ok(()),
         Format::CellReplay => Err(
-            "a cellreplay trace interpolates its base delay already, in whole milliseconds; \
-             remove change=linear"
+            "a cellreplay trace already interpolates its base delay, in whole milliseconds; remove \
+             change=linear"
                 .to_owned(),
         ),
         Format::Mahimahi | Format::NetemTrace | Format::Json => Err(format!(

@@ -44,7 +44,7 @@ pub fn value(value: &Value, quantity: Quantity, scale: u64) -> Result<u64, Strin
 }
 
 fn not_written(quantity: Quantity) -> String {
-    format!("not a text such as {}", example(quantity))
+    format!("not a string such as {}", example(quantity))
 }
 
 /// Reads a number in steps of `scale`.
@@ -69,7 +69,7 @@ fn example(quantity: Quantity) -> &'static str {
 fn whole_and_part(parts: &Map<String, Value>, whole: &str, part: &str) -> Result<u64, String> {
     let read = |key: &str| match parts.get(key).and_then(Value::as_u64) {
         Some(value) => Ok(value),
-        None => Err(format!("no whole number '{key}'")),
+        None => Err(format!("no integer '{key}'")),
     };
     let value = read(whole)?.checked_mul(1_000_000_000);
     let value = value.and_then(|value| value.checked_add(read(part).ok()?));
@@ -116,7 +116,7 @@ fn sum(text: &str, quantity: Quantity) -> Result<u64, String> {
         rest = after.trim_start();
     }
     if text.trim().is_empty() {
-        Err(format!("empty; write for example {}", example(quantity)))
+        Err(format!("empty; for example: {}", example(quantity)))
     } else {
         Ok(total)
     }

@@ -95,7 +95,7 @@ pub fn read_delays(arguments: &Arguments<'_>, for_ramps: bool) -> Result<Series,
         Contents::Series(series, _) => Ok(series),
         Contents::Trains(trains) => trains.base_delays(),
         Contents::Schedule(_) | Contents::Patterns(..) => {
-            Err("has opportunities, not values over time".to_owned())
+            Err("holds delivery opportunities, not values over time".to_owned())
         }
     };
     series.map_err(|message| arguments.file_error(FILE.name, message))
@@ -132,7 +132,7 @@ fn format(arguments: &Arguments<'_>) -> Result<Option<Format>, SpecError> {
     found.map(|(_, format)| Some(*format)).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|(name, _)| *name).collect();
         let known = names.join(", ");
-        arguments.invalid(format!("format: '{word}' is none of auto, {known}"))
+        arguments.invalid(format!("format: '{word}' is not one of auto, {known}"))
     })
 }
 
@@ -147,7 +147,7 @@ fn mapping(arguments: &Arguments<'_>, quantity: Quantity) -> Result<Mapping, Spe
     };
     let filter = arguments.word(WHERE.name).map(|text| {
         let (name, value) = text.split_once('/').ok_or_else(|| {
-            let message = format!("where={text}: write COLUMN/VALUE, for example where=cell/7");
+            let message = format!("where={text}: expected COLUMN/VALUE; for example: where=cell/7");
             arguments.invalid(message)
         })?;
         Ok::<_, SpecError>((name.trim().to_owned(), value.trim().to_owned()))
@@ -168,8 +168,11 @@ fn mapping(arguments: &Arguments<'_>, quantity: Quantity) -> Result<Mapping, Spe
 fn check_end(arguments: &Arguments<'_>, series: &Series, repeats: bool) -> Result<(), SpecError> {
     let end = End::read(arguments)?;
     let message = match end {
-        End::Stop if series.is_constant() => "one row has no end; end=stop needs two",
-        End::Stop | End::Hold if repeats => "repeats without end; write end=loop",
+        End::Stop if series.is_constant() => {
+            "end=stop needs at least two rows; a single row has \
+             no end"
+        }
+        End::Stop | End::Hold if repeats => "repeats forever; write end=loop",
         _ => return Ok(()),
     };
     Err(arguments.file_error(FILE.name, message))

@@ -235,7 +235,7 @@ impl Rows {
         let interval = human::field(fields, "interval", Quantity::Time, SECOND)?;
         let duty = fields.get("duty_ratio").map_or(Some(0.5), Value::as_f64);
         let duty = duty.filter(|duty| (0.0..=1.0).contains(duty));
-        let duty = duty.ok_or("duty_ratio: not a number from 0 to 1")?;
+        let duty = duty.ok_or("duty_ratio: must be a number from 0 to 1")?;
         if bottom > top || interval == 0 {
             return Err("bottom is above top, or interval is zero".to_string());
         }
@@ -280,9 +280,9 @@ impl Rows {
     fn repeated(&mut self, fields: &Map<String, Value>, outermost: bool) -> Result<bool, String> {
         known(fields, &["pattern", "count"])?;
         let pattern = fields.get("pattern").and_then(Value::as_array);
-        let pattern = pattern.ok_or("pattern: not a list of models")?;
+        let pattern = pattern.ok_or("pattern: must be a list of models")?;
         let count = fields.get("count").map_or(Some(0), Value::as_u64);
-        let count = count.ok_or("count: not a whole number")?;
+        let count = count.ok_or("count: must be an integer")?;
         let for_ever = count == 0;
         if for_ever && !outermost {
             return Err("count: only the outermost pattern may be unlimited (0)".to_string());
@@ -395,7 +395,7 @@ impl Noise {
         let seed = fields.get("seed").map_or(Some(SEED), Value::as_u64);
         Ok(Noise {
             deviation: deviation as f64,
-            stream: Stream::of_seed(seed.ok_or("seed: not a whole number")?),
+            stream: Stream::of_seed(seed.ok_or("seed: must be an integer")?),
         })
     }
 

@@ -127,7 +127,7 @@ impl Quantity {
                 let unit = self.example_unit();
                 Err(format!(
                     "{name}: '{text}' has no unit; name the column {name}_{unit}, write \
-                     {text}{unit}, or say {name}-unit={unit}"
+                     {text}{unit}, or set {name}-unit={unit}"
                 ))
             }
         }

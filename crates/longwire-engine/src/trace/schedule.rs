@@ -41,7 +41,9 @@ impl ScheduleReader {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             let shown: String = text.chars().take(40).collect();
-            return Err(format!("'{shown}' is not a whole number of milliseconds"));
+            return Err(format!(
+                "'{shown}' is not a whole number of milliseconds"
+            ));
         }
         let milli = text.parse::<u32>();
         let milli =
@@ -59,7 +61,7 @@ impl ScheduleReader {
             Some(last) if milli < last.milli => {
                 let last = last.milli;
                 return Err(format!(
-                    "{milli} ms is before {last} ms of the previous line"
+                    "{milli} ms is before the previous line's {last} ms"
                 ));
             }
             Some(last) if milli == last.milli && last.count < u32::MAX => last.count += 1,
@@ -76,7 +78,9 @@ impl ScheduleReader {
         match self.groups.last() {
             None => return Err("no opportunities".to_string()),
             Some(Group { milli: 0, .. }) => {
-                return Err("no length: the last opportunity is at 0 ms".to_string());
+                return Err(
+                    "the trace has no duration: its last opportunity is at 0 ms".to_string()
+                );
             }
             Some(_) => {}
         }

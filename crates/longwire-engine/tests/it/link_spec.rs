@@ -193,7 +193,7 @@ fn each_link_has_a_state_of_its_plugins() {
     }
     assert_eq!(
         spec.build(&NoLoader).unwrap_err().to_string(),
-        "loss: plugin: file: third: plugins cannot be loaded here"
+        "loss: plugin: file: third: plugins cannot be loaded in this context"
     );
     let error = spec.build_change(&NoLoader).unwrap_err();
     assert_eq!(error.option, "loss");

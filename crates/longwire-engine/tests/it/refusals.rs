@@ -50,18 +50,18 @@ fn unknown_models_and_parameters_are_refused() {
 fn missing_repeated_and_empty_values_are_refused() {
     assert_refused(
         "
-        delay |                           | nothing given; write 20ms
-        queue |                           | nothing given; write 100p
-        delay | uniform                   | uniform: 'min' must be given, for example min=20ms
-        delay | uniform:10ms              | uniform: 'max' must be given, for example max=20ms
-        delay | uniform:min=,max=2ms      | uniform: nothing after 'min='; write for example min=20ms
+        delay |                           | no value; write 20ms
+        queue |                           | no value; write 100p
+        delay | uniform                   | uniform: 'min' is required; for example: min=20ms
+        delay | uniform:10ms              | uniform: 'max' is required; for example: max=20ms
+        delay | uniform:min=,max=2ms      | uniform: 'min' has no value; for example: min=20ms
         delay | uniform:min=1ms,min=2ms   | uniform: 'min' is given twice
         delay | 1ms,2ms                   | constant: 'delay' is given twice
         delay | uniform:min=2ms,max=1ms   | uniform: min=2ms is above max=1ms
         delay | exponential:1ms,2ms       | exponential: min=2ms is above mean=1ms
-        loss  | gilbert:p=1%              | gilbert: 'r' must be given, for example r=1%
+        loss  | gilbert:p=1%              | gilbert: 'r' is required; for example: r=1%
         rate  | slots:packets=5p          | …'wait' must be given
-        delay | 20ms,                     | …a comma with nothing after
+        delay | 20ms,                     | …a stray comma
         delay | normal:mean=20ms,stddev=1ms,  | …normal: 'mean=20ms,stddev=1ms,' has a comma
         delay | normal:mean=20ms,,stddev=1ms  | …a comma
         delay | normal:,                      | …a comma
@@ -83,21 +83,21 @@ fn values_are_refused_with_their_unit() {
         delay   | uniform:min=5,max=20ms | uniform: min: '5' has no unit: 5ms or 5s
         delay   | uniform:5,20ms         | '5' has no unit: 5ms or 5%
         delay   | uniform:0.5,20ms       | '0.5' has no unit: 0.5ms or 50% (a share of 0.5) or 0.5%
-        delay   | uniform:5ms,late       | uniform: no parameter takes 'late'; write for example max=20ms or correlation=25%
+        delay   | uniform:5ms,late       | uniform: no parameter takes 'late'; for example: max=20ms or correlation=25%
         rate    | 10                     | '10' has no unit: 10mbit or 10kbit
         rate    | 0bit                   | '0bit' is zero; write 'unlimited' for a link without a rate
         loss    | 1                      | '1' has no unit: 1%
         loss    | 2                      | '2' has no unit: 2%
         loss    | 0.01                   | '0.01' has no unit: 1% (a share of 0.01) or 0.01%
-        loss    | 1%,at=exit             | packet: at: 'exit' is none of medium, entry
+        loss    | 1%,at=exit             | packet: at: 'exit' is not one of medium, entry
         corrupt | 2                      | '2' has no unit: 2%
-        mtu     | 1500b                  | '1500b' is not a number; write for example 1000
+        mtu     | 1500b                  | '1500b' is not a number; for example: 1000
         queue   | 100                    | '100' has no unit: 100p or 100kb
-        queue   | 64tb                   | tail-drop: no parameter takes '64tb'; write for example packets=100p or bytes=64kb
+        queue   | 64tb                   | tail-drop: no parameter takes '64tb'; for example: packets=100p or bytes=64kb
         queue   | 1.5p                   | '1.5p' is finer than the resolution of 1p
         queue   | 2000gb                 | '2000gb' is too large; the maximum is 1024gb
-        queue   | tail-drop              | tail-drop: no limit; write packets=…, bytes=… or both, for example 100p or 64kb
-        queue   | 0p                     | tail-drop: a queue of 0 passes no frame; the minimum is 1p
+        queue   | tail-drop              | tail-drop: no limit; give packets, bytes or both; for example: 100p or 64kb
+        queue   | 0p                     | tail-drop: a queue of 0 passes no frames; the minimum is 1p
         ",
     );
 }
@@ -106,10 +106,10 @@ fn values_are_refused_with_their_unit() {
 fn values_out_of_range_are_refused() {
     assert_refused(
         "
-        mtu       | 0                                 | '0' is outside 68..65535 bytes after the MAC header; write 'none' for no limit
-        mtu       | 67                                | '67' is outside 68..65535 bytes after the MAC header; write 'none' for no limit
-        mtu       | 65536                             | '65536' is outside 68..65535 bytes after the MAC header; write 'none' for no limit
-        mtu       | 18446744073709551615              | '18446744073709551615' is outside 68..65535 bytes after the MAC header; write 'none' for no limit
+        mtu       | 0                                 | '0' is outside 68..65535 bytes after the Ethernet header; write 'none' for no limit
+        mtu       | 67                                | '67' is outside 68..65535 bytes after the Ethernet header; write 'none' for no limit
+        mtu       | 65536                             | '65536' is outside 68..65535 bytes after the Ethernet header; write 'none' for no limit
+        mtu       | 18446744073709551615              | '18446744073709551615' is outside 68..65535 bytes after the Ethernet header; write 'none' for no limit
         framing   | bytes:cell=0                      | bytes: cell: '0' is outside 1..65535
         framing   | bytes:overhead=-5000              | bytes: overhead: '-5000' is outside -64..65535; -14 counts IP packets
         framing   | bytes:overhead=-65                | bytes: overhead: '-65' is outside -64..65535; -14 counts IP packets
@@ -120,27 +120,27 @@ fn values_out_of_range_are_refused() {
         corrupt   | random:1%,bits=0                  | random: bits: '0' is outside 1 to 524280, the bits of the longest frame
         corrupt   | offset:offset=65535               | offset: offset: '65535' is outside 0 to 65534, the last byte of the longest frame
         corrupt   | ber:0.6                           | ber: rate: '0.6' is outside 0 to 0.5
-        duplicate | nth:every=0                       | nth: every=0 duplicates none; the minimum is 1
+        duplicate | nth:every=0                       | nth: every=0 duplicates no frame; the minimum is 1
         duplicate | nth:every=1,copies=101            | nth: copies: '101' is outside 1 to 100
         reorder   | gap:0                             | gap: gap=0; the minimum is 1
-        loss      | packet:1%,run-max=0               | packet: run-max=0 drops none; the minimum is 1
-        loss      | nth:every=0                       | nth: every=0 drops none; the minimum is 1
+        loss      | packet:1%,run-max=0               | packet: run-max=0 drops no frame; the minimum is 1
+        loss      | nth:every=0                       | nth: every=0 drops no frame; the minimum is 1
         loss      | burst:start=1%,length=0           | burst: length: '0' is outside 1 to 1000000 frames
         delay     | pareto:scale=10ms,shape=0         | pareto: shape: '0' is outside 0.1 to 1000
-        delay     | weibull:scale=0ns,shape=1         | weibull: scale=0 does not vary; the minimum is 1ns
+        delay     | weibull:scale=0ns,shape=1         | weibull: scale=0 allows no variation; the minimum is 1ns
         delay     | sinusoid:mean=1ms,amplitude=1ms,period=1s,phase=400 | sinusoid: phase: '400' is outside -360 to 360 degrees
         router    | hop:limit=2000000                 | hop: limit: '2000000' is outside 0 to 1000000 errors/s
-        router    | hop:address=10.0.0                | hop: address: '10.0.0' is not a unicast address; write for example 10.0.0.1
-        router    | hop:address=224.0.0.1             | hop: address: '224.0.0.1' is not a unicast address; write for example 10.0.0.1
-        router    | hop:address6=10.0.0.1             | hop: address6: '10.0.0.1' is not a unicast address; write for example fd00::1
-        router    | hop:address6=::                   | hop: address6: '::' is not a unicast address; write for example fd00::1
-        queue     | 1b                                | …a queue of 1b holds no frame; Ethernet frames have 60b
+        router    | hop:address=10.0.0                | hop: address: '10.0.0' is not a unicast address; for example: 10.0.0.1
+        router    | hop:address=224.0.0.1             | hop: address: '224.0.0.1' is not a unicast address; for example: 10.0.0.1
+        router    | hop:address6=10.0.0.1             | hop: address6: '10.0.0.1' is not a unicast address; for example: fd00::1
+        router    | hop:address6=::                   | hop: address6: '::' is not a unicast address; for example: fd00::1
+        queue     | 1b                                | …a queue of 1b holds no frame; Ethernet frames are 60b
         queue     | tail-drop:packets=10p,bytes=59b   | …holds no frame
         queue     | codel:limit-bytes=1b              | …holds no frame
         rate      | slots:wait=0s                     | …wait=0s is zero
         rate      | slots:wait=0s..0s                 | …wait=0s..0s is zero
-        rate      | slots:wait=10ms,packets=0p        | …a slot of 0 passes nothing
-        rate      | slots:wait=10ms,bytes=0b          | …a slot of 0 passes nothing
+        rate      | slots:wait=10ms,packets=0p        | …a slot of 0 passes no frames
+        rate      | slots:wait=10ms,bytes=0b          | …a slot of 0 passes no frames
         ",
     );
 }
@@ -149,9 +149,9 @@ fn values_out_of_range_are_refused() {
 fn inconsistent_values_are_refused() {
     assert_refused(
         "
-        delay   | normal:mean=20ms,stddev=1ms,min=30ms | normal: min=30ms and max=86400s leave 7.6e-24 of the distribution; at least 1e-6 must be between them
+        delay   | normal:mean=20ms,stddev=1ms,min=30ms | normal: only 7.6e-24 of the distribution is between min=30ms and max=86400s; the minimum is 1e-6
         delay   | normal:mean=20ms,stddev=1ms,min=5ms,max=4ms | normal: min=5ms is above max=4ms
-        delay   | gamma:mean=20ms,stddev=300ms | gamma: stddev must be 0 or from mean/100 to 10*mean; for less, use normal (within 1 %)
+        delay   | gamma:mean=20ms,stddev=300ms | gamma: stddev must be 0, or mean/100 to 10*mean; below that, use normal (equal within 1 %)
         delay   | normal:mean=20ms,stddev=1ms,correlation=100% | normal: correlation must be above -100% and below 100%; at the limits, one delay would determine all others
         delay   | exponential:mean=20ms,correlation=-90% | exponential: correlation=-90% is impossible with this distribution; the minimum is -64.49%
         delay   | sinusoid:mean=1ms,amplitude=2ms,period=1s | sinusoid: amplitude=2ms is above mean=1ms; delays cannot be negative
@@ -182,10 +182,10 @@ fn faults_of_lists_name_the_item() {
     assert_refused(
         "
         delay | steps:at=10s/5ms              | steps: at: '10s/5ms': the first time must be 0s
-        delay | steps:at=0s/5ms;1s            | steps: at: '1s': write TIME/DELAY, for example 10s/50ms
+        delay | steps:at=0s/5ms;1s            | steps: at: '1s': expected TIME/DELAY; for example: 10s/50ms
         delay | steps:at=0s/5ms;9s/1ms;8s/2ms | steps: at: '8s/2ms': time is before the previous step's
         delay | steps:at=0s/5ms;1s/5          | steps: at: '1s/5': '5' has no unit: 5ms or 5s
-        delay | steps:at=0s/5ms,end=stop      | steps: end=stop needs two steps; one has no end
+        delay | steps:at=0s/5ms,end=stop      | steps: end=stop needs at least two steps; a single step has no end
         delay | steps:at=0s/20ms;10s/50ms;10s/60ms | …'10s/60ms': same time as the previous step
         delay | steps:at=0s/20ms;10s/50ms;10s/60ms,change=linear | …same time
         rate  | steps:at=0s/20mbit;10s/50mbit;10s/60mbit | …is not after the previous step
@@ -197,7 +197,7 @@ fn faults_of_lists_name_the_item() {
         loss  | list:packets=1-2-3            | list: packets: '1-2-3' is not a number or a range such as 9-12
         loss  | outage:period=1s,duration=2s  | outage: duration=2s is above period=1s
         loss  | outage:period=0,duration=0    | outage: period=0; the minimum is 1ns
-        loss  | outages:schedule=5s           | outages: schedule: '5s': write START/DURATION, for example 10s/500ms
+        loss  | outages:schedule=5s           | outages: schedule: '5s' is not START/DURATION; for example: 10s/500ms
         loss  | outages:schedule=5s/2s;6s/1s  | outages: schedule: '6s/1s' overlaps the previous outage
         loss  | outages:schedule=5s/2         | outages: schedule: '5s/2': '2' has no unit: 2ms or 2s
         loss  | outages:schedule=5s/2s,repeat=6s | outages: repeat=6s is before the end of the last outage, at 7s

@@ -110,7 +110,7 @@ fn errors_are_reported_with_their_line() {
         time,rate_mbps/0/ | line 2: 1 fields, but column 2 is needed
         time,speed/0,1/ | line 1: no column named rate; set rate-column=NAME, with NAME one of time, speed
         time,rate_mbps,bw_mbps/ | line 1: 'rate_mbps' and 'bw_mbps' may both be the rate; set rate-column=NAME
-        time,rate/0,5/ | line 2: rate: '5' has no unit; name the column rate_mbit, write 5mbit, or say rate-unit=mbit
+        time,rate/0,5/ | line 2: rate: '5' has no unit; name the column rate_mbit, write 5mbit, or set rate-unit=mbit
         0,1,2/ | line 1: the 3 columns have no names; set time-column=1
         time,rate_mbps/ | no rows
         time,rate_mbps/0,-/ | no rows

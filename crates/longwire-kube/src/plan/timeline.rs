@@ -14,10 +14,10 @@ const EVERY_MIN: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimelineError {
     /// A duration does not have the form `1m30s`.
-    #[error("'{0}' is not a duration; write for example 500ms, 90s or 1m30s")]
+    #[error("'{0}' is not a duration; for example: 500ms, 90s or 1m30s")]
     Duration(String),
     /// The start is not a valid time.
-    #[error("startAt '{0}' is not a time; write for example 2026-11-24T09:30:00Z")]
+    #[error("startAt '{0}' is not a time; for example: 2026-11-24T09:30:00Z")]
     Start(String),
     /// A step is after the end of a repetition.
     #[error("step {position} at {at:?} is after the repetition period of {every:?}")]

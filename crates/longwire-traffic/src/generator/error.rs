@@ -39,7 +39,7 @@ pub enum GeneratorError {
         sources: &'static str,
         destinations: &'static str,
     },
-    #[error("'{text}' is {wrong}; write for example {example}")]
+    #[error("'{text}' is {wrong}; for example: {example}")]
     Text {
         text: String,
         wrong: &'static str,

@@ -86,7 +86,7 @@ impl Comparator {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RequireError {
-    #[error("empty requirement; write for example {example}")]
+    #[error("empty requirement; for example: {example}")]
     Empty { example: &'static str },
     #[error("'{text}' has an empty condition; remove the comma next to it")]
     EmptyClause { text: String },

@@ -105,7 +105,7 @@ fn refused_times_name_the_reason() {
         ",
     );
     for text in ["", "ms", "-", "+5ms", "nan", "inf", ".ms", "1.2.3ms"] {
-        let message = format!("'{text}' is not a number with a unit; write for example 20ms");
+        let message = format!("'{text}' is not a number with a unit; for example: 20ms");
         assert_eq!(refusal::<Nanos>(text), message);
     }
     // Very long numbers, too large or too fine.
@@ -201,7 +201,7 @@ fn refused_numbers_name_the_reason() {
     for text in [
         "18b", "+18", "", "1.5", "1.0", "1.55e1", "1e-3", "1e+3", "e3", "1e", "1e3e3", "1_000",
     ] {
-        let message = format!("'{text}' is not a number; write for example 1000");
+        let message = format!("'{text}' is not a number; for example: 1000");
         assert_eq!(count(text), message);
     }
     for text in [
@@ -216,7 +216,7 @@ fn refused_numbers_name_the_reason() {
     assert_eq!(count("-1"), "'-1' is negative; the minimum is 0");
     let ratio = |text| parse_ratio(text).unwrap_err().to_string();
     for text in ["nan", "inf", "+1", "1%", ""] {
-        let message = format!("'{text}' is not a number; write for example 1e-6");
+        let message = format!("'{text}' is not a number; for example: 1e-6");
         assert_eq!(ratio(text), message);
     }
     assert_eq!(ratio("-0.0"), "'-0.0' is negative; the minimum is 0");

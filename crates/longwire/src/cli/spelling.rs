@@ -143,7 +143,7 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
     let others = OTHERS.iter().filter(|(other, ..)| *other == plain);
     let (_, option, value) = others.into_iter().find(|(_, option, _)| has(option))?;
     Some(format!(
-        "unknown option '{given}'; write for example --{prefix}{option} {value}"
+        "unknown option '{given}'; for example: --{prefix}{option} {value}"
     ))
 }
 
@@ -224,7 +224,7 @@ mod tests {
         ] {
             let said = said(&format!("longwire {line}"));
             assert!(said.contains("unknown option '--"), "{line}: {said}");
-            let advice = format!("; write for example {option}");
+            let advice = format!("; for example: {option}");
             assert!(said.ends_with(&advice), "{line}: {said}");
         }
         // Other typos are left to clap; options after the command are left alone.

@@ -338,7 +338,7 @@ fn options(text: &str) -> Result<Map<String, Value>, String> {
         options.insert(name.to_owned(), value.into());
     }
     if options.is_empty() {
-        return Err("no options; write for example rate=5mbit delay=20ms".to_owned());
+        return Err("no options; for example: rate=5mbit delay=20ms".to_owned());
     }
     Ok(options)
 }

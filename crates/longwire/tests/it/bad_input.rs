@@ -70,7 +70,7 @@ fn unknown_models_and_parameters_list_the_known_ones() {
         --delay uniform:low=5ms | uniform has no parameter 'low'; min, max
         --delay normla:mean=5ms,stddev=1ms | unknown delay model 'normla'; did you mean 'normal'?
         --delay uniform:mni=5ms,max=6ms | uniform has no parameter 'mni'; did you mean 'min'?
-        --rate tdm:rate=1mbit,period=2ms,slot=1ms,partial=hwole | is none of; did you mean 'whole'?
+        --rate tdm:rate=1mbit,period=2ms,slot=1ms,partial=hwole | is not one of; did you mean 'whole'?
         --preset lt | unknown preset 'lt'; did you mean 'lte'?
         --delay uniform:min=5ms | 'max' must be given
         --order random | in-order, reorder
@@ -115,7 +115,7 @@ fn unknown_options_and_missing_values_are_reported() {
 fn slips_are_refused() {
     refused(
         "
-        --delay 20ms, | --delay; a comma with nothing
+        --delay 20ms, | --delay; a stray comma
         --queue 1b | --queue; holds no frame
         --framing bytes:overhead=-5000 | --framing; -64..65535
         ",

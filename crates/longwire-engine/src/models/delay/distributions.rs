@@ -41,8 +41,8 @@ fn build_normal(arguments: &Arguments<'_>) -> Built {
     if stddev > mean {
         let left = model.mean();
         arguments.doubt(format!(
-            "stddev={stddev} is above mean={mean}: draws below 0 are repeated, so the mean \
-             becomes {left}; use lognormal or gamma"
+            "stddev={stddev} is above mean={mean}: draws below 0 are redrawn, which raises the \
+             mean to {left}; use lognormal or gamma"
         ));
     }
     Ok(model)
@@ -84,7 +84,7 @@ pub(super) const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
 
 fn build_lognormal(arguments: &Arguments<'_>) -> Built {
     if arguments.required::<Nanos>("mean")? == Nanos::ZERO {
-        return Err(arguments.invalid("mean=0 does not vary; the minimum is 1ns"));
+        return Err(arguments.invalid("mean=0 allows no variation; the minimum is 1ns"));
     }
     build_by_spread(arguments, |mean, stddev| {
         let ratio = stddev / mean;
@@ -124,8 +124,8 @@ fn build_gamma(arguments: &Arguments<'_>) -> Built {
         // Tolerates rounding at the limits.
         let shapes = GAMMA_SHAPE_MIN * (1.0 - 1e-9)..=GAMMA_SHAPE_MAX * (1.0 + 1e-9);
         if !shapes.contains(&shape) {
-            let refusal =
-                "stddev must be 0 or from mean/100 to 10*mean; for less, use normal (within 1 %)";
+            let refusal = "stddev must be 0, or mean/100 to 10*mean; below that, use normal (equal \
+                           within 1 %)";
             return Err(arguments.invalid(refusal));
         }
         Ok(Formula::Gamma { shape, scale })
@@ -223,7 +223,7 @@ fn build_scaled(arguments: &Arguments<'_>, formula: impl Fn(f64, f64) -> Formula
     let scale: Nanos = arguments.required("scale")?;
     let shape = arguments.read("shape", parse_real)?;
     if scale == Nanos::ZERO {
-        return Err(arguments.invalid("scale=0 does not vary; the minimum is 1ns"));
+        return Err(arguments.invalid("scale=0 allows no variation; the minimum is 1ns"));
     }
     let sampler = Sampler::new(arguments, &[])?;
     sampler.formula(formula(scale.as_nanos() as f64, shape))

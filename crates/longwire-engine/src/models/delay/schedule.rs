@@ -165,7 +165,7 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecErr
     let mut last = None;
     for step in text.split(';').map(str::trim) {
         let Some((time, delay)) = step.split_once('/') else {
-            return Err(refuse(step, "write TIME/DELAY, for example 10s/50ms"));
+            return Err(refuse(step, "expected TIME/DELAY; for example: 10s/50ms"));
         };
         let read = |text: &str| {
             let time = text.trim().parse::<Nanos>();
@@ -186,7 +186,7 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecErr
     let series = builder.finish();
     let series = series.map_err(|message| arguments.invalid(format!("at: {message}")))?;
     if series.length() == Nanos::MAX && end == End::Stop {
-        let message = "end=stop needs two steps; one has no end";
+        let message = "end=stop needs at least two steps; a single step has no end";
         return Err(arguments.invalid(message));
     }
     Ok(Box::new(ScheduledDelay {

@@ -32,7 +32,7 @@ fn build_nth(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let every = arguments.read("every", parse_count)?;
     let offset: u64 = arguments.read("offset", parse_count)?;
     if every == 0 {
-        return Err(arguments.invalid("every=0 drops none; the minimum is 1"));
+        return Err(arguments.invalid("every=0 drops no frame; the minimum is 1"));
     }
     let nth = NthLoss {
         every,

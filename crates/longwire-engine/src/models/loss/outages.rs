@@ -115,7 +115,7 @@ fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
     for item in text.split(';').map(str::trim) {
         let Some((start, duration)) = item.split_once('/') else {
             return Err(format!(
-                "'{item}': write START/DURATION, for example 10s/500ms"
+                "'{item}' is not START/DURATION; for example: 10s/500ms"
             ));
         };
         let time = |text: &str| {

@@ -33,7 +33,7 @@ fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
     if arguments.word("run-max").is_some() {
         model.run_max = arguments.read("run-max", parse_count)?;
         if model.run_max == 0 {
-            return Err(arguments.invalid("run-max=0 drops none; the minimum is 1"));
+            return Err(arguments.invalid("run-max=0 drops no frame; the minimum is 1"));
         }
         model.doubt_limit(arguments);
     }

@@ -237,7 +237,7 @@ fn read_own_limit(text: &str) -> Result<QueueLimit, String> {
     let limit = QueueLimit { packets, bytes };
     if limit == QueueLimit::UNLIMITED || packets == Some(Packets(0)) || bytes == Some(Bytes(0)) {
         return Err(format!(
-            "'{text}' is not a limit; write for example 100p or 64kb"
+            "'{text}' is not a limit; for example: 100p or 64kb"
         ));
     }
     Ok(limit)

@@ -69,7 +69,7 @@ impl CodelLaw {
         let interval = parameters::read_time(arguments, "interval", Nanos::from_nanos(1))?;
         if target > interval {
             arguments.doubt(format!(
-                "target={target} is above interval={interval}; it should be 5 to 10 % of it (RFC \
+                "target={target} is above interval={interval}; use 5 to 10 % of interval (RFC \
                  8289, section 4.3)"
             ));
         }

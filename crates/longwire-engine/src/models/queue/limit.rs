@@ -85,13 +85,11 @@ impl QueueLimit {
             bytes: arguments.optional("bytes")?,
         };
         if limit == QueueLimit::UNLIMITED {
-            return Err(arguments.invalid(
-                "no limit; write packets=…, bytes=… or both, for example 100p \
-                                   or 64kb",
-            ));
+            return Err(arguments
+                .invalid("no limit; give packets, bytes or both; for example: 100p or 64kb"));
         }
         if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
-            return Err(arguments.invalid("a queue of 0 passes no frame; the minimum is 1p"));
+            return Err(arguments.invalid("a queue of 0 passes no frames; the minimum is 1p"));
         }
         limit.refuse_no_frame(arguments)?;
         Ok(limit)
@@ -102,8 +100,8 @@ impl QueueLimit {
         match self.bytes.filter(|bytes| *bytes < SHORTEST_FRAME) {
             None => Ok(()),
             Some(bytes) => Err(arguments.invalid(format!(
-                "a queue of {bytes} holds no frame; Ethernet frames have {SHORTEST_FRAME} to \
-                 {FULL_FRAME}"
+                "a queue of {bytes} holds no frame; Ethernet frames are {SHORTEST_FRAME} to \
+                 {FULL_FRAME} long"
             ))),
         }
     }

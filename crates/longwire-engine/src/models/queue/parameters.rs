@@ -52,7 +52,7 @@ pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError>
         bytes: arguments.optional::<Bytes>("limit-bytes")?,
     };
     if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
-        return Err(arguments.invalid("a queue of 0 passes no frame; the minimum is limit=1p"));
+        return Err(arguments.invalid("a queue of 0 passes no frames; the minimum is limit=1p"));
     }
     limit.refuse_no_frame(arguments)?;
     Ok(limit)

@@ -42,7 +42,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;
     let classes = Classes::read(arguments, "nc/ic/vo/vi/ca/ee/be/bk")?;
     if classes.list().iter().any(|class| class.weight != 1) {
-        return Err(arguments.invalid("classes have an order, not weights; drr has weights"));
+        return Err(arguments.invalid("classes have an order, not weights; for weights, use drr"));
     }
     Ok(Queue::Managed(Box::new(Priority::new(classes, limit))))
 }

@@ -110,13 +110,13 @@ impl RedLaw {
             ecn: parameters::read_bool(arguments, "ecn")?,
         };
         if law.max < law.min {
-            return Err(arguments.invalid("max is below min; 3·min is common"));
+            return Err(arguments.invalid("max is below min; a common value is 3·min"));
         }
         if law.max == Packets(0) {
             return Err(arguments.invalid("max=0p drops all frames; the minimum is max=1p"));
         }
         if law.weight == Some(0.0) {
-            return Err(arguments.invalid("weight=0 freezes the average; 0.002 is common"));
+            return Err(arguments.invalid("weight=0 freezes the average; a common value is 0.002"));
         }
         Ok(law)
     }

@@ -97,7 +97,9 @@ fn matrix(text: &str, states: usize) -> Result<Vec<Vec<f64>>, String> {
         weights.collect::<Result<Vec<f64>, String>>()
     })?;
     if rows.len() != states || rows.iter().any(|row| row.len() != states) {
-        return Err(format!("matrix: not {states} rows of {states} weights"));
+        return Err(format!(
+            "matrix: expected {states} rows of {states} weights"
+        ));
     }
     Ok(rows)
 }
@@ -268,7 +270,7 @@ impl Chain {
             let others = row.iter().enumerate().filter(|(to, _)| *to != index);
             if !others.clone().any(|(_, weight)| *weight > 0.0) {
                 return Err(format!(
-                    "state {} has no successor; give it a weight",
+                    "state {} has no successor; give it a nonzero weight",
                     index + 1
                 ));
             }

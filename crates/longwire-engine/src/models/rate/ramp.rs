@@ -146,8 +146,8 @@ impl Ramps {
             let ramp = LinearRamp::new(*from, *to).ok_or_else(|| {
                 let span = Nanos::from_nanos(to.time - from.time);
                 format!(
-                    "the ramp from {} to {} bit/s over {span} is too long to be exact; add a step \
-                     in between",
+                    "the ramp from {} to {} bit/s over {span} is too long to compute exactly; add \
+                     an intermediate step",
                     from.rate, to.rate
                 )
             })?;

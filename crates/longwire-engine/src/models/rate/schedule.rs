@@ -250,7 +250,8 @@ fn build_trace(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         }
         Recording::Schedule(schedule) => {
             if end == End::Hold {
-                let message = "opportunities have no last rate; write end=loop or end=stop";
+                let message = "delivery opportunities have no last rate to hold; write end=loop or \
+                               end=stop";
                 return Err(arguments.invalid(message));
             }
             let model = Mahimahi::usual(schedule, end, text);

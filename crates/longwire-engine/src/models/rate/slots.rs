@@ -46,7 +46,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let text = arguments.read("wait", |text| Ok(text.to_owned()))?;
     let caps = Caps::read(arguments)?;
     if caps.packets == Some(Packets(0)) || caps.bytes == Some(Bytes(0)) {
-        return Err(arguments.invalid("a slot of 0 passes nothing; the minimum is 1p, 1b"));
+        return Err(arguments.invalid("a slot of 0 passes no frames; the minimum is 1p or 1b"));
     }
     Ok(Rate::Model(Box::new(Slots {
         wait: read_wait(arguments, &text)?,
@@ -74,7 +74,7 @@ fn read_wait(arguments: &Arguments<'_>, text: &str) -> Result<Box<dyn DelayModel
     let mut doubts = Vec::new();
     let wait = delay::KIND.parse_noting(&model, arguments.loader(), &mut doubts)?;
     if wait.mean() == Nanos::ZERO {
-        return Err(arguments.invalid(format!("wait={text} is zero; write for example 10ms")));
+        return Err(arguments.invalid(format!("wait={text} is zero; for example: 10ms")));
     }
     doubts.into_iter().for_each(|doubt| arguments.doubt(doubt));
     Ok(wait)

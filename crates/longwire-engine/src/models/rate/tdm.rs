@@ -46,7 +46,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     }
     if guard >= slot {
         let (slot, guard) = (Nanos::from_nanos(slot), Nanos::from_nanos(guard));
-        let message = format!("guard={guard} leaves nothing of slot={slot}");
+        let message = format!("guard={guard} leaves no time in slot={slot}");
         return Err(arguments.invalid(message));
     }
     Ok(Rate::Model(Box::new(Tdm {

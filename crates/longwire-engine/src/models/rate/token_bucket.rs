@@ -41,7 +41,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         return Err(arguments.invalid(format!("peak={peak} is below rate={rate}")));
     }
     if burst.0 == 0 {
-        return Err(arguments.invalid("burst=0 passes no frame; the minimum is 1b"));
+        return Err(arguments.invalid("burst=0 passes no frames; the minimum is 1b"));
     }
     let tick: Nanos = arguments.required("tick")?;
     let bucket = TokenBucket {

@@ -75,7 +75,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let bytes: Bytes = arguments.required("bytes")?;
     let duration = time("duration")?;
     if bytes.0 == 0 || duration == Nanos::ZERO {
-        return Err(arguments.invalid("aggregates without bytes or duration send nothing"));
+        return Err(arguments.invalid("aggregates with no bytes or no duration send no frames"));
     }
     Ok(Rate::Model(Box::new(Wifi {
         text: arguments.notation(&[]),

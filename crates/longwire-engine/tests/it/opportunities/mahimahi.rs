@@ -76,7 +76,7 @@ fn wrong_lines_are_refused_with_their_number() {
     for (text, message) in [
         (
             "1\n5\n4\n",
-            "line 3: 4 ms is before 5 ms of the previous line",
+            "line 3: 4 ms is before the previous line's 5 ms",
         ),
         (
             "1\n\n2\n",
@@ -92,7 +92,7 @@ fn wrong_lines_are_refused_with_their_number() {
             "line 1: '4294967296' is too large; the maximum is 4294967295",
         ),
         ("", "no opportunities"),
-        ("0\n0\n", "no length: the last opportunity is at 0 ms"),
+        ("0\n0\n", "the trace has no duration: its last opportunity is at 0 ms"),
     ] {
         assert_eq!(refusal(text), format!("mahimahi: file: t.up: {message}"));
     }

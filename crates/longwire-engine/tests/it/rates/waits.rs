@@ -258,8 +258,8 @@ fn a_derived_queue_below_one_slot_is_doubtful() {
     assert_eq!(
         doubts(line),
         [
-            "the derived queue of 30280b is smaller than a slot of full frames, 60560b; add \
-          queue=60560b"
+            "the derived queue limit of 30280b is smaller than a slot of full-size frames; add \
+             queue=60560b"
         ]
     );
     assert!(doubts(&format!("{line} queue=60560b")).is_empty());

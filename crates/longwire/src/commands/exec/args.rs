@@ -173,7 +173,7 @@ impl ExecArgs {
             .peer
             .as_ref()
             .filter(|peer| peer.to_string_lossy().trim().is_empty());
-        peer.map(|_| "--peer: no command; write, for example, --peer 'iperf3 -s'".to_owned())
+        peer.map(|_| "--peer: no command; for example: --peer 'iperf3 -s'".to_owned())
     }
 }
 

@@ -186,8 +186,8 @@ impl<'a> Sampler<'a> {
             Inverse::Points(Points::one(self.common.bounds().0))
         } else if inside < INSIDE_LEAST {
             return Err(self.arguments.invalid(format!(
-                "min={min} and max={max} leave {inside:.1e} of the distribution; at least \
-                 {INSIDE_LEAST:.0e} must be between them"
+                "only {inside:.1e} of the distribution is between min={min} and max={max}; the \
+                 minimum is {INSIDE_LEAST:.0e}"
             )));
         } else {
             inverse()
