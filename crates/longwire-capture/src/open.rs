@@ -58,7 +58,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::InvalidInput,
-        "a FIFO would block until another program opens it; use a regular file, or a pipe with \
+        "opening a FIFO blocks until another program opens it; use a regular file, or pipe through \
          /dev/stdin or /dev/stdout",
     ))
 }

@@ -24,10 +24,10 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Address, String> {
         let Some(address) = text.strip_prefix(TCP) else {
             return match text {
-                "" => Err("not the path of a socket or tcp:ADDRESS:PORT".to_owned()),
+                "" => Err("neither a socket path nor tcp:ADDRESS:PORT".to_owned()),
                 address if address.parse::<SocketAddr>().is_ok() => Err(format!(
-                    "'{address}' is an address, not a path; write {TCP}{address}, or ./{address} \
-                     for a socket"
+                    "'{address}' looks like an address; write {TCP}{address}, or ./{address} for a \
+                     socket path"
                 )),
                 path => Ok(Address::Unix(PathBuf::from(path))),
             };

@@ -70,7 +70,7 @@ impl Connection {
             address: address.clone(),
             source,
         };
-        let slow = || ClientError::timeout(address, "did not accept a connection", CONNECT_TIME);
+        let slow = || ClientError::timeout(address, "did not accept the connection", CONNECT_TIME);
         let sender = match address {
             Address::Unix(path) => {
                 let stream = within(CONNECT_TIME, connect_unix(path)).await;

@@ -27,7 +27,7 @@ pub struct Refusal {
 pub enum ClientError {
     #[error("cannot start the HTTP client: {0}")]
     System(io::Error),
-    #[error("the token has characters that a header cannot carry; check the token file")]
+    #[error("the token has characters that are invalid in an HTTP header; check the token file")]
     Token,
     #[error(
         "no run listens at {address}: {}; start one with `longwire run network.toml --control \
@@ -39,7 +39,7 @@ pub enum ClientError {
     #[error("{address} closed the connection: {reason}; the run may have ended")]
     ConnectionLost { address: Address, reason: String },
     #[error(
-        "{address} {what} within {} s; the run may hang, or the server is not Longwire",
+        "{address} {what} within {} s; the run may have hung, or the server is not Longwire",
         limit.as_secs()
     )]
     Timeout {
@@ -47,7 +47,7 @@ pub enum ClientError {
         what: &'static str,
         limit: Duration,
     },
-    #[error("the server at {address} is not Longwire, or another version: {reason}")]
+    #[error("the server at {address} is not Longwire, or is another version: {reason}")]
     Protocol { address: Address, reason: String },
     #[error("{0}")]
     Refused(Refusal),

@@ -94,7 +94,7 @@ impl<'a> NetworkConfig<'a> {
             return Ok(None);
         };
         serde_json::from_str(raw.get())
-            .map_err(|error| decode(format!("field '{name}' of the configuration: {error}")))
+            .map_err(|error| decode(format!("configuration field '{name}': {error}")))
     }
 
     /// Refuses unknown fields, which are probably misspelt options.
@@ -105,8 +105,8 @@ impl<'a> NetworkConfig<'a> {
         let Some((name, value)) = self.fields.iter().find(|(name, _)| is_unknown(name)) else {
             return Ok(());
         };
-        let message = format!("unsupported field in the configuration: \"{name}\": {value}");
-        let details = format!("fields of this plugin are {}", OWN.join(", "));
+        let message = format!("unsupported configuration field \"{name}\": {value}");
+        let details = format!("supported fields: {}", OWN.join(", "));
         Err(CniError::new(Reason::Field, message).with_details(details))
     }
 
@@ -115,8 +115,7 @@ impl<'a> NetworkConfig<'a> {
         let previous = self.fields.get("prevResult").map(|raw| raw.get());
         previous.filter(|text| *text != "null").ok_or_else(|| {
             CniError::new(Reason::Configuration, "no prevResult").with_details(
-                "this plugin creates no interface: put it into a list of plugins, after the one \
-                 that does",
+                "this plugin creates no interface; list it after the plugin that does",
             )
         })
     }
@@ -124,7 +123,7 @@ impl<'a> NetworkConfig<'a> {
     /// Returns the interfaces of the previous result.
     pub fn previous_result(&self) -> Result<PreviousResult, CniError> {
         serde_json::from_str(self.previous()?)
-            .map_err(|error| decode(format!("field 'prevResult' of the configuration: {error}")))
+            .map_err(|error| decode(format!("configuration field 'prevResult': {error}")))
     }
 
     /// Returns the configured path of the node's socket.

@@ -140,7 +140,7 @@ impl Call<'_> {
         let deleted = self.node(TIME_LIMIT_SHORT);
         if let Err(error) = deleted.and_then(|mut node| node.delete(&name)) {
             self.log
-                .push(format!("{name} is not removed: {}", error.reason()));
+                .push(format!("cannot remove {name}: {}", error.reason()));
         }
     }
 
@@ -152,7 +152,7 @@ impl Call<'_> {
         let is_listed =
             in_container.any(|found| found.name == *interface && !found.sandbox.is_empty());
         if !previous.interfaces.is_empty() && !is_listed {
-            let message = format!("{interface} is not an interface of prevResult");
+            let message = format!("prevResult has no interface {interface}");
             return Err(CniError::new(Reason::Configuration, message));
         }
         if !options.is_attached() {
@@ -237,9 +237,9 @@ fn check_version(operation: Operation, version: &str) -> Result<(), CniError> {
         return Ok(());
     }
     let since: Vec<&str> = since.copied().collect();
-    let message = format!("version '{version}' of the configuration is not supported");
+    let message = format!("unsupported cniVersion '{version}'");
     let details = format!(
-        "for this operation, cniVersion is one of {}",
+        "versions supported for this operation: {}",
         since.join(", ")
     );
     Err(CniError::new(Reason::Version, message).with_details(details))
@@ -253,7 +253,7 @@ fn of_node(error: NodeError) -> CniError {
         NodeError::Unreachable(reason) => CniError::new(Reason::Later, reason),
         NodeError::InvalidOptions(reason) => CniError::new(Reason::Configuration, reason),
         NodeError::Refused(status, reason) => {
-            let message = format!("the node process refuses the link: {reason}");
+            let message = format!("the node process refused the link: {reason}");
             CniError::new(Reason::Refused, message).with_details(format!("status {status}"))
         }
     }

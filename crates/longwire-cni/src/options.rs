@@ -101,7 +101,7 @@ impl LinkOptions {
             }
             "seed" => self.seed = Some(text.parse().map_err(|_| "is not a number")?),
             "attach" => self.attach = Some(text.parse().map_err(|_| "is not true or false")?),
-            _ => return Err("is unknown; use link, up, down, to, seed or attach".into()),
+            _ => return Err("is unknown; known: link, up, down, to, seed and attach".into()),
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ fn table(text: &str) -> Result<Map<String, Value>, String> {
             Some((name, value)) if !name.is_empty() => add(&mut table, name, value),
             _ => {
                 return Err(format!(
-                    "'{word}': write OPTION=VALUE, such as delay=80ms loss=1%"
+                    "'{word}' is not OPTION=VALUE, such as delay=80ms loss=1%"
                 ));
             }
         }
@@ -146,7 +146,7 @@ pub(crate) fn of_annotations(
             continue;
         };
         let wrong = |reason: String| {
-            let message = format!("annotation {name} of the pod: {reason}");
+            let message = format!("pod annotation {name}: {reason}");
             CniError::new(Reason::Configuration, message)
         };
         options.set(field, text).map_err(wrong)?;
@@ -161,7 +161,7 @@ pub(crate) fn of_annotations(
             .iter()
             .map(|problem| format!("{}: {}", problem.field, problem.reason))
             .collect();
-        let message = format!("annotations of the pod: {}", problems.join("; "));
+        let message = format!("pod annotations: {}", problems.join("; "));
         CniError::new(Reason::Configuration, message)
     })?;
     Ok(options)

@@ -78,11 +78,11 @@ impl Parameters {
 
 fn unknown_command(command: &str) -> CniError {
     let message = match command {
-        "" => "CNI_COMMAND is not set: a container runtime runs this plugin".to_owned(),
+        "" => "CNI_COMMAND is not set; this plugin is run by container runtimes".to_owned(),
         command => format!("CNI_COMMAND is '{command}'"),
     };
     CniError::new(Reason::Variables, message)
-        .with_details("commands are ADD, DEL, CHECK, GC, STATUS and VERSION")
+        .with_details("known commands: ADD, DEL, CHECK, GC, STATUS and VERSION")
 }
 
 /// Returns whether a container ID is valid: a letter or digit, then also '_', '.' and '-'.

@@ -102,8 +102,8 @@ impl Api {
         }
         if route.changes() && !self.state.controller.takes_changes() {
             return Err(Refusal::conflict(
-                "a replay cannot be changed: its links decide about frames ahead of time; restart \
-                 it with other options",
+                "a replay cannot be changed: its links decide frames ahead of time; restart it \
+                 with other options",
             ));
         }
         let (mut body, mut _trim) = (None, None);
@@ -226,8 +226,7 @@ pub fn accepted(headers: &HeaderMap) -> String {
 pub fn take_permit(work: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
     Arc::clone(work).try_acquire_owned().map_err(|_| {
         Refusal::busy(format!(
-            "the maximum of {WORK_MAX} requests is in progress; \
-                try again"
+            "too many requests in progress ({WORK_MAX}); try again"
         ))
     })
 }

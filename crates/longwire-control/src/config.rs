@@ -101,8 +101,8 @@ impl Config {
         }
         if same {
             return Err(ControlError::Usage(
-                "--control-read-token-file has the token of --control-token-file, which allows \
-                 changes; create another"
+                "--control-read-token-file holds the same token as --control-token-file, which \
+                 allows changes; create another"
                     .to_owned(),
             ));
         }

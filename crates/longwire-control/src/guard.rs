@@ -137,7 +137,7 @@ impl Tokens {
         };
         let token = bearer(first).filter(|_| second.is_none());
         let token = token.ok_or_else(|| {
-            Refusal::unknown("send exactly one header Authorization: Bearer TOKEN")
+            Refusal::unknown("send exactly one Authorization header: Bearer TOKEN")
         })?;
         // Compare with all tokens, each in constant time.
         let is = |known: &[Vec<u8>]| {
@@ -171,7 +171,7 @@ pub fn check_origin(peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Re
     let mut hosts = headers.get_all(HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.as_bytes(),
-        _ => return Err(Refusal::bad("send exactly one header Host")),
+        _ => return Err(Refusal::bad("send exactly one Host header")),
     };
     let authority = Authority::try_from(host).map_err(|_| Refusal::bad("invalid header Host"))?;
     for named in [Some(&authority), uri.authority()].into_iter().flatten() {
@@ -185,7 +185,7 @@ pub fn check_origin(peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Re
     if headers.get_all(ORIGIN).iter().any(foreign) {
         Err(Refusal::new(
             StatusCode::FORBIDDEN,
-            "requests of other origins are not permitted",
+            "requests from other origins are not permitted",
         ))
     } else {
         Ok(())
@@ -235,7 +235,7 @@ pub fn read_token(path: &Path) -> Result<Vec<u8>, ControlError> {
     let token = line.trim_ascii_end().to_vec();
     if !TOKEN_LENGTHS.contains(&token.len()) {
         return refuse(format!(
-            "the first line has {} characters; a token has {} to {}; create one with `openssl \
+            "the first line has {} characters, but a token has {} to {}; create one with `openssl \
              rand -hex 32`",
             token.len(),
             TOKEN_LENGTHS.start(),
@@ -244,7 +244,7 @@ pub fn read_token(path: &Path) -> Result<Vec<u8>, ControlError> {
     }
     if !token.iter().all(u8::is_ascii_graphic) {
         return refuse(
-            "the first line has characters that a header cannot carry; create a token with \
+            "the first line has characters that are invalid in an HTTP header; create a token with \
              `openssl rand -hex 32`"
                 .to_owned(),
         );

@@ -126,8 +126,8 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
                 notes.push(format!("control: {}", Address::Tcp(taken)));
                 if !taken.ip().is_loopback() {
                     notes.push(format!(
-                        "control: tokens cross the network in the clear to {taken}: use a \
-                         tunnel, as of ssh, unless the network is yours alone"
+                        "control: tokens cross the network unencrypted to {taken}; use a tunnel \
+                         such as ssh unless the network is private"
                     ));
                 }
                 listeners.push(Listener::Tcp(listener));
@@ -142,8 +142,8 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
             }
             // The page works without a socket.
             Err(error) => notes.push(format!(
-                "control: `longwire ctl` and `longwire top` need --control PATH, since no socket \
-                 could be opened for them: {error}"
+                "control: no socket could be opened for `longwire ctl` and `longwire top`, which \
+                 need --control PATH: {error}"
             )),
         }
     }
@@ -181,8 +181,8 @@ fn bind_view(
     let url = |token: &str| format!("http://{}/#token={token}", shown(taken));
     if !taken.ip().is_loopback() {
         notes.push(format!(
-            "view: its token crosses the network in the clear to {taken}: use a tunnel, as of \
-             ssh, unless the network is yours alone"
+            "view: its token crosses the network unencrypted to {taken}; use a tunnel such as ssh \
+             unless the network is private"
         ));
     }
     let urls = ViewUrls {

@@ -168,18 +168,18 @@ impl Bodies {
 }
 
 fn late() -> Refusal {
-    let error = format!("no complete body within {} s", BODY_TIME.as_secs());
+    let error = format!("request body incomplete after {} s", BODY_TIME.as_secs());
     Refusal::new(StatusCode::REQUEST_TIMEOUT, error)
 }
 
 fn too_large() -> Refusal {
-    let error = format!("the body is longer than {} MiB", BODY_MAX >> 20);
+    let error = format!("the request body is longer than {} MiB", BODY_MAX >> 20);
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error)
 }
 
 fn busy() -> Refusal {
     Refusal::busy(format!(
-        "requests with {} MiB in total are being read; try again",
+        "request bodies in progress total {} MiB; try again",
         TOGETHER_MAX >> 20
     ))
 }

@@ -57,9 +57,9 @@ pub fn document(routes: &[Route]) -> Value {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "TCP needs the token of --control-token-file, or for reading \
-                                    only that of --control-read-token-file. A Unix socket needs \
-                                    none.",
+                    "description": "TCP needs the token in --control-token-file, or to only read, \
+                                    the one in --control-read-token-file. A Unix socket needs no \
+                                    token.",
                 },
             },
         },
@@ -124,7 +124,7 @@ fn parameter(parameter: &Parameter) -> Value {
 const ALWAYS: [(&str, &str); 5] = [
     ("400", "Invalid request; nothing was changed"),
     ("401", "Missing or wrong token"),
-    ("403", "Read-only token, or a request of another origin"),
+    ("403", "Read-only token, or a request from another origin"),
     ("429", "Rate limit exceeded; see Retry-After"),
     (
         "503",
@@ -133,7 +133,10 @@ const ALWAYS: [(&str, &str); 5] = [
 ];
 
 /// Error statuses of routes with a body.
-const WITH_BODY: [(&str, &str); 2] = [("408", "Timeout of the body"), ("413", "Body too long")];
+const WITH_BODY: [(&str, &str); 2] = [
+    ("408", "Timeout reading the request body"),
+    ("413", "Body too long"),
+];
 
 fn responses(route: &Route) -> Value {
     let reference = |schema: &str| json!({ "schema": { "$ref": place(schema) } });
@@ -143,8 +146,8 @@ fn responses(route: &Route) -> Value {
         Answer::Metrics => (METRICS_TEXT, json!({ "schema": { "type": "string" } })),
         Answer::Events(schema) => {
             let help = format!(
-                "Server-sent events with JSON data: {}. Event `end` is the last of a run; event \
-                 `error` gives the reason for the end of the stream.",
+                "Server-sent events with JSON data: {}. Event `end` is the run's last; event \
+                 `error` says why the stream ended.",
                 place(schema)
             );
             (

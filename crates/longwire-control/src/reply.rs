@@ -122,7 +122,7 @@ impl Refusal {
             StatusCode::UNPROCESSABLE_ENTITY
         };
         let error = match problems.as_slice() {
-            [] => "the change is refused".to_owned(),
+            [] => "the change was refused".to_owned(),
             [one] => line(one),
             [first, rest @ ..] => format!("{}; and {} more", line(first), rest.len()),
         };
@@ -156,7 +156,7 @@ impl Refusal {
 
     /// 429: rate limit exceeded; `seconds` until the next request.
     pub fn too_many(seconds: u64) -> Refusal {
-        let error = "rate limit exceeded; --control-limit sets it";
+        let error = "rate limit exceeded (set by --control-limit)";
         Refusal {
             header: Some(Box::new((RETRY_AFTER, seconds.into()))),
             ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, error)

@@ -342,7 +342,7 @@ fn decode_form(text: &str) -> Result<String, Refusal> {
 pub fn decode(text: &str) -> Result<String, Refusal> {
     let decoded = percent_decode_str(text).decode_utf8();
     let decoded = decoded.map(Cow::into_owned);
-    decoded.map_err(|_| Refusal::bad(format!("'{text}' does not decode to UTF-8")))
+    decoded.map_err(|_| Refusal::bad(format!("'{text}' does not decode to valid UTF-8")))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ const MATCH: Parameter = Parameter {
 const LIMIT: Parameter = Parameter::new(
     "limit",
     Kind::Number(1, PAGE_MAX),
-    "maximum items in the response; 100 by default",
+    "maximum number of items; 100 by default",
 );
 const LINKS: Parameter = Parameter {
     name: "links",
@@ -51,7 +51,7 @@ const LINKS: Parameter = Parameter {
 const CHECK: Parameter = Parameter {
     name: "check",
     kind: Kind::Flag,
-    help: "check the change without making it",
+    help: "validate the change without applying it",
 };
 const AT: Parameter = Parameter {
     name: "at",
@@ -107,7 +107,7 @@ pub static ROUTES: [Route; 24] = [
             Parameter::new(
                 "after",
                 Kind::Text,
-                "name after which the page begins: `next` of the previous page",
+                "name after which the page begins; pass `next` of the previous page",
             ),
             LIMIT,
         ],
@@ -170,7 +170,7 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/rules",
-        "Rules of the classifier, in their order",
+        "Classifier rules in order of evaluation",
         &[
             Parameter::new(
                 "skip",
@@ -241,7 +241,7 @@ pub static ROUTES: [Route; 24] = [
     },
     get(
         "/v1/stats",
-        "Counters, summed over links",
+        "Counters summed over links",
         &[MATCH],
         Answer::Json("Stats"),
         Work::Slow(sums),
@@ -263,7 +263,7 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/models",
-        "Models and presets of options",
+        "Models and presets for link options",
         &[],
         Answer::Json("Models"),
         Work::Slow(|_, _| Reply::json(&Models::all())),
@@ -287,7 +287,7 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/history/stream",
-        "Samples of directions, ten per second, as an event stream",
+        "Samples of directions, 10 per second, as an event stream",
         &[
             Parameter::new(
                 "directions",
@@ -309,14 +309,14 @@ pub static ROUTES: [Route; 24] = [
         &[Parameter::new(
             "since",
             Kind::Time(Nanos::ZERO, Nanos::MAX),
-            "time of the run after which samples are returned, such as 12.5s",
+            "return samples after this time of the run, such as 12.5s",
         )],
         Answer::Json("Columns"),
         Work::Slow(answers::history),
     ),
     get(
         "/v1/flows/{name}",
-        "Largest flows of a direction, counted while clients read them",
+        "Largest flows of a direction; counted only while clients read them",
         &[],
         Answer::Json("Flows"),
         Work::Slow(answers::flows),
@@ -330,7 +330,7 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/metrics",
-        "Metrics for Prometheus: OpenMetrics if Accept prefers it, else text format 0.0.4",
+        "Prometheus metrics, in OpenMetrics format if Accept prefers it, else in text format 0.0.4",
         &[MATCH, LINKS],
         Answer::Metrics,
         Work::Slow(metrics::answer),

@@ -196,16 +196,16 @@ fn remove_dead(path: &Path, address: &UnixAddr) -> Result<(), ControlError> {
         return refuse("not a socket; choose another path");
     }
     if there.uid() != geteuid().as_raw() {
-        return refuse("a socket of another user; choose another path");
+        return refuse("a socket that belongs to another user; choose another path");
     }
     match is_dead(address) {
         Ok(true) => {
             let action = "cannot remove a stale socket";
             fs::remove_file(path).map_err(ControlError::file(path, action))
         }
-        Ok(false) => refuse("another program listens there; stop it, or choose another path"),
+        Ok(false) => refuse("another program is listening on it; stop it, or choose another path"),
         Err(source) => {
-            let action = "cannot find out whether a program listens there";
+            let action = "cannot determine whether a program is listening on it";
             Err(ControlError::file(path, action)(source))
         }
     }

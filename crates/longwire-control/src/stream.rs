@@ -77,7 +77,7 @@ struct Sample {
 pub fn take_permit(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
     let place = Arc::clone(streams).try_acquire_owned();
     place.map_err(|_| {
-        let error = format!("the maximum of {STREAMS_MAX} streams is open; close one");
+        let error = format!("too many open streams ({STREAMS_MAX}); close one");
         Refusal::busy(error)
     })
 }

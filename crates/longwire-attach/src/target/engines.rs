@@ -83,7 +83,7 @@ pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
         };
         let Some(path) = address.strip_prefix("unix://") else {
             // Another machine's processes have no namespace on this one.
-            let reason = format!("{variable} is not the address of a socket on this machine");
+            let reason = format!("{variable} is not the address of a local socket");
             others.push(Place {
                 path: PathBuf::from(address),
                 state: PlaceState::Failed(reason),

@@ -39,7 +39,7 @@ pub enum TargetError {
     Unknown(Box<UnknownTarget>),
     /// Several containers match.
     #[error(
-        "{what} names {} running containers; name one by its ID, or with its runtime \
+        "{what} matches {} running containers; select one by ID, or with its runtime \
          (docker:ID):{}", candidates.len(), lines(candidates)
     )]
     Ambiguous {
@@ -49,7 +49,7 @@ pub enum TargetError {
         candidates: Vec<Container>,
     },
     /// All matching containers are stopped.
-    #[error("{what} does not run; start it first:{}", lines(candidates))]
+    #[error("{what} is not running; start it first:{}", lines(candidates))]
     NotRunning {
         /// For example: "container web".
         what: String,
@@ -86,7 +86,7 @@ impl fmt::Display for UnknownTarget {
         }
         let is_denied = |place: &Place| place.state == PlaceState::Denied;
         if self.places.iter().any(is_denied) {
-            write!(f, "; only root can find all: try sudo")?;
+            write!(f, "; only root can find all of them: try sudo")?;
         }
         write!(f, "{}", listed("\n  running: ", &self.known))?;
         let (absent, present): (Vec<&Place>, Vec<&Place>) = self
@@ -175,9 +175,9 @@ mod tests {
         };
         assert_eq!(
             unknown.to_string(),
-            "no container web; only root can find all: try sudo\n  /run/a: permission denied\n  \
-             absent: /run/b, /run/c\n  For other runtimes, use --pid with a process of the \
-             container."
+            "no container web; only root can find all of them: try sudo\n  /run/a: permission \
+             denied\n  absent: /run/b, /run/c\n  For other runtimes, use --pid with a process of \
+             the container."
         );
     }
 }

@@ -60,7 +60,7 @@ impl FromStr for ContainerName {
             Some((runtime, name)) => match runtime.parse() {
                 Ok(runtime) => (Some(runtime), name),
                 Err(()) => {
-                    let reason = "the prefix is docker, podman, containerd or cri-o";
+                    let reason = "the prefix must be docker, podman, containerd or cri-o";
                     return Err(invalid("container", text, reason));
                 }
             },

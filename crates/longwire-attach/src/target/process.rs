@@ -58,7 +58,7 @@ impl Process {
             Some(('Z' | 'X', _)) => Err(io::Error::from(Errno::ESRCH)),
             Some((_, started)) => Ok(started),
             None => {
-                let what = "/proc/PID/stat has an unknown format";
+                let what = "unknown format of /proc/PID/stat";
                 Err(io::Error::new(io::ErrorKind::InvalidData, what))
             }
         }

@@ -48,7 +48,7 @@ fn docker_and_podman_are_asked_for_one_container() {
         tree.expect(name, 11);
     }
     tree.refuse(&container("link"), "no container link");
-    tree.refuse(&container("old"), "does not run");
+    tree.refuse(&container("old"), "is not running");
     tree.refuse(&container("3f"), "names 2 running");
     let mut running = tree.machine().containers();
     running.sort_by_key(longwire_attach::Container::pid);
@@ -105,7 +105,7 @@ fn the_environment_names_an_engine() {
     assert_eq!(found.pid, Some(40));
     let remote = with("tcp://192.0.2.1:2375".to_owned());
     let error = remote.resolve(&container("web")).expect_err("remote");
-    let expected = "DOCKER_HOST is not the address of a socket";
+    let expected = "DOCKER_HOST is not the address of a local socket";
     assert!(error.to_string().contains(expected), "{error}");
 }
 

@@ -66,11 +66,11 @@ fn a_pid_file_that_cannot_be_read_is_a_stopped_container() {
     let long = "1".repeat(1_000_000);
     for content in ["", "-1", "0", "4294967296", "ten", "99", &long] {
         fs::write(&file, content).expect("a file");
-        tree.refuse(&container("shop"), "does not run");
+        tree.refuse(&container("shop"), "is not running");
     }
     fs::remove_file(&file).expect("it exists");
     std::os::unix::fs::symlink(tree.path("elsewhere"), &file).expect("a link");
-    tree.refuse(&container("shop"), "does not run");
+    tree.refuse(&container("shop"), "is not running");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_reused_pid_is_not_taken_for_the_container() {
     let stat = fs::read_to_string(tree.path("proc/12/stat")).expect("a file");
     tree.file("proc/12/stat", stat.replace(" S ", " Z "));
     tree.task("default", "web", 12, &json!({}));
-    tree.refuse(&container("web"), "does not run");
+    tree.refuse(&container("web"), "is not running");
 }
 
 #[test]

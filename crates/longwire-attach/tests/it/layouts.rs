@@ -143,9 +143,9 @@ fn a_pod_without_processes_is_found_by_the_file_of_its_sandbox() {
     };
     // A process's file may belong to another process by now.
     write("/proc/45/ns/net");
-    tree.refuse(&pod("shop/vm-0"), "does not run");
+    tree.refuse(&pod("shop/vm-0"), "is not running");
     write("/var/run/netns/cni-1");
-    tree.refuse(&pod("shop/vm-0"), "does not run");
+    tree.refuse(&pod("shop/vm-0"), "is not running");
     tree.link("var/run/netns/cni-1", tree.path("proc/45/ns/net"));
     let found = tree.resolve(&pod("shop/vm-0")).expect("by its file");
     let inode = tree.expect_target(&Target::Pid(45), 45).inode();
@@ -211,7 +211,7 @@ fn docker_without_its_socket() {
     tree.json(&runc, &state);
     let found = tree.expect("docker:web", 60);
     assert_eq!(found.label, "web");
-    tree.refuse(&container("old"), "does not run; start it");
+    tree.refuse(&container("old"), "is not running; start it");
 }
 
 #[test]

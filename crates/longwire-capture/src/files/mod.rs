@@ -31,7 +31,7 @@ const STACK: usize = 128 * 1024;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FileError {
-    #[error("cannot read standard input here; name a file")]
+    #[error("cannot read standard input in this context; name a file")]
     StandardInput,
     #[error("no such file")]
     Missing,
@@ -39,9 +39,9 @@ pub enum FileError {
     Forbidden,
     #[error("a directory; name a file")]
     Directory,
-    #[error("a {0}, not a regular file; copy its content to a file")]
+    #[error("a {0}, not a regular file; copy its contents to a file")]
     NotRegular(&'static str),
-    #[error("not in {}, the only directory from which changes may read files", .0.display())]
+    #[error("not in {}, the only directory that changes may read files from", .0.display())]
     Outside(PathBuf),
     #[error("a relative path; a service reads absolute paths only")]
     Relative,
@@ -53,7 +53,7 @@ pub enum FileError {
     Late(Duration),
     #[error("not read: the run is stopping")]
     Stopped,
-    #[error("cannot read it to the end: {0}")]
+    #[error("read failed before the end: {0}")]
     Read(io::Error),
     #[error("{0}")]
     Open(io::Error),

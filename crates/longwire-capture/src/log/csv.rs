@@ -159,7 +159,7 @@ impl CsvReader {
         // A line truncated in its last field holds only some of the epoch's digits.
         let first = *self.epoch.get_or_insert(epoch);
         if epoch != first {
-            return Err(format!("epoch_ns {epoch} is not that of the log, {first}"));
+            return Err(format!("epoch_ns {epoch} differs from the log's, {first}"));
         }
         self.layout.resolve(&mut row, epoch);
         row.check()?;

@@ -233,7 +233,7 @@ pub enum LogError {
     #[error("{}: empty: the run was killed before its first record", path.display())]
     Empty { path: PathBuf },
     #[error(
-        "{}: not a verdict log: without {} of the columns {}",
+        "{}: not a verdict log: missing {} of the columns {}",
         path.display(), lacking(missing), COLUMNS.join(", ")
     )]
     Columns {

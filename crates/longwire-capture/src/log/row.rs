@@ -99,7 +99,7 @@ impl Fate {
     /// Parses the text returned by [`Fate::name`].
     pub(super) fn parse(text: &str) -> Result<Fate, String> {
         let named = Fate::ALL.into_iter().find(|fate| fate.name() == text);
-        named.ok_or_else(|| format!("verdict '{text}' is neither deliver, drop nor held"))
+        named.ok_or_else(|| format!("verdict '{text}' is not one of deliver, drop, held"))
     }
 }
 

@@ -158,7 +158,7 @@ impl ReadAhead {
     /// Ends the thread and returns its input.
     pub(super) fn into_input(mut self) -> io::Result<Input> {
         let input = self.end();
-        input.ok_or_else(|| io::Error::other("the thread that reads ended"))
+        input.ok_or_else(|| io::Error::other("the reader thread ended unexpectedly"))
     }
 
     /// Makes [`ReadAhead::readable`] readable, even without a message.
@@ -226,7 +226,9 @@ impl Drop for ReadAhead {
 
 #[cold]
 fn gone() -> Parcel {
-    Parcel::Fault(Stop::Io(io::Error::other("the thread that reads ended")))
+    Parcel::Fault(Stop::Io(io::Error::other(
+        "the reader thread ended unexpectedly",
+    )))
 }
 
 /// State of the read-ahead thread.

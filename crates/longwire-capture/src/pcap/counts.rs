@@ -81,8 +81,8 @@ impl RecordCounts {
             match kind {
                 "IEEE 802.11" => given,
                 _ => format!(
-                    "{given}, with 02:00:00:00:00:01 and 02:00:00:00:00:02 for stations that the \
-                     capture does not name"
+                    "{given}; 02:00:00:00:00:01 and 02:00:00:00:00:02 stand for stations whose \
+                     addresses were not captured"
                 ),
             }
         });
@@ -142,18 +142,18 @@ impl fmt::Display for LeftOut {
                 let name = link_type_name(*number);
                 return write!(
                     f,
-                    "link type {number} ({name}) has no conversion to Ethernet"
+                    "link type {number} ({name}) cannot be converted to Ethernet"
                 );
             }
-            LeftOut::OtherInterface => "captured at another interface",
+            LeftOut::OtherInterface => "captured on another interface",
             LeftOut::TooLong => "longer than 256 KiB",
             LeftOut::CutHeader => "truncated within the headers",
-            LeftOut::Protocol => "Ethernet has no type for the protocol",
+            LeftOut::Protocol => "the protocol has no EtherType",
             LeftOut::WirelessControl => "IEEE 802.11 management or control",
             LeftOut::WirelessEmpty => "IEEE 802.11 data without payload",
             LeftOut::WirelessEncrypted => "IEEE 802.11, encrypted",
             LeftOut::WirelessPart => "IEEE 802.11 fragment or aggregate",
-            LeftOut::WirelessDamaged => "IEEE 802.11 with a wrong check sequence",
+            LeftOut::WirelessDamaged => "IEEE 802.11 with a wrong frame check sequence",
         })
     }
 }

@@ -155,8 +155,8 @@ fn station(address: &[u8], len: usize) -> [u8; 6] {
 pub(super) fn refusal(link_type: u32) -> String {
     let name = link_type_name(link_type);
     format!(
-        "unsupported link type {link_type} ({name}); supported are Ethernet ({ETHERNET}), raw IP, \
-         BSD loopback, Linux cooked, PPP, Cisco HDLC and IEEE 802.11"
+        "unsupported link type {link_type} ({name}); supported types: Ethernet ({ETHERNET}), raw \
+         IP, BSD loopback, Linux cooked, PPP, Cisco HDLC and IEEE 802.11"
     )
 }
 

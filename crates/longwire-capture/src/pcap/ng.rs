@@ -158,7 +158,7 @@ impl Ng {
                 return Err(malformed(
                     source,
                     8,
-                    "section without byte-order magic".into(),
+                    "section header without byte-order magic".into(),
                 ));
             }
         };
@@ -261,7 +261,7 @@ impl Ng {
                 .collect();
             let names = names.join(", ");
             return Err(Stop::Unsupported(format!(
-                "has no interface '{chosen}'; its last section has {names}"
+                "no interface '{chosen}'; the last section has {names}"
             )));
         }
         match self.refused {
@@ -275,7 +275,10 @@ impl Ng {
     fn packet(&mut self, source: &mut Source, kind: u32, len: u32) -> Result<Found, Stop> {
         let packet = self.packet_fields(source, kind, len)?;
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
-            let reason = format!("frame of undescribed interface {}", packet.interface);
+            let reason = format!(
+                "frame on interface {}, which has no description block",
+                packet.interface
+            );
             return Err(malformed(source, 8, reason));
         };
         let captured = match kind {
@@ -283,7 +286,7 @@ impl Ng {
             _ => packet.captured,
         };
         if captured > len - 4 - packet.data_at as u32 {
-            let reason = format!("frame of {captured} bytes in a block of {len}");
+            let reason = format!("frame of {captured} bytes in a block of {len} bytes");
             return Err(malformed(source, 0, reason));
         }
         let is_too_long = captured > CAPTURED_MAX || len as usize > BUFFER_LEN;
@@ -304,7 +307,7 @@ impl Ng {
         self.whole_block(source, len)?;
         if let Some(ticks) = packet.ticks {
             let Some(stamp) = interface.nanos(ticks) else {
-                let reason = format!("time of {ticks} ticks, before 1970 or after 2554");
+                let reason = format!("timestamp of {ticks} ticks is before 1970 or after 2554");
                 return Err(malformed(source, 0, reason));
             };
             self.last_stamp = stamp;

@@ -66,7 +66,7 @@ impl Interface {
         body: &[u8],
     ) -> Result<(Interface, String), (usize, &'static str)> {
         if body.len() < 8 {
-            return Err((0, "interface description without snapshot length"));
+            return Err((0, "interface description block without snapshot length"));
         }
         let link_type = u32::from(order.u16(body, 0));
         let mut interface = Interface {
@@ -82,7 +82,7 @@ impl Interface {
         let mut name = String::new();
         for option in Options::of(order, body, 8) {
             let (at, code, value) =
-                option.map_err(|at| (at, "option beyond the end of its block"))?;
+                option.map_err(|at| (at, "option extends past the end of its block"))?;
             let len = value.len();
             match (code, len) {
                 (OPTION_NAME, _) => {
@@ -95,7 +95,7 @@ impl Interface {
                 (OPTION_FCSLEN, 1) => interface.fcs_len = fcs_bytes(value[0]),
                 (OPTION_TSOFFSET, 8) => interface.offset_secs = signed(order, value),
                 (OPTION_TSRESOL | OPTION_FCSLEN | OPTION_TSOFFSET, _) => {
-                    return Err((at, "option with wrong length"));
+                    return Err((at, "option with an invalid length"));
                 }
                 _ => {}
             }

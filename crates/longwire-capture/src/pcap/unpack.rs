@@ -167,7 +167,7 @@ impl Input {
                 return Ok(true);
             }
             (other, Some(packing)) => {
-                let reason = format!("other bytes follow the {packing} stream: {other:02x?}");
+                let reason = format!("trailing data after the {packing} stream: {other:02x?}");
                 let offset = raw.taken();
                 return Err(Stop::Packed { offset, reason });
             }

@@ -95,7 +95,7 @@ impl CaptureWriter {
         if format == CaptureFormat::PcapNanos && !interfaces.is_empty() {
             return Err(CaptureError::Unsupported {
                 file: path.into(),
-                reason: "pcap does not store ports; write .pcapng".into(),
+                reason: "pcap cannot store ports; use .pcapng".into(),
             });
         }
         let file =
@@ -283,7 +283,7 @@ impl CaptureWriter {
     ) -> Result<(), CaptureError> {
         let nanos = stamp.as_nanos();
         let Ok(seconds) = u32::try_from(nanos / 1_000_000_000) else {
-            let reason = "pcap has no times after 2106; write .pcapng";
+            let reason = "pcap cannot store times after 2106; use .pcapng";
             return Err(self.refused(reason.into()));
         };
         let header = [
@@ -467,5 +467,5 @@ impl Drop for WriteBehind {
 
 #[cold]
 fn gone() -> io::Error {
-    io::Error::other("the thread that writes ended")
+    io::Error::other("the writer thread ended unexpectedly")
 }

@@ -99,15 +99,15 @@ impl Zstd {
 fn explain(error: &FrameDecoderError) -> String {
     match error {
         FrameDecoderError::WindowSizeTooBig { requested, max } => format!(
-            "needs {} MiB of memory, more than {}; compress it without --long",
+            "needs {} MiB of memory, above the limit of {}; recompress it without --long",
             requested >> 20,
             max >> 20
         ),
         FrameDecoderError::DictNotProvided { dict_id } => {
-            format!("needs dictionary {dict_id}; compress it without a dictionary")
+            format!("needs dictionary {dict_id}; recompress it without a dictionary")
         }
         FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::BadMagicNumber(_)) => {
-            "no frame starts here".into()
+            "not the start of a zstd frame".into()
         }
         error => error.to_string(),
     }

@@ -69,7 +69,7 @@ fn interfaces_of_other_link_types_are_left_out_and_counted() {
     read_to_end(&mut reader);
     let notes = reader.counts().notes();
     let expected = [
-        "skipped 5 records: link type 195 (IEEE 802.15.4) has no conversion to Ethernet",
+        "skipped 5 records: link type 195 (IEEE 802.15.4) cannot be converted to Ethernet",
         "skipped 1 record: longer than 256 KiB",
     ];
     assert_eq!(notes, expected);
@@ -127,7 +127,7 @@ fn an_interface_is_chosen_by_name_or_number() {
     let (frames, error) = read_to_end(&mut other);
     let error = error.expect("no such interface").to_string();
     assert!(frames.is_empty());
-    let expected = "'north'; its last section has 0 (east)";
+    let expected = "'north'; the last section has 0 (east)";
     assert!(error.contains(expected), "{error}");
     let mut classic = Builder::new(false);
     classic.classic(0xa1b2_c3d4, 0, 1);

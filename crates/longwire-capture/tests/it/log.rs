@@ -278,7 +278,7 @@ fn non_logs_are_refused() {
     crate::common::write(&parquet, b"");
     assert!(complaint(&parquet).contains(killed));
     crate::common::write(&path, b"PAR1 and nothing else that would be Parquet");
-    assert!(complaint(&path).contains("cannot read it as Parquet"));
+    assert!(complaint(&path).contains("not readable as Parquet"));
     let missing = dir.file("none.parquet");
     assert!(complaint(&missing).contains(&missing));
 }

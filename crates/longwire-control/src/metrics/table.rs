@@ -54,7 +54,7 @@ pub fn metrics() -> Vec<Metric> {
             "port_artifacts",
             None,
             Source::PortArtifacts,
-            "Artifacts: effects of the emulator outside its configuration, by kind",
+            "Artifacts: deviations of the emulator from its configuration, by kind",
         )],
         counters(Memory::COUNTERS, Scope::Port),
         vec![metric(
@@ -164,7 +164,7 @@ fn run_metrics() -> Vec<Metric> {
             "switch_stations_learnt",
             None,
             Source::Switch(|fabric| fabric.switch.learnt),
-            "Stations learnt by the switch",
+            "Stations learned by the switch",
         ),
         metric(
             "switch_stations_moved",
@@ -194,7 +194,7 @@ fn host_metrics() -> Vec<Metric> {
         ),
         counter(
             "host_outages",
-            "Outages: the host did not answer for a second",
+            "Outages: times the host did not answer for a second",
             |peer| peer.outages,
         ),
         counter("host_sent_frames", "Frames sent to the host", |peer| {
@@ -207,7 +207,7 @@ fn host_metrics() -> Vec<Metric> {
         ),
         counter(
             "host_lost_frames",
-            "Frames lost on the way from the host",
+            "Frames lost in transit from the host",
             |peer| peer.frames_lost,
         ),
         counter(

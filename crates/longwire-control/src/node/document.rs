@@ -56,8 +56,8 @@ const OPERATIONS: [Operation; 12] = [
     (
         "get",
         "/v1/attachments/{name}/{path}",
-        "Control API of the attachment's run: links, stats, report, changes and so on, with its \
-         methods",
+        "Control API of the attachment's run: links, stats, report, changes and the other paths, \
+         with their methods",
         None,
         "Any",
     ),
@@ -92,8 +92,7 @@ const OPERATIONS: [Operation; 12] = [
     (
         "get",
         "/v1/networks/{name}/{path}",
-        "Control API of the network's run, with its methods; the last report while the network \
-         does not run",
+        "Control API of the network's run; while the network is not running, its last report",
         None,
         "Any",
     ),
@@ -112,14 +111,14 @@ pub(super) fn document() -> Value {
         "info": {
             "title": "Longwire node API",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Attaches links to containers, pods and namespaces of a machine. Below \
-                            each attachment is the control API of its run; /metrics has the \
-                            counters of all.",
+            "description": "Attaches links to containers, pods and namespaces of a machine. Each \
+                            attachment's path also serves the control API of its run; /metrics has \
+                            the counters of all attachments.",
             "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
         },
         "servers": [{
             "url": "http://localhost",
-            "description": "The Unix socket of `longwire node`",
+            "description": "Unix socket of `longwire node`",
         }],
         "paths": paths,
         "components": { "schemas": schemas() },

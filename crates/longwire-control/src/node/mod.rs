@@ -438,8 +438,8 @@ fn may_attach(caller: &Caller) -> Result<(), Refusal> {
     let refused = |error| Err(Refusal::new(StatusCode::FORBIDDEN, error));
     match (caller.peer, caller.rights) {
         (Peer::Tcp(_), _) => refused(
-            "over TCP, attachments and networks can be read and the links of attachments changed; \
-             use the Unix socket of the node for other changes",
+            "over TCP, clients can read attachments and networks, and change the links of \
+             attachments; for other changes, use the node's Unix socket",
         ),
         (_, Rights::Read) => refused("read-only token; nothing was changed"),
         (Peer::Unix, Rights::Change) => Ok(()),

@@ -87,7 +87,7 @@ pub(super) async fn relay(
         answered.map_err(|error| failed(&error))
     };
     let answered = within(ANSWER_TIME, exchange).await;
-    let slow = || away("the network's run waits for other hosts".to_owned());
+    let slow = || away("the network's run is waiting for other hosts".to_owned());
     let (head, body) = answered.ok_or_else(slow)??.into_parts();
     let body = RelayedBody { body, _held: held };
     Ok(Response::from_parts(head, body.boxed_unsync()))
@@ -166,7 +166,7 @@ impl NodeApi {
                 None => Err(Refusal::new(
                     StatusCode::SERVICE_UNAVAILABLE,
                     format!(
-                        "the network does not run: {}",
+                        "the network is not running: {}",
                         view()?
                             .reason
                             .unwrap_or_else(|| "it is starting".to_owned())

@@ -145,7 +145,7 @@ fn live_sockets_are_kept_and_stale_ones_replaced() {
     let path = socket(&folder);
     let (server, _) = serve(&unix(&path));
     let why = refused(&unix(&path));
-    assert!(why.contains("another program listens there"), "{why}");
+    assert!(why.contains("another program is listening on it"), "{why}");
     // The first one still answers.
     let answer = ask_unix(&path, &["GET / HTTP/1.1", "Host: x"], "");
     assert_eq!(status(&answer), "200", "{answer}");
@@ -311,13 +311,13 @@ fn token_files_are_checked() {
     let long = refused(&with(secret(&folder, "long", &"x".repeat(5000), 0o600)));
     assert!(long.contains("16 to 4096"), "{long}");
     let odd = refused(&with(secret(&folder, "odd", "0123456789 abcdef", 0o600)));
-    assert!(odd.contains("a header cannot carry"), "{odd}");
+    assert!(odd.contains("invalid in an HTTP header"), "{odd}");
     assert!(refused(&with(folder.path().join("none"))).contains("cannot read the token"));
     let same = Config {
         read_token_file: Some(secret(&folder, "same", FULL, 0o600)),
         ..tcp(&folder)
     };
-    assert!(refused(&same).contains("has the token of"));
+    assert!(refused(&same).contains("holds the same token as"));
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn records_without_an_ethernet_form_are_counted_with_their_reason() {
     assert_eq!(frames(&out), [(EPOCH, 54), (EPOCH + 2, 54)]);
     assert_eq!(json["records"]["given_ethernet_header"], 2);
     assert_eq!(json["records"]["not_ethernet"], 1);
-    let said = "skipped 1 record: Ethernet has no type for the protocol";
+    let said = "skipped 1 record: the protocol has no EtherType";
     assert!(json["notes"].to_string().contains(said), "{json}");
     simulate(&dir, &file, "").0.says(said);
     let (ran, _) = simulate(&dir, &pcap(&[(EPOCH, 100)]), "--interface east");

@@ -88,7 +88,7 @@ impl Column {
             }
         };
         if of.max_rep_level() > 0 || of.max_def_level() > 1 {
-            let what = format!("column {} is a list or inside a structure", of.name());
+            let what = format!("column {} is a list or nested in a struct", of.name());
             return Err(ParquetError::General(what));
         }
         Ok(Column {
@@ -151,7 +151,7 @@ impl Column {
         })?;
         (self.row, self.value) = (0, 0);
         if self.rows == 0 {
-            let what = "a column ends before its row group";
+            let what = "a column is shorter than its row group";
             return Err(ParquetError::General(what.to_owned()));
         }
         Ok(())

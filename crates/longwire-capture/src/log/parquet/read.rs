@@ -14,7 +14,8 @@ use crate::log::row::{COLUMNS, EPOCH, Fate, Layout, Name, Names, Row};
 use crate::log::{FormatReader, LogError};
 
 /// Why a file that begins as Parquet may have no index.
-const UNFINISHED: &str = "cannot read it as Parquet; the end is missing if the writer was killed";
+const UNFINISHED: &str = "not readable as Parquet; if the writer was killed, the end of the file \
+                          is missing";
 
 /// Reads rows from columns.
 struct ParquetReader {

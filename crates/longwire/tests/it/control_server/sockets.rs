@@ -22,7 +22,7 @@ fn the_socket_is_private_and_removed_with_the_run() {
     // A second run at the same socket is refused without side effects.
     let control = format!("--control {socket}");
     stage
-        .refuses(&control, "another program listens there")
+        .refuses(&control, "another program is listening on it")
         .exits(2);
     assert_eq!(stage.ask("GET /v1", "").status, 200);
     // An open stream ends with the run.

@@ -59,7 +59,7 @@ fn files_that_cannot_be_drawn_are_named_with_the_reason() {
         (
             "cut.parquet",
             &bytes[..bytes.len() / 2],
-            "the end is missing",
+            "the end of the file is missing",
         ),
         ("cut.csv", &text.as_bytes()[..text.len() / 2], ": line 5"),
         ("empty.csv", header.as_bytes(), "empty log"),
