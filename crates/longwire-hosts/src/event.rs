@@ -32,8 +32,8 @@ impl fmt::Display for PeerEvent {
             PeerEvent::Connected { restarted: true } => {
                 "was restarted: its links start in their initial state"
             }
-            PeerEvent::Silent => "does not respond: links drop frames to its ports (port_lost)",
-            PeerEvent::OtherNetwork => "runs a different file, seed or scenario, and is ignored",
+            PeerEvent::Silent => "is not responding: links drop frames to its ports (port_lost)",
+            PeerEvent::OtherNetwork => "has a different file, seed or scenario, and is ignored",
             PeerEvent::ClockSet(by) => {
                 let by = millis(*by);
                 return write!(
@@ -45,8 +45,8 @@ impl fmt::Display for PeerEvent {
                 let by = millis(*by);
                 return write!(
                     out,
-                    "had its monotonic clock jump by {by:+.3} ms; frames at that time were released \
-                     at wrong times"
+                    "jumped by {by:+.3} ms on its monotonic clock; frames released around then \
+                     were mistimed"
                 );
             }
         })
@@ -68,7 +68,7 @@ pub fn waiting(report: &HostsReport) -> String {
     });
     let silent: Vec<String> = silent.collect();
     if silent.is_empty() {
-        return "waiting for the first host of the file to set the start time".to_owned();
+        return "waiting for the first host in the file to set the start time".to_owned();
     }
     let at_peers: u64 = report.peers.iter().map(|peer| peer.foreign).sum();
     let elsewhere = match report.foreign.saturating_sub(at_peers) {

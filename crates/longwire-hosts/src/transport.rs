@@ -72,7 +72,7 @@ pub struct TransportSetup {
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// The socket cannot be opened.
-    #[error("cannot listen on {address}: {error}; `listen` must be an address of this machine")]
+    #[error("cannot listen on {address}: {error}; `listen` must be a local address")]
     Socket {
         /// The address.
         address: SocketAddr,
@@ -80,7 +80,7 @@ pub enum TransportError {
         error: io::Error,
     },
     /// Out of memory or threads.
-    #[error("cannot start the exchange with other hosts: {0}")]
+    #[error("cannot start communication with other hosts: {0}")]
     System(String),
 }
 

@@ -20,10 +20,10 @@ use tracing_subscriber::EnvFilter;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// The format of the log
+    /// Log format
     #[arg(long, global = true, value_enum, default_value = "json")]
     log_format: LogFormat,
-    /// The log's level, or a filter such as `info,kube=debug`
+    /// Log level, or a filter such as `info,kube=debug`
     #[arg(long, global = true, default_value = "info", env = "LONGWIRE_LOG")]
     log: String,
 }
@@ -32,7 +32,7 @@ struct Arguments {
 enum LogFormat {
     /// One JSON object per line
     Json,
-    /// For people
+    /// Human-readable text
     Text,
 }
 
@@ -46,36 +46,36 @@ enum Command {
         /// The directory `packaging` of the repository
         packaging: PathBuf,
     },
-    /// Attach links to the pods of a node
+    /// Attach links to the pods of this node
     Agent {
-        /// The name of the node in the cluster
+        /// Name of the node in the cluster
         #[arg(long, env = "NODE_NAME")]
         node: String,
-        /// The namespace of the agent, with the secrets of networks
+        /// Namespace of the agent and of the networks' secrets
         #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
         namespace: String,
-        /// The socket of `longwire node`
+        /// Socket of `longwire node`
         #[arg(long, default_value = "/run/longwire/node.sock")]
         node_socket: PathBuf,
-        /// The address of /metrics, /healthz and /readyz
+        /// Listening address for /metrics, /healthz and /readyz
         #[arg(long, default_value = "0.0.0.0:9471")]
         listen: SocketAddr,
     },
-    /// Sum up the status of links, and place networks
+    /// Aggregate link status, and place networks on nodes
     Controller {
-        /// The namespace of the lease
+        /// Namespace of the lease
         #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
         namespace: String,
-        /// The name of this replica
+        /// Name of this replica
         #[arg(long, env = "POD_NAME")]
         identity: String,
-        /// The address of /metrics, /healthz and /readyz
+        /// Listening address for /metrics, /healthz and /readyz
         #[arg(long, default_value = "0.0.0.0:9472")]
         listen: SocketAddr,
     },
-    /// Remove all links of an agent from the node of this machine
+    /// Remove all of an agent's links from this machine's node
     Cleanup {
-        /// The socket of `longwire node`
+        /// Socket of `longwire node`
         #[arg(long, default_value = "/run/longwire/node.sock")]
         node_socket: PathBuf,
     },

@@ -83,7 +83,7 @@ impl Default for Metrics {
         registry.register("status_writes", help, status_writes.clone());
         let buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
         let reaction = Histogram::new(buckets);
-        let help = "Seconds from a cache change to its application";
+        let help = "Seconds from a cache change until it is applied";
         registry.register("reaction_seconds", help, reaction.clone());
         let leader = Gauge::default();
         registry.register("leader", "1 for the leading controller", leader.clone());

@@ -27,10 +27,10 @@ const READ_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// There is no configuration.
-    #[error("no cluster: {0}")]
+    #[error("cannot find a cluster: {0}")]
     Config(#[from] kube::config::InferConfigError),
     /// The configuration is invalid.
-    #[error("no client of the cluster: {0}")]
+    #[error("cannot create a cluster client: {0}")]
     Client(#[from] kube::Error),
 }
 

@@ -40,12 +40,12 @@ pub enum LinkFailure {
     #[error(transparent)]
     Target(Box<TargetError>),
     #[error(
-        "{description} shares the network of the host, so the link would carry all of the host's \
-         traffic; to allow it, add --host-network (host_network in a request, \
-         host-network = true in a topology); --to PREFIX selects a part"
+        "{description} shares the host's network, so the link would carry all host traffic; to \
+         allow it, add --host-network (host_network in a request, host-network = true in a \
+         topology); --to PREFIX selects a part of it"
     )]
     HostNetwork { description: String },
-    #[error("process {pid} has exited, and its PID is reused")]
+    #[error("process {pid} has exited, and its PID was reused")]
     OtherProcess { pid: u32 },
     #[error("no Ethernet interface in the namespace")]
     NoInterface,

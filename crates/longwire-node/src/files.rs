@@ -13,7 +13,7 @@ use longwire_topology::{Files, StartFiles};
 const NO_FILES: &str = "this request has files: false, so it cannot name files or plugins";
 
 /// Error for plugins.
-const NO_PLUGINS: &str = "a node loads no plugins, because a crash would end all links of the \
+const NO_PLUGINS: &str = "a node loads no plugins, since a crash would end all links on this \
                           machine; use `longwire attach` without --node";
 
 /// Returns the files that a request may name; `files` is the request's field.

@@ -43,8 +43,8 @@ pub fn check(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "'{name}' is not a name: 1 to {NAME_MAX} letters, digits, '.', '_' and '-', not starting \
-         with '.'"
+        "'{name}' is not a valid name: 1 to {NAME_MAX} letters, digits, '.', '_' and '-', not \
+         starting with '.'"
     ))
 }
 

@@ -245,8 +245,8 @@ fn check_others(
     });
     match same {
         Some(same) => Err(NodeRefusal::Conflict(format!(
-            "'{0}' has this traffic already; change it (`longwire attach set {0}`), remove it, or \
-             select a part of the traffic (to, filter)",
+            "'{0}' already has this traffic; change it (`longwire attach set {0}`), remove it, or \
+             select part of the traffic (to, filter)",
             same.name
         ))),
         None => Ok(()),
@@ -287,7 +287,10 @@ impl NodeShared {
             let (entry, is_new) = match entries.get(name) {
                 Some(entry) => (Arc::clone(entry), false),
                 None if entries.len() >= ATTACHMENTS_MAX => {
-                    let error = format!("the maximum of {ATTACHMENTS_MAX} attachments exists");
+                    let error = format!(
+                        "the node already has the maximum of {ATTACHMENTS_MAX} \
+                         attachments"
+                    );
                     return Err(NodeRefusal::Conflict(error));
                 }
                 None => {

@@ -72,7 +72,7 @@ impl AttachmentRequest {
         match fields.iter().find(|(_, differs)| *differs) {
             None => Ok(()),
             Some((field, _)) => Err(NodeRefusal::Conflict(format!(
-                "'{name}' is attached with another {field}, which cannot be changed; remove it \
+                "'{name}' is attached with a different {field}, which cannot be changed; remove it \
                  first, or choose another name"
             ))),
         }

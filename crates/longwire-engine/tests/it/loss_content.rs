@@ -193,7 +193,7 @@ fn filters_are_refused_at_their_column() {
     const WHAT: &str = "a test such as ip, udp, port 53, src net 10.0.0.0/8 or len > 100";
     for [filter, column, message] in rows(
         "
-        ip and        | 7  | the filter ends where WHAT should follow
+        ip and        | 7  | the filter ends early; expected WHAT
         ip udp        | 4  | unexpected 'udp'; join tests with 'and' or 'or'
         (ip or udp    | 11 | the filter ends where ')' should follow
         ip)           | 3  | unmatched ')'

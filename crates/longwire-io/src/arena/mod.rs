@@ -35,7 +35,7 @@ pub enum ArenaError {
     TooSmall { budget: Bytes, least: Bytes },
     #[error("a memory budget of {budget} is too large; the maximum is {most}")]
     TooLarge { budget: Bytes, most: Bytes },
-    #[error("no address space for a memory budget of {budget}: {source}; reduce it")]
+    #[error("cannot reserve address space for a memory budget of {budget}: {source}; reduce it")]
     Refused { budget: Bytes, source: io::Error },
     #[error("delay line numbers exhausted after 2^28")]
     TooMany,
@@ -63,7 +63,7 @@ impl fmt::Display for HugePages {
             HugePages::NotAsked => f.write_str("ordinary pages"),
             HugePages::Transparent => f.write_str("transparent huge pages"),
             HugePages::Unavailable { reason } => {
-                write!(f, "ordinary pages: no huge pages ({reason})")
+                write!(f, "no huge pages, using ordinary pages ({reason})")
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::port::PortError;
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum AttachError {
     #[error(
-        "no TCX links in this kernel ({source}); they need Linux 6.6. On older kernels, use \
+        "this kernel has no TCX links ({source}), which need Linux 6.6. On older kernels, use \
          `longwire exec`, or `longwire run` between the container's veth device and another"
     )]
     OldKernel { source: io::Error },
@@ -22,27 +22,26 @@ pub enum AttachError {
     NoDefaultRoute { present: String },
     #[error("cannot attach to lo; choose another interface")]
     Loopback,
-    #[error("'{interface}' has no Ethernet header, like a tunnel; choose another interface")]
+    #[error("'{interface}' has no Ethernet header (it may be a tunnel); choose another interface")]
     NoEthernet { interface: String },
     #[error(
-        "'{interface}' has a link already; see `longwire attach list`, and change it with `attach \
-         set`, remove it with `attach detach`, or attach to a part of the traffic with --to or \
+        "'{interface}' already has a link; see `longwire attach list`, change it with `attach \
+         set`, remove it with `attach detach`, or attach to part of the traffic with --to or \
          --filter"
     )]
     Taken { interface: String },
     #[error(
-        "'{interface}' has a port of a network, or a link of another version of Longwire, and \
-         cannot have a second link"
+        "'{interface}' already belongs to a network's port or to a link of another Longwire version"
     )]
     OtherKind { interface: String },
-    #[error("a link for all traffic and a link for a part cannot be converted into each other")]
+    #[error("a link for all traffic cannot become a link for part of it, or vice versa")]
     OtherPlace,
     #[error(
         "'{interface}' has the maximum of {count} BPF programs in one direction; remove a link \
          (`longwire attach list`) or another program (`bpftool net`)"
     )]
     TooManyPrograms { interface: String, count: usize },
-    #[error("the BPF programs at '{interface}' changed meanwhile: {source}; try again")]
+    #[error("the BPF programs on '{interface}' changed concurrently: {source}; try again")]
     Changed {
         interface: String,
         source: io::Error,
@@ -57,8 +56,8 @@ pub enum AttachError {
     #[error("fail-closed needs a BPF file system; run: mount -t bpf bpf /sys/fs/bpf")]
     NoBpfFileSystem,
     #[error(
-        "the BPF file system at /sys/fs/bpf is not the emulator's; run this in the emulator's \
-         mount namespace"
+        "/sys/fs/bpf is not the emulator's BPF file system; run this in the emulator's mount \
+         namespace"
     )]
     OtherBpfFileSystem,
     #[error("cannot change /sys/fs/bpf: {source}")]
@@ -72,7 +71,7 @@ pub enum AttachError {
 fn rights(error: &io::Error) -> &'static str {
     // EACCES has the same kind, but comes from the verifier or a security module, even for root.
     if error.raw_os_error() == Some(libc::EPERM) {
-        "; attaching needs CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; run it as root"
+        "; attaching needs CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; run as root"
     } else {
         ""
     }

@@ -45,7 +45,7 @@ pub(crate) fn wire_size(
             }
         }
         Some(_) => notes.push(format!(
-            "{}: cannot disable segmentation offloads of its peer, which is in another namespace",
+            "{}: its peer is in another namespace, so its segmentation offloads stay enabled",
             interface.name
         )),
         None => {}

@@ -411,9 +411,9 @@ impl<L: RawLine> TxPort for GapTx<L> {
         } = self.tally();
         let byte_time = 8e9 / self.rate.bits_per_sec() as f64;
         vec![format!(
-            "{}: gap frames at {}: {} and {}, each frame {} after its release; {moved} moved by \
-             up to {:.1} ns because a gap was shorter than a filler, {waited} waited for their \
-             predecessors, {late} were late, and the wire ran dry {}",
+            "{}: gap frames at {}: {} and {}, each frame {} after its release; {moved} shifted by \
+             up to {:.1} ns because the gap was shorter than a filler, {waited} delayed by their \
+             predecessors, {late} late; the wire ran dry {}",
             self.port,
             self.rate,
             count_of(frames, "frame"),

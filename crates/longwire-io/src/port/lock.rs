@@ -81,10 +81,10 @@ impl Claim {
     /// Returns the holder's use of the interface and the reason for the conflict.
     fn conflict(self) -> &'static str {
         match self {
-            Claim::Carry => "carries the frames that arrive there: two would carry each twice",
-            Claim::Send => "sends there: two senders would shift each other's departures",
-            Claim::Take => "takes all frames that arrive there, by AF_XDP",
-            Claim::Read => "reads there, and AF_XDP would take its frames away",
+            Claim::Carry => "forwards frames from it; a second reader would duplicate them",
+            Claim::Send => "sends on it; two senders would disturb each other's timing",
+            Claim::Take => "takes all its incoming frames by AF_XDP",
+            Claim::Read => "reads from it, and AF_XDP would take its frames",
             Claim::Tap => "has the device open",
         }
     }

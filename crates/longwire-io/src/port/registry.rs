@@ -55,7 +55,7 @@ pub static PORTS: &[PortKind] = &[
     PortKind {
         name: "auto",
         argument: "IF",
-        summary: "network interface, by the best method; same as IF alone",
+        summary: "network interface, by the fastest available method; same as IF alone",
         example: "auto:eth1",
         open: open_auto,
     },
@@ -94,7 +94,7 @@ pub static PORTS: &[PortKind] = &[
     PortKind {
         name: "tap",
         argument: "NAME",
-        summary: "TAP device, created if missing; the other end is this machine",
+        summary: "TAP device, created if missing; its other end is this machine's network stack",
         example: "tap:lw0",
         open: |name, options| {
             refuse_gap_frames("tap", name, options, "a TAP device has no wire")?;
@@ -106,7 +106,8 @@ pub static PORTS: &[PortKind] = &[
     PortKind {
         name: PCAP,
         argument: "FILE | in=FILE,out=FILE",
-        summary: "captures: reads frames from one file, at its times, and writes to another",
+        summary: "capture files: reads frames from one at their recorded times, and writes frames \
+                  to another",
         example: "pcap:in=before.pcapng,out=after.pcap",
         open: |files, options| {
             refuse_gap_frames("pcap", files, options, "a capture has no wire")?;
@@ -308,13 +309,13 @@ fn open_auto(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let (kind, why) = match found.as_ref().and_then(|found| found.kind.virtual_name()) {
         _ if options.gap_frames.is_some() => (
             "packet",
-            format!("{name}: using AF_PACKET, the only port with gap frames"),
+            format!("{name}: using AF_PACKET, the only port type with gap frames"),
         ),
         Some(kind) if options.offloads => (
             "packet",
             format!(
                 "{name}: using AF_PACKET, which keeps super-packets of virtual devices \
-                     ({kind}) whole"
+                 ({kind}) whole"
             ),
         ),
         // The port reports a missing interface and lists the existing ones.

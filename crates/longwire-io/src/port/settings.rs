@@ -103,18 +103,18 @@ fn quiet(name: &str, changing: &mut SettingsChange, notes: &mut Vec<String>) {
     };
     match disable_ipv6(name, &file, changing) {
         Ok(Ipv6::Disabled) => notes.push(format!(
-            "{name}: disabled IPv6 of the kernel's stack for the run"
+            "{name}: disabled the kernel's IPv6 on it for the run"
         )),
         Ok(Ipv6::Silent) => {}
         Ok(Ipv6::InUse) => notes.push(format!(
-            "{name}: has IPv6 addresses, so the kernel's stack answers too"
+            "{name}: has IPv6 addresses, so the kernel's network stack answers too"
         )),
         Err(error) => notes.push(cannot_switch_off(name, &error)),
     }
 }
 
 fn cannot_switch_off(name: &str, error: &io::Error) -> String {
-    format!("{name}: cannot disable IPv6 of the kernel's stack ({error}); it may send packets")
+    format!("{name}: cannot disable the kernel's IPv6 on it ({error}); the kernel may send packets")
 }
 
 enum Ipv6 {

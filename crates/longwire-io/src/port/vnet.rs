@@ -39,7 +39,7 @@ pub enum VnetError {
     #[error("unknown segmentation kind {0:#x}")]
     Kind(u8),
     /// The frame contradicts the header.
-    #[error("headers are not those of a {kind:?} super-packet")]
+    #[error("headers do not match a {kind:?} super-packet")]
     Mismatch {
         /// The segmentation kind in the header.
         kind: SegmentKind,

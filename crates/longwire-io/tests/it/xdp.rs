@@ -161,7 +161,7 @@ fn an_interface_in_use_is_refused_with_a_reason() {
     let _port = pair.xdp(XdpMode::Best);
     let again = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
     let error = again.err().expect("it is in use");
-    let said = "xdp:port0: this command already carries the frames that arrive there";
+    let said = "xdp:port0: this command already forwards frames from it";
     assert!(error.to_string().starts_with(said), "{error}");
 }
 

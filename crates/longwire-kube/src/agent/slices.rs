@@ -15,8 +15,8 @@ pub(super) type SliceKey = (ResourceKind, ResourceKey);
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
 /// Message when options of `down` are unused because two pods each shape their own traffic.
-const DOWN_UNUSED: &str = "options of down are not used between pods in both from and to: each \
-                           shapes what it sends, with up";
+const DOWN_UNUSED: &str = "down options do not apply between pods that are in both from and to: \
+                           each pod shapes what it sends, with up";
 
 /// Node state as read by the agent.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +186,7 @@ fn count(length: usize) -> i64 {
 }
 
 /// Remedy for links that select the same traffic.
-const SAME_TRAFFIC: &str = "remove one, or give each a part of the traffic with `to` or `filter`";
+const SAME_TRAFFIC: &str = "remove one, or give each part of the traffic with `to` or `filter`";
 
 /// Remedy for an interface used by another link or port.
 const OTHER_LINK: &str = "remove the other Link for all traffic, remove the pod from the Network, \
@@ -324,7 +324,7 @@ mod tests {
             };
             plan.attachments.insert(name.to_owned(), wanted);
         }
-        let text = "'kube-shop-ts-1' has this traffic already; change it (`longwire attach set \
+        let text = "'kube-shop-ts-1' already has this traffic; change it (`longwire attach set \
             kube-shop-ts-1`), or remove it";
         let error = NodeError::Conflict(text.to_owned());
         let state = NodeState {
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(slice.reason, Some(Reason::Conflict));
         assert_eq!(
             slice.message.as_deref(),
-            Some("shop/a: Link shop/ts has this traffic already")
+            Some("shop/a: Link shop/ts already has this traffic")
         );
         assert_eq!(slice.remedy.as_deref(), Some(SAME_TRAFFIC));
     }

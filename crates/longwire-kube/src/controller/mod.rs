@@ -103,7 +103,7 @@ async fn campaign(
         if candidate.owner.is_none() {
             match owner(client, &settings.namespace).await {
                 Ok(found) => candidate.owner = found,
-                Err(error) => tracing::warn!(%error, "no owner of secrets and of the lease"),
+                Err(error) => tracing::warn!(%error, "no owner for the secrets and the lease"),
             }
         }
         let attempt = candidate.attempt().await;

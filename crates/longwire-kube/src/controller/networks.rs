@@ -402,7 +402,7 @@ fn network_verdicts(
 
 /// Converts a failure of the random number generator.
 fn no_random() -> kube::Error {
-    kube::Error::Service("no random bytes for a key".into())
+    kube::Error::Service("cannot get random bytes for a key".into())
 }
 
 fn network_of(mut network: Network) -> Network {

@@ -184,7 +184,7 @@ impl NetworksShared {
             (network.is_some(), running.len())
         };
         if !old && count >= NETWORKS_MAX {
-            let error = format!("the maximum of {NETWORKS_MAX} networks exists");
+            let error = format!("the node already has the maximum of {NETWORKS_MAX} networks");
             return Err(NodeRefusal::Conflict(error));
         }
         let failed = |error| NodeRefusal::storage("the network", &error);

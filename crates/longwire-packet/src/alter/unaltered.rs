@@ -93,11 +93,11 @@ impl UnalteredCounts {
         let frames = (frames > 0).then(|| count_of(frames, "frame"))?;
         let mut note = match action {
             UnalteredAction::Send => format!(
-                "sent {frames} unaltered or altered in part; to drop them, use --unaltered drop"
+                "sent {frames} unaltered or only partly altered; to drop them, use --unaltered drop"
             ),
             UnalteredAction::Drop => format!(
-                "dropped {frames} that could not be altered completely; to send them, use \
-                 --unaltered send"
+                "dropped {frames} that could not be fully altered; to send them, use --unaltered \
+                 send"
             ),
         };
         if tunnels > 0 {

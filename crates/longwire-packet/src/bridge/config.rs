@@ -175,13 +175,13 @@ pub enum BridgeError {
     #[error("port {0} is in two pairs")]
     TwoPartners(PortIndex),
     /// A static entry for an address that cannot belong to a station.
-    #[error("{mac} is not a station address: zero or multicast", mac = MacAddress(*.0))]
+    #[error("{mac} is zero or multicast, not a station address", mac = MacAddress(*.0))]
     NoStation([u8; 6]),
     /// Invalid VLAN.
     #[error("VLAN {0} is outside 1..4094; 0 is untagged")]
     NoSuchVlan(u16),
     /// More static entries than the table can hold.
-    #[error("the table of {0} stations is full; enlarge it, or remove static entries")]
+    #[error("the station table ({0} entries) is full; enlarge it, or remove static entries")]
     TableFull(u32),
 }
 

@@ -77,8 +77,8 @@ impl FromStr for Matcher {
             let (part, after) = next_part(rest);
             let Some((key, value)) = part.split_once('=') else {
                 let message = format!(
-                    "is not key=value; write fields such as src=10.0.0.0/8 with commas between \
-                     them, or '{ANY}' alone"
+                    "is not key=value; write comma-separated fields such as src=10.0.0.0/8, or \
+                     '{ANY}' alone"
                 );
                 let part = part.trim();
                 let name = if part.is_empty() { "empty field" } else { part };
@@ -157,7 +157,7 @@ fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError
         }
         _ => {
             let filter = WrittenFilter::parse(value)
-                .map_err(|error| wrong(key, format!("{error} (columns of the filter)")))?;
+                .map_err(|error| wrong(key, format!("{error} (column within the filter)")))?;
             matcher.filter = Some(Box::new(filter));
         }
     }
@@ -279,7 +279,7 @@ fn contradiction(matcher: &Matcher) -> MatcherError {
     if fields.is_empty() {
         fields = "the matcher".into();
     }
-    let message = "no frame can match: addresses must be of one IP version, types and protocols \
+    let message = "no frame can match: the addresses must have one IP version, types and protocols \
                    must agree, and only tagged frames have a VLAN; remove a field";
     wrong(&fields, message)
 }

@@ -127,8 +127,8 @@ impl Parser<'_> {
     fn bytes_of(&mut self, word: &str, depth: u32) -> Result<Expression, FilterError> {
         let layer = layer(word).ok_or_else(|| {
             self.wrong(format!(
-                "no bytes of '{word}'; write ether, ip, ip6, arp, tcp, udp, icmp, icmp6 or sctp \
-                 before '['"
+                "'{word}' has no byte access; write ether, ip, ip6, arp, tcp, udp, icmp, icmp6 or \
+                 sctp before '['"
             ))
         })?;
         self.take();

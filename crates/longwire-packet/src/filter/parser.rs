@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
     pub(super) fn expected(&self, what: &str) -> FilterError {
         match self.peek() {
             Some(word) => self.wrong(format!("'{word}' is not {what}")),
-            None => self.wrong(format!("the filter ends where {what} should follow")),
+            None => self.wrong(format!("the filter ends early; expected {what}")),
         }
     }
 

@@ -396,7 +396,7 @@ fn links_of_a_killed_host_stop_until_it_restarts() {
             "{dead}"
         );
         let notes = report["notes"].to_string();
-        for said in ["'h1' does not respond", "'h1' was restarted"] {
+        for said in ["'h1' is not responding", "'h1' was restarted"] {
             assert!(notes.contains(said), "{said}: {notes}");
         }
         // Both clock readings may be interrupted.

@@ -89,7 +89,7 @@ pub struct CheckedLine {
 impl CheckedLine {
     fn open(port: &str, interface: &Interface) -> Result<CheckedLine, PortError> {
         let no_check = (libc::SOL_SOCKET, libc::SO_NOFCS);
-        let checked = (no_check, "asking for check sequences of ours");
+        let checked = (no_check, "requesting a custom frame check sequence");
         let frame_max = interface.mtu as usize + HEADER;
         Ok(CheckedLine {
             socket: sending_socket(port, interface, &[BYPASS, checked])?,
@@ -113,7 +113,7 @@ impl CheckedLine {
             }
             Err(error) => Err(failure(
                 &self.port,
-                "sending a first gap frame",
+                "sending the first gap frame",
                 error.into(),
             )),
         }

@@ -147,7 +147,7 @@ fn open_sockets(
     let mut timestamps = SocketTimestamps::new();
     if let Some(holder) = launches {
         let launched = timestamps.launch(direct.as_fd(), holder);
-        launched.map_err(|e| failure(port, "asking for launch times", e))?;
+        launched.map_err(|e| failure(port, "requesting launch times", e))?;
     }
     Ok(Sockets {
         fast: match launches {
@@ -175,20 +175,16 @@ fn open_rx(
     set(
         libc::PACKET_VERSION,
         libc::tpacket_versions::TPACKET_V2 as libc::c_int,
-        "choosing the ring's version",
+        "setting the ring version",
     )?;
-    set(libc::PACKET_VNET_HDR, 1, "asking for offload headers")?;
-    set(libc::PACKET_COPY_THRESH, 1, "asking for long frames")?;
-    set(
-        libc::PACKET_IGNORE_OUTGOING,
-        1,
-        "leaving out frames that are sent",
-    )?;
-    // Stamps frames on entry into the receive path, before queueing. Otherwise the ring stamps when
-    // it copies the frame.
+    set(libc::PACKET_VNET_HDR, 1, "requesting offload headers")?;
+    set(libc::PACKET_COPY_THRESH, 1, "requesting long frames")?;
+    set(libc::PACKET_IGNORE_OUTGOING, 1, "ignoring outgoing frames")?;
+    // A stamp from the entry into the receive path, before queueing; otherwise the ring
+    // stamps when it copies the frame.
     let on: libc::c_int = 1;
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
-        .map_err(|e| failure(port, "asking for receive stamps", e))?;
+        .map_err(|e| failure(port, "requesting receive stamps", e))?;
     let buffer = enlarge(fd, Buffer::Receive, RECEIVE_BUFFER)
         .map_err(|e| failure(port, "enlarging the receive buffer", e))?;
     if buffer < RECEIVE_BUFFER_LOW {
@@ -205,7 +201,7 @@ fn open_rx(
         options.ring_bytes.unwrap_or(RING_BYTES),
     );
     let ring =
-        ReceiveRing::new(fd, layout).map_err(|e| failure(port, "making the receive ring", e))?;
+        ReceiveRing::new(fd, layout).map_err(|e| failure(port, "creating the receive ring", e))?;
     promiscuous(fd, interface).map_err(|e| failure(port, "entering promiscuous mode", e))?;
     bind(fd, interface, libc::ETH_P_ALL as u16)
         .map_err(|e| failure(port, "binding the socket", e))?;
@@ -218,7 +214,7 @@ pub(super) type SwitchedOption = ((libc::c_int, libc::c_int), &'static str);
 /// Passes frames directly to the driver.
 pub(super) const BYPASS: SwitchedOption = (
     (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS),
-    "going past the queueing layer",
+    "bypassing the queueing discipline",
 );
 /// Puts a virtio-net header before each frame.
 const VNET: SwitchedOption = (
@@ -261,7 +257,7 @@ fn find_launch(
         .filter(|holder| holder.is_permitted(mode));
     match holder {
         Some(holder) => notes.push(format!(
-            "{name}: frames are held until their time by {}",
+            "{name}: frames are held until due by {}",
             if holder.device {
                 "the device"
             } else {
@@ -272,8 +268,8 @@ fn find_launch(
             return Err(PortError::Unsupported {
                 port: port.to_owned(),
                 reason: format!(
-                    "no queueing discipline holds frames until their time; add one with: tc \
-                     qdisc replace dev {name} root fq"
+                    "no queueing discipline holds frames until due; add one with: tc qdisc replace \
+                     dev {name} root fq"
                 ),
             });
         }
@@ -288,7 +284,7 @@ fn open_fast(interface: &Interface, notes: &mut Vec<String>) -> Option<Sender> {
         Ok(sender) => Some(sender),
         Err((action, error)) => {
             notes.push(format!(
-                "{}: frames leave by a packet socket, as AF_XDP cannot be used: {action}: {error}",
+                "{}: sending through a packet socket, as AF_XDP is unavailable: {action}: {error}",
                 interface.name
             ));
             None

@@ -286,7 +286,7 @@ impl PacketTx {
         }
         let carrier = self
             .has_carrier()
-            .map_err(|error| failure(&self.port, "looking for a carrier", error))?;
+            .map_err(|error| failure(&self.port, "checking the carrier", error))?;
         if !carrier {
             return Ok(self.lose_without_carrier());
         }

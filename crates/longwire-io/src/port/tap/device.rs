@@ -100,7 +100,7 @@ impl Device {
         });
         device
             .set_header_len()
-            .map_err(|e| failed("asking for virtio-net headers", e))?;
+            .map_err(|e| failed("requesting virtio-net headers", e))?;
         device.set_offloads(options.offloads, notes)?;
         if let Ok(interface) = Interface::find(name) {
             device._lock = PortLock::of_tap(interface.index);
@@ -274,7 +274,8 @@ fn check_name(text: &str) -> Result<(), PortError> {
     if text.is_empty() || text.len() >= libc::IFNAMSIZ || bad_name {
         return Err(PortError::Unsupported {
             port: format!("tap:{text}"),
-            reason: "not a device name: 1 to 15 characters, without space, ':' and '/'".into(),
+            reason: "not a valid device name: 1 to 15 characters, without spaces, ':' or '/'"
+                .into(),
         });
     }
     Ok(())
@@ -303,7 +304,7 @@ fn not_attached(name: &str, error: io::Error) -> PortError {
             };
         }
         Some(libc::EINVAL | libc::EEXIST) => {
-            "a device of that name exists, but is not a single-queue TAP device"
+            "a device with that name exists, but is not a single-queue TAP device"
         }
         _ => return failed(name, "attaching to the TAP device", error),
     };

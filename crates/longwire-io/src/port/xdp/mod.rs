@@ -82,7 +82,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     for (queue, opened) in opened.queues.iter().enumerate() {
         program
             .enter(queue as u32, opened.socket.as_fd())
-            .map_err(|e| failure(&port, "entering a socket into the map", e))?;
+            .map_err(|e| failure(&port, "adding a socket to the map", e))?;
     }
     let needs = InterfaceNeeds {
         quiet: options.quiet,
@@ -274,12 +274,11 @@ impl Plan<'_> {
     fn explain(&self, port: &str, (action, error): SocketFailure) -> PortError {
         let reason = match error.raw_os_error() {
             Some(libc::ENOBUFS) if action == "registering frame memory" => {
-                "the frame memory exceeds the limit of locked memory; raise it with: ulimit -l \
-                 unlimited"
+                "frame memory exceeds the locked-memory limit; raise it with: ulimit -l unlimited"
                     .to_owned()
             }
             Some(libc::EBUSY) => format!(
-                "another AF_XDP socket uses a queue of {}",
+                "another AF_XDP socket is bound to a queue of {}",
                 self.interface.name
             ),
             _ => return failure(port, action, error),

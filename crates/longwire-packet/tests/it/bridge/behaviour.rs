@@ -70,7 +70,7 @@ fn invalid_configurations_are_refused() {
     for (config, refusal) in [
         (BridgeConfig::new(0), "a bridge needs at least one port"),
         (empty, "a table of 0 stations is outside 1..16777216"),
-        (full, "the table of 1 stations is full"),
+        (full, "the station table (1 entries) is full"),
         (
             paired(&[(0, 2)]),
             "unknown port 2; the bridge has 2, numbered from 0",
@@ -80,7 +80,7 @@ fn invalid_configurations_are_refused() {
         (known(entry(station(1), 0, 2)), "unknown port 2"),
         (
             known(entry([1; 6], 0, 0)),
-            "01:01:01:01:01:01 is not a station address",
+            "01:01:01:01:01:01 is zero or multicast",
         ),
         (known(entry(station(1), 4095, 0)), "VLAN 4095 is outside"),
         (

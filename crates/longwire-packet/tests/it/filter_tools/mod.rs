@@ -230,9 +230,9 @@ fn refused_filters_get_a_remedy() {
     for [filter, message] in rows(
         "
         ip broadcast | column 4: IP broadcast needs a netmask; write
-        tcp[13 | column 7: the filter ends where ']' should follow
+        tcp[13 | column 7: the filter ends early; expected ']'
         tcp[13:3] = 1 | column 8: '3' is not a number of bytes: 1, 2 or 4
-        vlan[0] = 1 | column 1: no bytes of 'vlan'; write ether, ip,
+        vlan[0] = 1 | column 1: 'vlan' has no byte access; write ether, ip,
         len > 5 / 0 | column 11: division by zero
         ip[0] and udp | column 7: 'and' is not one of = != < <= > >=
         ip.addr < 10.0.0.1 | column 11: addresses support only == and !=

@@ -73,7 +73,7 @@ fn each_link_has_its_part_and_the_rest_passes() {
     // A link for all traffic comes last and gets only the remaining traffic.
     let c = attach("several-c", "--delay 50ms");
     assert_round_trips(&joined, addresses, [20.0, 60.0, 100.0]);
-    joined.refuses(&name_of("several-d"), "--delay 1ms", "has a link already");
+    joined.refuses(&name_of("several-d"), "--delay 1ms", "already has a link");
     // Comes first, with one direction and a filter.
     let options = "--delay 5ms --priority 7 --direction up --filter icmp";
     let d = attach("several-e", options);

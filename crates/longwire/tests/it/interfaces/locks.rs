@@ -29,12 +29,12 @@ fn a_second_run_on_an_interface_is_refused_with_the_owner() {
     };
     let first = start(&place, "run packet:a0 packet:b0", RUNS);
     let holder = first.id();
-    let said = ["packet:b0", "run packet:a0 packet:b0", "carry each twice"];
+    let said = ["packet:b0", "run packet:a0 packet:b0", "duplicate them"];
     assert_refused(&place, "run c0 auto:b0 --time 1ms", holder, &said);
     // A network's ports are locked too.
     let dir = Folder::new();
     let third = format!("run a0 c0 --time 1ms --control {}", dir.file("a.sock"));
-    assert_refused(&place, &third, holder, &["carry each twice"]);
+    assert_refused(&place, &third, holder, &["duplicate them"]);
     for to in ["a0", "packet:b0"] {
         let sender = format!("generate --to {to} --rate 1kpps --time 1ms");
         assert_refused(&place, &sender, holder, &["two senders"]);
@@ -62,7 +62,7 @@ fn a_port_that_takes_frames_away_is_alone() {
         return;
     };
     let receiver = start(&place, "receive packet:a0", RECEIVES);
-    let texts = ["take its frames away", "write packet:a0"];
+    let texts = ["would take its frames", "write packet:a0"];
     assert_refused(&place, "receive xdp:a0 --time 1ms", receiver.id(), &texts);
     drop(receiver);
     let run = start(&place, "run xdp:a0 b0", RUNS);
@@ -70,7 +70,7 @@ fn a_port_that_takes_frames_away_is_alone() {
         &place,
         "receive packet:a0 --time 1ms",
         run.id(),
-        &["takes all frames"],
+        &["takes all its incoming frames"],
     );
 }
 
