@@ -314,11 +314,11 @@ const REFUSED: &str = r#"
     { "set": { "first": { "delay": "9ms" }, "second": { "delay": "-1" } } } | set.second.delay | -1
     { "set": { "none*": { "rate": "1mbit" } } } | set.none* | no link
     { "off": ["first"], "at": "soon" } | at | soon
-    { "on": ["fir*"], "off": ["first.up"] } | off | also under 'on'
+    { "on": ["fir*"], "off": ["first.up"] } | off | also listed under 'on'
     { "off": ["first"], "at": "1s", "in": "1s" } | in | both at and in
     { "remove": ["second"] } | remove | path 'long' crosses
     { "remove": ["nobody"] } | remove | no link or path
-    { "remove": ["first"], "in": "1s" } | at | cannot be added or removed at a later time
+    { "remove": ["first"], "in": "1s" } | at | adding or removing links and paths cannot be scheduled
     { "move": { "first": "nowhere" } } | move | nowhere
     { "move": { "core": "first" } } | move | no matcher
     { "add": { "link": [{ "name": "x", "match": "src=10.9.9.9" }, { "name": "first" }] } } | link.name | used twice

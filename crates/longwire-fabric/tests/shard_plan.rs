@@ -155,7 +155,7 @@ fn separate_paths_are_not_cut() {
     assert_eq!(plan.loads, [48; 4]);
     assert_eq!(
         plan.reason,
-        "no path changes its shard, and all shards have the same load"
+        "no path changes shards, and all shards have the same load"
     );
 }
 
@@ -171,7 +171,7 @@ fn a_chain_is_cut_where_its_delay_is_long() {
     assert_eq!(plan.lookahead, Some(Nanos::from_millis(30)));
     assert_eq!(
         plan.reason,
-        "paths change their shard at 1 hop, with 30ms of delay, and all shards have the same load"
+        "paths change shards at 1 hop, with a delay of 30ms, and all shards have the same load"
     );
 }
 
@@ -223,7 +223,7 @@ fn reasons_name_the_limit() {
     assert_eq!(plan.shards, 3);
     assert_eq!(
         plan.reason,
-        "paths change their shard at 2 hops, with at least 1ms of delay, and all shards have the \
+        "paths change shards at 2 hops, with a delay of at least 1ms, and all shards have the \
          same load; the network has no more than 3 separable parts"
     );
 

@@ -52,14 +52,14 @@ pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String>
     }
     if let Err(error) = raise_priority() {
         notes.push(format!(
-            "normal priority ({error}): other programs may delay releases; run as root or with \
+            "normal priority ({error}): other programs may delay releases; run as root, or with \
              CAP_SYS_NICE"
         ));
     }
     if let Err(error) = lock_memory() {
         notes.push(format!(
-            "memory is not locked ({error}): harmless without swap; else run as root or with \
-             CAP_IPC_LOCK"
+            "memory is not locked ({error}): harmless without swap; with swap, run as root, or \
+             with CAP_IPC_LOCK"
         ));
     }
     notes
@@ -78,7 +78,7 @@ pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) ->
         && let Err(error) = enter_fifo()
     {
         notes.push(format!(
-            "no real-time class ({error}): other programs may delay departures; run as root or \
+            "no real-time priority ({error}): other programs may delay departures; run as root, or \
              with CAP_SYS_NICE"
         ));
     }

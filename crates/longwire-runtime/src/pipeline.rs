@@ -58,7 +58,7 @@ pub enum PipelineError {
     Start(#[from] StartError),
     #[error("{0}")]
     Port(#[from] PortError),
-    #[error("the recorder: {0}")]
+    #[error("recorder: {0}")]
     Recorder(String),
 }
 

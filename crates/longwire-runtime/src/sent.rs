@@ -191,7 +191,7 @@ const FIELDS: [Field; 6] = [
 
 /// The error for an unknown field name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a field that can be ignored; write mac, address, port, tos, ttl or checksum")]
+#[error("'{0}' cannot be ignored; the fields are mac, address, port, tos, ttl and checksum")]
 pub struct UnknownField(String);
 
 impl FromStr for IgnoredFields {

@@ -7,13 +7,13 @@ use longwire_packet::bridge::BridgeError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum StartError {
-    #[error("no memory for queued frames: {0}")]
+    #[error("cannot reserve memory for queued frames: {0}")]
     Memory(#[from] ArenaError),
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    #[error("cannot make an event descriptor: {0}")]
+    #[error("cannot create an event descriptor: {0}")]
     Event(#[from] nix::Error),
-    #[error("the traces need {needed} ports, not {given}")]
+    #[error("the traces need {needed} ports, but {given} are given")]
     Outputs { needed: usize, given: usize },
     #[error("switch: {0}")]
     Switch(#[from] BridgeError),

@@ -34,8 +34,10 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let reason =
-            format!("no frame crosses link '{first}'{more}: no matcher, and no path through it");
+        let reason = format!(
+            "no frame crosses link '{first}'{more}: it has no matcher, and no path uses \
+             it"
+        );
         let named =
             |table: &Table| tree::text(table, "name").is_some_and(|name| name.value == first);
         let items = tree::tables(file, "link");
@@ -108,8 +110,8 @@ impl Topology {
                     .or_else(|| replaces(format!("{name}.down"), link.down.as_ref()?))
             })?;
             Some(format!(
-                "the ramp of {} replaces '{text}' of '{name}' by plain values; its other parameters \
-                 are lost",
+                "the ramp of {} replaces '{text}' of '{name}' with plain values; its other \
+                 parameters are lost",
                 ramp.option
             ))
         });
@@ -168,8 +170,8 @@ impl Topology {
         let cost = classifier.cost();
         if cost.is_high() {
             doubts.push(format!(
-                "matchers have {} shapes and the longest chain has {}: each frame needs so many \
-                 lookups; matchers on the same fields cost least",
+                "matchers have {} shapes and the longest chain has {}, one lookup per frame for \
+                 each; matchers on the same fields are cheapest",
                 cost.shapes, cost.longest_chain
             ));
         }

@@ -63,7 +63,7 @@ pub(super) fn read(
         if let Some(plan) = plan(attach, place, &at, diagnostics) {
             if let Some(other) = plans.iter().find(|other| overlaps(other, &plan)) {
                 let other = &ports[usize::from(other.port.0)].name;
-                let reason = format!("port '{other}' takes packets to the same addresses");
+                let reason = format!("port '{other}' already takes packets to the same addresses");
                 let remedy = "give each port of an interface other addresses in `to`";
                 diagnostics.refuse(value.span.clone(), at, reason, remedy);
             }
@@ -86,7 +86,7 @@ fn plan(
                 span.clone(),
                 at,
                 reason,
-                "write it as for `longwire attach`",
+                "use the syntax of `longwire attach`",
             );
             None
         }
@@ -101,7 +101,7 @@ fn plan(
         to.extend(prefix(&text, at, diagnostics));
     }
     if tree::texts(table, "to").is_empty() {
-        let reason = "no addresses select the packets that enter the network";
+        let reason = "no addresses are given to select the packets that enter the network";
         let remedy = "write to = [\"10.0.0.2\"]; ARP and all other packets bypass the network";
         diagnostics.refuse(span, at, reason, remedy);
     }
@@ -109,7 +109,7 @@ fn plan(
         Ok(filter) => Some(filter),
         Err(error) => {
             let at = tree::under(at, "filter");
-            diagnostics.refuse(text.span, at, error.to_string(), "write it as tcpdump does");
+            diagnostics.refuse(text.span, at, error.to_string(), "use tcpdump syntax");
             None
         }
     });
@@ -183,7 +183,7 @@ pub(super) fn carriers(file: &Table<'_>, builder: &mut Builder) -> Vec<CarrierPl
             let reason = "an attached interface keeps its carrier";
             Some((reason, "remove it, or use a tap:NAME port"))
         } else if file.contains_key("host") {
-            let reason = "a carrier cannot follow links decided on another host";
+            let reason = "a carrier cannot follow links that another host decides";
             Some((reason, "remove it, or run the network on one host"))
         } else {
             None

@@ -161,7 +161,7 @@ impl Builder<'_> {
     ) -> Option<Arc<str>> {
         if !is_name(name) || split_direction(name).1.is_some() {
             let reason = format!("{name:?} is not a valid name");
-            let remedy = "use letters, digits, '-', '_', '.', ':' and '/', not ending in .up or \
+            let remedy = "use letters, digits, '-', '_', '.', ':' and '/'; do not end in .up or \
                           .down; {n}, {a} and {b} need count or between";
             self.refuse(place, at, reason, remedy);
             return None;

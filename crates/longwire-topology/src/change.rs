@@ -166,8 +166,9 @@ fn read(file: &Table<'_>, moved: &HashMap<Class, Class>, builder: &mut Builder) 
     }
     let time = time(file, builder);
     if comes_or_goes && time != ChangeTime::Now {
-        let reason = "links and paths cannot be added or removed at a later time";
-        let remedy = "remove at and in; to use a link later, add it off and turn it on later";
+        let reason = "adding or removing links and paths cannot be scheduled";
+        let remedy = "remove at and in; to use a link later, add it turned off, and turn it on \
+                      later";
         builder.refuse(0..0, "at", reason, remedy);
     }
     Change {
@@ -198,7 +199,10 @@ fn warn_of_unused(first: usize, builder: &mut Builder) {
     let unused = builder.used[first..].iter().position(|used| !used);
     if let Some(unused) = unused {
         let name = &builder.topology.links[first + unused].name;
-        let reason = format!("no frame crosses link '{name}': no matcher, and no path through it");
+        let reason = format!(
+            "no frame crosses link '{name}': it has no matcher, and no path uses \
+             it"
+        );
         let remedy = "give it a match, or add a path through it";
         builder
             .diagnostics

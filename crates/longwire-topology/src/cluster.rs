@@ -30,7 +30,7 @@ const PORT_DEFAULT: u16 = 4795;
 const MTU_DEFAULT: u64 = 1400;
 
 /// Fix for mixed address families: a socket has only one.
-const ONE_FAMILY: &str = "use IPv4 for all hosts, or IPv6";
+const ONE_FAMILY: &str = "use either IPv4 or IPv6 for all hosts";
 
 /// Reads the hosts and assigns each link to one; `None` without hosts, or if they are rejected.
 pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Option<Cluster> {
@@ -38,8 +38,8 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Option<Cluster> {
     let underlay = tree::table(file, "underlay");
     if items.is_empty() {
         if let (Some(_), Some(value)) = (underlay, file.get("underlay")) {
-            let reason = "an underlay without hosts";
-            let remedy = "write a [[host]] table for each machine, or remove it";
+            let reason = "[underlay] is given without hosts";
+            let remedy = "write a [[host]] table for each machine, or remove [underlay]";
             builder.refuse(value.span.clone(), "underlay", reason, remedy);
         }
         return None;
@@ -202,7 +202,7 @@ impl HostReader {
         };
         let address = read_address(&written, "host.address", diagnostics)?;
         if let Some(reason) = unreachable_reason(address) {
-            let remedy = "write the address and UDP port at which the other hosts reach it";
+            let remedy = "write the address and UDP port where other hosts reach this one";
             diagnostics.refuse(written.span, "host.address", reason, remedy);
             return None;
         }
@@ -329,7 +329,7 @@ impl Placement<'_> {
             let span = position..position;
             let Some(PortIndex(port)) = rule.matcher.arrival_port else {
                 let reason = format!("'{}' matches frames of several hosts", rule.matcher);
-                let remedy = "add in-port=NAME, since each host decides on frames of its own ports";
+                let remedy = "add in-port=NAME: each host decides only frames from its own ports";
                 builder.refuse(span, "link.match", reason, remedy);
                 return None;
             };
@@ -338,8 +338,7 @@ impl Placement<'_> {
                 let name = &builder.topology.links[link as usize].name;
                 let (one, other) = (&self.hosts[other].name, &self.hosts[host].name);
                 let reason = format!("frames of host '{one}' and of '{other}' cross '{name}'");
-                let remedy =
-                    "give each host a separate link, since a queue exists on one host only";
+                let remedy = "give each host a separate link: a queue exists on one host only";
                 builder.refuse(span, "link.match", reason, remedy);
                 return None;
             }

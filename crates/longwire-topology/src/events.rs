@@ -36,7 +36,7 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Timeline {
         {
             let span = tree::text(item.value, "time").map_or(item.span.clone(), |time| time.span);
             let reason = format!(
-                "{} is before {}, the time of the previous event",
+                "{} is before the previous event, at {}",
                 event.time, before.time
             );
             let remedy = "sort the events by time";
@@ -100,7 +100,7 @@ pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec
             if let Some(keys) = &mut keys
                 && let Some((name, other)) = other_state(text.value, field, keys, builder)
             {
-                let reason = format!("'{name}' is also under '{other}'");
+                let reason = format!("'{name}' is also listed under '{other}'");
                 builder.refuse(text.span, at, reason, "name each link under one state");
             }
             let pattern = text.value.to_owned();
@@ -141,7 +141,10 @@ fn other_state(
             let known = *keys.entry((link, way)).or_insert(key);
             (known != key).then_some(known)
         });
-        Some((builder.topology.links[link].name.to_string(), others.next()?))
+        Some((
+            builder.topology.links[link].name.to_string(),
+            others.next()?,
+        ))
     })
 }
 
@@ -205,8 +208,8 @@ fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
     let outage = tree::unit(table, "outage", at, &mut builder.diagnostics);
     let Some(moves) = tree::table(table, "move") else {
         if let Some(outage) = table.get("outage") {
-            let reason = "an outage without move";
-            let remedy = "write move = { … }, or remove it";
+            let reason = "outage is given without move";
+            let remedy = "write move = { … }, or remove outage";
             let at = tree::under(at, "outage");
             builder.refuse(outage.span.clone(), at, reason, remedy);
         }
@@ -302,7 +305,7 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
             continue;
         };
         if let Some(every) = every.filter(|every| *every < time) {
-            let reason = format!("it takes {time}, but repeats every {every}");
+            let reason = format!("the ramp takes {time}, but repeats every {every}");
             let remedy = "shorten it, or increase every";
             builder.refuse(pattern.span.clone(), &at, reason, remedy);
         }

@@ -202,7 +202,7 @@ fn toml_table<'t>(text: &'t str, diagnostics: &mut Diagnostics<'_>) -> Option<Ta
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
         let message = error.message().to_owned();
-        diagnostics.refuse(span, "", message, "this is not TOML (toml.io)");
+        diagnostics.refuse(span, "", message, "the file is not valid TOML (toml.io)");
     }
     errors.is_empty().then(|| file.into_inner().into())
 }

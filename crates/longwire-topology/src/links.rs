@@ -77,7 +77,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
             .any(|hole| name.value.contains(hole))
     {
         let reason = "all links have the same name";
-        let remedy = "include {n}, the number of each link, or {a} or {b}";
+        let remedy = "include {n} (the link's number), {a} or {b}";
         builder.refuse(name.span, "link.name", reason, remedy);
         return;
     }
@@ -154,7 +154,7 @@ pub(super) fn shared_options(
     builder: &mut Builder,
 ) -> SharedOptions {
     if shared && options.up != options.down {
-        let reason = "the link is shared, but its directions differ";
+        let reason = "the link is shared, but its directions have different options";
         let remedy = "give both the same options, or remove shared";
         builder.refuse(place, at, reason, remedy);
     }
@@ -230,7 +230,7 @@ fn instances(
             let (fewer, more) = (a.count().min(b.count()), a.count().max(b.count()));
             if fewer != more && count.is_none() {
                 let reason = format!(
-                    "the subnets have {} and {} hosts, and cannot be paired one-to-one",
+                    "the subnets have {} and {} hosts, which cannot be paired one-to-one",
                     a.count(),
                     b.count()
                 );

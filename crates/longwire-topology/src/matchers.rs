@@ -115,7 +115,7 @@ impl PortNames<'_> {
             ..matcher.clone()
         };
         if back == *matcher {
-            let reason = "the matcher has no direction: its reverse matches the same frames";
+            let reason = "the matcher is symmetric: its reverse matches the same frames";
             let port = |place: usize| self.ports.get(place).map_or("NAME", |port| &port.name);
             let down = match self.pairs {
                 Some(_) => String::new(),

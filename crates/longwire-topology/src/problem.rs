@@ -183,7 +183,7 @@ impl<'a> Diagnostics<'a> {
                 file: file.clone(),
                 line: *line,
                 field: "csv".to_owned(),
-                reason: format!("'{file}', line {line}: not a row of links"),
+                reason: format!("'{file}', line {line}: not a valid row of links"),
                 remedy: "run `longwire check` on a topology that names this file for details"
                     .to_owned(),
                 ..Problem::default()

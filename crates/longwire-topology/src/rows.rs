@@ -110,7 +110,7 @@ fn rows(mut reader: csv::Reader<impl Read>, defaults: &RowDefaults, builder: &mu
                     .position()
                     .map_or(0, |position| position.line() as usize);
                 let place = place(defaults.file, line);
-                let remedy = "give every line as many columns as the header";
+                let remedy = "every line needs as many columns as the header";
                 builder.refuse(place, "csv", reason_of(&error), remedy);
                 if error.is_io_error() {
                     return;

@@ -248,7 +248,7 @@ impl Summary {
             self.unmatched
         ));
         if self.on_port_loss == OnPortLoss::Continue.name() {
-            lines.push("port loss  the run continues without the port".to_owned());
+            lines.push("port loss  the run continues without the lost port".to_owned());
         }
         lines.extend(self.hosts.iter().map(HostSummary::line));
         if self.paths > 0 {
@@ -282,7 +282,7 @@ impl Summary {
         for (port, links) in &self.carriers {
             let links = links.join(", ");
             lines.push(format!(
-                "carrier    {port}: lost while all of these are off: {links}"
+                "carrier    {port}: down while all of these links are off: {links}"
             ));
         }
     }

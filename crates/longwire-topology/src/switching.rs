@@ -247,7 +247,7 @@ fn stations(
         };
         let Some((mac, vlan)) = station(key.value) else {
             let reason = format!("'{}' is not a MAC address", key.value);
-            let remedy = "write it as 02:00:00:00:00:01, or 02:00:00:00:00:01@7 in VLAN 7";
+            let remedy = "write 02:00:00:00:00:01, or 02:00:00:00:00:01@7 for VLAN 7";
             diagnostics.refuse(key.span, at, reason, remedy);
             continue;
         };

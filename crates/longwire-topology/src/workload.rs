@@ -36,7 +36,7 @@ pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
         } else if event.every.is_some() {
             repeated = repeated.saturating_add(load.per_second);
             if repeated > CHANGES_PER_SECOND_MAX {
-                let reason = format!("together with earlier events, {repeated} link changes/s");
+                let reason = format!("together with earlier events: {repeated} link changes/s");
                 let remedy = format!(
                     "the maximum is {CHANGES_PER_SECOND_MAX}; repeat less often, or \
                      change fewer links"
@@ -146,7 +146,7 @@ pub(super) fn check_every(
     let diagnostics = &mut builder.diagnostics;
     if every == Some(Nanos::ZERO) {
         let span = tree::text(item.value, "every").map_or(item.span.clone(), |every| every.span);
-        let reason = "a period of zero repeats the event forever at one time";
+        let reason = "a period of 0 would repeat the event forever at the same time";
         diagnostics.refuse(span, "at.every", reason, remedy);
     } else if every.is_none() && times.is_some_and(|times| times > 1) {
         let reason = "times without every";

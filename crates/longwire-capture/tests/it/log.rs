@@ -241,7 +241,7 @@ fn wrong_lines_are_named() {
     for [bad, expected] in rows(
         "
         x,up,100,60,deliver,150,200,,false,false,0,1,60 | frame 'x' is not a whole number
-        1,up,100,60,lost,150,200,,false,false,0,1,60 | verdict 'lost' is neither
+        1,up,100,60,lost,150,200,,false,false,0,1,60 | verdict 'lost' is not one of
         1,up,100,60,deliver,150,,,false,false,0,1,60 | needs release_ns
         1,up,100,60,deliver,,200,,false,false,0,1,60 | needs departure_ns
         1,up,100,60,deliver,150,90,,false,false,0,1,60 | before arrival_ns 100
@@ -265,7 +265,7 @@ fn non_logs_are_refused() {
     let path = dir.file("log.csv");
     crate::common::write(&path, b"time,rate\n1,2\n");
     let said = complaint(&path);
-    let expected = "without all of the columns frame, link";
+    let expected = "missing all of the columns frame, link";
     assert!(said.contains(expected), "{said}");
     let some = COLUMNS.map(|column| column.replace("copy", "copies"));
     crate::common::write(&path, format!("{}\n", some.join(",")).as_bytes());

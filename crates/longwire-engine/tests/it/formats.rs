@@ -221,7 +221,7 @@ fn wrong_models_are_refused_with_their_place() {
         {"StaticBwConfig":{"bw":"1"}}         | StaticBwConfig: bw: '1' is not of the form 12Mbps
         {"StaticBwConfig":{"bw":"-1Mbps"}}    | bw: '-1Mbps' is not of the form 12Mbps
         {"StaticBwConfig":{"bw":12}}          | bw: not a string such as 12Mbps
-        {"StaticBwConfig":{"bw":{"gbps":1}}}  | bw: no whole number 'bps'
+        {"StaticBwConfig":{"bw":{"gbps":1}}}  | bw: no integer 'bps'
         {"StaticBwConfig":{"bw":"11Tbps"}}    | too large
         {"StaticBwConfig":{"duration":"0s"}}  | zero duration
         {"RepeatedBwPatternConfig":{"pattern":[],"count":1}} | zero duration

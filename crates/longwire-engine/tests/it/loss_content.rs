@@ -195,7 +195,7 @@ fn filters_are_refused_at_their_column() {
         "
         ip and        | 7  | the filter ends early; expected WHAT
         ip udp        | 4  | unexpected 'udp'; join tests with 'and' or 'or'
-        (ip or udp    | 11 | the filter ends where ')' should follow
+        (ip or udp    | 11 | the filter ends early; expected ')'
         ip)           | 3  | unmatched ')'
         ip and cheese | 8  | 'cheese' is not WHAT
         ü and ip      | 1  | 'ü' is not WHAT

@@ -84,7 +84,7 @@ fn unknown_names_list_the_known_ones() {
         refusal("lte:rate=1mbit"),
         "lte takes no parameters; other options override its values"
     );
-    assert!(refusal("errant").contains("'file' must be given"));
+    assert!(refusal("errant").contains("'file' is required"));
     assert!(refusal("errant:file=x,city=oslo").contains("errant has no parameter 'city'"));
 }
 
@@ -124,7 +124,7 @@ fn errants_rows_are_links() {
         ("a,b,c,d,1,2\n", "line 2: no field 7"),
         ("a,b,c,d,1,x,3\n", "line 2: rate: 'x' is not a number"),
         ("a,b,c,d,1,2,-3\n", "line 2: delay: '-3' is negative"),
-        ("", "no row for any kind"),
+        ("", "no row matches any kind"),
     ] {
         let header = PHONES.lines().next().unwrap_or_default();
         let table = format!("{header}\n{row}");

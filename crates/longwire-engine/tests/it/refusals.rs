@@ -60,11 +60,11 @@ fn missing_repeated_and_empty_values_are_refused() {
         delay | uniform:min=2ms,max=1ms   | uniform: min=2ms is above max=1ms
         delay | exponential:1ms,2ms       | exponential: min=2ms is above mean=1ms
         loss  | gilbert:p=1%              | gilbert: 'r' is required; for example: r=1%
-        rate  | slots:packets=5p          | …'wait' must be given
+        rate  | slots:packets=5p          | …'wait' is required
         delay | 20ms,                     | …a stray comma
-        delay | normal:mean=20ms,stddev=1ms,  | …normal: 'mean=20ms,stddev=1ms,' has a comma
-        delay | normal:mean=20ms,,stddev=1ms  | …a comma
-        delay | normal:,                      | …a comma
+        delay | normal:mean=20ms,stddev=1ms,  | …normal: 'mean=20ms,stddev=1ms,' has a stray comma
+        delay | normal:mean=20ms,,stddev=1ms  | …a stray comma
+        delay | normal:,                      | …a stray comma
         ",
     );
 }
@@ -170,7 +170,7 @@ fn inconsistent_values_are_refused() {
         rate    | markov:rates=1mbit;2mbit;3mbit,times=1s;1s;1s,matrix=1/0/0;1/0/0;0/1/0 | …state 1 has no successor
         rate    | markov:rates=1mbit;2mbit;3mbit,times=1s;1s;1s,matrix=0/1;1/0 | …3 rows of 3
         rate    | markov:rates=1mbit;2mbit;3mbit,times=1s;1s;1s,matrix=0/1/-1;1/0/1;1/1/0 | …negative
-        rate    | markov:rates=1mbit;2mbit,times=1s | …give equal numbers
+        rate    | markov:rates=1mbit;2mbit,times=1s | …give as many times as rates
         rate    | markov:rates=1mbit;2mbit,times=1s;999ns | …below 1us
         rate    | two-state:good=0,bad=0,good-time=1s,bad-time=1s | …no frame would pass
         ",

@@ -255,12 +255,12 @@ pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
         _ => String::new(),
     };
     let cut = match (plan.lookahead, plan.cuts.len()) {
-        (None, _) => "no path changes its shard".to_owned(),
+        (None, _) => "no path changes shards".to_owned(),
         (Some(lookahead), 1) => {
-            format!("paths change their shard at 1 hop, with {lookahead} of delay")
+            format!("paths change shards at 1 hop, with a delay of {lookahead}")
         }
         (Some(lookahead), cuts) => {
-            format!("paths change their shard at {cuts} hops, with at least {lookahead} of delay")
+            format!("paths change shards at {cuts} hops, with a delay of at least {lookahead}")
         }
     };
     let busiest = plan.loads.iter().copied().max().unwrap_or(0);
@@ -272,7 +272,7 @@ pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
     let even = match above {
         0 => "all shards have the same load".to_owned(),
         _ => format!(
-            "the busiest shard has {}.{} % more than an even share",
+            "the busiest shard has {}.{} % more load than an even share",
             above / 10,
             above % 10
         ),

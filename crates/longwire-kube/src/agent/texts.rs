@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn names_at_the_node_become_resources() {
         let conflict = "'kube-shop-ts-ca1900b9-up' already has this traffic; change it (`longwire \
-            attach set kube-shop-ts-ca1900b9-up`), remove it, or select a part of the traffic \
+            attach set kube-shop-ts-ca1900b9-up`), remove it, or select part of the traffic \
             (to, filter)";
         assert_eq!(text(conflict), "Link shop/ts already has this traffic");
         assert!(names_resource(conflict, &resource_of));

@@ -210,7 +210,10 @@ fn refused_paths_are_not_looked_up() {
         .expect("a file");
         let read = network(json!({ "link": [{ "csv": rows }] }), true);
         let answer = read.expect_err("refused").to_string();
-        assert!(answer.contains("line 2: not a row of links"), "{answer}");
+        assert!(
+            answer.contains("line 2: not a valid row of links"),
+            "{answer}"
+        );
         assert!(!answer.contains(SECRET), "{answer}");
     }
     assert!(!trap.was_opened());
@@ -243,7 +246,7 @@ fn permitted_files_are_not_quoted() {
     }
     let answer = network(json!({ "link": [{ "csv": secret }] }), true);
     let answer = answer.expect_err("no such columns").to_string();
-    assert!(answer.contains("not a row of links"), "{answer}");
+    assert!(answer.contains("not a valid row of links"), "{answer}");
     assert!(!answer.contains(SECRET), "{answer}");
     assert!(trap.was_opened(), "the test's own watch works");
 }

@@ -44,7 +44,7 @@ pub enum FabricPipelineError {
     Start(#[from] StartError),
     #[error(transparent)]
     Port(#[from] PortError),
-    #[error("the recorder: {0}")]
+    #[error("recorder: {0}")]
     Recorder(String),
 }
 

@@ -68,7 +68,7 @@ counters! {
     Memory, MemoryCells {
         /// Maximum memory for frames and descriptors, in bytes.
         memory_max: Bytes, Max, "",
-            Port "memory_max" "Maximum memory used by frames of the port";
+            Port "memory_max" "Peak memory used by the port's frames";
     }
 
     /// Counts over all links of a network.
@@ -78,12 +78,12 @@ counters! {
             Run "unmatched_dropped" "Frames dropped because no rule matched";
         /// Frames forwarded without a link.
         passed: Frames, Sum, "",
-            Run "passed" "Frames passed without a link because no rule matched";
+            Run "passed" "Frames forwarded without a link because no rule matched";
         /// Frames without a link whose output port was lost.
         port_lost: Frames, Sum, "";
         /// Frames whose arrival was moved later by more than the tolerance.
         moved: Frames, Sum, "",
-            Run "moved" "Frames whose arrival was moved by more than the tolerance";
+            Run "moved" "Frames whose arrival was shifted by more than the tolerance";
         /// Arrivals and verdicts that the recorder could not accept.
         unrecorded: Rows, Sum, "";
     }
@@ -130,7 +130,7 @@ artifacts! {
         "frames were too long for the input port";
     /// Late because the output port was full.
     LateReceiver = "late_receiver": Late,
-        "frames were late because the output port was full: its receiver is slower than the link";
+        "frames were late because the output port was full: the receiver is slower than the link";
     /// The output device had no carrier, or the interface of an attached link or port was
     /// down or gone.
     NoCarrier = "no_carrier": Lost,
@@ -141,15 +141,15 @@ artifacts! {
         "the output device lost frames after accepting them: its receiver is too slow";
     /// The frame contradicted its sender's description of its offloads.
     Unusable = "unusable": Lost,
-        "frames contradicted their offload headers; disable offloads at the sender";
+        "frames did not match their offload headers; disable offloads at the sender";
     /// An event was lost because the recorder was too slow.
     Unrecorded = "unrecorded": Other,
         "--capture and --log could not be written fast enough; use a faster disk, or --log alone. \
          The link was not disturbed";
     /// A replay's frame was read after it was due.
     Behind = "behind": Other,
-        "the trace was read too late; use a faster disk, a larger --read-ahead or an uncompressed \
-         trace";
+        "the trace was read too slowly; use a faster disk, a larger --read-ahead or an \
+         uncompressed trace";
     /// Handed over late by a network with more traffic than this machine can carry.
     Overload = "overload": Late,
         "the load exceeds this machine, and frames were increasingly late; use fewer links, lower \
@@ -164,8 +164,8 @@ artifacts! {
          under [underlay]";
     /// A captured frame is stamped before the preceding frame. The only artifact in virtual time.
     TimeWentBack = "time_went_back": Other,
-        "records stamped before their predecessor count as simultaneous with it; sort the capture \
-         by time";
+        "records stamped before their predecessor are treated as simultaneous with it; sort the \
+         capture by time";
 }
 
 impl Artifact {

@@ -128,8 +128,7 @@ fn name_crash(what: &str) {
             &[
                 "crashed (",
                 what,
-                ") outside the hooks of the plugins in use, one of which may have damaged the \
-                 memory",
+                ") outside plugin hooks; a plugin may have corrupted memory",
             ],
         ),
     }

@@ -417,7 +417,7 @@ unsafe extern "C" fn read<U: ParameterUnit>(
     guarded(parameters.host, abi::ERROR, || {
         let message = match parameters.read::<U>(&key) {
             Ok(None) => return abi::OK,
-            Ok(Some(_)) if out.is_null() => format!("{key}: no variable for the value"),
+            Ok(Some(_)) if out.is_null() => format!("{key}: no variable is given for the value"),
             Ok(Some(value)) => {
                 // SAFETY: the pointer is not null, and the caller guarantees the rest.
                 unsafe { out.write(value) };

@@ -37,9 +37,9 @@ pub enum PluginError {
         abi::VERSION
     )]
     Size { found: u32, least: usize },
-    #[error("has unknown hooks; needs a newer Longwire")]
+    #[error("has unknown hooks; it needs a newer Longwire")]
     Newer,
-    #[error("has no hook '{wanted}', which --{option} needs; hooks are {present}")]
+    #[error("has no hook '{wanted}', which --{option} needs; it has {present}")]
     NoHook {
         wanted: &'static str,
         option: &'static str,
@@ -49,7 +49,7 @@ pub enum PluginError {
     Parameters(String),
     #[error("create: {0}")]
     Create(String),
-    #[error("its hints are invalid: {0}")]
+    #[error("has invalid hints: {0}")]
     Hints(String),
 }
 

@@ -103,7 +103,7 @@ impl CPlugin {
                 drawn[index] = time(delay).map_err(refuse)?;
                 if drawn[index] < least {
                     let least = least.as_nanos();
-                    let why = format!("{delay} ns is below its delay_least_ns, {least}");
+                    let why = format!("{delay} ns is below the plugin's delay_least_ns, {least}");
                     return Err(refuse(why));
                 }
             }
@@ -140,7 +140,7 @@ impl CPlugin {
                 let at = self.instant(departure).map_err(refuse)?;
                 if at < begins {
                     let begins = self.relative(begins);
-                    let why = format!("{departure} ns is before its service begins, {begins} ns");
+                    let why = format!("{departure} ns is before service begins, at {begins} ns");
                     return Err(refuse(why));
                 }
                 (left[index], begins) = (at, at);
@@ -263,7 +263,7 @@ impl Plugin for CPlugin {
             let at = self.instant(ready).map_err(|why| format!("ready: {why}"))?;
             if at < from {
                 return Err(format!(
-                    "ready: {ready} ns is before the time asked for, {since} ns"
+                    "ready: {ready} ns is before the requested time, {since} ns"
                 ));
             }
             Ok(at)
@@ -290,7 +290,7 @@ fn reason(fate: u8) -> Result<Option<DropReason>, String> {
         2 => Some(DropReason::BitError),
         3 => Some(DropReason::Outage),
         4 => Some(DropReason::Content),
-        abi::NO_FATE => return Err("no fate was filled in".to_owned()),
+        abi::NO_FATE => return Err("no fate was set".to_owned()),
         other => return Err(format!("{other} is not a fate; fates are 0 to 4")),
     })
 }
@@ -301,7 +301,7 @@ fn time(nanos: i64) -> Result<Nanos, String> {
     match nanos {
         abi::NEVER => Ok(Nanos::MAX),
         0.. => Ok(Nanos::from_nanos(nanos.cast_unsigned())),
-        abi::INVALID => Err("no time was filled in, or it is not a number".to_owned()),
+        abi::INVALID => Err("no time was set, or it is NaN".to_owned()),
         _ => Err(format!("{nanos} ns is negative")),
     }
 }
@@ -310,5 +310,5 @@ fn time(nanos: i64) -> Result<Nanos, String> {
 #[cold]
 fn about(hook: &str, packet: &abi::Packet, why: &str) -> String {
     let abi::Packet { length, at_ns, .. } = packet;
-    format!("{hook}: of a packet of {length} bytes at {at_ns} ns: {why}")
+    format!("{hook}: for a packet of {length} bytes at {at_ns} ns: {why}")
 }

@@ -72,7 +72,7 @@ fn stay_awake(notes: &mut Vec<String>) -> Option<StayAwake> {
     notes.push(match &asked {
         Ok(_) => "deep idle states are disabled during the replay".to_owned(),
         Err(error) => format!(
-            "deep idle states stay enabled (/dev/cpu_dma_latency: {error}): wake-ups are slower"
+            "deep idle states stay enabled, so wake-ups are slower (/dev/cpu_dma_latency: {error})"
         ),
     });
     asked.ok()
@@ -248,13 +248,13 @@ impl ReplayBuilder<'_> {
             // The handover does not determine the departure.
             Some(lead) => self.assembly.notes.push(format!(
                 "{name}: frames are handed over {lead} early and held by the queue or device; \
-                 lateness is that of the handover, send stamps show departures"
+                 lateness is measured at the handover, send stamps show departures"
             )),
         }
         let every = self.config.stamp_every;
         if every > 0 && egress.watch_sends(every).is_none() {
             self.assembly.notes.push(format!(
-                "{name}: no send stamps; lateness is that of the handover"
+                "{name}: no send stamps; lateness is measured at the handover"
             ));
         }
     }

@@ -16,17 +16,17 @@ const OFF_FIELD: Field = field(
 const PAUSE_FIELD: Field = field(
     "pause",
     Kind::Texts,
-    "links to pause; they hold arriving frames until they are on",
+    "links to pause; they hold arriving frames until turned on",
 );
 const MOVE_FIELD: Field = field(
     "move",
     Kind::TextMap,
-    "moves frames: name of their link or path = name of the link or path that they take from now on",
+    "moves frames: current link or path = new link or path",
 );
 const OUTAGE_FIELD: Field = field(
     "outage",
     Kind::Text,
-    "how long moved frames are lost, such as 50ms; default: 0",
+    "time for which moved frames are lost, such as 50ms; default: 0",
 );
 
 /// `[[at]]`.
@@ -49,7 +49,7 @@ pub static EVENT: Section = Section {
         field(
             "ramp",
             Kind::TableMap(&RAMP),
-            "options that change in steps, by link name",
+            "options to change in steps, by link name",
         ),
         field("every", Kind::Text, "repetition period"),
         field(
@@ -64,7 +64,7 @@ pub static EVENT: Section = Section {
 /// remove.
 pub static CHANGE: Section = Section {
     name: "change",
-    help: "A change of a running network; applied as a whole, or not at all",
+    help: "An atomic change to a running network",
     options: false,
     fields: &[
         field(

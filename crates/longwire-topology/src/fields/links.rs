@@ -5,7 +5,7 @@ use super::{Field, Kind, LINKS_MAX, Section, field};
 const UP: Field = field(
     "up",
     Kind::Table(&ONE_WAY),
-    "options of direction up, the one that match selects",
+    "options of direction up, which match selects",
 );
 const DOWN: Field = field(
     "down",
@@ -15,7 +15,7 @@ const DOWN: Field = field(
 const PRESET: Field = field(
     "preset",
     Kind::Text,
-    "preset below the options, such as lte",
+    "preset that the options override, such as lte",
 );
 
 /// `[defaults]`.
@@ -63,9 +63,9 @@ pub static LINK: Section = Section {
         field(
             "name",
             Kind::Text,
-            "name; for many links, it contains {n}, {a} or {b}",
+            "name; with count or between, it contains {n}, {a} or {b}",
         ),
-        field("template", Kind::Text, "template below the options"),
+        field("template", Kind::Text, "template that the options override"),
         PRESET,
         field(
             "match",
@@ -82,7 +82,7 @@ pub static LINK: Section = Section {
         field(
             "count",
             Kind::Number(1, LINKS_MAX),
-            "number of links; {n} is the number of each",
+            "number of links; {n} in texts is the link's number",
         ),
         field(
             "first",
@@ -97,7 +97,8 @@ pub static LINK: Section = Section {
         field(
             "pairing",
             Kind::Choice(&["one-to-one", "all"]),
-            "pairs of hosts of two subnets: one-to-one in order (default), or all combinations",
+            "pairing of the hosts of two subnets: one-to-one in order (default), or all \
+             combinations",
         ),
         field(
             "csv",
@@ -117,13 +118,19 @@ pub static PATH: Section = Section {
         field(
             "via",
             Kind::Texts,
-            "links in order; NAME.down crosses one in direction down. The reverse direction crosses them backwards",
+            "links in order; NAME.down crosses a link in direction down. The reverse direction \
+             crosses them in reverse order",
         ),
-        field("match", Kind::Texts, "matchers for this order"),
+        field(
+            "match",
+            Kind::Texts,
+            "matchers for frames that cross the links in this order",
+        ),
         field(
             "match-back",
             Kind::Texts,
-            "matchers for the reverse; default: match with source and destination swapped",
+            "matchers for the reverse direction; default: match with source and destination \
+             swapped",
         ),
     ],
 };

@@ -96,7 +96,8 @@ pub static FILE: Section = Section {
         field(
             "classify",
             Kind::Choice(&["first", "specific"]),
-            "which of several matching rules applies: the first in the file (default), or the most specific",
+            "which of several matching rules applies: the first in the file (default) or the most \
+             specific",
         ),
         field(
             "unmatched",
@@ -116,7 +117,7 @@ pub static FILE: Section = Section {
         field(
             "switching",
             Kind::Table(&SWITCHING),
-            "how output ports are selected",
+            "output port selection",
         ),
         field(
             "defaults",
@@ -151,7 +152,7 @@ pub static FILE: Section = Section {
 /// `[switching]`.
 pub static SWITCHING: Section = Section {
     name: "switching",
-    help: "How output ports are selected",
+    help: "Output port selection",
     options: false,
     fields: &[
         field(
@@ -212,7 +213,8 @@ pub static PORT: Section = Section {
         field(
             "carrier",
             Kind::Texts,
-            "links toward the port, such as \"access.down\"; while all are off, its interface has no carrier. For tap:NAME and hosts of exec",
+            "links toward the port, such as \"access.down\"; while all of them are off, its \
+             interface has no carrier. Only for tap:NAME and hosts in exec",
         ),
         field(
             "attach",
@@ -236,12 +238,12 @@ pub static ATTACH: Section = Section {
         field(
             "pid",
             Kind::Number(1, i32::MAX as u64),
-            "a process in the network namespace",
+            "PID of a process in the network namespace",
         ),
         field(
             "container",
             Kind::Text,
-            "container: a name, an ID or a prefix of one, such as docker:web",
+            "container name, ID or ID prefix, such as docker:web",
         ),
         field("pod", Kind::Text, "Kubernetes pod, such as shop/cart-0"),
         field(
@@ -273,18 +275,19 @@ pub static HOST: Section = Section {
     help: "A machine that runs a part of the network with `run --host NAME`",
     options: false,
     fields: &[
-        field("name", Kind::Text, "its name, for `run --host NAME`"),
+        field("name", Kind::Text, "name, for `run --host NAME`"),
         field(
             "address",
             Kind::Text,
-            "address at which the other hosts reach it: IP address and optional UDP port; default port: 4795",
+            "address where other hosts reach it: IP address and optional UDP port; default port: \
+             4795",
         ),
         field(
             "listen",
             Kind::Text,
             "address to listen on, if different, such as \"0.0.0.0:4795\"",
         ),
-        field("ports", Kind::Texts, "ports that it opens"),
+        field("ports", Kind::Texts, "ports that this host opens"),
     ],
 };
 

@@ -124,7 +124,7 @@ impl Script {
                 address,
             ] => self.address(node, address),
             [name, ..] => self.refuse(format!(
-                "'{name}' is not supported; supported are nodes, duplex-link, simplex-link, \
+                "'{name}' is not supported; supported: nodes, duplex-link, simplex-link, \
                  queue-limit, make-lan, tb-set-link-loss, tb-set-lan-loss, tb-set-ip, set, incr \
                  and for"
             )),
@@ -204,8 +204,8 @@ impl Script {
                 Ok(String::new())
             }
             _ => self.refuse(format!(
-                "'$ns {}' is not supported; supported are node, duplex-link A B 100Mb 10ms \
-                 DropTail, simplex-link, queue-limit and make-lan \"A B\" 100Mb 0ms",
+                "'$ns {}' is not supported; supported: node, duplex-link A B 100Mb 10ms DropTail, \
+                 simplex-link, queue-limit and make-lan \"A B\" 100Mb 0ms",
                 words.join(" ")
             )),
         }
@@ -352,8 +352,7 @@ impl Script {
     ) -> Result<EdgeOptions, ScriptError> {
         if queue != "DropTail" {
             return self.refuse(format!(
-                "queue '{queue}' is not supported; use DropTail, and set another queue in the \
-                 topology"
+                "queue '{queue}' is not supported; use DropTail, and set the queue in the topology"
             ));
         }
         Ok(EdgeOptions {
@@ -438,7 +437,7 @@ impl Script {
             }
         }
         self.refuse(format!(
-            "condition '{test}' is not supported; write it as $i < 4"
+            "condition '{test}' is not supported; write it like $i < 4"
         ))
     }
 

@@ -74,7 +74,7 @@ fn invalid_ports_are_refused_with_their_place() {
         (
             "attach = { netns = 'red', to = '10.0.0.0/24' }",
             "ports.right.attach",
-            "port 'left' takes packets to the same addresses",
+            "port 'left' already takes packets to the same addresses",
         ),
     ];
     for (left, place, reason) in cases {

@@ -32,7 +32,7 @@ fn a_port_names_the_links_toward_it() {
         assert_eq!(topology.carriers, [plan(links)]);
         let shown = Summary::of(&topology).lines().join("\n");
         let expected = format!(
-            "carrier    right: lost while all of these are off: {}",
+            "carrier    right: down while all of these links are off: {}",
             links.join(", ")
         );
         assert!(shown.contains(&expected), "{shown}");

@@ -240,7 +240,7 @@ fn a_ramp_that_replaces_another_model_is_reported() {
         good(&format!("{link}loss = \"{loss}\"\n{ramp}")).doubts()
     };
     assert_eq!(ramp("2%"), Vec::<String>::new());
-    let doubt = "the ramp of loss replaces 'packet:rate=1%,run-max=1' of 'x' by plain values; its other parameters are lost";
+    let doubt = "the ramp of loss replaces 'packet:rate=1%,run-max=1' of 'x' with plain values; its other parameters are lost";
     assert_eq!(ramp("packet:rate=1%,run-max=1"), [doubt]);
 }
 

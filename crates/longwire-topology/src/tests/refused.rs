@@ -32,7 +32,7 @@ const REFUSED: &str = "
     c = 'packet:eth3' -- [[link]] -- name = 'x' -- match = 'vlan=7' | 7 | link.match | no direction
     [[link]] -- name = 'x' -- match = 'filter=udp' | 6 | link.match | a filter has no reverse
     [[link]] -- name = 'x' -- shared = true -- up = { rate = '1mbit' } | 4 | link.shared | \
-        directions differ
+        directions have different options
     [[link]] -- name = 'x' -- count = 3 | 5 | link.name | include {n}
     [[link]] -- name = 'x{n}' -- count = 0 | 6 | link.count | 1 to 4194304
     [[link]] -- name = 'x{n}' -- between = ['10.0.0.0/24', '10.0.1.0/25'] | 4 | link.between | \
@@ -60,7 +60,7 @@ const REFUSED: &str = "
     [[at]] -- time = '5s' | 4 | at | no action
     [[at]] -- time = '5s' -- off = 'x' | 6 | at.off | no link named 'x'
     [[link]] -- name = 'x' -- match = 'any' -- shared = true -- [[at]] -- time = '5s' -- \
-        on = 'x' -- pause = '*' | 11 | at.pause | 'x' is also under 'on'
+        on = 'x' -- pause = '*' | 11 | at.pause | 'x' is also listed under 'on'
     [[at]] -- time = '5s' -- pause = 'x*' | 6 | at.pause | no link matches
     [[at]] -- time = '5s' -- move = { x = 'y' } -- [[link]] -- name = 'x' | 6 | at.move | 'y'
     [[link]] -- name = 'x' -- [[link]] -- name = 'y' -- match = 'src=10.0.0.1' -- [[at]] -- \
@@ -68,11 +68,11 @@ const REFUSED: &str = "
     [[link]] -- name = 'x' -- match = 'src=10.0.0.1' -- [[path]] -- name = 'p' -- via = ['x'] -- \
         [[at]] -- time = '5s' -- move = { p = 'x' } | 12 | at.move | 'p' has no matcher
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- [[at]] -- time = '4s' -- \
-        on = 'x' | 10 | at.time | before 5s
+        on = 'x' | 10 | at.time | is before the previous event, at 5s
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- times = 2 | 6 | at.every | \
         write every = \"10s\"
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- every = '0s' | 9 | at.every | \
-        a period of zero
+        a period of 0
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- off = 'x' -- every = '1ns' | 9 | \
         at.every | 1000000000 link changes/s; the maximum is 100000; write every = \"10us\"
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- \

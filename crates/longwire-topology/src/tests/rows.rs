@@ -45,7 +45,7 @@ fn an_invalid_row_is_refused_with_its_line() {
         name,rate,rate/x,1mbit,1mbit/ | 1 | occurs twice
         name,template/x,fast/ | 2 | no template named 'fast'
         name,shared/x,maybe/ | 2 | neither true nor false
-        name,shared,up-rate/x,true,1mbit/ | 2 | directions differ
+        name,shared,up-rate/x,true,1mbit/ | 2 | directions have different options
         ",
     ) {
         let csv = csv.replace("GOOD/", &good).replace('/', "\n");

@@ -72,7 +72,7 @@ fn unknown_models_and_parameters_list_the_known_ones() {
         --delay uniform:mni=5ms,max=6ms | uniform has no parameter 'mni'; did you mean 'min'?
         --rate tdm:rate=1mbit,period=2ms,slot=1ms,partial=hwole | is not one of; did you mean 'whole'?
         --preset lt | unknown preset 'lt'; did you mean 'lte'?
-        --delay uniform:min=5ms | 'max' must be given
+        --delay uniform:min=5ms | 'max' is required
         --order random | in-order, reorder
         --loss packet:rate=1%,at=end | medium, entry
         ",

@@ -163,7 +163,7 @@ fn errors_in_a_plugin_are_reported_before_anything_runs() {
         {with}{library},fault=create | 2 | loss; this one is made to fail
         {with}{library},colour=red | 2 | loss; unknown parameter 'colour'
         {with}{library},real=x | 2 | loss; real: 'x' is not a number
-        {with} | 2 | loss; 'file' must be given
+        {with} | 2 | loss; 'file' is required
         "
     ));
     assert!(!Path::new(&site.output).exists());

@@ -52,8 +52,8 @@ fn text_and_json_show_the_same_cut() {
     let file = dir.file("network.toml");
     write(&file, NETWORK);
     let expected = [
-        "shards     4 (4 requested): paths change their shard at 4 hops, with at least 2ms of \
-         delay, and the busiest shard has 23.0 % more than an even share",
+        "shards     4 (4 requested): paths change shards at 4 hops, with a delay of at least \
+         2ms, and the busiest shard has 23.0 % more load than an even share",
         "  shard 0  30.8 % of the load, 2 links: access1.up, access2.up",
         "  shard 1  30.8 % of the load, 2 links: access1.down, access2.down",
         "  shard 2  19.2 % of the load, 1 link: core.up",
@@ -80,7 +80,7 @@ fn an_indivisible_network_reports_the_reason() {
     let file = dir.file("network.toml");
     let short = NETWORK.replace("20ms", "20us").replace("5ms", "5us");
     write(&file, short.replace("2ms", "2us"));
-    let why = "shards     2 (4 requested): no path changes its shard, and all shards have the same \
+    let why = "shards     2 (4 requested): no path changes shards, and all shards have the same \
                load; the network has no more than 2 separable parts";
     assert_eq!(shards_of(&file, "--shards 4")[0], why);
     let why = "shards     1 (auto requested): fewer than 512 links fit into the cache of one core";

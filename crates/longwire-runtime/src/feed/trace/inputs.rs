@@ -52,12 +52,12 @@ impl Inputs {
             reason: reason.into(),
         };
         if names.is_empty() {
-            return Err(refused("replay", "no trace was named"));
+            return Err(refused("replay", "no trace is given"));
         }
         if names.iter().filter(|name| *name == "-").count() > 1 {
             return Err(refused(
                 "-",
-                "the standard input can be read only once; name it once",
+                "standard input can be read only once; give it once",
             ));
         }
         let open = |name: &String| {

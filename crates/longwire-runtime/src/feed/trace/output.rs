@@ -115,15 +115,15 @@ fn notes(feed: &TraceFeed) -> Vec<String> {
     let counts = &feed.counts;
     if counts.too_short > 0 {
         notes.push(format!(
-            "left out {} without a whole Ethernet header",
+            "skipped {} without a complete Ethernet header",
             count_of(counts.too_short, "record")
         ));
     }
     notes.extend(feed.config.alterations.note());
     if feed.schedule.set_back() > 0 {
         notes.push(format!(
-            "{} with a stamp before the preceding frame's, sent right after it; sort the trace \
-             with: reordercap",
+            "{} stamped before the preceding frame, sent right after it; sort the trace with: \
+             reordercap",
             count_of(feed.schedule.set_back(), "frame")
         ));
     }

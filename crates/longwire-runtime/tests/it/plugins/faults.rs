@@ -60,16 +60,16 @@ fn an_error_in_any_hook_is_reported_with_its_message() {
 fn results_out_of_range_are_reported() {
     for [option, fault, rest, parts] in rows(
         "
-        loss | fate | | lose: of a packet of 60 bytes; 7 is not a fate
-        loss | unfilled | | no fate was filled in
+        loss | fate | | lose: for a packet of 60 bytes; 7 is not a fate
+        loss | unfilled | | no fate was set
         loss | chance | ,real=1.5 | chance: probability 1.5 is outside 0..1
         delay | negative | | of a packet of 60 bytes at 11000 ns; -5 ns is negative
         delay | nan | ,real=2 | is not a number
-        delay | unfilled | | no time was filled in
+        delay | unfilled | | no time was set
         delay | exponential | | mean -1 ns is negative
-        delay | below | | 799 ns is below its delay_least_ns, 800
-        rate | early | | ready: ; before the time asked for
-        rate | past | | depart: ; is before its service begins
+        delay | below | | 799 ns is below the plugin's delay_least_ns, 800
+        rate | early | | ready: ; before the requested time
+        rate | past | | depart: ; is before service begins
         ",
     ) {
         let parts: Vec<&str> = parts.split("; ").collect();

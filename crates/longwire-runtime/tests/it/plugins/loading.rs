@@ -43,7 +43,7 @@ fn a_missing_hook_is_reported_with_the_existing_ones() {
         "loss",
         &format!("plugin:{tdm},rate=1mbit,period=2ms,slot=1ms"),
     );
-    assert_says(&message, &["no hook 'lose'", "--loss", "hooks are depart"]);
+    assert_says(&message, &["no hook 'lose'", "--loss", "it has depart"]);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn one_way_runs_make_a_circle() {
     let there = start(&place, "run packet:a0 packet:b0 --one-way", RUNS);
     run(&place, "run packet:b0 packet:a0 --one-way --time 1ms").well();
     let same = "run packet:a0 packet:a1 --one-way --time 1ms";
-    assert_refused(&place, same, there.id(), &["carry each"]);
+    assert_refused(&place, same, there.id(), &["duplicate them"]);
 }
 
 #[test]

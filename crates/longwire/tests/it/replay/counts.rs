@@ -82,7 +82,7 @@ fn a_pipe_is_sent_as_it_is_read() {
     let (trace, out) = (trace(&dir), dir.file("out.pcap"));
     let ran = run(slow_pipe(&trace, "0.3", &format!("pcap:out={out}"))).well();
     assert_eq!(frames(&out).len(), 100);
-    assert_eq!(ran.json()["inputs"][0]["name"], "the standard input");
+    assert_eq!(ran.json()["inputs"][0]["name"], "standard input");
 }
 
 /// Skipping frames at the beginning takes time: the replay starts after that.
