@@ -64,9 +64,9 @@ pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> 
     let (request, rows) = (describe_request(&arguments), table.rows.join(", "));
     let message = match table.fitting.as_slice() {
         [row] => return Ok(row.clone()),
-        [] => format!("no row matches {request}; rows exist for {rows}"),
+        [] => format!("no row for {request}; rows exist for {rows}"),
         _ => format!(
-            "several rows match {request}; set more of operator, country, rat and quality; rows \
+            "several rows for {request}; set more of operator, country, rat and quality; rows \
              exist for {rows}"
         ),
     };

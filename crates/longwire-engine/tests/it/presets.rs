@@ -110,10 +110,10 @@ fn errants_rows_are_links() {
     let refusal = |parameters: &str| read(parameters).unwrap_err().to_string();
     assert!(
         refusal(",operator=three")
-            .contains("no row matches three; rows exist for one/norway/3G/good")
+            .contains("no row for three; rows exist for one/norway/3G/good")
     );
-    assert!(refusal(",operator=one").contains("several rows match one; set more"));
-    assert!(refusal("").contains("several rows match any kind"));
+    assert!(refusal(",operator=one").contains("several rows for one; set more"));
+    assert!(refusal("").contains("several rows for any kind"));
     assert!(refusal(",operator=two").contains("line 4: rate: zero"));
     let broken = |table: &str| {
         let read = presets::read("errant:file=t", &file(table));
@@ -124,7 +124,7 @@ fn errants_rows_are_links() {
         ("a,b,c,d,1,2\n", "line 2: no field 7"),
         ("a,b,c,d,1,x,3\n", "line 2: rate: 'x' is not a number"),
         ("a,b,c,d,1,2,-3\n", "line 2: delay: '-3' is negative"),
-        ("", "no row matches any kind"),
+        ("", "no row for any kind"),
     ] {
         let header = PHONES.lines().next().unwrap_or_default();
         let table = format!("{header}\n{row}");

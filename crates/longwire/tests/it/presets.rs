@@ -126,7 +126,7 @@ fn a_table_of_phones_is_a_preset() {
     for command in ["preset", "exec --preset"] {
         assert_refused(&format!(
             "
-            {command} errant:file={file},operator=none | 2 | no row matches none
+            {command} errant:file={file},operator=none | 2 | no row for none
             {command} errant:file=no/such/file | 2 | no such file
             {command} errant | 2 | 'file' is required
             {command} isdn | 2 | unknown preset 'isdn'; known: dialup, edge
