@@ -27,15 +27,15 @@ use crate::Error;
 /// Arguments of `bench links`.
 #[derive(Clone, Debug, Args)]
 pub struct LinksArgs {
-    /// Numbers of links
+    /// Link counts
     #[arg(long, value_name = "N")]
     #[arg(value_delimiter = ',', default_value = "1,10,100,1000,10000,100000")]
     pub links: Vec<u32>,
     /// Packets per row
     #[arg(long, value_name = "N", default_value_t = 4_000_000)]
     pub packets: u64,
-    /// Builds this many links, and prints the memory they take; the bench runs
-    /// itself with this option, because only a fresh process shows the memory
+    /// Build this many links and print their memory use; the bench runs itself with this option,
+    /// since only a fresh process shows it
     #[arg(long, value_name = "N", hide = true)]
     pub idle: Option<u32>,
 }

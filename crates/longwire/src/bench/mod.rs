@@ -27,21 +27,21 @@ pub use shards::ShardsArgs;
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Examples:
-  longwire bench throughput                 ns a packet, memory to memory
+                        Examples:
+  longwire bench throughput                 ns per packet, memory to memory
   longwire bench accuracy --delay 1ms,100ms one-way error through a veth pair
   longwire bench throughput --json          for programs")]
 pub struct BenchArgs {
     /// Benchmark
     #[command(subcommand)]
     pub what: Bench,
-    /// Ports of the live benchmarks: packet, xdp or auto
+    /// Port type of the live benchmarks: packet, xdp or auto
     #[arg(long, global = true, value_name = "KIND", default_value = "packet")]
     pub port: String,
-    /// How the emulator waits in `accuracy`
+    /// Wait mode of the emulator in `accuracy`
     #[arg(long, global = true, value_name = "MODE", default_value = "spin")]
     pub wait: Wait,
-    /// Run a few short rows, to test the benchmark itself
+    /// Run only a few short rows, to test the benchmark itself
     #[arg(long, global = true)]
     pub quick: bool,
 }
@@ -53,15 +53,15 @@ pub enum Bench {
     Throughput(ThroughputArgs),
     /// Error of one-way delays through a real veth pair
     Accuracy(AccuracyArgs),
-    /// TCP and UDP rate, compared with the configured rate
+    /// TCP and UDP throughput against the configured rate
     Rate(RateArgs),
     /// Cost per packet with one link and with 100,000
     Links(LinksArgs),
-    /// Cost per packet with links on several threads
+    /// Cost per packet with links sharded over threads
     Shards(ShardsArgs),
-    /// Cost per packet of the hooks of a plugin
+    /// Cost per packet of a plugin's hooks
     Plugin(PluginArgs),
-    /// Throughput, loss and round trips of real programs on a live link
+    /// Throughput, loss and round-trip times of real programs on a live link
     Live(TimeArgs),
 }
 
@@ -76,7 +76,7 @@ pub struct ThroughputArgs {
     #[arg(long, value_name = "TIME")]
     #[arg(value_delimiter = ',', default_value = "0ms,20ms")]
     pub delay: Vec<Nanos>,
-    /// Time for all rows together; rows for which no time is left are omitted
+    /// Total time for all rows; rows that do not fit are omitted
     #[arg(long, value_name = "TIME", default_value = "1min")]
     pub time: Nanos,
 }
@@ -92,7 +92,7 @@ pub struct AccuracyArgs {
     #[arg(long, value_name = "BYTES")]
     #[arg(value_delimiter = ',', default_value = "64,1500")]
     pub size: Vec<u32>,
-    /// Packets a second
+    /// Packets per second
     #[arg(long, value_name = "N")]
     #[arg(value_delimiter = ',', default_value = "10000,100000")]
     pub pps: Vec<u64>,
@@ -116,10 +116,10 @@ pub struct RateArgs {
 /// Arguments of `bench plugin`.
 #[derive(Clone, Debug, Args)]
 pub struct PluginArgs {
-    /// The plugin, a shared library
+    /// Plugin (shared library)
     #[arg(value_name = "FILE")]
     pub file: String,
-    /// Its parameters
+    /// Plugin parameters
     #[arg(value_name = "KEY=VALUE")]
     pub parameters: Vec<String>,
     /// Duration of each measurement

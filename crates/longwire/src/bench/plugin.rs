@@ -41,7 +41,7 @@ pub(super) struct HookRow {
 
 /// Test conditions, printed above the table.
 pub(super) const ABOUT: &str =
-    "What the hooks of a plugin cost, and what they add to a link, in ns a packet of 64 bytes.";
+    "Cost of a plugin's hooks, alone and in a link, in ns per 64-byte packet.";
 
 /// Hooks with their options.
 const HOOKS: [(Hook, &str); 4] = [

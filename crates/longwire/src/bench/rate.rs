@@ -37,7 +37,7 @@ pub const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
 
 /// Test conditions, and published results: TCP (Joglekar 2004) and a modern peer.
 pub(super) const ABOUT: &str = "\
-Payload a second against what the framing (ethernet) says.
+Payload rate against the rate expected with Ethernet framing.
 LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s.";
 
 pub(crate) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<RateRow>, Error> {

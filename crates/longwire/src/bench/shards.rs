@@ -28,7 +28,7 @@ pub struct ShardsArgs {
     /// Number of links
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub links: u32,
-    /// Numbers of shards
+    /// Shard counts
     #[arg(
         long,
         value_name = "N",
@@ -36,7 +36,7 @@ pub struct ShardsArgs {
         default_value = "1,2,4,16"
     )]
     pub shards: Vec<usize>,
-    /// Threads, including the calling one; at most one per shard
+    /// Threads, including the calling thread; at most one per shard
     #[arg(long, value_name = "N", default_value = "2")]
     pub threads: NonZero<usize>,
     /// Packets per row
@@ -90,7 +90,7 @@ pub(super) struct ShardsFound {
 /// Test conditions, printed above the result.
 pub(super) const ABOUT: &str = "\
 64-byte packets in random order, memory to memory, in virtual time; medians of 5.
-Crossing: what a frame costs more that continues in another shard. Barrier: a round of two threads.";
+Crossing: extra cost of a frame that continues in another shard. Barrier: a round of two threads.";
 
 /// Measurements per row; the row reports the median.
 const TIMES: usize = 5;
@@ -148,7 +148,7 @@ fn rows(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
     }
     if let Some(other) = rows.iter().find(|row| row.digest != rows[0].digest) {
         return Err(Error::failed(format!(
-            "{} shards delivered different frames than none; please report this",
+            "{} shards delivered different frames than a run without shards; please report this",
             other.shards
         )));
     }

@@ -89,7 +89,7 @@ pub(super) struct Measurements {
 pub(super) fn print_omitted(measured: &Measurements, time: Nanos) {
     if measured.left_out > 0 {
         eprintln!(
-            "omitted {} of {} rows, which need more than {time}; select rows with --size and \
+            "omitted {} of {} rows, which do not fit into {time}; select rows with --size and \
              --delay, or raise --time",
             measured.left_out,
             measured.left_out + measured.rows.len()

@@ -19,7 +19,7 @@ pub struct AlterArgs {
     #[arg(long, value_name = "FILTER", help_heading = "Choosing frames", long_help = filter_help())]
     pub filter: Option<Filter>,
 
-    /// Send frames of clients to the first port and frames of servers to the second:
+    /// Send frames from clients to the first port and frames from servers to the second:
     /// client=NET, mac=ADDR[,ADDR...], syn, port
     #[arg(long, value_name = "RULE", help_heading = "Choosing frames", long_help = help::SPLIT)]
     pub split: Option<Splitter>,
@@ -28,29 +28,29 @@ pub struct AlterArgs {
     #[arg(long, value_name = "HOW", default_value = "zeros", long_help = help::TRUNCATED)]
     pub truncated: Truncated,
 
-    /// Remove the frame check sequence, the last four bytes of each frame
+    /// Remove the frame check sequence (the last four bytes of each frame)
     #[arg(long)]
     pub strip_fcs: bool,
 
-    /// Correct all checksums, and IP lengths of zero as captured at a sender with offloads
+    /// Correct all checksums, and zero IP lengths as captured at a sender with offloads
     #[arg(long)]
     pub fix_checksums: bool,
 
-    /// Set the source MAC address; with --split, two addresses are for frames of the client
-    /// and the server
+    /// Set the source MAC address; with --split, two addresses set it for frames from clients and
+    /// from servers
     #[arg(long, value_name = "MAC[,MAC]")]
     pub src_mac: Option<SidedMac>,
 
-    /// Set the destination MAC address; two addresses as for --src-mac
+    /// Set the destination MAC address; takes two addresses like --src-mac
     #[arg(long, value_name = "MAC[,MAC]")]
     pub dst_mac: Option<SidedMac>,
 
-    /// Replace a MAC address, also in ARP and neighbour discovery
+    /// Replace a MAC address, including in ARP and neighbour discovery
     #[arg(long, value_name = "OLD=NEW")]
     pub map_mac: Vec<MacMap>,
 
-    /// Change VLAN tags: push:ID[,pcp=,dei=,type=0x88a8], pop, map:OLD=NEW, pcp:N; repeated
-    /// changes apply in order
+    /// Change VLAN tags: push:ID[,pcp=,dei=,type=0x88a8], pop, map:OLD=NEW, pcp:N. Repeatable,
+    /// applied in order
     #[arg(long, value_name = "CHANGE")]
     pub vlan: Vec<VlanChange>,
 
@@ -59,8 +59,7 @@ pub struct AlterArgs {
     #[arg(long, value_name = "OLD=NEW", long_help = help::MAP)]
     pub map: Vec<AddressMap>,
 
-    /// Anonymise addresses and preserve prefixes (Crypto-PAn); the key has 64 hexadecimal
-    /// digits
+    /// Anonymise addresses, preserving prefixes (Crypto-PAn); the key has 64 hexadecimal digits
     #[arg(long, value_name = "KEY", long_help = help::ANONYMIZE)]
     pub anonymize: Option<Anonymize>,
 
@@ -72,13 +71,12 @@ pub struct AlterArgs {
     #[arg(long, value_name = "DSCP", value_parser = parse_dscp)]
     pub dscp: Option<u8>,
 
-    /// Set the time to live or hop limit: 64, or relative, -1 or +1; link-local traffic
-    /// keeps its value
+    /// Set the time to live or hop limit: 64, or relative: -1 or +1; link-local traffic is
+    /// unchanged
     #[arg(long, value_name = "TTL", allow_hyphen_values = true)]
     pub ttl: Option<TtlChange>,
 
-    /// Limit the payload after the Ethernet header; longer frames are handled by
-    /// --mtu-action
+    /// Limit the payload after the Ethernet header; --mtu-action handles longer frames
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     pub fit_mtu: Option<u32>,
 
@@ -88,8 +86,8 @@ pub struct AlterArgs {
     #[arg(default_value = "fragment")]
     pub mtu_action: MtuAction,
 
-    /// Advance addresses by STEP in each round of --loop; with NET, only addresses of that
-    /// network, within it
+    /// Advance addresses by STEP in each round of --loop; with NET, only addresses in that network,
+    /// within it
     #[arg(long, value_name = "STEP[,NET]", long_help = help::LOOP_ADDRESSES)]
     pub loop_addresses: Vec<LoopAddresses>,
 
@@ -102,7 +100,7 @@ pub struct AlterArgs {
     #[arg(long)]
     pub inner: bool,
 
-    /// Frames that cannot be altered, or only in part: send, drop
+    /// Frames that cannot be altered, or only partly: send or drop
     #[arg(long, value_name = "HOW", long_help = help::UNALTERED)]
     pub unaltered: Option<UnalteredAction>,
 
@@ -129,8 +127,8 @@ impl AlterArgs {
         for (option, mac) in sided {
             if mac.is_some_and(|mac| mac.is_sided()) && self.split.is_none() {
                 return Err(Error::usage(format!(
-                    "{option}: two addresses need --split, which separates the sides; add it, or \
-                     give one address"
+                    "{option}: two addresses need --split to separate the sides; add it, or give \
+                     one address"
                 )));
             }
         }

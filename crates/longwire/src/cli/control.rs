@@ -20,33 +20,32 @@ pub struct ControlArgs {
     #[arg(long, value_name = "PATH|tcp:ADDR:PORT")]
     pub control: Vec<Address>,
 
-    /// Serve a page that shows and changes the run, and print its URL, which contains a
-    /// token; default: a free port of 127.0.0.1. Also --view=8080 or --view=127.0.0.1:8080
+    /// Serve a page that shows and changes the run, and print its URL, which contains a token;
+    /// default: a free port on 127.0.0.1. Also --view=8080 or --view=127.0.0.1:8080
     #[arg(long, value_name = "ADDR:PORT", value_parser = view_address)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
     pub view: Option<SocketAddr>,
 
-    /// File whose first line is the token for TCP clients: at least 16 characters; the file
-    /// must be readable by its owner only
+    /// File whose first line is the token for TCP clients (at least 16 characters); only its owner
+    /// may read it
     #[arg(long, value_name = "FILE", requires = "control")]
     pub control_token_file: Option<PathBuf>,
 
-    /// File with a second token, for reading only
+    /// File with a second, read-only token
     #[arg(long, value_name = "FILE", requires = "control")]
     pub control_read_token_file: Option<PathBuf>,
 
-    /// Directory of the files that changes may name; their relative paths start there.
-    /// Default: changes over TCP may name none, changes over a Unix socket any that the run
-    /// may read
+    /// Directory of the files that changes may name; relative paths start there. Default: changes
+    /// over TCP may name no files; changes over a Unix socket, any that the run may read
     #[arg(long, value_name = "DIR", requires = "api")]
     pub control_files: Option<PathBuf>,
 
-    /// Maximum requests/s of all connections together, also the largest burst
+    /// Maximum requests/s over all connections; also the maximum burst
     #[arg(long, value_name = "N", default_value_t = LIMIT_DEFAULT, requires = "api")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub control_limit: u32,
 
-    /// Default content of /metrics: sums of all links, or each link
+    /// Default content of /metrics: sums over all links, or each link
     #[arg(long, value_name = "WHAT", requires = "control")]
     #[arg(value_enum, default_value_t)]
     pub metrics_links: MetricsLinks,
@@ -58,7 +57,7 @@ pub enum MetricsLinks {
     /// Sums of all links
     #[default]
     Sum,
-    /// Each link by its name
+    /// Each link by name
     Each,
 }
 

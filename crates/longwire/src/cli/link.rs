@@ -325,7 +325,7 @@ struct DeferredLoader {
 impl DeferredLoader {
     fn refuse<T>(&self) -> Result<T, String> {
         self.used.set(true);
-        Err("read when the link is made".to_owned())
+        Err("read when the link is built".to_owned())
     }
 }
 

@@ -24,9 +24,9 @@ pub(super) fn jitter(delay: &str, jitter: &str) -> Option<String> {
     let (min, max) = (mean.saturating_sub(by), mean.saturating_add(by));
     if by > mean {
         return Some(format!(
-            "for delays between {mean} and {by} write uniform:min={mean},max={by}; for netem's \
-             delay of {mean} with a jitter of {by}, uniform:min={min},max={max}, whose mean is \
-             {} because no delay is negative",
+            "for delays from {mean} to {by}, write uniform:min={mean},max={by}; for netem's delay \
+             of {mean} with jitter {by}, write uniform:min={min},max={max}, whose mean is {} \
+             because delays cannot be negative",
             Nanos::from_nanos((min.as_nanos() + max.as_nanos()) / 2)
         ));
     }
@@ -41,8 +41,7 @@ fn correlated_loss(loss: &str, correlation: &str) -> Option<String> {
     let _: Probability = loss.parse().ok()?;
     let _: Correlation = correlation.parse().ok()?;
     Some(format!(
-        "a loss with netem's correlation is a model: write \
-         correlated:rate={loss},correlation={correlation}"
+        "a loss with correlation is a model: correlated:rate={loss},correlation={correlation}"
     ))
 }
 
@@ -56,7 +55,7 @@ mod tests {
             jitter("20ms", "5ms").as_deref(),
             Some(
                 "a delay with jitter is a model: uniform:min=15ms,max=25ms as in netem, or \
-             normal:mean=20ms,stddev=5ms"
+                 normal:mean=20ms,stddev=5ms"
             )
         );
         assert_eq!(jitter("20ms", "far"), None);
@@ -65,9 +64,9 @@ mod tests {
         let said = jitter("20ms", "30ms").unwrap_or_default();
         assert_eq!(
             said,
-            "for delays between 20ms and 30ms write uniform:min=20ms,max=30ms; for netem's delay \
-             of 20ms with a jitter of 30ms, uniform:min=0ns,max=50ms, whose mean is 25ms because \
-             no delay is negative"
+            "for delays from 20ms to 30ms, write uniform:min=20ms,max=30ms; for netem's delay \
+             of 20ms with jitter 30ms, write uniform:min=0ns,max=50ms, whose mean is 25ms \
+             because delays cannot be negative"
         );
         assert_eq!(jitter("20ms", "fast"), None);
     }

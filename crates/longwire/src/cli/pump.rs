@@ -26,34 +26,34 @@ const LINK_RATE: &str = "link-rate";
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("rate", |arg| arg.long(LINK_RATE)))]
 pub struct PumpArgs {
-    /// Port to send to; repeat for several outputs
+    /// Port to send to; repeatable
     #[arg(
         long,
         value_name = "PORT",
         required = true,
         help_heading = "Sending",
-        long_help = "Port to send to: an interface name, or a port of the list below. Each --to is \
-                     one output; all outputs share one order of frames. pcap:FILE is written in \
+        long_help = "Port to send to: an interface name, or a port from the list below. Each --to \
+                     is one output; all outputs share one frame order. pcap:FILE is written in \
                      virtual time"
     )]
     pub to: Vec<String>,
 
-    /// Start at this time, not at once: +10s, 2026-11-20T17:30:00Z, or Unix seconds;
-    /// machines with synchronised clocks start together
+    /// Start at this time instead of immediately: +10s, 2026-11-20T17:30:00Z, or Unix seconds;
+    /// machines with synced clocks start together
     #[arg(long, value_name = "TIME", help_heading = "Sending")]
     pub start_at: Option<StartAt>,
 
-    /// Maximum data read ahead, per output
+    /// Maximum read-ahead per output
     #[arg(long, value_name = "SIZE", default_value = "32mb")]
     #[arg(help_heading = "Sending")]
     pub read_ahead: Bytes,
 
-    /// Who holds frames, handed over early, until they are due
+    /// What holds frames, handed over early, until they are due
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
     #[arg(help_heading = "Sending")]
     pub launch: LaunchBy,
 
-    /// Request the send stamp of every Nth frame from the kernel or device; 0: none
+    /// Request a send stamp for every Nth frame from the kernel or device; 0: none
     #[arg(long, value_name = "N", default_value_t = ReplayConfig::STAMP_EVERY)]
     #[arg(help_heading = "Sending")]
     pub stamp_every: u32,

@@ -69,11 +69,11 @@ pub struct RunningArgs {
     #[command(flatten)]
     pub timing: TimingArgs,
 
-    /// How stages are distributed over threads
+    /// Distribution of stages over threads
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub placement: PlacementOption,
 
-    /// Shards of a network, one thread each; auto: two per core. Does not affect results
+    /// Number of shards of a network, one thread each; auto: two per core. Does not affect results
     #[arg(long, value_name = "N", default_value = "1")]
     pub shards: ShardCount,
 }
@@ -96,12 +96,12 @@ pub struct TimingArgs {
     #[arg(default_value = "1ms", allow_hyphen_values = true)]
     pub tolerance: Nanos,
 
-    /// Count late frames due within this time after the start as late_start, not as late
+    /// Count late frames due within this time after the start as late_start instead of late
     #[arg(long, value_name = "TIME")]
     #[arg(default_value = "100ms", allow_hyphen_values = true)]
     pub grace: Nanos,
 
-    /// Do not request realtime priority, locked memory or cores that stay awake
+    /// Do not request realtime priority, locked memory or shallow idle states
     #[arg(long)]
     pub no_realtime: bool,
 }
@@ -195,7 +195,7 @@ pub const SEED_DEFAULT: u64 = 1;
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Link")]
 pub struct SeedArgs {
-    /// Seed of all random streams; equal seeds reproduce losses and delays
+    /// Seed of all random streams; the same seed reproduces losses and delays
     #[arg(long, value_name = "N")]
     #[arg(default_value_t = SEED_DEFAULT, allow_negative_numbers = true)]
     pub seed: u64,
@@ -301,7 +301,7 @@ up.NAME or down.NAME a direction, adsl7.down.NAME a direction of a network.";
 /// How stages wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
-    /// Never sleep: most accurate, but each thread occupies a core
+    /// Never sleep: most accurate, but occupies a core per thread
     Spin,
     /// Sleep until shortly before the release, then spin
     #[default]
@@ -326,7 +326,7 @@ pub enum LaunchBy {
     /// The device if its queueing discipline is etf with offload
     #[default]
     Auto,
-    /// None: hand over each frame when it is due
+    /// Nothing: each frame is handed over when it is due
     Off,
     /// The device; refuse the run if it cannot
     Device,
@@ -346,7 +346,7 @@ impl LaunchBy {
             LaunchBy::Auto if !timed => Ok(LaunchMode::Off),
             LaunchBy::Auto => Ok(LaunchMode::Device),
             _ if !timed => Err(Error::usage(
-                "--launch needs frames with times; --topspeed has none",
+                "--launch needs frames with send times; --topspeed has none",
             )),
             LaunchBy::Device => Ok(LaunchMode::Device),
             LaunchBy::Queue => Ok(LaunchMode::Queue),

@@ -143,7 +143,7 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
     let others = OTHERS.iter().filter(|(other, ..)| *other == plain);
     let (_, option, value) = others.into_iter().find(|(_, option, _)| has(option))?;
     Some(format!(
-        "unknown option '{given}'; for example: --{prefix}{option} {value}"
+        "unknown option '{given}'; try --{prefix}{option} {value}"
     ))
 }
 
@@ -224,7 +224,7 @@ mod tests {
         ] {
             let said = said(&format!("longwire {line}"));
             assert!(said.contains("unknown option '--"), "{line}: {said}");
-            let advice = format!("; for example: {option}");
+            let advice = format!("; try {option}");
             assert!(said.ends_with(&advice), "{line}: {said}");
         }
         // Other typos are left to clap; options after the command are left alone.
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_correlation_behind_the_loss_is_explained() {
-        let model = "write correlated:rate=1%,correlation=25%";
+        let model = "is a model: correlated:rate=1%,correlation=25%";
         for line in ["exec --loss 1% 25% ping far", "run a b --down-loss 1% 25%"] {
             let said = said(&format!("longwire {line}"));
             assert!(said.contains("takes one value, not '1% 25%'"), "{said}");

@@ -30,8 +30,8 @@ pub struct TrafficArgs {
     #[arg(allow_hyphen_values = true)]
     pub rate: Option<LoadRate>,
 
-    /// Bytes per frame that a rate in bits includes in addition, such as ethernet; default:
-    /// none; in a profile, ethernet
+    /// Overhead per frame that a rate in bits includes, such as ethernet; default: none; in a
+    /// profile, ethernet
     #[arg(long, value_name = "FRAMING", help_heading = TRAFFIC)]
     pub rate_framing: Option<String>,
 
@@ -48,9 +48,9 @@ pub struct TrafficArgs {
     /// without frame check sequence
     #[arg(long, value_name = "SIZES", default_value = "60", help_heading = TRAFFIC)]
     #[arg(long_help = kind_help(
-        "Frame lengths, from destination MAC address to end of payload. A 64-byte frame of RFC \
-         2544, which includes the frame check sequence, has 60 bytes here; \
-         fixed:size=64,fcs=with is the same",
+        "Frame lengths, from destination MAC address to end of payload. RFC 2544 counts the frame \
+         check sequence, so its 64-byte frame has 60 bytes here; fixed:size=64,fcs=with is the \
+         same",
         &SIZES,
     ))]
     pub sizes: String,
@@ -63,7 +63,7 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "TIME", help_heading = TRAFFIC)]
     pub time: Option<Nanos>,
 
-    /// Number of flows; they differ in addresses or ports
+    /// Number of flows, which differ in addresses or ports
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = TRAFFIC)]
     pub flows: u64,
 
@@ -76,12 +76,11 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "BYTES", default_value = "zeros", help_heading = TRAFFIC)]
     pub payload: Payload,
 
-    /// Send frames without probes; receivers then cannot count losses or measure delays
+    /// Omit probes; receivers then cannot count losses or measure delays
     #[arg(long, help_heading = TRAFFIC)]
     pub no_probe: bool,
 
-    /// Stream number of the probes; different for each generator that sends to the same
-    /// receiver
+    /// Stream number of the probes; unique for each generator that sends to the same receiver
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = TRAFFIC)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..65_536))]
     pub stream: u32,
@@ -115,16 +114,16 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:01", help_heading = HEADERS)]
     pub src_mac: MacAddress,
 
-    /// Destination MAC address; behind a router, that of the next hop
+    /// Destination MAC address; with a router, the next hop's
     #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:02", help_heading = HEADERS)]
     pub dst_mac: MacAddress,
 
-    /// Number of consecutive source MAC addresses, from --src-mac on, used in turn
+    /// Number of consecutive source MAC addresses from --src-mac, used round robin
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = HEADERS)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
     pub src_macs: u64,
 
-    /// Number of consecutive destination MAC addresses, from --dst-mac on, used in turn
+    /// Number of consecutive destination MAC addresses from --dst-mac, used round robin
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = HEADERS)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
     pub dst_macs: u64,
@@ -150,7 +149,7 @@ pub struct TrafficArgs {
 /// The order of flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Order {
-    /// In turn
+    /// Round robin
     #[default]
     RoundRobin,
     /// Independently at random for each frame
@@ -163,7 +162,7 @@ pub enum Inside {
     /// UDP datagrams
     #[default]
     Udp,
-    /// TCP segments, without handshakes and state
+    /// TCP segments, without handshake or state
     Tcp,
     /// ICMP echo requests
     Icmp,

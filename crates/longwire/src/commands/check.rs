@@ -35,11 +35,11 @@ pub struct CheckArgs {
     /// Topology, a TOML file
     pub file: PathBuf,
 
-    /// Check with the scenario of FILE; replaces that of the topology
+    /// Check with the scenario in FILE instead of the topology's
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
 
-    /// Show how links are divided among shards: at most N, or auto for two per core
+    /// Show how links are divided among at most N shards, or auto: two per core
     #[arg(long, value_name = "N|auto")]
     pub shards: Option<ShardCount>,
 }

@@ -47,7 +47,7 @@ pub enum CniAction {
 /// Arguments of `cni install`.
 #[derive(Debug, Args)]
 pub struct CniInstallArgs {
-    /// Plugin directory of the runtime
+    /// The runtime's plugin directory
     #[arg(long, value_name = "DIR", default_value = "/opt/cni/bin")]
     pub dir: PathBuf,
 
@@ -64,8 +64,8 @@ pub fn run(args: &CniArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.action {
         Some(CniAction::Install(args)) => install(args, globals),
         None if !is_called() => Err(Error::usage(
-            "CNI_COMMAND is not set: this is for container runtimes; install it with `longwire cni \
-             install`",
+            "CNI_COMMAND is not set: container runtimes run this plugin; install it with `longwire \
+             cni install`",
         )),
         None => Ok(run_plugin()?),
     }

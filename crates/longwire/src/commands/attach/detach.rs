@@ -16,11 +16,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Arguments of `attach detach`.
 #[derive(Debug, Args)]
 pub struct DetachArgs {
-    /// The links' names in `attach list`
+    /// Link names, as in `attach list`
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub names: Vec<String>,
 
-    /// Every attached link
+    /// All attached links
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
 }
@@ -47,8 +47,8 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
                     end(process, Signal::SIGKILL)?;
                     if !has_ended(process) {
                         return Err(Error::failed(format!(
-                            "process {} of '{name}' does not end, although it was killed: the \
-                             kernel holds it",
+                            "process {} of '{name}' was killed but has not exited: the kernel is \
+                             holding it",
                             process.pid
                         )));
                     }
@@ -79,6 +79,6 @@ fn end(process: &AttachProcess, signal: Signal) -> Result<(), Error> {
     let pid = process.pid;
     match kill(Pid::from_raw(pid.cast_signed()), signal) {
         Ok(()) | Err(nix::Error::ESRCH) => Ok(()),
-        Err(error) => Err(Error::failed(format!("cannot end process {pid}: {error}"))),
+        Err(error) => Err(Error::failed(format!("cannot stop process {pid}: {error}"))),
     }
 }

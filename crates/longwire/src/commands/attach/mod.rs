@@ -60,31 +60,31 @@ pub struct AttachArgs {
     #[command(subcommand)]
     pub action: Option<AttachAction>,
 
-    /// The network namespace: a name of `ip netns`, or a path
+    /// Network namespace: a name from `ip netns`, or a path
     #[arg(long, value_name = "NAME|PATH")]
     #[arg(group = "target", help_heading = "Place")]
     pub netns: Option<PathBuf>,
 
-    /// The network namespace of this process
+    /// Network namespace of this process
     #[arg(long, value_name = "PID", group = "target", help_heading = "Place")]
     pub pid: Option<u32>,
 
-    /// This container: a name, an ID or its start; of containerd, CRI-O, Docker or
-    /// Podman, as in docker:web where several have one of that name
+    /// Container: name, ID or ID prefix, in containerd, CRI-O, Docker or Podman; docker:web if
+    /// several have that name
     #[arg(long, value_name = "[RUNTIME:]NAME|ID")]
     #[arg(group = "target", help_heading = "Place")]
     pub container: Option<ContainerName>,
 
-    /// This pod of Kubernetes on this machine; without a namespace, of `default`
+    /// Kubernetes pod on this machine; default namespace: `default`
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     #[arg(group = "target", help_heading = "Place")]
     pub pod: Option<PodName>,
 
-    /// Attach even if the target shares the network of this machine
+    /// Attach even if the target shares this machine's network
     #[arg(long, help_heading = "Place")]
     pub host_network: bool,
 
-    /// Interface; default: that of the default route; `all`: every interface but lo
+    /// Interface; default: the default route's; `all`: every interface except lo
     #[arg(long, value_name = "NAME", help_heading = "Place")]
     pub interface: Option<String>,
 
@@ -93,8 +93,8 @@ pub struct AttachArgs {
     #[arg(value_delimiter = ',')]
     pub to: Vec<Prefix>,
 
-    /// Only these packets, as the interface's namespace sends them: 'udp dst port 53'.
-    /// Received ones match with source and destination exchanged
+    /// Only these packets, as sent by the interface's namespace: 'udp dst port 53'. Received
+    /// packets match with source and destination swapped
     #[arg(long, value_name = "FILTER", help_heading = "Place", long_help = filter_help())]
     #[arg(value_parser = filter)]
     pub filter: Option<String>,
@@ -105,20 +105,19 @@ pub struct AttachArgs {
     #[arg(help_heading = "Place", hide_possible_values = true)]
     pub direction: DirectionSpec,
 
-    /// Of several links at the interface that select a packet, the one of the lowest
-    /// priority has it, then the oldest: 0 to 255, usually 128, and 255 without --to and
-    /// --filter
+    /// Priority, 0 to 255: of several links that select a packet, the lowest value applies, then
+    /// the oldest link; default: 128, or 255 without --to and --filter
     #[arg(long, value_name = "N", help_heading = "Place")]
     pub priority: Option<u8>,
 
-    /// If the program is killed: open bypasses the link; closed blocks traffic until
-    /// `detach` and needs a BPF file system at /sys/fs/bpf
+    /// If the program is killed: open bypasses the link; closed blocks traffic until `detach`, and
+    /// needs a BPF file system at /sys/fs/bpf
     #[arg(long, value_parser = word::<FailSpec>(["open", "closed"]))]
     #[arg(value_name = "open|closed", default_value = "open")]
     #[arg(help_heading = "Running", hide_possible_values = true)]
     pub fail: FailSpec,
 
-    /// Have the node of this machine attach it (`longwire node`), and return
+    /// Let this machine's node (`longwire node`) attach the link, and return
     #[arg(long, help_heading = "Running")]
     #[arg(conflicts_with_all = [
         "time", "scenario", "capture", "log", "control", "view", "report", "require", "wait",
@@ -126,11 +125,11 @@ pub struct AttachArgs {
     ])]
     pub node: bool,
 
-    /// The name for `list`, `set` and `detach`; without it, made of the place
+    /// Name for `list`, `set` and `detach`; default: derived from the target
     #[arg(long, value_name = "NAME", help_heading = "Place")]
     pub name: Option<String>,
 
-    /// Remove the link after this time; without it, when interrupted
+    /// Remove the link after this time; default: when interrupted
     #[arg(long, value_name = "TIME", help_heading = "Running")]
     #[arg(allow_hyphen_values = true)]
     pub time: Option<Nanos>,
@@ -147,10 +146,10 @@ fn filter(text: &str) -> Result<String, FilterError> {
 
 fn filter_help() -> String {
     format!(
-        "Only packets that match, as the interface's namespace sends them. Received ones match \
-         with source and destination exchanged, so that 'udp dst port 53' takes requests that \
-         it sends and their responses. Others bypass the link. Filters are written \
-         {LANGUAGE}. The kernel evaluates them"
+        "Only packets that match, as sent by the interface's namespace. Received packets match \
+         with source and destination swapped, so 'udp dst port 53' selects requests and their \
+         responses. Other packets bypass the link. Filters are written {LANGUAGE}. The kernel \
+         evaluates them"
     )
 }
 
@@ -166,11 +165,11 @@ fn word<T: DeserializeOwned + Clone + Send + Sync + 'static>(
 /// An action on attached links.
 #[derive(Debug, Subcommand)]
 pub enum AttachAction {
-    /// List the links that are attached
+    /// List attached links
     List,
     /// Change options of an attached link
     Set(AttachSetArgs),
-    /// Remove an attached link, and wait until it is gone
+    /// Remove attached links, and wait until they are gone
     Detach(DetachArgs),
     /// A place without its option
     #[command(external_subcommand)]
@@ -189,8 +188,8 @@ pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Some(AttachAction::Set(args)) => set::set(args, globals),
         Some(AttachAction::Detach(args)) => detach::detach(args, globals),
         Some(AttachAction::Other(words)) => Err(Error::usage(format!(
-            "there is no action '{0}': list, set, detach; a link is attached with --container {0}, \
-             --pod, --pid or --netns",
+            "unknown action '{0}'; actions are list, set and detach; to attach a link, use \
+             --container {0}, --pod, --pid or --netns",
             words.first().map_or("", String::as_str)
         ))),
     }
@@ -297,8 +296,7 @@ fn check_paths(args: &AttachArgs) -> Result<(), Error> {
     match files.find(|file| Path::new(file).is_relative()) {
         None => Ok(()),
         Some(file) => Err(Error::usage(format!(
-            "{file}: with --node, files are named by absolute paths: the node has another \
-             working directory"
+            "{file}: with --node, use an absolute path: the node has a different working directory"
         ))),
     }
 }

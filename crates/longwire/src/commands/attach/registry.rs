@@ -130,8 +130,8 @@ impl Registration {
                 return Err(present.refuse_closed());
             }
             return Err(Error::usage(format!(
-                "a link named '{name}' is attached already: choose another with --name, or change \
-                 it with `longwire attach set {name} …`"
+                "a link named '{name}' is already attached; choose another name with --name, or \
+                 change it with `longwire attach set {name} …`"
             )));
         }
         let control = run.join(format!("{SOCKET_PREFIX}{name}{SOCKET_SUFFIX}"));
@@ -327,7 +327,9 @@ pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
                 connected,
                 Err(ErrorKind::ConnectionRefused | ErrorKind::NotFound)
             ) {
-                print_line(format_args!("warning: without links of the node: {error}"));
+                print_line(format_args!(
+                    "warning: the node's links are not listed: {error}"
+                ));
             }
             Ok(Vec::new())
         }
@@ -358,7 +360,10 @@ fn client() -> Result<Option<Client>, Error> {
 
 fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, Error> {
     serde_json::from_value(answer).map_err(|error| {
-        Error::failed(format!("the node answers as another version does: {error}"))
+        Error::failed(format!(
+            "unexpected answer from the node; it may have another version: \
+             {error}"
+        ))
     })
 }
 

@@ -18,16 +18,16 @@ const DIRECTIONS: [&str; 2] = ["up", "down"];
 /// Arguments of `attach set`.
 #[derive(Debug, Args)]
 pub struct AttachSetArgs {
-    /// The link's name in `attach list`
+    /// Link name, as in `attach list`
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Options, as in delay=80ms
+    /// Options, such as delay=80ms
     #[arg(value_name = "OPTION=VALUE", required = true, value_parser = ctl::option)]
     pub options: Vec<(String, String)>,
 
-    /// Only what the interface's namespace sends, or only what it receives; as up- or down-
-    /// in front of an option
+    /// Only what the interface's namespace sends (up) or receives (down); same as an up- or down-
+    /// prefix on an option
     #[arg(long, value_name = "up|down", value_parser = ["up", "down"])]
     pub direction: Option<String>,
 }
@@ -81,7 +81,7 @@ impl DirectedOptions {
                 && asked != direction
             {
                 return Err(Error::usage(format!(
-                    "'{name}' is of the direction {direction}, and --direction {asked} was given"
+                    "'{name}' has direction {direction} only, but --direction {asked} was given"
                 )));
             }
             let chosen = tables.iter_mut().filter(|(way, _)| *way == direction);
@@ -125,7 +125,7 @@ impl DirectedOptions {
             return Ok(());
         }
         Err(Error::usage(format!(
-            "the link has one direction, {only}: another one has to be attached for the other"
+            "the link has one direction, {only}; attach a second link for the other direction"
         )))
     }
 

@@ -137,7 +137,7 @@ fn read_file(path: &Path) -> Result<Value, Error> {
     let refuse = |why: String| Err(Error::usage(format!("{}: {why}", path.display())));
     if text.len() as u64 > CHANGE_MAX {
         return refuse(format!(
-            "larger than {} MiB; divide the change",
+            "larger than {} MiB; split the change",
             CHANGE_MAX >> 20
         ));
     }
@@ -199,7 +199,7 @@ fn words(changed: &ChangeResult, check: bool, is_scheduled: bool) -> String {
         parts => parts.join(", "),
     };
     if check {
-        format!("nothing was changed; it would be: {what}")
+        format!("nothing was changed; the change would be: {what}")
     } else if is_scheduled {
         format!("scheduled for {}: {what}", seconds(changed.at_ns))
     } else {
@@ -290,7 +290,7 @@ mod tests {
         let checked = words(&changed, true, true);
         assert_eq!(
             checked,
-            "nothing was changed; it would be: 4 links changed, 1 removed"
+            "nothing was changed; the change would be: 4 links changed, 1 removed"
         );
         let one = ChangeResult {
             at_ns: 4_049_022_260,

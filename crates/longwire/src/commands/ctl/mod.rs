@@ -63,7 +63,7 @@ pub struct CtlArgs {
 /// The address of a run.
 #[derive(Clone, Debug, Args)]
 pub struct RunAddress {
-    /// Socket or address of the run's --control
+    /// The run's --control socket or address
     #[arg(
         long,
         global = true,
@@ -72,8 +72,8 @@ pub struct RunAddress {
     )]
     pub control: Option<Address>,
 
-    /// Control the links of this attachment of `longwire node`; --control is then the
-    /// node's socket, by default node.sock in the run directory
+    /// Control the links of this `longwire node` attachment; --control is then the node's socket,
+    /// by default node.sock in the run directory
     #[arg(long, global = true, value_name = "NAME", help_heading = "Run")]
     pub attachment: Option<String>,
 
@@ -106,15 +106,15 @@ pub enum Action {
         #[arg(long)]
         check: bool,
     },
-    /// Turn links on again after off or pause
+    /// Turn links on after off or pause
     On(NamesArgs),
     /// Turn links off: drop queued and arriving frames
     Off(NamesArgs),
     /// Pause links: hold arriving frames until `on`
     Pause(NamesArgs),
-    /// Move frames of a link or path to another
+    /// Move the frames of a link or path to another
     Move(MoveArgs),
-    /// Apply a change from a file, as a whole
+    /// Apply a change from a file, atomically
     Apply {
         /// Change in TOML or JSON; -: standard input
         #[arg(value_name = "FILE")]
@@ -126,7 +126,7 @@ pub enum Action {
     },
     /// Print counters repeatedly
     Watch(WatchArgs),
-    /// Print summed counters of links
+    /// Print counters summed over links
     Stats {
         /// Name or pattern of links; default: all
         #[arg(value_name = "NAME")]
@@ -188,16 +188,16 @@ pub struct AddArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Matcher of frames in direction up, such as src=10.0.0.7; direction down has source
-    /// and destination swapped. Repeatable
+    /// Matcher for direction up, such as src=10.0.0.7; direction down matches with source and
+    /// destination swapped. Repeatable
     #[arg(long = "match", value_name = "FIELDS", required = true)]
     pub matches: Vec<String>,
 
-    /// Matcher of frames in direction down, if it is not the reverse
+    /// Matcher for direction down; default: the reverse
     #[arg(long, value_name = "FIELDS")]
     pub match_down: Vec<String>,
 
-    /// Template of the topology that the options override
+    /// Topology template that the options override
     #[arg(long, value_name = "NAME")]
     pub template: Option<String>,
 
@@ -233,7 +233,7 @@ pub struct MoveArgs {
     #[arg(value_name = "CLASS")]
     pub class: String,
 
-    /// Link or path that they take from then on
+    /// Link or path that they take afterwards
     #[arg(value_name = "TO")]
     pub to: String,
 
@@ -249,7 +249,7 @@ pub struct MoveArgs {
 /// Arguments of `ctl watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// Name or pattern of links; default: the sum of all
+    /// Name or pattern of links; default: the sum over all links
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 
@@ -261,7 +261,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 
-    /// Print the sum of the links, not each
+    /// Print the sum over the links instead of each link
     #[arg(long)]
     pub sum: bool,
 }
@@ -332,8 +332,8 @@ fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Er
 pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
         Error::failed(format!(
-            "unknown format of the response ({error}); the run may have another version; `ctl \
-             --json` prints the response"
+            "unknown response format ({error}); the run may have another version; `ctl --json` \
+             prints the response"
         ))
     })
 }

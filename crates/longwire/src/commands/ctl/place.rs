@@ -47,7 +47,8 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     match alive.as_slice() {
         [one] => Ok(Address::Unix((*one).clone())),
         [] if denied => Err(Error::failed(format!(
-            "no run of this user in {}; give its socket, such as --control ./link.sock",
+            "no run of this user has a socket in {}; give the socket, such as --control \
+             ./link.sock",
             written(folders)
         ))),
         [] => Err(Error::failed(no_listener(folders, &sockets))),

@@ -236,10 +236,10 @@ fn sockets_of_other_users_are_skipped() {
         let ctl = |line: &str| user.shell(format!("XDG_RUNTIME_DIR=$PWD/run $LONGWIRE {line}"));
         let ended = ctl("ctl status").exits(1);
         let ended = ended.says(format!(
-            "error: no run of this user in {}",
+            "error: no run of this user has a socket in {}",
             folder.display()
         ));
-        ended.says("; give its socket, such as --control ./link.sock\n");
+        ended.says("; give the socket, such as --control ./link.sock\n");
         // The user's own run is found as well.
         let inside = "env -u LONGWIRE_CONTROL $LONGWIRE ctl --json status";
         let ended = ctl(&format!("exec --control run/longwire/own.sock -- {inside}")).well();
