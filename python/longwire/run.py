@@ -351,7 +351,7 @@ class Run:
             text = Path(self._directory.file("stderr")).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
-        left_out = (" does not listen after ", "For more information, try")
+        left_out = (" is not listening after ", "For more information, try")
         lines = [line for line in text.splitlines() if not any(word in line for word in left_out)]
         return "\n".join(lines).strip().removeprefix("error: ")
 

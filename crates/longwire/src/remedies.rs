@@ -65,8 +65,8 @@ fn of_port(error: &PortError) -> Option<String> {
             let tun = port.starts_with("tap:") && source.raw_os_error() == Some(libc::EACCES);
             let remedy = if tun { TUN_DENIED } else { PORT_RIGHTS };
             Some(format!(
-                "{remedy}. `longwire exec` needs no rights; `longwire doctor` lists the rights of \
-                 this user"
+                "{remedy}. `longwire exec` needs no privileges; `longwire doctor` lists \
+                 those of this user"
             ))
         }
         PortError::Failed { source, .. } if source.raw_os_error() == Some(libc::ENOMEM) => {
@@ -79,8 +79,8 @@ fn of_port(error: &PortError) -> Option<String> {
 fn of_memory() -> Option<String> {
     let limit = address_space_limit()?;
     Some(format!(
-        "`ulimit -v` limits the address space to {} MiB, of which queued frames reserve much more \
-         than they use; run {ADDRESS_SPACE}, or reduce --memory",
+        "`ulimit -v` limits the address space to {} MiB, and queued frames reserve much more than \
+         they use; run {ADDRESS_SPACE}, or reduce --memory",
         limit >> 20
     ))
 }

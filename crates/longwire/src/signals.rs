@@ -43,7 +43,7 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 fn hurry() {
     shutdown::hurry();
     print_line(format_args!(
-        "second signal; a third one ends the program without a report"
+        "second signal; a third ends the program without a report"
     ));
     let thread = Builder::new().name("longwire-grace".to_owned());
     if thread.spawn(end_late).is_err() {

@@ -59,7 +59,7 @@ fn capture(to: &str) -> Result<Option<&str>, Error> {
     let file = file.strip_prefix("out=").unwrap_or(file);
     if file.starts_with("in=") || file.contains(",in=") {
         return Err(Error::usage(format!(
-            "--to {to}: a port to send to reads no capture; use pcap:FILE"
+            "--to {to}: an output port reads no capture; use pcap:FILE"
         )));
     }
     if file == "-" || CaptureFormat::of(file).is_none() {
@@ -83,11 +83,11 @@ pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(
             "--topspeed gives frames no stamps; use --rate with --to pcap:FILE",
         ),
         (receives, "--receive needs a port, not a capture"),
-        (captures, "--capture: --to is a capture already; remove it"),
         (
-            holds,
-            "--launch needs a port that holds frames, not a capture",
+            captures,
+            "--capture: --to is already a capture; remove --capture",
         ),
+        (holds, "--launch needs a live port, not a capture"),
         (
             pump.control.is_given(),
             "--control and --view need a live port, not --to pcap:FILE",

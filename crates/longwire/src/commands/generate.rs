@@ -50,11 +50,11 @@ pub struct GenerateArgs {
     #[command(flatten)]
     pub traffic: TrafficArgs,
 
-    /// Receive at this port, and report lost, late and changed probes
+    /// Receive on this port, and report lost, late and changed probes
     #[arg(long, value_name = "PORT", help_heading = "Receiving")]
     pub receive: Option<String>,
 
-    /// Wait this long after the last sent frame for frames in flight
+    /// Time to wait for frames in flight after the last frame is sent
     #[arg(long, value_name = "TIME", help_heading = "Receiving")]
     #[arg(default_value = "1s")]
     pub settle: Nanos,
@@ -101,7 +101,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Error::refuse_first(&[
             (
                 args.pump.control.is_given(),
-                "--control and --view do not work with --profile, which has several runs",
+                "--control and --view do not work with --profile, which makes several runs",
             ),
             (
                 captures.is_some(),
@@ -174,7 +174,7 @@ fn write_file(
     feed_file::check(&args.pump, args.traffic.topspeed, args.receive.is_some())?;
     if config.count.is_none() && config.time.is_none() {
         return Err(Error::usage(
-            "no end; give --time or --count for --to pcap:FILE",
+            "--to pcap:FILE needs an end; give --time or --count",
         ));
     }
     let file = FeedFile {

@@ -53,8 +53,8 @@ pub struct NodeArgs {
     #[arg(long, value_name = "PATH|tcp:ADDR:PORT", help_heading = "Control")]
     pub control: Vec<Address>,
 
-    /// File whose first line is the token for TCP clients. They may change links;
-    /// attachments are created over Unix sockets only
+    /// File whose first line is the token for TCP clients, which may change links; attachments are
+    /// created over Unix sockets only
     #[arg(
         long,
         value_name = "FILE",
@@ -63,7 +63,7 @@ pub struct NodeArgs {
     )]
     pub control_token_file: Option<PathBuf>,
 
-    /// File with a second token, for reading only
+    /// File with a second, read-only token
     #[arg(
         long,
         value_name = "FILE",
@@ -72,8 +72,7 @@ pub struct NodeArgs {
     )]
     pub control_read_token_file: Option<PathBuf>,
 
-    /// Directory that keeps attachments; default: in the run directory, which a reboot
-    /// empties
+    /// Directory that stores attachments; default: in the run directory, which a reboot clears
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     pub state: Option<PathBuf>,
 
@@ -85,7 +84,7 @@ pub struct NodeArgs {
     #[command(flatten)]
     pub running: RunningArgs,
 
-    /// Internal: run the child process that shortens the end of a node or of `attach`
+    /// Internal: run the child process that speeds up the exit of a node or `attach`
     #[arg(long, value_name = "PID", hide = true)]
     pub end_of: Option<u32>,
 }
@@ -149,7 +148,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let node = Node::start(config)?;
     if let Err(error) = process::start_end_helper() {
         print_line(format_args!(
-            "warning: a killed node will need seconds to exit: {error}"
+            "warning: if killed, the node will take seconds to exit: {error}"
         ));
     }
     let node = Arc::new(node);

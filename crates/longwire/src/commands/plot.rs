@@ -68,12 +68,11 @@ pub struct PlotArgs {
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub label: Vec<String>,
 
-    /// Cell of each input, in order, to draw them separately; ROW/COLUMN places it in a
-    /// grid
+    /// Cell of each input, in order, to draw inputs separately; ROW/COLUMN places a cell in a grid
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub cell: Vec<String>,
 
-    /// Columns of cells; default: about as many as rows
+    /// Number of cell columns; default: about as many as rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=12))]
     pub columns: Option<u8>,
 
@@ -81,12 +80,12 @@ pub struct PlotArgs {
     #[arg(long, value_name = "PANEL", value_parser = panel_parser(), value_delimiter = ',')]
     pub panel: Vec<Panel>,
 
-    /// Title; default: names of the inputs
+    /// Title; default: the inputs' names
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
 
-    /// Start at this time of the axis, which begins with the first frame, or with the run
-    /// if its report is given
+    /// Start at this time of the axis, which begins at the first frame, or at the run's start if
+    /// its report is given
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<Nanos>,
 
@@ -94,7 +93,7 @@ pub struct PlotArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub until: Option<Nanos>,
 
-    /// Width of a throughput bin, such as 100ms; default: about 1/250 of the time
+    /// Width of a throughput bin, such as 100ms; default: about 1/250 of the time axis
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub bin: Option<Nanos>,
 
@@ -107,7 +106,7 @@ pub struct PlotArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(400..=8000))]
     pub width: u32,
 
-    /// Height of the figure; default: as the panels need
+    /// Height of the figure; default: derived from the panels
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(100..=8000))]
     pub height: Option<u32>,

@@ -45,7 +45,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReceiveArgs {
-    /// Port at which frames arrive, or pcap:FILE
+    /// Port to receive on, or pcap:FILE
     #[arg(value_name = "PORT")]
     pub port: String,
 
@@ -61,11 +61,11 @@ pub struct ReceiveArgs {
     #[arg(long, value_name = "FILE", help_heading = "Recording")]
     pub capture: Option<String>,
 
-    /// Detect pauses of the machine with a thread that spins at idle priority
+    /// Detect machine pauses with a thread that spins at idle priority
     #[arg(long, help_heading = "Running")]
     pub witness: bool,
 
-    /// Core of the receiving thread and of the witness
+    /// Core for the receiving thread and the witness
     #[arg(long, value_name = "N", help_heading = "Running")]
     pub core: Option<usize>,
 
@@ -91,19 +91,19 @@ without its sign); jitter (a time); gap, gap_error, delay, offset, each with .mi
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Judging")]
 pub struct JudgedArgs {
-    /// Compare with the trace that is sent
+    /// Compare with this trace, which the sender sends
     #[arg(long, value_name = "TRACE")]
     pub against: Option<String>,
 
-    /// Speed of the sender, such as 2x; default: that of the trace
+    /// The sender's --speed, such as 2x; default: the trace's
     #[arg(long, value_name = "SPEED", requires = "against")]
     pub speed: Option<Speed>,
 
-    /// Gap limit of the sender (its --gap-cap)
+    /// The sender's --gap-cap
     #[arg(long, value_name = "TIME", requires = "against")]
     pub gap_cap: Option<Nanos>,
 
-    /// Number of times that the trace is sent; 0: unlimited [default: 1]
+    /// Number of times the sender sends the trace; 0: unlimited [default: 1]
     #[arg(long = "loop", value_name = "N", requires = "against")]
     pub rounds: Option<u64>,
 
@@ -132,7 +132,7 @@ pub struct EndArgs {
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 
-    /// Stop after this time without a frame, once one has arrived
+    /// Stop after this time without frames, once one has arrived
     #[arg(long, value_name = "TIME")]
     pub idle: Option<Nanos>,
 }

@@ -81,7 +81,7 @@ pub struct ReplayArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
-    /// Relative speed: 2x, 0.1x, 150%
+    /// Relative speed: 2x, 0.1x or 150%
     #[arg(long, value_name = "SPEED", conflicts_with_all = ["pace_rate", "topspeed"])]
     pub speed: Option<Speed>,
 
@@ -90,8 +90,7 @@ pub struct PaceArgs {
     #[arg(id = "pace_rate")]
     pub rate: Option<PaceRate>,
 
-    /// Bytes per frame that --rate includes in addition: none, ethernet (24 bytes) or
-    /// another framing
+    /// Overhead per frame that --rate includes: none, ethernet (24 bytes) or another framing
     #[arg(long, value_name = "FRAMING", requires = "pace_rate")]
     pub rate_framing: Option<String>,
 
@@ -99,7 +98,7 @@ pub struct PaceArgs {
     #[arg(long)]
     pub topspeed: bool,
 
-    /// Limit gaps to this, in the trace's time
+    /// Limit gaps to this length, in trace time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["pace_rate", "topspeed"])]
     pub gap_cap: Option<Nanos>,
 }
@@ -108,7 +107,7 @@ pub struct PaceArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {
-    /// Send everything this many times; 0: until interrupted
+    /// Send the trace this many times; 0: until interrupted
     #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     pub rounds: u64,
 
@@ -116,23 +115,23 @@ pub struct SelectArgs {
     #[arg(long, value_name = "TIME")]
     pub loop_gap: Option<Nanos>,
 
-    /// Send at most this many frames in all rounds
+    /// Send at most this many frames over all rounds
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 
-    /// Start at this time after the first frame, or at this date
+    /// Start at this time after the first frame, or at this date and time
     #[arg(long, value_name = "TIME")]
     pub from: Option<Moment>,
 
-    /// Stop at this time after the first frame, or at this date
+    /// Stop at this time after the first frame, or at this date and time
     #[arg(long, value_name = "TIME")]
     pub until: Option<Moment>,
 
-    /// Merge traces into one by their stamps
+    /// Merge traces into one by timestamp
     #[arg(long)]
     pub merge: bool,
 
-    /// Send frames of one interface of a pcapng only: its name or number, from 0
+    /// Send only the frames of one pcapng interface, given by name or number (from 0)
     #[arg(long, value_name = "INTERFACE")]
     pub interface: Option<String>,
 }
@@ -307,7 +306,7 @@ impl ReplayArgs {
         }
         if self.traces.iter().filter(|trace| *trace == "-").count() > 1 {
             return Err(Error::usage(
-                "- (stdin) is given twice; it can be read only once",
+                "- (stdin) is given twice, but can be read only once",
             ));
         }
         if self.apart() && self.select.merge {

@@ -35,7 +35,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportPageArgs {
-    /// A verdict log (.csv, .parquet), a report (.json), or both of one run
+    /// A verdict log (.csv, .parquet), a report (.json), or both from one run
     #[arg(value_name = "INPUT", required = true, num_args = 1..=2)]
     pub inputs: Vec<PathBuf>,
 
@@ -55,11 +55,11 @@ pub struct ReportPageArgs {
 /// The choice of links.
 #[derive(Clone, Debug, Args)]
 pub struct SelectionArgs {
-    /// Draw only matching links, with or without .up or .down; * any text, ? one character
+    /// Draw only matching links, optionally with .up or .down; * any text, ? one character
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub link: Vec<LinkPattern>,
 
-    /// Draw only this direction; ab and ba are aliases
+    /// Draw only this direction; ab and ba are aliases of up and down
     #[arg(long, value_name = "DIRECTION", value_parser = direction_parser())]
     pub direction: Option<LogDirection>,
 }

@@ -33,7 +33,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub struct RunArgs {
-    /// Port at one end of the link, or a topology FILE.toml without B and link options
+    /// Port at one end of the link; or a topology FILE.toml, without B and link options
     /// (docs/topology.md)
     #[arg(value_name = "A")]
     pub a: String,
@@ -42,11 +42,11 @@ pub struct RunArgs {
     #[arg(value_name = "B")]
     pub b: Option<String>,
 
-    /// Run the part of this host in a topology with several hosts (docs/hosts.md)
+    /// Run this host's part of a topology with several hosts (docs/hosts.md)
     #[arg(long, value_name = "NAME", help_heading = "Running")]
     pub host: Option<String>,
 
-    /// File with the key that the hosts share; overrides the topology
+    /// File with the key shared by the hosts; overrides the topology
     #[arg(long, value_name = "FILE", requires = "host", help_heading = "Running")]
     pub key: Option<PathBuf>,
 
@@ -59,14 +59,13 @@ pub struct RunArgs {
     #[arg(allow_hyphen_values = true)]
     pub time: Option<Nanos>,
 
-    /// Fill gaps with frames that the next device discards, so that frames are spaced to
-    /// the byte; the rate of the wires, such as 10gbit
+    /// Fill gaps with frames that the next device discards, for byte-accurate spacing; RATE is the
+    /// wire rate, such as 10gbit
     #[arg(long, value_name = "RATE", help_heading = "Running")]
     #[arg(allow_hyphen_values = true)]
     pub gap_frames: Option<BitRate>,
 
-    /// Remove the carrier of the interface at the end of a direction that is off; tap:NAME
-    /// ports only
+    /// Remove the interface's carrier at the end of a direction that is off; tap:NAME ports only
     #[arg(long, help_heading = "Running")]
     pub carrier: bool,
 
@@ -123,7 +122,7 @@ pub(super) fn topology(args: &RunArgs, globals: &Globals) -> Result<ReadTopology
             args.a
         )),
         None if args.one_way => usage(
-            "--one-way is not for topologies; their matchers select the directions".to_owned(),
+            "--one-way does not apply to topologies, whose matchers select directions".to_owned(),
         ),
         None => {
             topologies::refuse_options_of_one_link(&args.live.link, args.carrier)?;

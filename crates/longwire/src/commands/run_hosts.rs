@@ -157,7 +157,7 @@ impl HostRun {
         }
         if discarded > 0 {
             let frames = count_of(discarded, "frame");
-            let note = format!("discarded {frames} that arrived before the start of the run");
+            let note = format!("discarded {frames} that arrived before the run started");
             start::note(&note, globals);
         }
         Ok(())
@@ -279,7 +279,7 @@ impl Others {
             self.note(event);
             if let (PeerEvent::OtherNetwork, Some(peer)) = (event.event, event.peer) {
                 return Err(Error::usage(format!(
-                    "host '{}' has another topology, seed or scenario; all hosts need the same",
+                    "host '{}' has a different topology, seed or scenario; all hosts need the same",
                     self.names[peer]
                 )));
             }

@@ -57,8 +57,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINK_HELP}\n\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
 pub struct SimulateArgs {
-    /// Capture to read: pcap or pcapng, plain, gzip, zstd or lz4; -: stdin. Or a topology
-    /// FILE.toml without OUT and link options (docs/topology.md)
+    /// Capture to read: pcap or pcapng, plain or compressed with gzip, zstd or lz4; -: stdin. Or a
+    /// topology FILE.toml, without OUT and link options (docs/topology.md)
     #[arg(value_name = "IN")]
     pub input: String,
 
@@ -66,13 +66,13 @@ pub struct SimulateArgs {
     #[arg(value_name = "OUT")]
     pub output: Option<String>,
 
-    /// Topologies: frames that enter at PORT. Repeatable. CAPTURE alone has interfaces
-    /// named like ports or their devices, as `run --capture` writes
+    /// Topologies: frames that enter at PORT. Repeatable. Without PORT, the capture's interfaces
+    /// are named after ports or their devices, as written by `run --capture`
     #[arg(long = "in", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub inputs: Vec<String>,
 
-    /// Topologies: frames that leave at PORT. Repeatable. CAPTURE alone, a .pcapng, gets
-    /// one interface per port
+    /// Topologies: frames that leave at PORT. Repeatable. Without PORT, the .pcapng gets one
+    /// interface per port
     #[arg(long = "out", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub outputs: Vec<String>,
 
@@ -81,8 +81,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub scenario: Option<PathBuf>,
 
-    /// Topologies: shards of the network, one thread each; auto: two per core. Does not
-    /// affect results
+    /// Topologies: number of shards, one thread each; auto: two per core. Does not affect results
     #[arg(
         long,
         value_name = "N",
@@ -99,18 +98,18 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub seed: SeedArgs,
 
-    /// Direction whose random streams the frames use, to repeat a live run
+    /// Direction whose random streams are used, to repeat a live run
     #[arg(long = "link", value_name = "DIRECTION", value_enum, default_value_t)]
     #[arg(help_heading = "Link", conflicts_with = "near")]
     pub direction: Direction,
 
-    /// Separate the directions of IN: frames from this address, prefix (10.0.0.0/24) or MAC
-    /// address go up. Repeatable
+    /// Split IN by direction: frames from this address, prefix (10.0.0.0/24) or MAC address go up.
+    /// Repeatable
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     #[arg(help_heading = "Link")]
     pub near: Vec<Near>,
 
-    /// Read only this interface of a pcapng: its name or number, from 0
+    /// Read only this pcapng interface, given by name or number (from 0)
     #[arg(long, value_name = "INTERFACE", help_heading = "Link")]
     pub interface: Option<String>,
 
@@ -227,7 +226,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     let mut remarks = Vec::new();
     for link in links.iter().filter(|link| ended && link.in_flight > 0) {
         remarks.push(format!(
-            "{}: {} still queued at the end of the capture; the link has stopped",
+            "{}: {} still queued when the capture ended; the link has stopped",
             link.name,
             count_of(link.in_flight, "frame")
         ));
@@ -237,8 +236,8 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     };
     if unassigned.packets > 0 {
         remarks.push(format!(
-            "skipped {} of unknown direction: no --near address, and stations not seen before; \
-             add --near",
+            "skipped {} of unknown direction: neither a --near address nor a known station; add \
+             --near",
             count_of(unassigned.packets, "frame")
         ));
     }
@@ -265,7 +264,7 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
     }
     if let Some(option) = args.link.prefixed() {
         return Err(Error::usage(format!(
-            "{option} needs --near; without it there is one direction, whose options have no \
+            "{option} needs --near; without --near there is one direction, whose options have no \
              prefix"
         )));
     }

@@ -75,7 +75,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     fabric.duration_s = started.elapsed().as_secs_f64();
     if fabric.error.is_none() && fabric.in_flight > 0 {
         let remark = format!(
-            "{} still queued at the end of the captures, on links that have stopped",
+            "{} still queued on stopped links when the captures ended",
             count_of(fabric.in_flight, "frame")
         );
         start::warn(std::slice::from_ref(&remark), globals);
@@ -104,7 +104,7 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
         ),
         (
             args.interface.is_some(),
-            "--interface is for a single link; in a topology, --in CAPTURE maps interfaces to \
+            "--interface is for a single link; with a topology, --in CAPTURE maps interfaces to \
              ports by name",
         ),
         (
@@ -119,7 +119,7 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
 fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::usage(message));
     if ins.iter().filter(|file| file.path == "-").count() > 1 {
-        return usage("two --in are stdin; it can be read only once".to_owned());
+        return usage("--in - (stdin) is given twice, but can be read only once".to_owned());
     }
     for out in outs {
         if CaptureFormat::of(&out.path).is_none() {

@@ -21,7 +21,7 @@ pub(super) fn check() -> Vec<Finding> {
 fn cores(usable: usize) -> Finding {
     match usable {
         0 | 1 => Finding::warn("cores", "1 usable")
-            .costs("emulator and programs under test share a core: lateness of milliseconds")
+            .costs("the emulator and programs under test share a core: lateness of milliseconds")
             .fix("at least 2 cores for this machine or container"),
         2 | 3 => Finding::ok(
             "cores",
@@ -56,7 +56,7 @@ fn virtualised(cpuinfo: &str) -> Finding {
     }
     let vendor = read("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "unknown".to_owned());
     Finding::warn("virtual machine", format!("yes ({vendor})"))
-        .costs("pauses of milliseconds, which runs report separately")
+        .costs("millisecond pauses, which runs report separately")
         .fix("dedicated hardware, or a host with dedicated cores")
 }
 
@@ -75,7 +75,10 @@ fn stolen(stat: &str) -> Option<Finding> {
         return Some(Finding::ok("steal time", found));
     }
     let finding = Finding::warn("steal time", found)
-        .costs("other machines use these cores: lateness that Longwire cannot prevent")
+        .costs(
+            "other machines use these cores (steal time), which causes lateness that Longwire \
+             cannot prevent",
+        )
         .fix("a larger or dedicated instance");
     Some(finding)
 }
@@ -120,7 +123,7 @@ fn governor(governor: Option<String>) -> Finding {
         None => Finding::ok("frequency governor", "not controlled here"),
         Some("performance") => Finding::ok("frequency governor", "performance"),
         Some(other) => Finding::warn("frequency governor", other)
-            .costs("low frequency for the first frames after idle times")
+            .costs("low clock frequency for the first frames after idle periods")
             .fix("cpupower frequency-set -g performance"),
     }
 }

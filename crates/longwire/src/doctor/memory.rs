@@ -34,7 +34,7 @@ fn addresses(limit: Option<u64>) -> Finding {
         return Finding::ok("addresses", found);
     }
     Finding::warn("addresses", found)
-        .costs("runs may not start: memory for queued frames is reserved at the start")
+        .costs("runs may fail to start: memory for queued frames is reserved at the start")
         .fix(format!("{ADDRESS_SPACE}, or a smaller --memory"))
 }
 
@@ -68,7 +68,7 @@ fn available(meminfo: &str) -> Option<Finding> {
         return Some(Finding::ok("available", found));
     }
     let finding = Finding::warn("available", found)
-        .costs("long delays at high rates may exhaust the memory")
+        .costs("long delays at high rates may exhaust memory")
         .fix("set --memory, and lower delay or rate");
     Some(finding)
 }

@@ -43,7 +43,7 @@ fn but_exec_fails(namespaces: Finding) -> Finding {
     if namespaces.status != Status::Ok {
         return namespaces;
     }
-    let found = "allowed by the system, but exec fails (next line)";
+    let found = "allowed by the system, but exec fails (see the next line)";
     Finding::warn(namespaces.topic, found)
         .costs("exec cannot create its network")
         .fix(
@@ -139,8 +139,8 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
         } else {
             (
                 " for this network, which belongs to another user namespace",
-                "start Longwire outside this user namespace, or with a network: unshare \
-                 --map-root-user --net",
+                "start Longwire outside this user namespace, or with its own network namespace: \
+                 unshare --map-root-user --net",
             )
         };
         return Finding::warn("ports", format!("without {needed}{whose}"))

@@ -70,7 +70,7 @@ fn throttling() -> Finding {
         None => "unknown".to_owned(),
         Some(-1) => "off".to_owned(),
         Some(runtime) => format!(
-            "spinning real-time threads are throttled for {} in {}; the sender of a replay \
+            "spinning real-time threads are throttled for {} in every {}; a replay's sender \
              requests SCHED_FIFO, and leaves it while busy",
             micros((period - runtime) as f64),
             micros(period as f64)
@@ -121,7 +121,7 @@ fn waking(latencies: &[Duration]) -> Finding {
         return Finding::ok("wake-up", found);
     }
     Finding::warn("wake-up", found)
-        .costs("Longwire wakes that early before each release, and spins")
+        .costs("Longwire wakes this long before each release, then spins")
         .fix("--wait spin with a spare core; fewer other programs; shallower idle states")
 }
 

@@ -16,12 +16,12 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "PROFILE", value_enum)]
     pub profile: Option<ProfileKind>,
 
-    /// Frame sizes of rfc2544 and rfc2889, including the 4-byte frame check sequence
+    /// rfc2544, rfc2889: frame sizes, including the 4-byte frame check sequence
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     #[arg(default_values_t = STANDARD_SIZES, value_parser = clap::value_parser!(u32).range(64..65_540))]
     pub frame_sizes: Vec<u32>,
 
-    /// Tests of rfc2544
+    /// rfc2544: tests to run
     #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = [Test::Throughput, Test::Latency, Test::Loss, Test::BackToBack])]
     pub tests: Vec<Test>,
@@ -30,11 +30,11 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub trial: Nanos,
 
-    /// Resolution of the search for the highest rate, as a share of --rate
+    /// Resolution of the rate search, as a share of --rate
     #[arg(long, value_name = "SHARE", default_value = "1%")]
     pub resolution: Probability,
 
-    /// Loss up to which a trial counts as lossless
+    /// Maximum loss of a trial that counts as lossless
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     pub acceptable_loss: Probability,
 
@@ -48,7 +48,7 @@ pub struct ProfileArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub bursts: u32,
 
-    /// Tests of rfc2889
+    /// rfc2889: tests to run
     #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = [SwitchTest::Forwarding, SwitchTest::Caching, SwitchTest::Learning])]
     pub switch_tests: Vec<SwitchTest>,
@@ -58,13 +58,12 @@ pub struct ProfileArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
     pub addresses: u64,
 
-    /// rfc2889: rate of frames that teach addresses, and of frames to these, in the search
-    /// for the address capacity
+    /// rfc2889: rate of learning frames, and of frames to the learned addresses, in the address
+    /// capacity search
     #[arg(long, value_name = "RATE", default_value = "1kpps")]
     pub teaching_rate: PacketRate,
 
-    /// rfc2889: ageing time of the switch; also the wait before each trial that teaches
-    /// addresses
+    /// rfc2889: ageing time of the switch; also the wait before each learning trial
     #[arg(long, value_name = "TIME", default_value = "300s")]
     pub aging_time: Nanos,
 
@@ -119,21 +118,21 @@ pub enum ProfileKind {
     /// Throughput, latency, loss rate, back-to-back frames (RFC 2544, section
     /// 26)
     Rfc2544,
-    /// Forwarding rates, how many addresses are kept and how fast they are
-    /// learnt (RFC 2889, sections 5.1, 5.2, 5.7 and 5.8)
+    /// Forwarding rates, address capacity and learning rate (RFC 2889, sections 5.1, 5.2, 5.7 and
+    /// 5.8)
     Rfc2889,
-    /// Services' configuration and performance (ITU-T Y.1564)
+    /// Service configuration and performance (ITU-T Y.1564)
     Y1564,
 }
 
 /// A test of RFC 2889.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SwitchTest {
-    /// Forwarding rates from the full load down (5.1, 5.2)
+    /// Forwarding rates from full load downwards (5.1, 5.2)
     Forwarding,
     /// Address capacity (5.7)
     Caching,
-    /// Learning rate of addresses (5.8)
+    /// Address learning rate (5.8)
     Learning,
 }
 
@@ -142,9 +141,9 @@ pub enum SwitchTest {
 pub enum Test {
     /// The highest rate without loss (26.1)
     Throughput,
-    /// Delay at that rate (26.2)
+    /// Delay at the throughput rate (26.2)
     Latency,
-    /// Loss from the full rate down (26.3)
+    /// Loss from full rate downwards (26.3)
     Loss,
     /// The longest burst without loss (26.4)
     BackToBack,

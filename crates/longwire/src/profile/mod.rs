@@ -89,7 +89,7 @@ fn check(args: &GenerateArgs) -> Result<(), Error> {
         ),
         (
             profile.resolution == Probability::ZERO,
-            "--resolution 0% never ends; use 0.1%",
+            "--resolution 0% would never end; use 0.1%",
         ),
         (
             profile.trial < Nanos::from_millis(100),
@@ -97,7 +97,7 @@ fn check(args: &GenerateArgs) -> Result<(), Error> {
         ),
         (
             record.capture.is_some() || record.log.is_some(),
-            "--capture and --log do not work with --profile, which has several runs",
+            "--capture and --log do not work with --profile, which makes several runs",
         ),
         (
             !has_rate,

@@ -24,7 +24,7 @@ pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
     let usage = |message: String| Err(Error::usage(message));
     match (args.cir, args.services.as_slice()) {
         (None, []) => {
-            usage("--profile y1564 needs --cir, the guaranteed rate, or --service".to_owned())
+            usage("--profile y1564 needs --cir (the guaranteed rate) or --service".to_owned())
         }
         (Some(cir), []) => Ok(vec![Service {
             eir: args.eir,
@@ -88,7 +88,7 @@ fn parse(text: &str, args: &ProfileArgs) -> Result<Service, Error> {
                 .map_err(|message| wrong(format!("{key}: {message}")))?,
         }
     }
-    service.cir = cir.ok_or_else(|| wrong("no cir, the guaranteed rate".to_owned()))?;
+    service.cir = cir.ok_or_else(|| wrong("cir, the guaranteed rate, is missing".to_owned()))?;
     service.excess = excess.headers(service.committed).map_err(wrong)?;
     if service.excess.is_some() && service.eir.is_none() {
         return Err(wrong("marking excess frames needs eir".to_owned()));

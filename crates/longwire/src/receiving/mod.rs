@@ -100,23 +100,23 @@ pub fn refused(port: &str, error: ReceiveError) -> Error {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Receiving")]
 pub struct ReceiverArgs {
-    /// Receive at this port, behind the network under test, and compare with the sent
-    /// frames; one per --to, in order
+    /// Receive on this port, behind the network under test, and compare with the sent frames; one
+    /// per --to, in order
     #[arg(
         long,
         value_name = "PORT",
-        long_help = "Receive at this port, behind the network under test, and compare with the \
-                     sent frames: loss, reordering, changes, delay. Repeat it as often as --to: \
-                     frames of the first --to are expected at the first --receive, and so on"
+        long_help = "Receive on this port, behind the network under test, and compare with the \
+                     sent frames: loss, reordering, changes, delay. Give it once per --to: frames \
+                     from the first --to are expected at the first --receive, and so on"
     )]
     pub receive: Vec<String>,
 
-    /// Network namespace of the receiving port, a name of `ip netns`; one for all, or one
-    /// per --receive
+    /// Network namespace of the receiving port, named as in `ip netns`; one for all, or one per
+    /// --receive
     #[arg(long, value_name = "NAME", requires = "receive")]
     pub receive_netns: Vec<String>,
 
-    /// Wait this long after the last sent frame for frames in flight
+    /// Time to wait for frames in flight after the last frame is sent
     #[arg(long, value_name = "TIME", requires = "receive")]
     #[arg(default_value = "500ms")]
     pub receive_wait: Nanos,

@@ -176,7 +176,7 @@ impl<W: Write> Lines<'_, W> {
             self.line("  missing at end", &text)?;
         }
         if trace.cut > 0 {
-            let text = format!("{}: zeros stand for the rest", count(trace.cut));
+            let text = format!("{}: the rest is shown as zeros", count(trace.cut));
             self.line("  cut in the trace", &text)?;
         }
         self.timing(&trace.timing)

@@ -93,7 +93,7 @@ impl ReplayLine {
         if let Some(left) = left.filter(|left| self.talks && last.is_none_or(|last| *left > last)) {
             self.clear();
             print_line(format_args!(
-                "the next frame is due in {}; --gap-cap limits gaps",
+                "the next frame is due in {}; use --gap-cap to limit gaps",
                 HumanDuration(Duration::from_nanos(left.as_nanos()))
             ));
         }

@@ -200,8 +200,7 @@ fn warnings_of(config: &LinkConfig) -> Vec<String> {
     let undersized = config.queue.as_ref().and_then(|queue| {
         let enough = config.queue_undersized()?;
         Some(format!(
-            "a queue of {queue} is too small for one TCP flow to fill this link; {enough} is \
-             enough"
+            "a queue of {queue} is too small for one TCP flow to fill this link; {enough} suffices"
         ))
     });
     doubts.chain(undersized).collect()
@@ -272,7 +271,7 @@ mod tests {
         assert_eq!(said.len(), 1);
         let text = "up: a queue of 10p is too small";
         assert!(said[0].starts_with(text), "{said:?}");
-        assert!(said[0].ends_with("34p is enough"), "{said:?}");
+        assert!(said[0].ends_with("34p suffices"), "{said:?}");
         assert!(up(&link("10mbit", Some("34p"), "20ms", "in-order")).is_empty());
     }
 

@@ -213,7 +213,7 @@ pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let (moved, unrecorded) = (run.counts.moved, run.counts.unrecorded);
     let moved = (moved > 0).then(|| {
         format!(
-            "{} read too late for their arrival, which was moved",
+            "{} read too late, so their arrival was shifted",
             count_of(moved, "frame")
         )
     });
@@ -228,7 +228,7 @@ pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let unsent =
         (!unsent.is_empty()).then(|| format!("not forwarded by the switch: {}", unsent.join(", ")));
     let signs = switch.loop_signs;
-    let signs = (signs > 0).then(|| format!("signs of a loop among the ports: {signs}"));
+    let signs = (signs > 0).then(|| format!("signs of a loop between ports: {signs}"));
     let all = [unmatched, moved, unrecorded, unsent, signs];
     all.into_iter().flatten().collect()
 }

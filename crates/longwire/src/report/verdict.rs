@@ -378,7 +378,8 @@ fn unaccounted(link: &LinkReport) -> Option<String> {
     let unseen = link.traffic.packets_in.saturating_sub(seen);
     (link.traffic.packets_out == 0 && unseen > 0).then(|| {
         format!(
-            "{} delivered none of {} frames, of which {} are not accounted for; please report this",
+            "{} delivered none of {} frames, and {} of them are unaccounted for; please report \
+             this",
             link.name,
             count(link.traffic.packets_in),
             count(unseen),
@@ -461,8 +462,8 @@ fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
     let overflows = hosts.map_or(0, |hosts| hosts.receive_overflows);
     hints.extend((overflows > 0).then(|| {
         format!(
-            "receive_overflows: the kernel dropped {} at the socket for other hosts; this host is \
-             too slow: stop other programs, add cores, or lower the rates",
+            "receive_overflows: the kernel dropped {} at the socket to other hosts; this host is \
+             too slow: stop other programs, add cores or lower the rates",
             count_of(overflows, "buffer")
         )
     }));
@@ -483,8 +484,8 @@ fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec
     let pauses = &report.pauses;
     if pauses.count > 0 && any(Artifact::is_late) {
         hints.push(format!(
-            "pauses: the machine paused {}, for at most {} and {} in total, which Longwire cannot \
-             prevent",
+            "pauses: the machine paused {}, for at most {} and {} in total; Longwire cannot \
+             prevent this",
             times(pauses.count),
             micros(pauses.max_us),
             micros(pauses.total_us),

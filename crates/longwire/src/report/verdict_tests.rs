@@ -386,7 +386,7 @@ fn frames_lost_between_hosts_and_events_not_recorded_have_places() {
 fn frames_that_no_count_has_are_a_fault() {
     let verdict = Verdict::of(&report_of_nothing(&[]));
     assert_eq!(verdict.grade, Grade::NotFaithful);
-    let text = "link.up delivered none of 5,000 frames, of which 5,000 are not accounted for";
+    let text = "link.up delivered none of 5,000 frames, and 5,000 of them are unaccounted for";
     assert!(verdict.line.contains(text), "{verdict:?}");
 }
 

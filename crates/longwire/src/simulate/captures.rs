@@ -289,8 +289,7 @@ fn port_of(
 ) -> Result<PortIndex, Error> {
     let Some(name) = reader.interface_name(interface) else {
         return Err(Error::usage(format!(
-            "{} does not say at which port its frames came in; write PORT={0}, where PORT is one \
-             of {}",
+            "{} does not record the port of its frames; write PORT={0}, where PORT is one of {}",
             reader.name(),
             names(ports)
         )));
@@ -305,7 +304,7 @@ fn port_of(
     let called = ports.iter().position(|port| port.name == name);
     let Some(found) = called.or_else(|| ports.iter().position(device)) else {
         return Err(Error::usage(format!(
-            "{}: no port named '{name}', as its interface; ports are {}",
+            "{}: no port is named like its interface '{name}'; ports are {}",
             reader.name(),
             names(ports)
         )));

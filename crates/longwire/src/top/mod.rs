@@ -59,7 +59,7 @@ pub struct TopArgs {
     #[arg(long, value_enum, default_value_t)]
     pub sort: Sort,
 
-    /// How often the screen is renewed, 200ms to 1min
+    /// Refresh interval, 200ms to 1min
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub every: Nanos,
 }

@@ -9,16 +9,16 @@ use super::source::{ChangeRequest, Query, Snapshot, Update};
 /// The order of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
-    /// Delivered bits a second
+    /// Delivered bits per second
     #[default]
     Rate,
-    /// Dropped frames a second
+    /// Dropped frames per second
     Drops,
     /// Frames in the queue
     Queue,
     /// Late frames
     Late,
-    /// Names, from a to z
+    /// Name, ascending
     Name,
 }
 

@@ -510,7 +510,11 @@ fn hosts_with_different_files_or_names_are_refused() {
         write(&other, text);
         let first = cluster.start(0, "0");
         let _second = cluster.start_with(&other, 1, "0");
-        first.program.end().exits(2).says("has another topology");
+        first
+            .program
+            .end()
+            .exits(2)
+            .says("has a different topology");
     }
 }
 
@@ -532,7 +536,7 @@ fn files_of_models_are_compared_and_bounds_below_the_clocks_refused() {
         cluster.start_as(&file, number, "0", "")
     };
     let (host, other) = (start(0, "1mbit"), start(1, "2mbit"));
-    let _ = host.program.end().says("has another topology");
+    let _ = host.program.end().says("has a different topology");
     drop(other);
 
     write(&file, network(2, "delay = '5ms'\n"));

@@ -292,7 +292,7 @@ fn invalid_combinations_are_refused_with_the_reason() {
         {with} --out east=x.pcap --out west=x.pcap | 2 | 'x.pcap' is given twice
         {with} --log x.txt | 2 | x.txt; .csv
         simulate {file} | 2 | --in PORT=CAPTURE
-        simulate {file} --in {west} | 2 | at which port; west, east, south
+        simulate {file} --in {west} | 2 | does not record the port; west, east, south
         simulate {west} | 2 | must end in .toml
         simulate {west} x.pcap --in {west} | 2 | --in and --out need a topology file
         "

@@ -262,7 +262,7 @@ fn frames_held_at_the_end_are_in_the_log_and_reported() {
             ((4..9).collect(), 4),
             "{queue}: {rows:?}"
         );
-        ran.says("link.up: 5 frames still queued at the end of the capture");
+        ran.says("link.up: 5 frames still queued when the capture ended");
     }
 }
 

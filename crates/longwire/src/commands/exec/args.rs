@@ -42,8 +42,8 @@ Examples:
 #[command(group(ArgGroup::new("hosts-with-commands").args(["peer", "node"]).multiple(true)))]
 #[command(override_usage = "longwire exec [OPTIONS] [FILE.toml] [--] [CMD]...")]
 pub struct ExecArgs {
-    /// Command to run in near, with its arguments; without it, the link is probed. A
-    /// leading FILE.toml is a topology in place of one link
+    /// Command to run in near, with its arguments; without a command, the link is probed. A leading
+    /// FILE.toml is a topology instead of one link
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
 
@@ -55,8 +55,7 @@ pub struct ExecArgs {
     #[command(flatten)]
     pub hosts: HostArgs,
 
-    /// Connect far to this host's network, to reach outside servers over the link; needs
-    /// root
+    /// Connect far to this host's network, so the link reaches outside servers; needs root
     #[arg(long, help_heading = "Commands")]
     pub uplink: bool,
 
@@ -65,14 +64,13 @@ pub struct ExecArgs {
     #[arg(allow_hyphen_values = true)]
     pub time: Option<Nanos>,
 
-    /// Kind of the emulator's ports
+    /// Port type of the emulator
     #[arg(long, value_name = "KIND", help_heading = "Running")]
     #[arg(default_value = "auto")]
     #[arg(value_parser = ["auto", "packet", "xdp", "tap"])]
     pub port: String,
 
-    /// Remove the carrier of the eth0 at the end of a direction that is off, like an
-    /// unplugged cable
+    /// Remove the carrier of eth0 at the end of a direction that is off, as if unplugged
     #[arg(long, help_heading = "Running")]
     pub carrier: bool,
 
@@ -85,17 +83,17 @@ pub struct ExecArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Commands")]
 pub struct PeerArgs {
-    /// A command for far, run by the shell; CMD waits until it listens
+    /// Shell command to run in far; CMD waits until it listens
     #[arg(long, value_name = "CMD", requires = "command")]
     pub peer: Option<OsString>,
 
-    /// Maximum time that CMD waits for commands of other hosts to listen
+    /// Maximum time that CMD waits for other hosts' commands to listen
     #[arg(long, value_name = "TIME", requires = "hosts-with-commands")]
     #[arg(default_value_t = Nanos::from_nanos(PEER_WAIT.as_nanos() as u64))]
     #[arg(allow_hyphen_values = true)]
     pub peer_wait: Nanos,
 
-    /// Write the peer's output to FILE; default: to stderr, each line after 'peer: '
+    /// Write the peer's output to FILE; default: stderr, each line prefixed with 'peer: '
     #[arg(long, value_name = "FILE", requires = "peer")]
     pub peer_output: Option<PathBuf>,
 }

@@ -134,7 +134,7 @@ impl<'a> Commands<'a> {
     fn note_silence(&mut self, subject: &str, listens: bool) {
         if !listens {
             self.remark(format!(
-                "{subject} does not listen after {}; starting CMD anyway (see --peer-wait)",
+                "{subject} is not listening after {}; starting CMD anyway (see --peer-wait)",
                 self.args.peer.peer_wait
             ));
         }

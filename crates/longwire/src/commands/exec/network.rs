@@ -120,14 +120,12 @@ pub(super) fn open_ports(
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Commands")]
 pub struct HostArgs {
-    /// A command for the host at a port of FILE.toml, run by the shell; CMD
-    /// waits until it listens. Repeatable
+    /// Shell command for the host at a port of FILE.toml; CMD waits until it listens. Repeatable
     #[arg(long, value_name = "PORT=CMD", requires = "command")]
     #[arg(value_parser = parse_node)]
     pub node: Vec<(String, String)>,
 
-    /// An address of the host at a port of FILE.toml, in place of the usual
-    /// ones. Repeatable
+    /// Address of the host at a port of FILE.toml, instead of the default addresses. Repeatable
     #[arg(long, value_name = "PORT=ADDRESS/LENGTH", conflicts_with = "uplink")]
     #[arg(value_parser = parse_address)]
     pub address: Vec<(String, Prefix)>,
@@ -185,9 +183,9 @@ impl Hosts {
         let count = names.len();
         if !(2..=HOSTS_MAX).contains(&count) {
             return Err(Error::usage(format!(
-                "exec has a host at each port, near, far and up to {} more, and the file has \
-                 {count} port{}: describe a network with 2 to {HOSTS_MAX} ports, or use \
-                 `longwire run`",
+                "exec has a host at each port (near, far and up to {} more), but the file has \
+                 {count} port{}; describe a network with 2 to {HOSTS_MAX} ports, or use `longwire \
+                 run`",
                 HOSTS_MAX - 2,
                 if count == 1 { "" } else { "s" },
             )));
@@ -256,8 +254,8 @@ impl Hosts {
             if host == 0 || of_peer || commands.iter().any(|other| other.host == host) {
                 let reason = match host {
                     0 => "is near, where CMD runs",
-                    1 if of_peer => "is far, where the command of --peer runs",
-                    _ => "has a command already",
+                    1 if of_peer => "is far, which runs the command of --peer",
+                    _ => "already has a command",
                 };
                 return Err(Error::usage(format!("--node: port {port} {reason}")));
             }

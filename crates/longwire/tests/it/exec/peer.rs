@@ -87,7 +87,7 @@ fn a_peer_that_listens_late_is_mentioned_even_when_quiet() {
             .well();
         assert_eq!(ended.stdout, "ran\n");
         ended
-            .says("the peer does not listen after 400ms")
+            .says("the peer is not listening after 400ms")
             .says("--peer-wait");
     }
 }

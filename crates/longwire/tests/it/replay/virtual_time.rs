@@ -92,7 +92,7 @@ fn options_unsupported_by_files_are_refused() {
         replay {trace} {to} --view | 2 | need a live port
         replay {trace} {to} --launch device | 2 | holds frames
         replay {trace} {to} --start-at +1s | 2 | needs a date
-        replay {trace} {to} --capture c.pcap | 2 | is a capture already
+        replay {trace} {to} --capture c.pcap | 2 | is already a capture
         replay {trace} {to} {to} --split port | 2 | twice
         replay {trace} --to pcap:{trace} | 2 | is also the input
         "
