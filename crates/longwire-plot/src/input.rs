@@ -61,7 +61,7 @@ impl Input {
         let file = open::to_read(path).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
             let path = path.to_owned();
-            let what = "not a file; inputs are read twice".to_owned();
+            let what = "not a regular file; inputs are read twice".to_owned();
             return Err(PlotError::Nothing { path, what });
         }
         let named_json = path

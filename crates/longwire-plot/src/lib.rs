@@ -242,7 +242,7 @@ fn check_cells(panels: &[Panel]) -> Result<(), PlotError> {
         return Ok(());
     };
     Err(PlotError::Usage(format!(
-        "--cell does not support panel {}; select others with --panel",
+        "--cell does not support panel {}; select other panels with --panel",
         panel.name()
     )))
 }
@@ -308,7 +308,8 @@ fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<W
     if span.div_ceil(bin) > BINS_MAX {
         let least = Nanos::from_nanos(span.div_ceil(BINS_MAX));
         return usage(format!(
-            "--bin must be at least {least} for this time: a figure has at most {BINS_MAX} bins"
+            "--bin must be at least {least} for this time span: a figure has at most {BINS_MAX} \
+             bins"
         ));
     }
     // The last bin is as wide as the others, unless `until` ends it.
@@ -471,9 +472,12 @@ fn choose(options: &PlotOptions, inputs: &[Input]) -> Result<Vec<Panel>, PlotErr
         let has = panel.is_of_logs() && has_logs || panel.is_of_reports() && has_reports;
         if !has {
             let (needed, given) = if panel.is_of_logs() {
-                ("a verdict log (.csv or .parquet)", "only reports are given")
+                (
+                    "a verdict log (.csv or .parquet)",
+                    "only reports were given",
+                )
             } else {
-                ("a run's report (.json)", "only logs are given")
+                ("a run's report (.json)", "only logs were given")
             };
             return Err(PlotError::Usage(format!(
                 "--panel {} needs {needed}; {given}",

@@ -28,7 +28,7 @@ impl Arrivals {
     pub fn new(times: Vec<u64>, lengths: Vec<u64>) -> Result<Arrivals, String> {
         if lengths.len() != times.len() && lengths.len() != 1 {
             return Err(format!(
-                "{} arrivals but {} lengths; give one per arrival, or one for all",
+                "{} arrivals, but {} lengths; give one per arrival, or one for all",
                 times.len(),
                 lengths.len()
             ));

@@ -80,8 +80,8 @@ impl Environment {
             let made = Mounts::new(network, &networks.names(), config.uplink, &mut notes);
             if let Err(error) = &made {
                 notes.push(format!(
-                    "no mount namespace ({error}): the names near and far do not resolve; \
-                     use $LONGWIRE_NEAR and $LONGWIRE_FAR"
+                    "no mount namespace ({error}), so the names near and far do not resolve; use \
+                     $LONGWIRE_NEAR and $LONGWIRE_FAR"
                 ));
             }
             made.ok()

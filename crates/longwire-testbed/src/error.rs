@@ -17,7 +17,7 @@ const EXIT_NOT_FOUND: u8 = 127;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum EnvironmentError {
-    #[error("no command '{command}': not found in PATH, or its interpreter is missing")]
+    #[error("command '{command}' not found in PATH, or its interpreter is missing")]
     NotFound { command: String },
     #[error("cannot run '{command}': {source}; is it an executable file?")]
     NotExecutable { command: String, source: io::Error },
@@ -27,9 +27,9 @@ pub enum EnvironmentError {
     PeerEnded { command: String, status: ExitStatus },
     #[error("stopped by {signal}")]
     Stopped { signal: nix::sys::signal::Signal },
-    #[error("cannot make a user namespace: {source}. {advice}")]
+    #[error("cannot create a user namespace: {source}. {advice}")]
     UserNamespace { source: io::Error, advice: String },
-    #[error("cannot make a network namespace: {source}. {advice}")]
+    #[error("cannot create a network namespace: {source}. {advice}")]
     Forbidden { source: NetError, advice: String },
     #[error(transparent)]
     Net(#[from] NetError),

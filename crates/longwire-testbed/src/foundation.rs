@@ -33,8 +33,8 @@ impl Foundation {
         let as_root = user::has_rights();
         if uplink && !as_root {
             return Err(EnvironmentError::Uplink(
-                "only root may connect the link to the host's network; run Longwire with sudo, \
-                 or leave --uplink out and run the other end with --peer"
+                "only root may connect the link to the host's network; run Longwire with sudo, or \
+                 omit --uplink and run the other end with --peer"
                     .into(),
             ));
         }

@@ -10,7 +10,7 @@ use crate::config::Side;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LinkTextError {
-    #[error("'{word}' has no value: write NAME=VALUE, as in delay=20ms")]
+    #[error("'{word}' has no value; expected NAME=VALUE, such as delay=20ms")]
     NoValue { word: String },
     #[error("'{word}': unknown option '{name}'; {advice}")]
     Unknown {
@@ -18,9 +18,9 @@ pub enum LinkTextError {
         name: String,
         advice: String,
     },
-    #[error("'{word}': {name} was given before")]
+    #[error("'{word}': {name} is given twice")]
     Repeated { word: String, name: String },
-    #[error("'{word}': a preset is for both directions")]
+    #[error("'{word}': a preset applies to both directions")]
     OneWayPreset { word: String },
     #[error("preset: {}", suggest::preset_error(.0))]
     Preset(PresetError),
@@ -174,14 +174,14 @@ mod tests {
     #[test]
     fn errors_name_the_word() {
         for (text, expected) in [
-            ("delay", "'delay' has no value: write NAME=VALUE"),
+            ("delay", "'delay' has no value; expected NAME=VALUE"),
             (
                 "dely=20ms",
                 "'dely=20ms': unknown option 'dely'; did you mean 'delay'?",
             ),
             ("colour=red", "the options are rate, framing, queue"),
             ("up-dely=20ms", "'up-dely=20ms': unknown option 'dely'"),
-            ("delay=1ms delay=2ms", "'delay=2ms': delay was given before"),
+            ("delay=1ms delay=2ms", "'delay=2ms': delay is given twice"),
             ("delay=20mss", "delay: "),
             ("loss=gilbrt:p=1%", "did you mean 'gilbert'?"),
             ("preset=lty", "did you mean 'lte'?"),

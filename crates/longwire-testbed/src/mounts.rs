@@ -119,7 +119,7 @@ fn furnish(names: &Names<'_>, with_resolver: bool) -> Vec<String> {
     }
     for (path, text) in &files {
         if let Err(error) = replace(scratch, Path::new(path), text) {
-            notes.push(format!("cannot put our own {path} in place: {error}"));
+            notes.push(format!("cannot mount a replacement for {path}: {error}"));
         }
     }
     for directory in NAME_DAEMONS {
@@ -150,8 +150,8 @@ fn resolver(files: &mut Vec<(&'static str, String)>, notes: &mut Vec<String>) {
         files.push(("/etc/resolv.conf", behind));
     } else {
         notes.push(
-            "names of the outside do not resolve behind the link: the host's resolver \
-             (/etc/resolv.conf) listens on the host's loopback device only"
+            "outside names do not resolve behind the link: the host's resolver (/etc/resolv.conf) \
+             listens only on the host's loopback device"
                 .into(),
         );
     }

@@ -15,8 +15,8 @@ pub enum TestbedError {
     #[error(transparent)]
     Text(#[from] LinkTextError),
     #[error(
-        "network namespaces need root's rights (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW, \
-         CAP_SYS_CHROOT): run as root, or behind `unshare --map-root-user`"
+        "network namespaces need root privileges (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW, \
+         CAP_SYS_CHROOT): run as root, or through `unshare --map-root-user`"
     )]
     Unprivileged,
     #[error(transparent)]

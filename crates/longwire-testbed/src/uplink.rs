@@ -62,8 +62,9 @@ impl Uplink {
         let mut uplink = Uplink {
             host: NetNamespace::current()?,
             note: format!(
-                "far reaches the host's network through '{device}', forwarded and under the \
-                 host's address; a firewall on the host that drops forwarded packets drops these"
+                "far reaches the host's network through '{device}', forwarded and masqueraded as \
+                 the host's address; a firewall on the host that drops forwarded packets also \
+                 drops these"
             ),
             device,
             masquerade: None,
@@ -71,15 +72,14 @@ impl Uplink {
         };
         // From this point on, errors drop what was created.
         uplink.connect(plan, near, far)?;
-        let on = forwarding::switch_on(process, &leaving).map_err(|e| {
-            EnvironmentError::Uplink(format!("cannot switch on IPv4 forwarding: {e}"))
-        })?;
+        let on = forwarding::switch_on(process, &leaving)
+            .map_err(|e| EnvironmentError::Uplink(format!("cannot enable IPv4 forwarding: {e}")))?;
         uplink.forwarding = Some(on);
         let table = format!("longwire-{process}");
         let masquerade = Masquerade::new(&table, plan, &uplink.device).map_err(|e| {
             EnvironmentError::Uplink(format!(
-                "the kernel refuses a masquerade rule: {e}; \
-                 that needs Linux 5.12 with nf_tables and nft_masq"
+                "the kernel refused a masquerade rule: {e}; it needs Linux 5.12 with nf_tables and \
+                 nft_masq"
             ))
         })?;
         uplink.masquerade = Some(masquerade);

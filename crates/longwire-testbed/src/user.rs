@@ -44,7 +44,9 @@ pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| EnvironmentError::UserNamespace {
         source: error.into(),
         advice: match error {
-            nix::Error::EINVAL => "The process already has threads: a fault of Longwire".into(),
+            nix::Error::EINVAL => {
+                "The process already has threads, which is a bug in Longwire".into()
+            }
             _ => advice(user),
         },
     })?;

@@ -38,24 +38,24 @@ struct Cli {
 enum Task {
     /// Build packages
     Package(PackageArgs),
-    /// Test packages where they are installed
+    /// Install and test packages
     Test(TestArgs),
 }
 
-/// Kinds of packages.
+/// Package kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Archives of the program and of its debug information
+    /// Archives of the program and its debug information
     Archive,
     /// A package for Debian and Ubuntu
     Deb,
-    /// A package for distributions with rpm
+    /// A package for rpm distributions
     Rpm,
-    /// An image for containers
+    /// A container image
     Image,
-    /// An image of the agent and the controller of Kubernetes
+    /// An image of the Kubernetes agent and controller
     KubeImage,
-    /// The bill of materials, as CycloneDX
+    /// The software bill of materials (CycloneDX)
     Sbom,
 }
 
@@ -64,13 +64,13 @@ struct PackageArgs {
     /// Build these kinds only
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     only: Vec<Kind>,
-    /// Where to write the packages; target/package/out unless given
+    /// Output directory; default: target/package/out
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Package this program, with its debug information, instead of building it
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    /// Accept a program for a newer glibc than the packages declare: for this machine only
+    /// Accept a program that needs a newer glibc than the packages declare, for this machine only
     #[arg(long)]
     trial: bool,
 }
@@ -80,10 +80,10 @@ struct TestArgs {
     /// Run these checks only
     #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     only: Vec<String>,
-    /// Where the packages are; target/package/out unless given
+    /// Directory of the packages; default: target/package/out
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The program with its debug information; that of the last build unless given
+    /// Program with its debug information; default: the last build's
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
     /// Accept packages for this machine only

@@ -33,7 +33,7 @@ pub struct ControllableArgs {
         default_value = "64,1500"
     )]
     pub size: Vec<u32>,
-    /// Arrivals, in percent of the link's rate: 100 keeps the link busy, more fills its queue
+    /// Load in percent of the link's rate: 100 keeps the link busy, more fills its queue
     #[arg(
         long,
         value_name = "PERCENT",
@@ -44,16 +44,16 @@ pub struct ControllableArgs {
     /// Options of the link
     #[arg(long, value_name = "OPTIONS", default_value = LINK)]
     pub link: String,
-    /// Record arrivals and verdicts, and write them nowhere
+    /// Record arrivals and verdicts, and discard them
     #[arg(long)]
     pub record: bool,
-    /// Run only one of the links, under a profiler for instance
+    /// Run only one of the links, for example under a profiler
     #[arg(long, value_name = "LINK")]
     pub only: Option<BenchedLink>,
-    /// Packets of each round
+    /// Packets per round
     #[arg(long, value_name = "N", default_value_t = 2_000_000)]
     pub packets: u64,
-    /// Rounds of each kind; the median counts
+    /// Rounds of each kind; the median is reported
     #[arg(long, value_name = "N", default_value_t = 9)]
     pub rounds: usize,
 }

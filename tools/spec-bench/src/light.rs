@@ -24,7 +24,7 @@ use crate::{IdleArgs, QUICK, program};
 /// Arguments of `light`.
 #[derive(Clone, Debug, Args)]
 pub struct LightArgs {
-    /// Datagrams a second in each direction; 0: none but the probes
+    /// Datagrams per second in each direction; 0: probes only
     #[arg(
         long,
         value_name = "N",
@@ -32,10 +32,10 @@ pub struct LightArgs {
         default_value = "0,100,1000,10000"
     )]
     pub rates: Vec<u64>,
-    /// Duration of the steady state that is measured, for each row and round
+    /// Measured steady-state duration of each row and round
     #[arg(long, value_name = "TIME", default_value = "3s")]
     pub time: Nanos,
-    /// Rounds in which all rows take turns
+    /// Interleaved rounds over all rows
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub rounds: usize,
     /// Further options of `exec`
@@ -46,7 +46,7 @@ pub struct LightArgs {
         allow_hyphen_values = true
     )]
     pub options: String,
-    /// Another build of `longwire`, to be compared in the same rounds
+    /// Another build of `longwire` to compare in the same rounds
     #[arg(long, value_name = "PROGRAM")]
     pub against: Option<PathBuf>,
 }

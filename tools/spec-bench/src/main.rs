@@ -56,10 +56,10 @@ struct Cli {
     /// The measurement
     #[command(subcommand)]
     bench: Bench,
-    /// Ports of the live benches: packet, xdp or auto
+    /// Port type of the live benches: packet, xdp or auto
     #[arg(long, global = true, value_name = "KIND", default_value = "packet")]
     port: String,
-    /// Few and short measurements: shows that the bench works, not how fast
+    /// Run few, short measurements, to test the bench itself
     #[arg(long, global = true)]
     quick: bool,
     /// Machine-readable output: one JSON value on stdout
@@ -75,19 +75,19 @@ enum Bench {
     Linkem(LinkemArgs),
     /// Number of links that keep their rate concurrently, in memory or through veth pairs
     Multiplex(MultiplexArgs),
-    /// Start-up time of a file with a hundred thousand links
+    /// Start-up time with a file of a hundred thousand links
     Startup(StartupArgs),
-    /// A network with a thousand changes per second while it carries traffic
+    /// A network under load with a thousand changes per second
     Control(ControlArgs),
-    /// The cost per packet of a link that can be changed while it runs
+    /// Cost per packet of a link that can be changed during the run
     Controllable(ControllableArgs),
     /// A replay at full speed, to a sink that discards frames
     ReplaySpeed(ReplaySpeedArgs),
-    /// Frames a second of `simulate`, from a capture to a capture
+    /// Frames per second of `simulate`, from capture to capture
     Offline(OfflineArgs),
-    /// Frames a second into a veth pair, against bare sockets
+    /// Frames per second into a veth pair, against bare sockets
     Send(SendArgs),
-    /// Timing errors of replays at a receiver, under stress too, and CPU time
+    /// Timing errors of replays at a receiver, with and without stress, and CPU time
     Replay(ReplayArgs),
     /// How often a requirement fails in short runs: false alarms and faults missed
     Verdict(VerdictArgs),
@@ -95,7 +95,7 @@ enum Bench {
     Idle(IdleArgs),
     /// CPU time, memory and round trips of a link with little traffic
     Light(LightArgs),
-    /// TCP and floods of small datagrams through links with and without options
+    /// TCP and small-datagram floods through links with and without options
     Trains(TrainsArgs),
     /// A link in an interface in use: round trips, throughput, time to attach, idle cost
     Attach(AttachArgs),
@@ -104,7 +104,7 @@ enum Bench {
 /// Arguments of `idle`.
 #[derive(Clone, Debug, Args)]
 struct IdleArgs {
-    /// How long to measure
+    /// Measurement duration
     #[arg(long, value_name = "TIME", default_value = "10s")]
     time: Nanos,
 }

@@ -26,17 +26,17 @@ use crate::program::{self, Measurement, cpu_of_children};
 /// Options of `bench offline`.
 #[derive(Clone, Debug, Args)]
 pub struct OfflineArgs {
-    /// Frames in the captures of 64 bytes; those of a mix have as many bytes
+    /// Frames in the 64-byte captures; mixed captures have as many bytes
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     pub frames: u64,
     /// Links of the network
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub links: u64,
-    /// Rounds, of which each row has the median
+    /// Rounds; rows show the median
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
-    /// Another program to run in the same rounds, such as an earlier one
+    /// Another build to run in the same rounds, such as an earlier one
     #[arg(long, value_name = "PATH")]
     pub against: Option<PathBuf>,
 }

@@ -34,7 +34,7 @@ pub struct ReplaySpeedArgs {
     #[arg(long, value_name = "BYTES")]
     #[arg(value_delimiter = ',', default_value = "64,1500")]
     pub size: Vec<u32>,
-    /// Packets in the trace of 64 bytes; longer frames are fewer
+    /// Packets in the 64-byte trace; traces of longer frames have fewer
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     pub packets: u64,
     /// Directory of the traces, which take 1.6 GB; without it, the directory for

@@ -27,10 +27,10 @@ pub struct SendArgs {
     #[arg(long, value_name = "BYTES")]
     #[arg(value_delimiter = ',', default_value = "64,1514")]
     pub size: Vec<u32>,
-    /// Duration of each sender in each round
+    /// Duration per sender and round
     #[arg(long, value_name = "TIME", default_value = "500ms")]
     pub time: Nanos,
-    /// Rounds in which all senders take turns
+    /// Interleaved rounds over all senders
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub rounds: usize,
 }

@@ -33,7 +33,7 @@ pub struct StartupArgs {
         value_parser = clap::value_parser!(u32).range(1..=4_000_000)
     )]
     pub links: u32,
-    /// Starts of each file; the median counts
+    /// Starts per file; the median is reported
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub rounds: usize,
 }

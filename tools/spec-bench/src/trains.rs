@@ -27,11 +27,11 @@ pub struct TrainsArgs {
     /// Duration of each flow: one of TCP and two of datagrams for each row and round
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub time: Nanos,
-    /// Rounds in which all rows take turns
+    /// Interleaved rounds over all rows
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
-    /// Only the rows whose names contain one of these words; the pair and the plain link
-    /// are always there
+    /// Only rows whose names contain one of these words; the pair and the plain link are always
+    /// included
     #[arg(long, value_name = "WORD", value_delimiter = ',')]
     pub only: Vec<String>,
 }

@@ -48,7 +48,7 @@ pub struct VerdictArgs {
     /// A fault to inject into each run
     #[arg(long, value_name = "FAULT", value_enum)]
     pub fault: Option<Fault>,
-    /// Only send datagrams to this address: the command inside a run
+    /// Internal: only send datagrams to this address, inside a run
     #[arg(long, value_name = "ADDRESS", hide = true)]
     pub send: Option<String>,
 }
@@ -58,9 +58,9 @@ pub struct VerdictArgs {
 pub enum Fault {
     /// The emulator is stopped by a signal for 50 ms
     Stop,
-    /// A single core, of which a real-time thread takes half of the time
+    /// A single core, half of whose time a real-time thread takes
     Core,
-    /// Frames have less memory than they need
+    /// Frames have too little memory
     Memory,
 }
 

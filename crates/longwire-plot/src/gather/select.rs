@@ -53,7 +53,7 @@ impl FromStr for LinkPattern {
 
     fn from_str(text: &str) -> Result<LinkPattern, String> {
         if text.is_empty() {
-            return Err("a link's name is not empty".to_owned());
+            return Err("a link name cannot be empty".to_owned());
         }
         Ok(LinkPattern(text.to_owned()))
     }

@@ -309,8 +309,8 @@ struct ChartKind {
 
 const THROUGHPUT: ChartKind = ChartKind {
     title: "Throughput",
-    note: "bytes without framing, offered by arrival and delivered by release; the configured \
-           rate is derived from departures",
+    note: "bytes without framing; offered by arrival, delivered by release; the configured rate is \
+           derived from departures",
     units: RATE,
     stairs: true,
     lines: throughput,
@@ -326,7 +326,7 @@ const DELAY: ChartKind = ChartKind {
 
 const QUEUE: ChartKind = ChartKind {
     title: "Queue",
-    note: "packets in the queue and in service; drains between arrivals",
+    note: "packets in the queue and in service; it drains between arrivals",
     units: Units::PACKETS,
     stairs: false,
     lines: queue,

@@ -196,10 +196,7 @@ fn artifacts(html: &mut Html, parts: &[&PartDocument]) {
         html.element("p", "None: all frames were treated as configured.");
         return;
     }
-    html.element(
-        "p",
-        "Frames that the emulator treated differently from the configuration.",
-    );
+    html.element("p", "Frames that the emulator did not treat as configured.");
     let rows = parts.iter().map(|part| {
         let counts = kinds
             .iter()
@@ -237,7 +234,7 @@ fn machine(html: &mut Html, report: &RunDocument) {
     html.element(
         "p",
         &format!(
-            "The emulator used {} of CPU time, and waited {} for cores in use by other programs.",
+            "The emulator used {} of CPU time, and waited {} for cores used by other programs.",
             time(report.cpu_s),
             time(report.core_wait_s)
         ),

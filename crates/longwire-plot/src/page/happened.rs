@@ -27,7 +27,10 @@ pub(super) fn write(html: &mut Html, page: &Page) {
     summary(html, page);
     let Some(log) = &page.log else {
         html.raw("<p class=\"missing\">");
-        html.text("No charts over time: no log, or an empty one. --log FILE writes a log.");
+        html.text(
+            "No charts over time, since the log is missing or empty. --log FILE writes a \
+             log.",
+        );
         html.raw("</p></section>\n");
         return;
     };
@@ -138,7 +141,7 @@ fn summary(html: &mut Html, page: &Page) {
     );
     if all > links.len() {
         let what = format!(
-            "{} of {} directions, those with the most frames; the report has all.",
+            "The {} of {} directions with the most frames; the report has all.",
             links.len(),
             grouped(all as f64, 0)
         );

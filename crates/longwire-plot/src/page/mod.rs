@@ -103,7 +103,7 @@ pub fn render_files(
             }
             kind => {
                 let what = format!(
-                    "a second {}; a page takes one log, one report, or both of one run",
+                    "a second {}; a page takes one log, one report, or both from one run",
                     kind.name()
                 );
                 let path = file.clone();
@@ -125,7 +125,7 @@ pub fn render_files(
         if let Some(report) = &input.report
             && !gatherer.is_of(report.epoch_ns)
         {
-            let what = "log and report are of different runs".to_owned();
+            let what = "log and report are from different runs".to_owned();
             return Err(nothing(what));
         }
         input.log = Some(gatherer);

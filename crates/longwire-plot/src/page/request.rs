@@ -44,7 +44,7 @@ pub(super) fn head(html: &mut Html, page: &Page) {
         }
         None => {
             html.raw("<p class=\"verdict none\">");
-            html.text("No verdict: the report is of an earlier version.")
+            html.text("No verdict: the report is from an earlier version.")
                 .raw("</p>");
         }
     }
@@ -112,7 +112,10 @@ pub(super) fn asked(html: &mut Html, page: &Page) {
 
 fn command(html: &mut Html, report: &RunDocument) {
     if report.command.is_empty() {
-        html.element("p", "No command line: the report is of an earlier version.");
+        html.element(
+            "p",
+            "No command line: the report is from an earlier version.",
+        );
         return;
     }
     let words: Vec<String> = report.command.iter().map(|word| shell_word(word)).collect();
@@ -153,7 +156,7 @@ pub(super) fn changes(html: &mut Html, page: &Page) {
             html.element("p", "Changes are unknown without a report.");
         }
         (Some(_), None) => {
-            html.element("p", "None: the link could not be changed.");
+            html.element("p", "None: the link was not changeable.");
         }
         (Some(_), Some(changes)) if changes.made.is_empty() && changes.forgotten == 0 => {
             html.element("p", "None.");

@@ -29,7 +29,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let strokes: Vec<Stroke> = (0..curves.len()).map(|at| stroke(at, &curves)).collect();
     let are_equal = (strokes.iter().zip(&curves)).any(|(of, (look, _))| of.dash != look.dash);
     let remark = if are_equal {
-        "; equal curves: dashes of each colour"
+        "; coinciding curves: dashes of each colour"
     } else {
         ""
     };

@@ -258,7 +258,7 @@ pub(super) fn draw_delay(scene: &mut Scene, frame: &Frame, data: &Data) {
         y: &y,
     };
     let marks = if rug_height(data) > 0.0 {
-        "; marks above: drops, darker where there are more"
+        "; marks above: drops, darker for more"
     } else {
         ""
     };

@@ -13,7 +13,7 @@ use super::{ArrivalModel, Arrivals, EvenClock, Load};
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
     info: &ModelInfo {
         name: "constant",
-        summary: "evenly spaced frames; exact, the remainder is carried",
+        summary: "evenly spaced frames, exact: the remainder is carried",
         params: &[],
     },
     build: |_| Ok(Box::new(ConstantArrivals)),

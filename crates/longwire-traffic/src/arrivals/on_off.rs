@@ -15,7 +15,7 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "on-off",
     summary: "on periods with evenly spaced frames at rate·(on+off)/on, and silent off periods. \
-              Many sources with Pareto periods of shape below 2 are self-similar together \
+              The aggregate of many sources with Pareto periods of shape below 2 is self-similar \
               (Willinger, Taqqu, Sherman and Wilson, 1997)",
     params: &[
         Param::new("on", Unit::Time).help("mean duration of on periods"),
@@ -45,7 +45,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> 
         shape if shape > 1.0 && shape <= 100.0 => Ok(shape),
         _ => Err(UnitError::OutOfRange {
             text: text.into(),
-            range: "above 1 to 100; the mean is infinite up to 1",
+            range: "above 1, at most 100; up to 1, the mean is infinite",
         }),
     })?;
     Ok(Box::new(OnOff {

@@ -17,17 +17,14 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "ramp",
-    summary: "ramps between two shares of the rate, linearly or in steps, then stays constant; \
-              exact",
+    summary: "ramps exactly between two shares of the rate, linearly or in steps, then stays \
+              constant",
     params: &[
-        Param::with_default("from", Unit::Probability, "0%")
-            .help("initial share of the rate"),
-        Param::with_default("to", Unit::Probability, "100%")
-            .help("final share of the rate"),
+        Param::with_default("from", Unit::Probability, "0%").help("initial share of the rate"),
+        Param::with_default("to", Unit::Probability, "100%").help("final share of the rate"),
         Param::new("time", Unit::Time).help("duration, at least 1us"),
         Param::with_default("steps", Unit::Count, "0").help(
-            "number of steps of equal duration, including the first and the last rate, 2 to 1000; 0 \
-             is linear",
+            "number of equal steps, including the first and the last rate, 2 to 1000; 0: linear",
         ),
     ],
 };

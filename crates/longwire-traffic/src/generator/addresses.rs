@@ -80,7 +80,7 @@ impl FromStr for AddressRange {
 
     /// Parses `10.0.0.1`, `10.0.0.0/24` (its hosts) or `10.0.0.1-10.0.0.9`; IPv6 likewise.
     fn from_str(text: &str) -> Result<AddressRange, GeneratorError> {
-        let wrong = "not an address or a range of addresses";
+        let wrong = "not an address or address range";
         let refused = || refused(text, wrong, "10.0.0.1, 10.0.0.0/24 or 10.0.0.1-10.0.0.9");
         if let Some((address, bits)) = text.split_once('/') {
             return AddressRange::prefix(text, address, bits);
@@ -150,7 +150,7 @@ impl FromStr for PortRange {
 
     /// Parses `53` or `1024-65535`.
     fn from_str(text: &str) -> Result<PortRange, GeneratorError> {
-        let refused = || refused(text, "not a port or a range of ports", "53 or 1024-65535");
+        let refused = || refused(text, "not a port or port range", "53 or 1024-65535");
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let port = |text: &str| text.trim().parse::<u16>().map_err(|_| refused());
         let (first, last) = (port(first)?, port(last)?);

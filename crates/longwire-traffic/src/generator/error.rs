@@ -24,17 +24,17 @@ pub enum GeneratorError {
         least: u32,
     },
     #[error(
-        "{count} flows are not distinct: sources, destinations and ports allow {possible}; \
+        "{count} flows are not distinct: sources, destinations and ports allow only {possible}; \
          widen one of them"
     )]
     TooManyFlows { count: u64, possible: u128 },
     #[error("{count} consecutive MAC addresses are outside 1..{MACS_MAX}")]
     MacsRange { count: u64 },
-    #[error("concurrent streams need at least one stream, and a rate for each")]
+    #[error("concurrent streams need at least one stream, and a rate for each stream")]
     NoStream,
     #[error("{count} flows are outside 1..{FLOWS_MAX}")]
     FlowsRange { count: u64 },
-    #[error("sources are {sources} but destinations are {destinations}")]
+    #[error("sources are {sources}, but destinations are {destinations}")]
     Mixed {
         sources: &'static str,
         destinations: &'static str,

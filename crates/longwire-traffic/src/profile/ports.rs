@@ -231,7 +231,7 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     };
     let excuse = if unseen > 0 {
         Some(format!(
-            "the receiver had no room for {}",
+            "the receiver dropped {} for lack of space",
             count_of(unseen, "frame")
         ))
     } else if unsent > 0 {

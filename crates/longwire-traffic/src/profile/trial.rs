@@ -200,12 +200,12 @@ pub enum ProfileError {
     /// A model used by the profile is invalid.
     #[error(transparent)]
     Model(Box<SpecError>),
-    #[error("cannot receive at {port}: {source}")]
+    #[error("cannot receive on {port}: {source}")]
     Receive {
         port: String,
         source: Box<ReceiveError>,
     },
-    #[error("a trial has no outcome")]
+    #[error("a trial ended without outcome")]
     NoOutcome,
     #[error("interrupted; no result")]
     Interrupted,

@@ -185,7 +185,7 @@ impl Account {
         let mut notes = comparison.map_or_else(Vec::new, Comparison::notes);
         if self.set_back > 0 {
             notes.push(format!(
-                "{} with a stamp before its predecessor's; the gap counts as negative",
+                "{} stamped before its predecessor; the gap counts as negative",
                 count_of(self.set_back, "frame")
             ));
         }

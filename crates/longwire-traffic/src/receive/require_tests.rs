@@ -87,7 +87,7 @@ fn invalid_clauses_are_refused_with_a_remedy() {
     for (text, says) in [
         ("", "empty requirement"),
         ("lost", "not a comparison"),
-        ("loss=0", "known are packets"),
+        ("loss=0", "known: packets"),
         ("gap_error.p98<1us", ".p99"),
         ("gap.p99<5", "gap.p99<5"),
         ("drift<1ppm", "drift<1ppm"),

@@ -203,7 +203,7 @@ impl Receiver {
             return 0.0;
         };
         thread.join().unwrap_or_else(|_| {
-            let error = "the receiver's thread ended unexpectedly";
+            let error = "the receiver thread ended unexpectedly";
             self.shared.account().fail(error.to_owned());
             0.0
         })

@@ -88,7 +88,7 @@ impl Comparator {
 pub enum RequireError {
     #[error("empty requirement; for example: {example}")]
     Empty { example: &'static str },
-    #[error("'{text}' has an empty condition; remove the comma next to it")]
+    #[error("'{text}' has an empty condition; remove the extra comma")]
     EmptyClause { text: String },
     #[error("'{clause}' is not a comparison; write NAME, one of < <= = >= >, and a value")]
     NoComparison { clause: String },
@@ -108,7 +108,7 @@ pub enum RequireError {
     NotShared { clause: String },
     #[error("'{clause}' applies to the whole run, not to a link; remove '{link}.'")]
     OfRun { clause: String, link: String },
-    #[error("unknown name '{name}'{}; known are {known}", suggest::aside(.name, .known))]
+    #[error("unknown name '{name}'{}; known: {known}", suggest::aside(.name, .known))]
     UnknownReceived { name: String, known: String },
     #[error("'{clause}': {source}")]
     Received {

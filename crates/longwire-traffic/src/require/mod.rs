@@ -290,7 +290,7 @@ impl Clause {
         }
         let is_port = !kind.replays && found.iter().all(|index| *index < ports);
         (is_port && !self.measure.is_at_ports() && !self.measure.is_of_traffic()).then(|| {
-            format!("ports count no drops and no model effects; name a link in place of {name}")
+            format!("ports count no drops or model effects; name a link instead of {name}")
         })
     }
 
@@ -313,7 +313,7 @@ impl Clause {
                 self.text
             )),
             None => Some(format!(
-                "{}: ports count no drops and no model effects; name a link in place of {name}",
+                "{}: ports count no drops or model effects; name a link instead of {name}",
                 self.text
             )),
         }

@@ -108,7 +108,7 @@ mod tests {
         assert!(parse("lateness.p99<1us").is_none());
         let refused = parse("received.nonsense=1").and_then(Result::err);
         let refused = refused.map(|error| error.to_string()).unwrap_or_default();
-        assert!(refused.contains("known are packets"), "{refused}");
+        assert!(refused.contains("known: packets"), "{refused}");
         let clause = parse("received.lost=0").and_then(Result::ok);
         let unmet = clause.map(|clause| clause.unmet(&[""], &ReceivedByLink::new()));
         assert_eq!(unmet.map(|unmet| unmet.len()), Some(1));

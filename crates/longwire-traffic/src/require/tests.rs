@@ -400,9 +400,9 @@ fn every_refusal_says_what_is_wrong() {
         ("artifacts<x%", "0.1%"),
         ("artifacts<-1%", "not a share"),
         ("artifacts<nan%", "not a share"),
-        ("artifacts=0,", "remove the comma"),
-        (",artifacts=0", "remove the comma"),
-        ("artifacts=0,,drops=0", "remove the comma"),
+        ("artifacts=0,", "remove the extra comma"),
+        (",artifacts=0", "remove the extra comma"),
+        ("artifacts=0,,drops=0", "remove the extra comma"),
         ("up.pauses.max<1ms", "remove 'up.'"),
         ("pauses.longest<1ms", "pauses.max"),
     ] {

@@ -14,9 +14,9 @@ pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry {
 
 static INFO: ModelInfo = ModelInfo {
     name: "imix",
-    summary: "the simple Internet mix: IP packets of 40, 576 and 1500 bytes in a ratio of 7:4:1, \
-              that is, Ethernet frames of 64, 594 and 1518 bytes with FCS \
-              (RFC 6985 standardises the notation of mixes; this one predates it)",
+    summary: "simple Internet mix: IP packets of 40, 576 and 1500 bytes in the ratio 7:4:1, or \
+              Ethernet frames of 64, 594 and 1518 bytes with FCS (predates RFC 6985, which \
+              standardises the notation)",
     params: &[
         ORDER,
         FCS.default("with").help(

@@ -14,7 +14,7 @@ static INFO: ModelInfo = ModelInfo {
     summary: "several sizes with weights",
     params: &[
         Param::new("sizes", Unit::Text("60/7;590/4;1514/1"))
-            .help("SIZE/WEIGHT;SIZE/WEIGHT; the default weight is 1. Quote it in a shell"),
+            .help("SIZE/WEIGHT;SIZE/WEIGHT…, quoted for the shell; the default weight is 1"),
         ORDER,
         FCS,
     ],

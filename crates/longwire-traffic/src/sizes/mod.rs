@@ -70,7 +70,7 @@ const SIZE_MAX: u64 = 65_535;
 
 /// Parameter that selects whether sizes include the FCS.
 const FCS: Param = Param::with_default("fcs", Unit::Choice(&["without", "with"]), "without")
-    .help("whether sizes include the 4-byte FCS, like in RFC 2544");
+    .help("whether sizes include the 4-byte FCS, as in RFC 2544");
 
 /// Whether sizes include the FCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use super::{Fcs, SizeModel};
 /// The order of sizes.
 pub(super) const ORDER: Param =
     Param::with_default("order", Unit::Choice(&["round", "random"]), "round").help(
-        "round: a repeated sequence in which each size is evenly spaced (RFC 6985 requires a \
-         known sequence); random: each frame drawn independently",
+        "round: repeat a sequence that spaces each size evenly (RFC 6985 requires a known \
+         sequence); random: draw each size independently",
     );
 
 /// Maximum length of a round; a longer one is indistinguishable from a random order.

@@ -133,7 +133,7 @@ fn with_others(socket: &UdpSocket, count: u32) -> Result<Vec<UdpSocket>, Traffic
     let first = socket.try_clone().map_err(during("open a socket"))?;
     let mut sockets = vec![first];
     for _ in 1..count {
-        sockets.push(open().map_err(during("open a socket for each flow"))?);
+        sockets.push(open().map_err(during("open a socket per flow"))?);
     }
     Ok(sockets)
 }

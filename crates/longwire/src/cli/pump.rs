@@ -48,7 +48,7 @@ pub struct PumpArgs {
     #[arg(help_heading = "Sending")]
     pub read_ahead: Bytes,
 
-    /// What holds frames, handed over early, until they are due
+    /// Component that holds frames handed over early until they are due
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
     #[arg(help_heading = "Sending")]
     pub launch: LaunchBy,

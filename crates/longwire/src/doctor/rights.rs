@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn nothing_is_promised_of_an_exec_that_fails() {
-        let exec = Finding::fail("exec", "cannot make a user namespace").costs("no exec");
+        let exec = Finding::fail("exec", "cannot create a user namespace").costs("no exec");
         let findings = check(Some(&exec));
         for finding in &findings {
             let texts = [Some(&finding.found), finding.cost.as_ref()];

@@ -113,7 +113,7 @@ fn unusable_page_inputs_are_refused() {
     assert_refused(&format!(
         "
         report {log} -o x.svg | 2 | must end in .html
-        report {log} {other} -o {page} | 1 | are of different runs
+        report {log} {other} -o {page} | 1 | are from different runs
         report {log} {log} -o {page} | 1 | a second log
         report {report} {report} -o {page} | 1 | a second report
         report {empty} -o {page} | 1 | has no links

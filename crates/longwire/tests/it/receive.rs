@@ -95,7 +95,7 @@ fn invalid_options_are_refused() {
         {receive} --idle 2s | 2 | --idle needs a live port
         {receive} --ignore colour --against {sent} | 2 | 'colour'
         {receive} --ignore mac | 2 | --against
-        {receive} --require loss=0 | 2 | known are packets
+        {receive} --require loss=0 | 2 | known: packets
         {receive} --against {sent}.none | 1 | sent.pcap.none
         {receive} --report {sent}.html | 2 | JSON only
         "

@@ -26,13 +26,13 @@ pub struct AttachArgs {
     /// Duration of each flow
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub time: Nanos,
-    /// Rounds in which all places take turns
+    /// Interleaved rounds over all places
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
-    /// Round trips of each measurement
+    /// Round trips per measurement
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub trips: u32,
-    /// Interfaces that are attached together
+    /// Interfaces attached together
     #[arg(long, value_name = "N", default_value_t = 250)]
     pub interfaces: u32,
 }

@@ -51,7 +51,7 @@ pub struct MultiplexArgs {
     /// The links' rates [default: 128kbit,512kbit,1mbit,10mbit; with --veth 64kbit]
     #[arg(long, value_name = "RATE", value_delimiter = ',')]
     pub rate: Vec<BitRate>,
-    /// Numbers of links [default: increasing, until they are too many]
+    /// Link counts [default: increasing until overload]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     pub links: Vec<u32>,

@@ -34,7 +34,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = [StressKind::None, StressKind::Disk, StressKind::Memory])]
     pub stress: Vec<StressKind>,
-    /// Programs that replay; those that are not installed are left out
+    /// Replay programs; missing ones are skipped
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = ReplaySender::USUAL)]
     pub sender: Vec<ReplaySender>,
@@ -42,7 +42,7 @@ pub struct ReplayArgs {
     /// others last as long, or have a million packets
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub packets: u64,
-    /// Options for `longwire replay`, e.g. '--wait spin'
+    /// Options for `longwire replay`, such as '--wait spin'
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub replay_options: Option<String>,
     /// Where traces and the files of the disk stress are kept while it runs;

@@ -101,7 +101,7 @@ fn impossible_options_are_refused_before_anything_is_sent() {
         {replay} --receive packet:lo --receive-netns no-such | 1 | no-such
         {replay} --launch device | 2 | tc-etf
         {replay} --launch queue --topspeed | 2 | --topspeed
-        {replay} --require received.nothing=1 | 2 | known are packets
+        {replay} --require received.nothing=1 | 2 | known: packets
         {replay} --require sent.p98<1us | 2 | sent.p99
         {replay} --require received.lost=0 | 2 | no receiver
         {replay} --require up.drops=0 | 2 | no link named 'up'
