@@ -27,22 +27,22 @@ pub struct Check {
 /// All checks in execution order. Fast checks come first; in the commit tier, the tests come last,
 /// so that the output ends with their closing lines.
 pub const CHECKS: &[Check] = &[
-    commit("format", "format of the sources", ci::format),
+    commit("format", "source formatting", ci::format),
     commit(
         "deny",
-        "licences and origins of dependencies",
+        "licences and sources of dependencies",
         crate::ci::deny,
     ),
     commit(
         "page-check",
-        "the page: types, lint, tests, current",
+        "the page: types, lint, tests, up to date",
         page::check,
     ),
     commit("clippy", "clippy on every target", ci::clippy_workspace),
     commit("docs", "API documentation without warnings", ci::docs),
     commit(
         "links",
-        "links of the book, with its generated pages",
+        "links of the book, including generated pages",
         book::check,
     ),
     commit(
@@ -151,7 +151,7 @@ pub const CHECKS: &[Check] = &[
     full("examples", "every example of the crates", release::examples),
     full(
         "bench-tiny",
-        "every bench once, as small as it gets",
+        "every bench once, at minimum size",
         bench::run_tiny,
     ),
     full("fuzz-lint", "clippy on the fuzz targets", ci::clippy_fuzz),
@@ -172,7 +172,7 @@ pub const CHECKS: &[Check] = &[
     ),
     full(
         "soak",
-        "`exec` under changes, its memory bounded",
+        "`exec` under changes, with bounded memory",
         release::soak,
     ),
 ];

@@ -144,7 +144,7 @@ fn compare(generated: &Path, committed: &str) -> Outcome {
         return Ok(());
     }
     Err(Failed(format!(
-        "{committed} is of another API; take the new one: cp {} {committed}",
+        "{committed} was generated from another API; update it: cp {} {committed}",
         generated.display()
     )))
 }

@@ -46,7 +46,7 @@ fn needs_fuzz() -> Outcome {
     } else {
         return Ok(());
     };
-    Err(Skipped(format!("{what}; its seeds are run as a test")))
+    Err(Skipped(format!("{what}; its seeds run as a test")))
 }
 
 /// Returns the command `cargo fuzz` with these arguments.
@@ -128,7 +128,7 @@ pub fn asan(runner: &mut Runner) {
             return Err(Skipped("no nightly toolchain".to_owned()));
         }
         let Some(host) = host() else {
-            return Err(Failed("rustc does not say what it builds for".to_owned()));
+            return Err(Failed("rustc does not report its host target".to_owned()));
         };
         let mut command = cargo(["+nightly", "test", "--package", CRATE, "--lib", "--tests"]);
         command

@@ -34,7 +34,7 @@ pub fn check(runner: &mut Runner) {
             return Ok(());
         }
         Err(Failed(format!(
-            "{BUILT} was not current: commit it as it is now"
+            "{BUILT} was out of date and has been rebuilt; commit it"
         )))
     });
 }

@@ -47,7 +47,7 @@ pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
     for check in checks {
         let name = check.name;
         if rest && changed_since_pass(name).is_some_and(|(_, files)| files.is_empty()) {
-            println!("{name}: passed here already");
+            println!("{name}: already passed on this tree");
             continue;
         }
         let start = runner.len();

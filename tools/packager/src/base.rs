@@ -28,7 +28,7 @@ pub fn layer(paths: &BuildPaths, program: &Program) -> Result<Layer> {
     for tool in ["apt-get", "dpkg-deb"] {
         if !exists(tool) {
             return Err(format!(
-                "needs {tool}: the image's C library is that of Debian"
+                "needs {tool}: the image's C library comes from Debian"
             ));
         }
     }
@@ -60,7 +60,7 @@ pub fn layer(paths: &BuildPaths, program: &Program) -> Result<Layer> {
         }
     }
     link_applets(paths, &mut tree)?;
-    let created_by = format!("packages of Debian: {}", names.join(", "));
+    let created_by = format!("Debian packages: {}", names.join(", "));
     Ok(Layer { tree, created_by })
 }
 

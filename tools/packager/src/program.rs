@@ -83,8 +83,8 @@ impl Program {
         if self.elf.glibc > Some(GLIBC) {
             let (major, minor, _) = GLIBC;
             return Err(format!(
-                "the program needs glibc {}, and the packages declare {major}.{minor}: leave out \
-                 --binary to build it, or add --trial for packages of this machine",
+                "the program needs glibc {}, but the packages declare {major}.{minor}; omit \
+                 --binary to build it, or add --trial for packages for this machine only",
                 self.elf.glibc_text()
             ));
         }

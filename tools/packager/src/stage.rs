@@ -142,7 +142,7 @@ pub fn write_archives(paths: &BuildPaths, program: &Program, tree: &Tree) -> Res
     };
     pack(&archive, &name)?;
     let Some(debug) = &program.debug else {
-        println!("  the program has no debug information: no archive of it");
+        println!("  the program has no debug information, so no archive of it is built");
         return Ok(());
     };
     let mut tree = Tree::default();

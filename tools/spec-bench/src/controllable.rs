@@ -107,7 +107,8 @@ pub struct ControllableRow {
 impl Measurement for ControllableArgs {
     type Found = Vec<ControllableRow>;
 
-    const ABOUT: &'static str = "CPU time per packet of a link with --control and without, memory to memory; medians.\nThe bar for the ratio is 1.2.";
+    const ABOUT: &'static str = "CPU time per packet of a link with and without --control, memory \
+                                 to memory; medians.\nThe bar for the ratio is 1.2.";
 
     fn quick(&self) -> ControllableArgs {
         ControllableArgs {

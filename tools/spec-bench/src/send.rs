@@ -104,7 +104,9 @@ pub struct SendRow {
 impl Measurement for SendArgs {
     type Found = Vec<SendRow>;
 
-    const ABOUT: &'static str = "Frames into a veth pair at full speed, counted by the peer; medians of rounds in turn.\nAlone: the system call and nothing else. Ports: bursts copied from memory.";
+    const ABOUT: &'static str = "Frames into a veth pair at full speed, counted by the peer; \
+                                 medians of interleaved rounds.\nAlone: only the system call. \
+                                 Ports: bursts copied from memory.";
 
     fn quick(&self) -> SendArgs {
         SendArgs {

@@ -95,8 +95,7 @@ const STOPPED: Duration = Duration::from_millis(50);
 impl Measurement for VerdictArgs {
     type Found = VerdictFindings;
 
-    const ABOUT: &'static str =
-        "Runs that do not meet their requirement, of short runs of `longwire exec`.";
+    const ABOUT: &'static str = "Short `longwire exec` runs that fail their requirement.";
 
     fn quick(&self) -> VerdictArgs {
         VerdictArgs {

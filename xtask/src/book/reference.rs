@@ -15,7 +15,7 @@ pub fn api_page(program: &Path) -> Result<String, String> {
     let ask = ["curl", "-sS", "--fail", "--unix-socket", &socket, address];
     let arguments = [&["exec", "-q", "--control", &socket, "--"][..], &ask].concat();
     let text = output(program, &arguments)?;
-    let document = Json::read(&text).ok_or("the OpenAPI document is no JSON")?;
+    let document = Json::read(&text).ok_or("the OpenAPI document is not valid JSON")?;
     Ok(operations(&document) + &schemas(&document))
 }
 

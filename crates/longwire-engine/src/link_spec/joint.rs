@@ -137,8 +137,8 @@ impl LinkSpec {
                  remove the delay"
             }
             _ => {
-                "the delay trace changes the base delay within a train, while CellReplay keeps \
-                 that of its first packet; write base-delay=included and remove the delay"
+                "the delay trace changes the base delay within a train, but CellReplay keeps the \
+                 first packet's; write base-delay=included and remove the delay"
             }
         };
         Some(message.to_string())

@@ -50,7 +50,7 @@ pub static DOWNWARDS: Section = Section {
     fields: &[field(
         "match",
         Kind::Texts,
-        "matchers for direction down; default: those of the link with source and destination swapped",
+        "matchers for direction down; default: the link's match with source and destination swapped",
     )],
 };
 

@@ -249,7 +249,7 @@ pub static ATTACH: Section = Section {
         field(
             "interface",
             Kind::Text,
-            "interface name; default: that of the default route",
+            "interface name; default: the default route's interface",
         ),
         field(
             "to",

@@ -61,7 +61,7 @@ const DEMU: [(Nanos, [(f64, f64); 2]); 8] = [
 /// Test conditions, printed above the table.
 pub(super) const ABOUT: &str = "\
 Error of the one-way time, in us: received (kernel stamp) - sent - delay - base.
-Base: the median of the same path at no delay, spinning, in the same run.
+Base: the median of the same path without delay, spinning, in the same run.
 DEMU: mean and standard deviation of its error at 1500 B (46 B in the rows of 64 B).";
 
 pub(super) fn measure(

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Globals {
-    /// Print one JSON value to stdout; to stderr if stdout carries a command's output or a
+    /// Print one JSON value to stdout, or to stderr if stdout carries a command's output or a
     /// capture
     #[arg(long, global = true)]
     pub json: bool,

@@ -50,8 +50,8 @@ Models are written NAME:KEY=VALUE,KEY=VALUE; `longwire models` lists them.";
 
 /// Help on prefixes, for commands with two directions.
 pub const DUPLEX_HELP: &str = "\
-Link options set both directions; the prefix --up- or --down- sets one, as
---up-rate does. `--help` lists them.";
+Link options set both directions; the prefix --up- or --down- sets one, as in
+--up-rate. `--help` lists them.";
 
 /// Options of a duplex link.
 #[derive(Clone, Debug, Default)]

@@ -15,12 +15,12 @@ use crate::{Error, Globals};
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Checks and measures this machine for about a second. Needs no root; missing rights are
-among the findings. The exit code is 1 if a part of Longwire cannot work here.
+Checks and measures this machine for about a second. Needs no root; missing privileges are
+among the findings. The exit code is 1 if a part of Longwire cannot work on it.
 
 Examples:
   longwire doctor
-  sudo longwire doctor     with the rights of root
+  sudo longwire doctor     as root
   longwire doctor -q       problems only
   longwire doctor --json   as JSON")]
 pub struct DoctorArgs {}

@@ -32,40 +32,40 @@ static INTRODUCTIONS: [Introduction; 14] = [
     Introduction {
         kind: "framing",
         title: "Framing",
-        text: "Bytes that the wire adds to each frame. They are serialised too; queues do not \
-               count them.",
+        text: "Bytes that the wire adds to each frame. They take serialisation time, but do not \
+               count in queues.",
     },
     Introduction {
         kind: "queue",
         title: "Queue disciplines",
-        text: "The frames that wait for the rate: which is sent next, and which are dropped or \
-               marked. Decisions are made in event time and do not depend on when the emulator \
+        text: "The queue before the rate: which frame is sent next, and which frames are dropped \
+               or marked. Decisions are made in event time, independently of when the emulator \
                processes a frame.",
     },
     Introduction {
         kind: "loss",
         title: "Loss",
         text: "Loss on the medium, after serialisation, or with `at=entry` before the queue. \
-               Repeatable; each model draws for each frame that reaches it. With `ecn=mark`, \
-               frames of ECN-capable senders are marked instead; a loss by any model overrides a \
+               Repeatable; each model decides independently for every frame that reaches it. With \
+               `ecn=mark`, ECN-capable frames are marked instead; a loss by any model overrides a \
                mark.",
     },
     Introduction {
         kind: "corrupt",
         title: "Corruption",
-        text: "Inversion of bits, after marks and rewriting.",
+        text: "Bit errors, applied after marks and rewriting.",
     },
     Introduction {
         kind: "duplicate",
         title: "Duplication",
-        text: "Delivery of several copies of a frame.",
+        text: "Delivery of extra copies of a frame.",
     },
     Introduction {
         kind: "delay",
         title: "Delay",
         text: "One-way propagation delay, from departure to release, with its jitter. By default, \
-               a release is not before that of the previous frame; with `--order reorder`, \
-               jitter reorders frames.",
+               no frame is released before its predecessor; with `--order reorder`, jitter \
+               reorders frames.",
     },
     Introduction {
         kind: "reorder",
@@ -80,8 +80,8 @@ static INTRODUCTIONS: [Introduction; 14] = [
     Introduction {
         kind: "mtu",
         title: "MTU",
-        text: "Maximum payload after the Ethernet header, and the treatment of longer frames. \
-               Checked first.",
+        text: "Maximum payload after the Ethernet header, and the handling of longer frames. \
+               Checked before all other models.",
     },
     Introduction {
         kind: "router",
@@ -94,7 +94,7 @@ static INTRODUCTIONS: [Introduction; 14] = [
     Introduction {
         kind: "rewrite",
         title: "Rewriting",
-        text: "Changes to every frame. Repeatable.",
+        text: "Header changes to every frame. Repeatable.",
     },
     Introduction {
         kind: "arrivals",
@@ -106,8 +106,8 @@ static INTRODUCTIONS: [Introduction; 14] = [
         kind: "sizes",
         title: "Sizes",
         text: "Option of `longwire generate`: frame lengths, from destination MAC address to end \
-               of payload. The shortest Ethernet frame has 60 bytes; with `fcs=with`, sizes \
-               include the frame check sequence, and it has 64.",
+               of payload. The shortest Ethernet frame has 60 bytes, or 64 with `fcs=with`, where \
+               sizes include the frame check sequence.",
     },
 ];
 

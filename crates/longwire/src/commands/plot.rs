@@ -76,7 +76,7 @@ pub struct PlotArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=12))]
     pub columns: Option<u8>,
 
-    /// Panels, in this order; default: those that fit the inputs
+    /// Panels, in this order; default: the panels that fit the inputs
     #[arg(long, value_name = "PANEL", value_parser = panel_parser(), value_delimiter = ',')]
     pub panel: Vec<Panel>,
 

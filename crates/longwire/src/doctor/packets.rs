@@ -38,7 +38,7 @@ fn kernel(release: &str) -> Finding {
         return Finding::ok("kernel", release);
     }
     Finding::warn("kernel", release)
-        .costs("AF_XDP is missing or slow here")
+        .costs("AF_XDP is missing or slow on this machine")
         .fix("Linux 5.4 or later")
 }
 
@@ -63,7 +63,7 @@ fn packet_sockets(protocols: &str) -> Finding {
 fn xdp(in_kernel: bool, allowed: bool, bpf_disabled: Option<i64>) -> Finding {
     if !in_kernel {
         return Finding::warn("xdp:", "no AF_XDP in this kernel")
-            .costs("no xdp: ports; packet: has about half the speed")
+            .costs("no xdp: ports; packet: ports are about half as fast")
             .fix("a kernel with CONFIG_XDP_SOCKETS");
     }
     if !allowed {

@@ -49,7 +49,7 @@ fn clock() -> Finding {
     }
     Finding::warn("clock", found)
         .costs("slow clock reads reduce throughput and accuracy")
-        .fix("the kernel parameter clocksource=tsc, if the TSC is stable here")
+        .fix("the kernel parameter clocksource=tsc, if the TSC is stable")
 }
 
 fn timer_slack() -> Finding {

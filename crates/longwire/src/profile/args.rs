@@ -104,7 +104,7 @@ together.
 * cir: guaranteed information rate
 * eir: excess information rate
 * sizes: frame lengths like --sizes, with ; instead of commas between parameters
-* max-loss, max-delay, max-jitter: limits; default: those of the options
+* max-loss, max-delay, max-jitter: limits; default: the option's value
 * vlan, dscp: marking of frames; vlan=100:5 has a priority
 * excess-dscp, excess-priority: marking of frames beyond cir, for colour-aware
   networks; they form a separate stream";

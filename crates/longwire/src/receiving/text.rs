@@ -27,7 +27,7 @@ pub fn write(
     let mut lines = Lines { out, paint };
     lines.line("received", &summary(report))?;
     if report.left_out > 0 || all {
-        let left_out = format!("{} left out by the filter", count(report.left_out));
+        let left_out = format!("{} excluded by the filter", count(report.left_out));
         lines.line("", &left_out)?;
     }
     let unseen = counted(

@@ -32,13 +32,13 @@ use crate::{Error, Globals};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
-Keys: up and down choose a direction, Enter shows it, s sorts by another column,
-/ selects names, e sets options, f turns a link off, p pauses it, o turns it on, z takes
-the last change back, ? shows all keys, q ends.
+Keys: up and down select a direction, Enter shows it, s changes the sort column,
+/ filters by name, e sets options, f turns a link off, p pauses it, o turns it on,
+z undoes the last change, ? shows all keys, q quits.
 
 Examples:
-  longwire top                          the only run that can be controlled
-  longwire top 'adsl*' --sort drops     those that lose most
+  longwire top                          the only run with a control socket
+  longwire top 'adsl*' --sort drops     links with the most drops
   ssh lab longwire top --control /run/longwire/net.sock
 
 In a pipe, `longwire ctl watch` prints counters line by line.";

@@ -121,7 +121,7 @@ impl Context {
         match (found.next(), found.next()) {
             (Some(path), None) => Ok(path),
             (None, _) => Err(format!(
-                "{}: no *{ending}; `cargo xtask package` makes it",
+                "{}: no *{ending}; `cargo xtask package` builds it",
                 self.paths.out.display()
             )),
             (Some(_), Some(other)) => Err(format!("more than one *{ending}: {}", other.display())),
@@ -150,7 +150,7 @@ pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
         .find(|name| CHECKS.iter().all(|check| check.name != *name))
     {
         let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
-        return Err(format!("no check '{name}'; there are {}", names.join(", ")));
+        return Err(format!("no check '{name}'; checks: {}", names.join(", ")));
     }
     let chosen = CHECKS.iter();
     let chosen = chosen.filter(|check| only.is_empty() || only.iter().any(|n| n == check.name));

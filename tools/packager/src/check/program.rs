@@ -26,13 +26,13 @@ pub fn properties(context: &Context) -> Result<Outcome> {
     })?;
     let (name, crc) = elf
         .debug_link
-        .ok_or("the program names no debug information")?;
+        .ok_or("the program names no debug-information file")?;
     let debug = debug_information(context)?;
     ensure(name == DEBUG_FILE, || {
         format!("its debug information is in {name}")
     })?;
     ensure(crc == crc32fast::hash(&debug), || {
-        format!("{name} is of another program")
+        format!("{name} belongs to another program")
     })?;
     let has_lines = Elf::read(&debug)?.has_lines;
     ensure(has_lines, || format!("{name} has no line tables"))?;
@@ -42,7 +42,7 @@ pub fn properties(context: &Context) -> Result<Outcome> {
     })?;
     if context.trial {
         return Ok(Outcome::Skipped(
-            "a program of this machine: glibc, size, paths".to_owned(),
+            "a program for this machine: glibc, size, paths".to_owned(),
         ));
     }
     ensure(elf.glibc <= Some(GLIBC), || {
@@ -59,9 +59,7 @@ pub fn properties(context: &Context) -> Result<Outcome> {
         let holds = bytes
             .windows(path.len())
             .any(|part| part == path.as_bytes());
-        ensure(!holds, || {
-            format!("it holds the path {path} of this machine")
-        })?;
+        ensure(!holds, || format!("it contains this machine's path {path}"))?;
     }
     Ok(Outcome::Passed)
 }

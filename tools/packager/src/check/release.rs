@@ -57,7 +57,7 @@ fn compare(first: &Path, second: &Path) -> Result<()> {
                 second.display()
             )
         })?;
-        println!("  {name}: the same bytes");
+        println!("  {name}: byte-identical");
     }
     Ok(())
 }

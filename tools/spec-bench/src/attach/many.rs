@@ -139,9 +139,7 @@ fn until_all_pass(flows: &[PairFlow]) -> Result<(), Error> {
     let mut waiting: Vec<&PairFlow> = flows.iter().collect();
     while !waiting.is_empty() {
         if start.elapsed() > TIMEOUT {
-            return Err(failed(
-                "an interface passes nothing after the end of its link",
-            ));
+            return Err(failed("an interface passes no frames after its link ended"));
         }
         waiting.retain(|flow| {
             let _ = flow.sender.send(&[0]);

@@ -77,7 +77,7 @@ const KILLED_MS: f64 = 10.0;
 impl Measurement for AttachArgs {
     type Found = Vec<AttachRow>;
 
-    const ABOUT: &'static str = "Medians of the rounds; the range is that of the attached link.";
+    const ABOUT: &'static str = "Medians of the rounds; the range is the attached link's.";
 
     fn quick(&self) -> AttachArgs {
         AttachArgs {
@@ -142,7 +142,7 @@ fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<Attac
     let many = many::measure(&pairs, rounds, time)?;
     let name = format!("attach of {interfaces} interfaces");
     rows.push(AttachRow::alone(&name, "s", MANY_S, &many.attach_s));
-    let name = "idle, of a core for each of them";
+    let name = "idle, share of a core for each";
     rows.push(AttachRow::alone(
         name,
         "%",

@@ -47,7 +47,8 @@ impl AttachRun {
         let start = Instant::now();
         let mut program = command.spawn()?;
         let stderr = program.stderr.take();
-        let mut lines = BufReader::new(stderr.ok_or_else(|| failed("it has no output"))?).lines();
+        let mut lines =
+            BufReader::new(stderr.ok_or_else(|| failed("the run has no output"))?).lines();
         let attached = lines
             .by_ref()
             .map_while(Result::ok)
@@ -55,7 +56,7 @@ impl AttachRun {
         let took = start.elapsed();
         let run = AttachRun { program, took };
         if attached.is_none() {
-            return Err(failed("it ended before it was attached"));
+            return Err(failed("the run ended before it was attached"));
         }
         // Drained, so that the program can write its final notes.
         thread::spawn(move || lines.for_each(drop));

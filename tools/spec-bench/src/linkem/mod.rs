@@ -55,8 +55,8 @@ pub struct LinkemArgs {
     /// Packets of each row in the loss table
     #[arg(long, value_name = "N", default_value_t = 120_000)]
     pub packets: u64,
-    /// Duration of the measurements of TCP and UDP; those of each frame length
-    /// and of throughput take a sixth of it
+    /// Duration of the TCP and UDP measurements; frame length and throughput measurements take a
+    /// sixth of it
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub time: Nanos,
 }

@@ -117,7 +117,7 @@ impl Measurement for ReplayArgs {
         let parent = self.directory.clone().unwrap_or_else(std::env::temp_dir);
         let directory = Folder::create_in(&parent).map_err(|source| Error::File {
             path: parent,
-            action: "cannot make a directory in it",
+            action: "cannot create a directory in it",
             source,
         })?;
         let mut remarks = Vec::new();

@@ -121,7 +121,7 @@ impl ReplaySender {
         let near = testbed.path().from.namespace;
         let mut child = near
             .run(|| command.spawn())?
-            .map_err(|error| Error::Failed(format!("{} does not start: {error}", self.name())))?;
+            .map_err(|error| Error::Failed(format!("cannot start {}: {error}", self.name())))?;
         let words = drain(child.stderr.take());
         // No other child ends during a replay: the receiver ends later.
         let (before, started) = (cpu_of_children(), Instant::now());
@@ -198,7 +198,7 @@ impl Receiver {
         let far = path.to.namespace;
         let mut child = far
             .run(|| command.spawn())?
-            .map_err(|error| Error::Failed(format!("the receiver does not start: {error}")))?;
+            .map_err(|error| Error::Failed(format!("cannot start the receiver: {error}")))?;
         let report = drain(child.stdout.take());
         let (tell, told) = std::sync::mpsc::channel();
         let stderr = child.stderr.take();
@@ -223,9 +223,7 @@ impl Receiver {
             let _ = receiver.child.kill();
             let _ = receiver.child.wait();
             let words = receiver.words.join().unwrap_or_default();
-            return Err(Error::Failed(format!(
-                "the receiver does not start: {words}"
-            )));
+            return Err(Error::Failed(format!("cannot start the receiver: {words}")));
         }
         Ok(receiver)
     }

@@ -80,7 +80,8 @@ impl Stress {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             let result = thread.join();
-            result.map_err(|_| Error::Failed("a stress ended unexpectedly".to_owned()))??;
+            result
+                .map_err(|_| Error::Failed("a stress thread ended unexpectedly".to_owned()))??;
         }
         Ok(())
     }
