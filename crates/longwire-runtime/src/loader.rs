@@ -152,7 +152,7 @@ pub fn try_plugin(
     receiver.recv_timeout(time).unwrap_or_else(|_| {
         let seconds = time.as_secs();
         Err(format!(
-            "not loaded within {seconds} s, or its create() did not return"
+            "not loaded within {seconds} s; its create() may not have returned"
         ))
     })
 }

@@ -226,7 +226,7 @@ impl RecordWriter {
         const LOOK: Duration = Duration::from_millis(2);
         while !self.thread.is_finished() {
             if is_hurried() {
-                return Err("incomplete: the run was stopped twice".to_owned());
+                return Err("incomplete, since the run was stopped twice".to_owned());
             }
             std::thread::sleep(LOOK);
         }

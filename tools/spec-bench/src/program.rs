@@ -55,7 +55,7 @@ pub fn path() -> Result<PathBuf, Error> {
     let path = std::env::current_exe()?.with_file_name("longwire");
     if !path.is_file() {
         return Err(Error::Failed(format!(
-            "{} is missing: build it (cargo build --release), or set {VARIABLE}",
+            "{} is missing; build it (cargo build --release), or set {VARIABLE}",
             path.display()
         )));
     }
@@ -276,5 +276,5 @@ fn process_of(file: &FilePath, program: &mut Child) -> Result<u32, Error> {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    Err(Error::Failed("longwire exec starts no command".to_owned()))
+    Err(Error::Failed("longwire exec started no command".to_owned()))
 }

@@ -82,7 +82,7 @@ pub static PRESETS: [Preset; 13] = [
         name: "vdsl",
         summary: "VDSL2 line to a nearby cabinet: 80 Mbit/s down, 20 up, 64/65 coding, PPPoE",
         sources: &[
-            "ITU-T G.993.2; the British fibre-to-the-cabinet product of 80 and 20 Mbit/s",
+            "ITU-T G.993.2; the British 80/20 Mbit/s fibre-to-the-cabinet product",
             "IEEE 802.3, clause 61.3: 64 of 65 bytes are payload, so 78.77 and 19.69 Mbit/s are left",
             "tc-cake(8), pppoe-ptm: 30 bytes around each packet, 16 more than an Ethernet header",
         ],
@@ -113,8 +113,8 @@ pub static PRESETS: [Preset; 13] = [
     Preset {
         name: "fiber",
         summary: "fibre to the home (PON): 1 Gbit/s in both directions, 3 ms round trip",
-        sources: &["ITU-T G.987.1, clause 7.2: a mean signal transfer delay of 1.5 ms at the most"],
-        assumptions: "a service of 1 Gbit/s in both directions, with the maximum delay",
+        sources: &["ITU-T G.987.1, clause 7.2: mean signal transfer delay of at most 1.5 ms"],
+        assumptions: "1 Gbit/s in both directions, with the maximum delay",
         both: &[
             ("rate", "1gbit"),
             ("framing", "ethernet"),
@@ -157,16 +157,15 @@ pub static PRESETS: [Preset; 13] = [
     },
     Preset {
         name: "starlink",
-        summary: "Starlink: 97 Mbit/s down, 14 up, 40 to 60 ms round trip, which changes every 15 \
-                  s",
+        summary: "Starlink: 97 Mbit/s down, 14 up, 40 to 60 ms round trip, changing every 15 s",
         sources: &[
             "Ookla, second quarter of 2021: medians of 97.23 and 13.89 Mbit/s in the United States",
             "Michel et al., IMC 2022 (APNIC blog, 28 November 2022): a median of 50 ms, quartiles \
              of 40 and 60",
-            "Mohan et al., arXiv:2310.09242 (2023): links are configured anew every 15 s",
+            "Mohan et al., arXiv:2310.09242 (2023): links are reconfigured every 15 s",
         ],
-        assumptions: "the quartiles follow one another within a minute, half in each direction; \
-                      no loss at handovers",
+        assumptions: "the quartiles follow each other within a minute, half in each direction; no \
+                      loss at handovers",
         both: &[(
             "delay",
             "steps:at=0s/20ms;15s/25ms;30s/30ms;45s/25ms,end=loop",
@@ -176,11 +175,12 @@ pub static PRESETS: [Preset; 13] = [
     },
     Preset {
         name: "datacenter",
-        summary: "data centre switch port: 10 Gbit/s, 100 us round trip, ECN marks from 65 packets",
+        summary: "data centre switch port: 10 Gbit/s, 100 us round trip, ECN marking from 65 \
+                  packets",
         sources: &[
-            "Alizadeh et al., Data Center TCP, SIGCOMM 2010: marking from 65 packets on at 10 \
-             Gbit/s, shallow buffers, round trips of less than 250 us",
-            "RFC 8257: marking by the queue of the moment, which is RED with a weight of 1",
+            "Alizadeh et al., Data Center TCP, SIGCOMM 2010: marking from 65 packets at 10 Gbit/s, \
+             shallow buffers, round trips below 250 us",
+            "RFC 8257: marking by instantaneous queue length, which is RED with weight 1",
         ],
         assumptions: "100 us round trip, half in each direction; a port buffer of 131 packets, \
                       marking only below",

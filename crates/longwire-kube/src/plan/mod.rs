@@ -180,7 +180,7 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
     let ends = match Ends::of(&key.namespace, &link.spec) {
         Ok(ends) => ends,
         Err(error) => {
-            let remedy = "see the operators of label selectors";
+            let remedy = "use a label selector operator";
             let hindrance = Hindrance::refused(error.pointer, error.reason, remedy);
             link_plan.hindrances.push(hindrance);
             // The selection is unknown, so all its attachments stay.
@@ -325,7 +325,7 @@ fn check_count(pod: &PodFacts, count: usize) -> Result<(), Hindrance> {
         return Ok(());
     }
     let message = format!(
-        "{} has {count} peer addresses; a link takes {PREFIXES_MAX}",
+        "{} has {count} peer addresses; a link takes at most {PREFIXES_MAX}",
         pod.target()
     );
     let remedy = "select fewer pods, or list prefixes in `to.cidrs`";

@@ -46,7 +46,7 @@ impl Pump {
         let mut remarks = self.outputs.finish();
         remarks.extend(self.pacer.spun_for_others().map(|time| {
             format!(
-                "other programs delayed wake-ups of the sending thread; it spun for {time} \
+                "other programs delayed the sending thread's wake-ups, so it spun for {time} \
                  instead of sleeping"
             )
         }));

@@ -20,7 +20,7 @@ use crate::report::{Requirement, RunKind};
 /// Options that `run`, `exec` and `attach` have in common.
 #[derive(Clone, Debug, Args)]
 pub struct LiveArgs {
-    /// TOML file of timed changes, `[[at]]` tables; replaces those of a topology
+    /// TOML file of timed changes (`[[at]]` tables); replaces a topology's scenario
     #[arg(long, value_name = "FILE", help_heading = "Running")]
     pub scenario: Option<PathBuf>,
 

@@ -13,7 +13,8 @@ use crate::Error;
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each node becomes a port packet:NODE of its name; replace them by ports of this machine.
+Each node becomes a port packet:NODE named after it; replace these with ports of this
+machine.
 Frames between two nodes take the shortest path by number of links, with both
 addresses as matcher.
 

@@ -76,8 +76,7 @@ pub struct SimulateArgs {
     #[arg(long = "out", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub outputs: Vec<String>,
 
-    /// Topologies: TOML file of timed changes, `[[at]]` tables; replaces those of the
-    /// topology
+    /// Topologies: TOML file of timed changes (`[[at]]` tables); replaces the topology's scenario
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub scenario: Option<PathBuf>,
 

@@ -493,7 +493,7 @@ fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec
     }
     if happened(Artifact::Late) && lacked_cores(report) {
         hints.push(format!(
-            "cores: other programs used them; the emulator's threads waited {} in total",
+            "cores: other programs used them; emulator threads waited for {} in total",
             micros(report.core_wait_s * 1e6),
         ));
     }

@@ -346,7 +346,7 @@ fn cores_that_others_had_are_named_with_what_was_late() {
     let mut report = report(1_000);
     report.core_wait_s = 2.5;
     let hints = Verdict::of(&report).hints;
-    assert!(hints[0].contains("waited 2.50 s in total"), "{hints:?}");
+    assert!(hints[0].contains("waited for 2.50 s in total"), "{hints:?}");
     assert!(machine_was_busy(&report));
     // Causes of loss come before causes of lateness.
     report.ports[1].artifacts.insert("memory".into(), 5);
