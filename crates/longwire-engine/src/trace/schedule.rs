@@ -41,9 +41,7 @@ impl ScheduleReader {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             let shown: String = text.chars().take(40).collect();
-            return Err(format!(
-                "'{shown}' is not a whole number of milliseconds"
-            ));
+            return Err(format!("'{shown}' is not a whole number of milliseconds"));
         }
         let milli = text.parse::<u32>();
         let milli =

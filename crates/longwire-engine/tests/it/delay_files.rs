@@ -183,5 +183,8 @@ fn wrong_lines_are_refused_with_their_number() {
     assert!(cdf("1 1.5").ends_with("line 1: probability: '1.5' is too large; the maximum is 100%"));
     assert!(cdf("#").ends_with("no points"));
     let error = DELAY.parse("samples:file=s.txt").unwrap_err().to_string();
-    assert_eq!(error, "samples: file: s.txt: files cannot be read in this context");
+    assert_eq!(
+        error,
+        "samples: file: s.txt: files cannot be read in this context"
+    );
 }

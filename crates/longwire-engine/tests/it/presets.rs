@@ -109,8 +109,7 @@ fn errants_rows_are_links() {
 
     let refusal = |parameters: &str| read(parameters).unwrap_err().to_string();
     assert!(
-        refusal(",operator=three")
-            .contains("no row for three; rows exist for one/norway/3G/good")
+        refusal(",operator=three").contains("no row for three; rows exist for one/norway/3G/good")
     );
     assert!(refusal(",operator=one").contains("several rows for one; set more"));
     assert!(refusal("").contains("several rows for any kind"));

@@ -92,7 +92,10 @@ fn wrong_lines_are_refused_with_their_number() {
             "line 1: '4294967296' is too large; the maximum is 4294967295",
         ),
         ("", "no opportunities"),
-        ("0\n0\n", "the trace has no duration: its last opportunity is at 0 ms"),
+        (
+            "0\n0\n",
+            "the trace has no duration: its last opportunity is at 0 ms",
+        ),
     ] {
         assert_eq!(refusal(text), format!("mahimahi: file: t.up: {message}"));
     }
