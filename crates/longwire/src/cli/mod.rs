@@ -35,8 +35,8 @@ pub use traffic::{Inside, Order, TrafficArgs};
 const LONG_ABOUT: &str = "\
 A network link in software.
 
-Longwire forwards Ethernet frames between two ports as an emulated link would: with its \
-rate, queue, delay and loss. It reports the accuracy of every run.";
+Longwire forwards Ethernet frames between two ports through an emulated link with a rate, \
+queue, delay and loss, and reports the accuracy of every run.";
 
 const AFTER_HELP: &str = "\
 Examples:

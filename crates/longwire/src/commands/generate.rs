@@ -28,9 +28,9 @@ use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
 Send times are computed from the start of the run, so errors do not accumulate. Frames
-carry probes: 18 bytes at the start of the payload with a sequence number and the send
-time, from which --receive, or `longwire receive` elsewhere, measures loss, reordering
-and delay. Delays between two machines are as accurate as their clocks.
+carry probes: 18 bytes at the start of the payload with a sequence number and send time.
+--receive, or `longwire receive` on another machine, measures loss, reordering and delay
+with them. Delays between two machines are as accurate as their clocks.
 
 Examples:
   longwire generate --to eth1 --rate 1mpps --time 10s

@@ -31,9 +31,9 @@ const DIRECTORY: &str = "node";
 const LOOK: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
-One process runs the links of all attachments of this machine. It keeps attachments in a
-directory and attaches them again when it starts; without a node, traffic bypasses the
-links. A container that restarts gets its link again.
+One process runs the links of all attachments on this machine. It stores attachments in a
+directory, and restores them when it starts; while no node runs, traffic bypasses the
+links. A restarted container gets its link back.
 
 Examples:
   longwire node

@@ -23,17 +23,18 @@ use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
 Logs (--log FILE) have the panels throughput, queue, delay, delay-cdf and loss-runs; reports
-(--report FILE, or the output of --json) have counts, drops and lateness. Inputs share the
-axes. A log starts at its first frame, or with its report at the start of the run, where
-dashed lines mark changes. At most 32 links, one colour each; --link and --direction select.
+(--report FILE, or the output of --json) have counts, drops and lateness. Inputs share axes.
+A log's time axis starts at its first frame, or if its report is given, at the start of the
+run, with dashed lines at changes. At most 32 links are drawn, one colour each; select links
+with --link and --direction.
 
---cell draws inputs in separate cells with equal axes; inputs with one name share a cell.
-Names such as cubic/lte make a table with row cubic and column lte.
+--cell draws inputs in separate cells with equal axes; inputs with the same name share a
+cell. Names such as cubic/lte form a grid with row cubic and column lte.
 
-Throughput counts bytes without framing, offered at the arrival and delivered at the release;
-the configured rate is derived from departures. Delay is release - arrival, by arrival. A
-loss run is a number of frames lost in a row, without duplicates. Memory does not grow with
-the log; of too many frames for dots, columns show the mean and the range.
+Throughput counts bytes without framing: offered at arrival, delivered at release. The
+configured rate is derived from departures. Delay is release - arrival, by arrival. A loss
+run counts consecutive lost frames, without duplicates. Memory does not grow with the log;
+where frames are too dense for dots, columns show the mean and the range.
 
 Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --queue 60p --log run.parquet

@@ -29,11 +29,11 @@ use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
 
 const AFTER_HELP: &str = "\
-Times are kernel stamps, not the times at which this program reads frames; those of
-pcap:FILE are its stamps. Ctrl-C stops the run and prints the report.
+Times are kernel timestamps, not the times at which this program reads frames; with
+pcap:FILE, they are the file's timestamps. Ctrl-C stops the run and prints the report.
 
 Frames of `longwire generate` carry probes, which yield loss, reordering, one-way delay
-and jitter. Delays between two machines are as accurate as their clocks are synchronised.
+and jitter. Delays between two machines are as accurate as their clocks.
 
 Examples:
   longwire receive eth1 --time 10s                       rates, gaps, probes

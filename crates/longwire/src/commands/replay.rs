@@ -31,12 +31,12 @@ const EXAMPLES: &str = "\
 Send times are computed from the first frame, so errors do not accumulate. Frames that are
 read too late are reported as `behind`. Ctrl-C stops the replay and prints the report.
 
-Traces are pcap or pcapng, plain, gzip, zstd or lz4; - is stdin. Several are sent one after
-the other, with --merge by their stamps, or with as many --to each to its own port. Frames
-keep the order of their stamps across traces and ports.
+Traces are pcap or pcapng, plain or compressed with gzip, zstd or lz4; - is stdin. Several
+traces are sent one after another, merged by timestamp with --merge, or with as many --to,
+each to its own port. Frames keep their timestamp order across traces and ports.
 
 --to pcap:FILE writes a capture in virtual time, without root. Link options insert a link
-before each port; --rate is the sending rate, --link-rate that of the link.
+before each port; --rate is the sending rate, --link-rate the link's rate.
 
 Examples:
   longwire replay trace.pcap --to eth1                   at the recorded times

@@ -16,12 +16,12 @@ use crate::progress::Progress;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-The page is one self-contained HTML file with the options, counters, fidelity, changes
-and the command of the run; charts can be zoomed and have a table. Without a report,
-options, lateness, artifacts and the verdict are missing; without a log, the charts.
+The page is one self-contained HTML file with the run's options, counters, fidelity,
+changes and command; charts can be zoomed and have a table. Without a report, the page lacks
+options, lateness, artifacts and the verdict; without a log, it lacks charts.
 
 Memory and page size do not grow with the log. Charts show the 8 directions with the most
-frames, or those of --link.
+frames, or the links of --link.
 
 `--report run.html` of exec, run, replay and simulate writes the page without a log file.
 

@@ -29,19 +29,19 @@ use crate::simulate::{Direction, Inputs, Outputs, PORTS, UnassignedFrames, Virtu
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-Each frame is stamped with its release: arrival plus the time on the link, to the
-nanosecond. Its length is that on the wire, even if truncated. A frame stamped before its
-predecessor counts as simultaneous with it; the report has their number.
+Each frame is stamped with its release: arrival plus time on the link, to the nanosecond.
+Truncated frames count with their length on the wire. A frame stamped before its
+predecessor is treated as simultaneous with it; the report counts such frames.
 
-All frames go in the direction of --link. With --near, frames from these addresses go up,
-frames to them down, and others as their source MAC address; frames of unknown direction are
-skipped and counted. OUT contains both directions, by release.
+All frames go in the direction of --link. With --near, frames from these addresses go up and
+frames to them down; other frames follow their source MAC address. Frames of unknown
+direction are skipped and counted. OUT contains both directions, ordered by release.
 
-In a topology, frames of the captures at its ports cross its switch, rules and links.
-Schedules, traces and scenarios start with the first frame, or at --epoch.
+In a topology, the captures' frames enter at its ports and cross its switch, rules and
+links. Schedules, traces and scenarios start with the first frame, or at --epoch.
 
-OUT ends in .pcap (nanoseconds) or .pcapng; - is stdin or stdout. Ctrl-C keeps the output
-so far.
+OUT ends in .pcap (nanoseconds) or .pcapng; - is stdin or stdout. After Ctrl-C, the output
+written so far is kept.
 
 Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --delay 20ms

@@ -32,8 +32,8 @@ mod registry;
 mod set;
 
 const EXAMPLES: &str = "\
-Addresses, routes and connections of the interface stay as they are, and no container is
-restarted. Up is what the interface's namespace sends, down what it receives. Ctrl-C
+The interface keeps its addresses, routes and connections, and no container is restarted.
+Up is traffic that the interface's namespace sends, down traffic that it receives. Ctrl-C
 removes the link; if the program is killed, the kernel removes it, and traffic passes.
 Needs root and Linux 6.6.
 

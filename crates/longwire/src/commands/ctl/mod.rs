@@ -27,11 +27,11 @@ use crate::{Error, Globals};
 pub(super) use change::{duplex_table, option, table};
 
 const EXAMPLES: &str = "\
-The run must listen:
+The run needs a control socket:
   longwire run network.toml --control /run/longwire/net.sock
-Without --control, ctl uses $LONGWIRE_CONTROL, else the only *.sock at which a run
-listens in $XDG_RUNTIME_DIR/longwire/ or /run/longwire/. If XDG_RUNTIME_DIR is unset,
-it is /run/user/UID/longwire/ or /tmp/longwire-UID/.
+Without --control, ctl uses $LONGWIRE_CONTROL, or else the only *.sock with a listening run
+in $XDG_RUNTIME_DIR/longwire/ or /run/longwire/. If XDG_RUNTIME_DIR is unset,
+/run/user/UID/longwire/ or /tmp/longwire-UID/ takes its place.
 
 Examples:
   longwire ctl get                                    every link

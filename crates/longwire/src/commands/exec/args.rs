@@ -13,14 +13,14 @@ use crate::Error;
 use crate::cli::{DUPLEX_HELP, LINK_HELP, LiveArgs};
 
 const EXAMPLES: &str = "\
-CMD runs in network namespace near, the command of --peer in far. Only the link connects
-them; their addresses are near and far, also in $LONGWIRE_NEAR and $LONGWIRE_FAR. Needs no
-root where user namespaces are allowed. Without CMD, the link is probed: measured and
-expected round trips, one-way delay, throughput and loss.
+CMD runs in network namespace near, the --peer command in far. Only the link connects the
+two; their addresses resolve as near and far, and are in $LONGWIRE_NEAR and $LONGWIRE_FAR.
+Needs no root where user namespaces are allowed. Without CMD, the link is probed, and
+measured round trips, one-way delay, throughput and loss are compared with expected values.
 
-FILE.toml before the -- is a topology in place of the single link, which is named 'link'
-(docs/topology.md). Each port becomes a host of its name; if none are named near and far,
-the first two take these names. A topology, --scenario and --time need a CMD.
+FILE.toml before the -- is a topology that replaces the single link, which is named 'link'
+(docs/topology.md). Each port becomes a host named after it; if no ports are named near and
+far, the first two become near and far. A topology, --scenario and --time need a CMD.
 
 Only CMD writes to stdout. The report, also with --json, and the peer's output go to stderr,
 or to --report FILE and --peer-output FILE. The exit code is that of CMD.
