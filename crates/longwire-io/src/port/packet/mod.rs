@@ -180,7 +180,7 @@ fn open_rx(
     set(libc::PACKET_VNET_HDR, 1, "requesting offload headers")?;
     set(libc::PACKET_COPY_THRESH, 1, "requesting long frames")?;
     set(libc::PACKET_IGNORE_OUTGOING, 1, "ignoring outgoing frames")?;
-    // A stamp from the entry into the receive path, before queueing; otherwise the ring
+    // Stamps frames on entry into the receive path, before queueing. Otherwise the ring
     // stamps when it copies the frame.
     let on: libc::c_int = 1;
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
