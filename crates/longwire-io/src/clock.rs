@@ -4,7 +4,7 @@
 //! at zero again, which would make the run's start negative; times are unsigned. Processes of
 //! multi-host runs therefore count from ten years before boot.
 //!
-//! [`ClockReading`] measures the offset of another clock.
+//! `ClockReading` measures the offset of another clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -190,7 +190,7 @@ mod tests {
             assert!(found.contains(expected), "{text}: {found}");
         }
         let found = refused(Some(Side::Near), "preset=lte");
-        assert!(found.contains("for both directions"), "{found}");
+        assert!(found.contains("applies to both directions"), "{found}");
         let found = refused(Some(Side::Near), "up-delay=1ms");
         assert!(found.contains("unknown option 'up-delay'"), "{found}");
     }

@@ -148,7 +148,7 @@ fn programs_run_at_an_end() {
     let missing = net.near().start(Command::new("longwire-no-such-command"));
     let error = missing.expect_err("there is no such program").to_string();
     assert!(
-        error.contains("no command 'longwire-no-such-command'"),
+        error.contains("command 'longwire-no-such-command' not found"),
         "{error}"
     );
 }

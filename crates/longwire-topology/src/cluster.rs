@@ -118,10 +118,10 @@ fn refuse_common_state(file: &Table<'_>, span: Span, builder: &mut Builder) -> O
 fn targets(topology: &Topology) -> HashMap<Class, Vec<Class>> {
     let mut targets: HashMap<Class, Vec<Class>> = HashMap::new();
     for action in topology.timeline.actions() {
-        if let Action::Move { class, to, .. } = action {
-            if let (Some(class), Some(to)) = (topology.named(class), topology.named(to)) {
-                targets.entry(class).or_default().push(to);
-            }
+        if let Action::Move { class, to, .. } = action
+            && let (Some(class), Some(to)) = (topology.named(class), topology.named(to))
+        {
+            targets.entry(class).or_default().push(to);
         }
     }
     targets

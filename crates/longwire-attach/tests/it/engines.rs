@@ -49,7 +49,7 @@ fn docker_and_podman_are_asked_for_one_container() {
     }
     tree.refuse(&container("link"), "no container link");
     tree.refuse(&container("old"), "is not running");
-    tree.refuse(&container("3f"), "names 2 running");
+    tree.refuse(&container("3f"), "matches 2 running");
     let mut running = tree.machine().containers();
     running.sort_by_key(longwire_attach::Container::pid);
     let running: Vec<_> = running.iter().map(|c| (c.runtime, c.label())).collect();

@@ -54,7 +54,7 @@ fn containerd_by_id_prefix_name_and_pod() {
     // Without a running sandbox, another container provides the namespace.
     tree.expect_target(&pod("shop/web-1"), 12);
 
-    tree.refuse(&container("3f"), "names 2 running");
+    tree.refuse(&container("3f"), "matches 2 running");
     tree.refuse(&container("docker:nginx"), "no container");
     tree.refuse(&pod("web-0"), "--pod shop/web-0");
     tree.refuse(&container("web-1"), "a pod has this name: --pod shop/web-1");

@@ -3,6 +3,7 @@
 //! create namespaces, the tests are skipped with a message, except in CI, where they fail.
 
 use crate::common::pair;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,11 +27,10 @@ fn open(kind: &str, len: usize) -> Option<(Pair, AnyTx)> {
     Some((pair, port.tx))
 }
 
-/// Sends until an error occurs. Returns the number of frames that had left, and the error.
-fn send_until_error(tx: &mut AnyTx, len: usize) -> (u64, PortError) {
+/// Sends until an error occurs and returns it; counts sent frames in `left`.
+fn send_until_error(tx: &mut AnyTx, len: usize, left: &AtomicU64) -> PortError {
     let bytes = frame(1, len);
     let start = Instant::now();
-    let mut left = 0;
     loop {
         for _ in 0..32 {
             if tx.push(TxFrame::whole(&bytes, Nanos::ZERO)) != PushResult::Taken {
@@ -38,8 +38,10 @@ fn send_until_error(tx: &mut AnyTx, len: usize) -> (u64, PortError) {
             }
         }
         match tx.flush() {
-            Ok(frames) => left += frames as u64,
-            Err(error) => return (left, error),
+            Ok(frames) => {
+                left.fetch_add(frames as u64, Relaxed);
+            }
+            Err(error) => return error,
         }
         assert!(start.elapsed() < NOTICE, "sending never noticed");
     }
@@ -52,12 +54,16 @@ fn an_interface_that_is_deleted_or_set_down_ends_sending() {
             let Some((pair, mut tx)) = open(kind, len) else {
                 continue;
             };
-            let (left, error) = thread::scope(|scope| {
-                let sender = scope.spawn(|| send_until_error(&mut tx, len));
-                thread::sleep(Duration::from_millis(30));
+            let left = AtomicU64::new(0);
+            let error = thread::scope(|scope| {
+                let sender = scope.spawn(|| send_until_error(&mut tx, len, &left));
+                while left.load(Relaxed) == 0 && !sender.is_finished() {
+                    thread::yield_now();
+                }
                 pair.in_port(|| remove(PORT)).unwrap();
                 sender.join().unwrap()
             });
+            let left = left.into_inner();
             assert!(left > 0, "{kind} {len} B: nothing was sent before");
             let said = error.to_string();
             assert!(matches!(error, PortError::Gone { .. }), "{len} B: {said}");

@@ -8,12 +8,12 @@ use longwire_packet::classify::{Classifier, DatagramPorts, FrameKey, RuleId};
 
 use super::carriers::FollowedCarriers;
 use super::flows::FlowCount;
-use super::frames::{Exit, Frame};
+use super::frames::{Arriving, Exit, Frame};
 use super::lanes::Lanes;
 use super::orders::{Order, Orders, Task};
 use super::report::InsideCounts;
 use super::report::SwitchReport;
-use super::shards::{Arriving, Shard, Shards};
+use super::shards::{Shard, Shards};
 use super::state::{PASSING, Target, link_of};
 use crate::ledger::{Artifact, CoreCells, CoreCounts};
 use crate::stage::{BURST, LateFrame};

@@ -23,6 +23,14 @@ pub struct OutputFrame<'a> {
     pub wire_len: u32,
 }
 
+/// An arriving frame of a batch.
+pub(super) enum Arriving<'a> {
+    /// The bytes of a frame without a line.
+    Bytes(&'a [u8]),
+    /// A frame taken off its line.
+    Frame(Frame),
+}
+
 /// The ports by which a frame leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {

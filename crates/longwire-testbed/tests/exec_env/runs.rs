@@ -103,7 +103,7 @@ fn exit_codes_are_passed_on(user: User) {
     let (text, code) = output(&mut exec(user, &["longwire-no-such-command"]));
     assert_eq!(code, 127, "{text}");
     assert!(
-        text.contains("no command 'longwire-no-such-command'"),
+        text.contains("command 'longwire-no-such-command' not found"),
         "{text}"
     );
     let (text, code) = output(&mut exec(user, &["/etc/passwd"]));

@@ -207,7 +207,10 @@ mod tests {
         );
         for (arguments, said) in [
             (&[][..], "--cir"),
-            (&["--service", "x:eir=1mbit"], "no cir"),
+            (
+                &["--service", "x:eir=1mbit"],
+                "cir, the guaranteed rate, is missing",
+            ),
             (&["--service", ":cir=1mbit"], "NAME:"),
             (&["--service", "x:cir"], "'cir' is not key=value"),
             (&["--service", "x:cir=fast"], "cir: "),

@@ -115,7 +115,7 @@ fn a_table_of_phones_is_a_preset() {
     let file = dir.file("profiles.csv");
     let table = "operator,country,rat,signal_quality,download_kbps,upload_kbps,latency_ms_avg,\
                  latency_ms_stdev\ntelia,norway,4G,good,21487.6,15707.7,92.9,43.8\n";
-    write(&file, &table);
+    write(&file, table);
     let shown = longwire(format!("preset errant:file={file},operator=telia,rat=4G"));
     assert_eq!(
         shown.stdout,

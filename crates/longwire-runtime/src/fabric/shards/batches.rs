@@ -14,16 +14,8 @@ use super::Shards;
 use super::batch::{BatchFrame, FrameBatch, RoundInput};
 use super::shard::{BatchEntry, Shard};
 use crate::fabric::core::Core;
-use crate::fabric::frames::{Exit, Frame, OutputFrame};
+use crate::fabric::frames::{Arriving, Exit, OutputFrame};
 use crate::fabric::state::{FabricState, PASSING, Target};
-
-/// An arriving frame of a batch.
-pub(in crate::fabric) enum Arriving<'a> {
-    /// The bytes of a frame without a line.
-    Bytes(&'a [u8]),
-    /// A frame taken off its line.
-    Frame(Frame),
-}
 
 impl Core {
     /// Adds a frame to the batch; of one on a line, its bytes are copied. All orders up to

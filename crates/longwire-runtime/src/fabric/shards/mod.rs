@@ -28,7 +28,6 @@ use std::time::Duration;
 use longwire_engine::{Bytes, Link, LinkChange, LinkId, Nanos, PathId, RemovedLink, ReplacedParts};
 
 use self::batch::FrameBatch;
-pub(super) use self::batches::Arriving;
 use self::pool::Pool;
 pub use self::pool::shard_round;
 pub(super) use self::shard::Shard;

@@ -79,7 +79,7 @@ pub(super) fn status(feed: &TraceFeed) -> FeedStatus {
 
 fn name(traces: &[String]) -> String {
     let names = traces.iter().map(|name| match name.as_str() {
-        "-" => "the standard input",
+        "-" => "standard input",
         name => name,
     });
     let names: Vec<&str> = names.collect();

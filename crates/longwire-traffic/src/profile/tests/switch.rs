@@ -117,7 +117,7 @@ fn a_large_table_reaches_the_limit_and_a_dead_switch_gives_no_result() {
     assert!(
         caching
             .reason
-            .is_some_and(|reason| reason.contains("no frame leaves"))
+            .is_some_and(|reason| reason.contains("forwards no frame"))
     );
     assert!(report.learning.is_none());
 }

@@ -128,14 +128,15 @@ fn releases_are_those_of_the_link(pair: &Pair<'_>) {
     pair.near.bytes(&format!("iperf3 -c {FAR} -t 2"));
     attached.detach();
     let frames = delivered(&log, &directions[1]);
-    let release = |at: usize| frames[at].arrival + frames[at].delay;
     let mut queued = 0;
-    for at in 1..frames.len() {
-        let service = i64::from(frames[at].len) * NANOS_PER_BYTE;
-        let apart = release(at) - release(at - 1);
-        assert!(apart >= service, "{apart} ns: {:?}", frames[at]);
-        if frames[at].arrival < release(at - 1) {
-            assert_eq!(apart, service, "{:?}", frames[at]);
+    for pair in frames.windows(2) {
+        let [previous, frame] = pair else { continue };
+        let released = previous.arrival + previous.delay;
+        let service = i64::from(frame.len) * NANOS_PER_BYTE;
+        let apart = frame.arrival + frame.delay - released;
+        assert!(apart >= service, "{apart} ns: {frame:?}");
+        if frame.arrival < released {
+            assert_eq!(apart, service, "{frame:?}");
             queued += 1;
         }
     }
@@ -181,7 +182,7 @@ fn a_restart_ends_the_run(pair: &Pair<'_>) {
     let attached = pair.attach("--delay 10ms");
     pair.assert_round_trip(20.0);
     pair.near.kill();
-    attached.is_gone();
+    attached.ends_without_interface();
     pair.near.task("delete");
     pair.near.task("start --detach");
     join([(&pair.near, NEAR), (&pair.far, FAR)]);
@@ -210,7 +211,7 @@ fn out_of_memory_is_the_containers_alone() {
     // The first process is killed.
     pair.near.bytes("touch /tmp/go");
     pair.near.wait_for("STOPPED");
-    attached.is_gone();
+    attached.ends_without_interface();
     engine
         .ctr(format!("tasks delete {}", pair.near.id))
         .says("exit code 137");

@@ -103,7 +103,7 @@ fn any_order_of_events_leaves_a_working_interface() {
             }
             (Some(run), 2) => {
                 delete(&joined);
-                run.is_gone();
+                run.ends_without_interface();
                 join(&joined);
                 traffic = flood(&joined);
             }
@@ -112,7 +112,7 @@ fn any_order_of_events_leaves_a_working_interface() {
                 // works.
                 let away = NetNamespace::new().expect("a namespace");
                 within(&joined.near, || link::move_to(DEVICE, &away));
-                run.is_gone();
+                run.ends_without_interface();
                 within(&away, || link::move_to(DEVICE, &joined.near));
                 set_up(&joined.near, DEVICE, Plan::USUAL.v4_of(Side::Near).into());
                 traffic = flood(&joined);
@@ -145,8 +145,8 @@ fn links_end_with_the_namespace() {
     // These hold the last descriptors; the links' processes hold none.
     let Joined { near, far, .. } = joined;
     drop(near);
-    first.is_gone();
-    second.is_gone();
+    first.ends_without_interface();
+    second.ends_without_interface();
     let names = within(&far, link_names);
     assert_eq!(names, ["lo"], "the other ends are gone too");
 }

@@ -105,7 +105,7 @@ impl Attached {
 
     /// Asserts that the run ends because its interface is gone.
     #[track_caller]
-    fn is_gone(self) {
+    fn ends_without_interface(self) {
         self.program.end().prints("is gone");
     }
 }

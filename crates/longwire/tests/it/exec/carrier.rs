@@ -162,7 +162,7 @@ fn a_file_names_the_links_itself() {
     for user in User::all() {
         let file = "[ports]\nnear = \"null\"\nfar = { opens = \"null\", carrier = \"x.up\" }\n\
                     [[link]]\nname = \"x\"\nmatch = \"in-port=near\"\n";
-        user.write("n.toml", &file);
+        user.write("n.toml", file);
         let ended = user.exec("--carrier n.toml -- true").exits(2);
         ended.says("carrier = \"link.up\"");
     }
@@ -177,7 +177,7 @@ fn a_port_of_a_file_names_the_links_toward_it() {
                     [[at]]\ntime = \"1s\"\noff = \"a\"\n\
                     [[at]]\ntime = \"3s\"\noff = \"b.up\"\n\
                     [[at]]\ntime = \"4s\"\non = \"?\"\n";
-        user.write("n.toml", &file);
+        user.write("n.toml", file);
         user.write("watch", WATCH);
         let run = |losses: u32| {
             for end in ["near", "far", "over"] {

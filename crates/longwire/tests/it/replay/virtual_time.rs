@@ -90,7 +90,7 @@ fn options_unsupported_by_files_are_refused() {
         replay {trace} {to} --loop 0 | 2 | --count
         replay {trace} {to} --receive lo | 2 | needs a port
         replay {trace} {to} --view | 2 | need a live port
-        replay {trace} {to} --launch device | 2 | holds frames
+        replay {trace} {to} --launch device | 2 | needs a live port
         replay {trace} {to} --start-at +1s | 2 | needs a date
         replay {trace} {to} --capture c.pcap | 2 | is already a capture
         replay {trace} {to} {to} --split port | 2 | twice
