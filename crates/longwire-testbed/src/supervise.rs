@@ -139,7 +139,7 @@ fn wait_for_end(signals: &Signals, ended: &UnixStream) -> bool {
     waited.is_ok() && end && !signal
 }
 
-/// The commands and how they end.
+/// Supervised child processes: the command in near and those of other hosts.
 #[derive(Debug)]
 pub struct Children {
     signals: Signals,

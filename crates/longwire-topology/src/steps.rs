@@ -27,7 +27,7 @@ pub struct StepProgress {
 static IGNORED: Steps = Steps::new();
 
 impl Steps {
-    /// Creates progress before any step.
+    /// Creates a tracker without a current step.
     pub const fn new() -> Steps {
         Steps {
             name: Mutex::new(""),

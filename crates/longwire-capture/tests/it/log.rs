@@ -270,7 +270,7 @@ fn non_logs_are_refused() {
     let some = COLUMNS.map(|column| column.replace("copy", "copies"));
     crate::common::write(&path, format!("{}\n", some.join(",")).as_bytes());
     let said = complaint(&path);
-    assert!(said.contains("without copy of the columns"), "{said}");
+    assert!(said.contains("missing copy of the columns"), "{said}");
     crate::common::write(&path, b"");
     let killed = "empty: the run was killed before its first record";
     assert!(complaint(&path).contains(killed));

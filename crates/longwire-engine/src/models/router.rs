@@ -176,7 +176,8 @@ fn address<A: FromStr>(
     let address = text.parse().ok().filter(is_host).map(Some);
     let example = arguments.example(key);
     address.ok_or_else(|| {
-        let message = format!("{key}: '{text}' is not a unicast address; for example: {example}");
+        let message =
+            format!("{key}: '{text}' is not a unicast address; write one such as {example}");
         arguments.invalid(message)
     })
 }

@@ -30,7 +30,7 @@ impl PensieveReader {
         let (time, rate) = match (words.next(), words.next(), words.next()) {
             (None, ..) => return Ok(()),
             (Some(time), Some(rate), None) => (time, rate),
-            _ => return Err("not two numbers, seconds and Mbit/s".to_string()),
+            _ => return Err("expected two numbers: seconds and Mbit/s".to_string()),
         };
         let time = Quantity::Time.read(time, Some(NANOS_PER_SEC))?;
         let rate = Quantity::Rate.read(rate, Some(BITS_PER_MBIT))?;

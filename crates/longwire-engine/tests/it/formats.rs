@@ -88,8 +88,8 @@ fn pensieves_rates_hold_up_to_their_times() {
         0 1/2 2/1 3/ | line 3: time is before the previous line's
         0 1/1 x/ | line 2: rate: 'x' is not a number
         0 1/1 -2/ | line 2: rate: '-2' is negative
-        0 1/1/ | line 2: not two numbers, seconds and Mbit/s
-        0 1/1 2 3/ | line 2: not two numbers, seconds and Mbit/s
+        0 1/1/ | line 2: expected two numbers: seconds and Mbit/s
+        0 1/1 2 3/ | line 2: expected two numbers: seconds and Mbit/s
         ",
     ) {
         let read = rates(&text.replace('/', "\n"));

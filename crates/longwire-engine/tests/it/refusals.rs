@@ -130,10 +130,10 @@ fn values_out_of_range_are_refused() {
         delay     | weibull:scale=0ns,shape=1         | weibull: scale=0 allows no variation; the minimum is 1ns
         delay     | sinusoid:mean=1ms,amplitude=1ms,period=1s,phase=400 | sinusoid: phase: '400' is outside -360 to 360 degrees
         router    | hop:limit=2000000                 | hop: limit: '2000000' is outside 0 to 1000000 errors/s
-        router    | hop:address=10.0.0                | hop: address: '10.0.0' is not a unicast address; for example: 10.0.0.1
-        router    | hop:address=224.0.0.1             | hop: address: '224.0.0.1' is not a unicast address; for example: 10.0.0.1
-        router    | hop:address6=10.0.0.1             | hop: address6: '10.0.0.1' is not a unicast address; for example: fd00::1
-        router    | hop:address6=::                   | hop: address6: '::' is not a unicast address; for example: fd00::1
+        router    | hop:address=10.0.0                | hop: address: '10.0.0' is not a unicast address; write one such as 10.0.0.1
+        router    | hop:address=224.0.0.1             | hop: address: '224.0.0.1' is not a unicast address; write one such as 10.0.0.1
+        router    | hop:address6=10.0.0.1             | hop: address6: '10.0.0.1' is not a unicast address; write one such as fd00::1
+        router    | hop:address6=::                   | hop: address6: '::' is not a unicast address; write one such as fd00::1
         queue     | 1b                                | …a queue of 1b holds no frame; Ethernet frames are 60b
         queue     | tail-drop:packets=10p,bytes=59b   | …holds no frame
         queue     | codel:limit-bytes=1b              | …holds no frame

@@ -44,7 +44,7 @@ pub struct DelayLineConfig {
 pub struct Note {
     /// Time of handover to the output port.
     pub release: Nanos,
-    /// A number for the reader, such as the frame's position in an order that several lines share.
+    /// Opaque to the line; for example, a sequence number shared by several lines.
     pub tag: u32,
     /// Work that the sender left to the hardware.
     pub offload: Offload,

@@ -29,7 +29,7 @@ const REFUSED: &str = "
     [[link]] -- name = 'x' -- match = 'in-port=c' | 6 | link.match | no port named 'c'
     c = 'packet:eth3' -- [[link]] -- name = 'x' -- match = 'any' | 7 | link.match | add in-port=a, \
         the port where frames in direction up arrive and down = { match = 'in-port=b' }
-    c = 'packet:eth3' -- [[link]] -- name = 'x' -- match = 'vlan=7' | 7 | link.match | no direction
+    c = 'packet:eth3' -- [[link]] -- name = 'x' -- match = 'vlan=7' | 7 | link.match | the matcher is symmetric
     [[link]] -- name = 'x' -- match = 'filter=udp' | 6 | link.match | a filter has no reverse
     [[link]] -- name = 'x' -- shared = true -- up = { rate = '1mbit' } | 4 | link.shared | \
         directions have different options

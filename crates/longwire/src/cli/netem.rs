@@ -5,7 +5,7 @@ use longwire_engine::{Correlation, Nanos, Probability};
 /// Option to which netem adds a jitter as second value.
 pub(super) const DELAY: &str = "delay";
 
-/// Option to which netem adds a correlation as second value.
+/// Option whose second value in netem is a correlation.
 pub(super) const LOSS: &str = "loss";
 
 /// Returns the equivalent of this option with netem's two values.

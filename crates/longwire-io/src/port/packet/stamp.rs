@@ -111,7 +111,7 @@ impl StampScale {
         now.as_nanos().max(self.checked).saturating_add(CHECK_EVERY)
     }
 
-    /// Returns the arrival according to this difference, if plausible.
+    /// Returns `wall - offset` if it is a plausible arrival.
     fn plausible(&self, wall: u64, offset: i64, now: Nanos) -> Option<u64> {
         let stamp = wall.wrapping_sub(offset.cast_unsigned());
         let slack = 2 * self.uncertainty + NARROW;

@@ -181,7 +181,7 @@ struct OpenSockets {
 }
 
 impl Plan<'_> {
-    /// Creates the memory and the sockets and binds them.
+    /// Creates the UMEM and binds one socket per queue.
     fn open(
         &self,
         port: &str,

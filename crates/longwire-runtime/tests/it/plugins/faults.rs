@@ -64,7 +64,7 @@ fn results_out_of_range_are_reported() {
         loss | unfilled | | no fate was set
         loss | chance | ,real=1.5 | chance: probability 1.5 is outside 0..1
         delay | negative | | for a packet of 60 bytes at 11000 ns; -5 ns is negative
-        delay | nan | ,real=2 | is not a number
+        delay | nan | ,real=2 | or it is NaN
         delay | unfilled | | no time was set
         delay | exponential | | mean -1 ns is negative
         delay | below | | 799 ns is below the plugin's delay_least_ns, 800

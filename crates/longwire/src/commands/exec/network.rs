@@ -183,11 +183,8 @@ impl Hosts {
         let count = names.len();
         if !(2..=HOSTS_MAX).contains(&count) {
             return Err(Error::usage(format!(
-                "exec has a host at each port (near, far and up to {} more), but the file has \
-                 {count} port{}; describe a network with 2 to {HOSTS_MAX} ports, or use `longwire \
-                 run`",
-                HOSTS_MAX - 2,
-                if count == 1 { "" } else { "s" },
+                "exec needs 2 to {HOSTS_MAX} ports, one per host; the file has {count}; use \
+                 `longwire run` instead"
             )));
         }
         let named = |wanted: &str| names.iter().position(|name| *name == wanted);

@@ -91,7 +91,7 @@ fn wrong_hosts_are_refused_with_their_names() {
             ("n.toml --address server=10.0.0.1", "write core=10.2.0.1/24"),
             ("n.toml --address server=::1/129", "above 128"),
             ("--address far=10.0.0.1/8", "need a topology file"),
-            ("one.toml", "has 1 port;"),
+            ("one.toml", "the file has 1;"),
             (twice, "10.1.0.1 is given twice"),
         ] {
             user.exec(format!("{options} -- true"))
