@@ -15,7 +15,9 @@ const NETWORK: &str = "[ports]\nhome1 = \"packet:eth7\"\nhome2 = \"packet:eth8\"
 fn a_file_with_three_ports_has_a_host_at_each() {
     for user in User::all() {
         user.write("n.toml", NETWORK);
-        let line = "ping -4 -c 2 -i 0.1 server; ping -c 1 home2; cat /sys/class/net/eth0/address";
+        // With a deadline, ping waits for two replies, however late.
+        let line = "ping -4 -c 2 -w 60 -i 0.1 server; ping -c 1 home2; \
+                    cat /sys/class/net/eth0/address";
         let second = "home2=ping -c 1 -q server >pinged 2>&1; sleep 600";
         let nodes = format!("--node '{second}' --node 'server=echo ready; exec cat'");
         let options =
