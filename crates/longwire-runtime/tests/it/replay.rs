@@ -145,9 +145,18 @@ fn try_replay(
 }
 
 /// Replays to the end.
-pub(crate) fn replay(feed: impl Feed + 'static, outputs: Vec<ReplayOutput>) -> RunReport {
+fn replay(feed: impl Feed + 'static, outputs: Vec<ReplayOutput>) -> RunReport {
+    replay_within(Duration::from_secs(20), feed, outputs)
+}
+
+/// Replays to the end, which is reached within `limit`.
+pub(crate) fn replay_within(
+    limit: Duration,
+    feed: impl Feed + 'static,
+    outputs: Vec<ReplayOutput>,
+) -> RunReport {
     let running = try_replay(feed, outputs, ReplayConfig::default()).expect("it starts");
-    assert!(running.wait(Duration::from_secs(60)), "it ends");
+    assert!(running.wait(limit), "it ends");
     running.stop()
 }
 
@@ -206,7 +215,7 @@ fn memory_stays_within_what_is_read_ahead() {
     };
     let sink = AnyTx::Discard(DiscardTx::default());
     let outputs = vec![output(sink, "")];
-    let report = replay(feed, outputs);
+    let report = replay_within(Duration::from_secs(60), feed, outputs);
     let link = &report.links[0];
     assert_eq!(link.traffic.packets_out, 2_000_000);
     let memory_max = link.memory.memory_max;

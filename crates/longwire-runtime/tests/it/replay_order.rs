@@ -1,6 +1,7 @@
 //! Order of a replay's frames over several ports.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use longwire_engine::Nanos;
 use longwire_io::port::AnyTx;
@@ -9,7 +10,7 @@ use longwire_io::{PortError, PushResult, TxFrame};
 use longwire_runtime::RunReport;
 use longwire_units::random::{Purpose, Stream};
 
-use crate::replay::{Numbered, output, replay};
+use crate::replay::{Numbered, output, replay_within};
 
 /// A departed frame's release, number and port.
 type Departure = (Nanos, u64, usize);
@@ -78,7 +79,7 @@ fn departures(gap: Option<Nanos>, links: &[&str], room: usize) -> (Vec<Departure
         paced: gap.is_some(),
         ..Numbered::new(4_000, place)
     };
-    let report = replay(feed, outputs.collect());
+    let report = replay_within(Duration::from_secs(60), feed, outputs.collect());
     assert_eq!(report.error, None);
     let departures = std::mem::take(&mut *departures.lock().unwrap());
     (departures, report)

@@ -15,9 +15,6 @@ use crate::paths::{VERSION, root};
 use crate::run::{At, Finished, Result, finish, read, run, stdout, text, write};
 use crate::tree::{Node, Tree};
 
-/// Timeout for a daemon's first response.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
 /// Command of most containers.
 pub const PING: [&str; 8] = [
     "longwire", "exec", "--delay", "20ms", "--", "ping", "-c1", "far",
@@ -155,11 +152,12 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts the daemon, and waits until a request succeeds.
+    /// Starts the daemon, and waits until a request succeeds, at most for `limit`.
     pub fn start(
         command: &mut Command,
         log: &Path,
         sockets: Vec<PathBuf>,
+        limit: Duration,
         request: impl Fn() -> Command,
     ) -> Result<Daemon> {
         let name = command.get_program().to_owned();
@@ -169,7 +167,7 @@ impl Daemon {
         let daemon = Daemon { process, sockets };
         let start = Instant::now();
         while finish(&mut request())?.code != Some(0) {
-            ensure(start.elapsed() < TIMEOUT, || {
+            ensure(start.elapsed() < limit, || {
                 format!("{} does not answer: {}", name.display(), log.display())
             })?;
             std::thread::sleep(Duration::from_millis(100));
@@ -221,6 +219,7 @@ impl Containerd {
             Command::new("containerd").arg("--config").arg(&file),
             &directory.join("log"),
             vec![socket.clone(), socket.with_extension("sock.ttrpc")],
+            Duration::from_secs(20),
             || ctr(&socket, &["version"]),
         )?;
         Ok(Containerd {

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use super::containers::{CONNECT, Daemon, judge};
 use super::{Context, ensure};
@@ -126,5 +127,12 @@ fn dockerd(context: &Context, socket: &Path, request: impl Fn() -> Command) -> R
         .arg("--pidfile")
         .arg(directory.join("pid"));
     let sockets = vec![socket.to_owned()];
-    Daemon::start(&mut command, &directory.join("log"), sockets, request)
+    let limit = Duration::from_secs(30);
+    Daemon::start(
+        &mut command,
+        &directory.join("log"),
+        sockets,
+        limit,
+        request,
+    )
 }
