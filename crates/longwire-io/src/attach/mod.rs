@@ -12,7 +12,7 @@
 //! ```
 //!
 //! `inner` and `outer` are veth pairs. Four eBPF programs (`program`) move frames between them and
-//! the interface. The programs at the interface run before all others there, so that each frame
+//! the interface. The programs at the interface run first there, so that each frame
 //! passes the others once: received frames after the link, sent frames after the link and before
 //! the interface's qdisc.
 //!

@@ -287,7 +287,7 @@ impl<T: Copy> Classifier<T> {
         })
     }
 
-    /// Adds a rule after all others with the same priority. Lower priority numbers take precedence.
+    /// Appends a rule to those with the same priority. Lower priority numbers take precedence.
     ///
     /// # Errors
     /// If the matcher is unsatisfiable, or there would be more than 2^30 rules.

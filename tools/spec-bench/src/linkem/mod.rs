@@ -72,7 +72,7 @@ impl LinkemArgs {
         let mut number = 0;
         let mut lane = || {
             let station = usize::from(number) % STATIONS;
-            // Every station has links to all others.
+            // Every station has a link to each other station.
             let distance = 1 + usize::from(number) / STATIONS % (STATIONS - 1);
             number += 1;
             Lane {

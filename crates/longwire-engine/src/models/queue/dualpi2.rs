@@ -161,7 +161,7 @@ impl DualPi2Law {
 
 /// DualPI2 (RFC 9332, appendix A with its second pass, figures 2, 3, 5, 7 and 8).
 ///
-/// ECT(1) and CE frames go to the L queue, all others to the C queue. Every `tupdate`, counted from
+/// ECT(1) and CE frames go to the L queue, other frames to the C queue. Every `tupdate`, counted from
 /// the link's epoch, with delays in seconds:
 ///
 /// ```text

@@ -44,7 +44,7 @@ fn every_route_answers_as_the_document_says() {
             if events.is_some() {
                 continue;
             }
-            // The view's routes name directions; all others name links.
+            // The view's routes name directions; other routes name links.
             let named = match path.as_str() {
                 "/v1/history/{name}" | "/v1/flows/{name}" => "new.up",
                 _ => "new",
