@@ -12,7 +12,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the name of the side, also used for the emulator's device that faces it.
+    /// Returns the side's name, which is also the name of the emulator's device facing it.
     pub const fn name(self) -> &'static str {
         match self {
             Side::Near => "near",
@@ -34,13 +34,13 @@ impl Side {
     }
 }
 
-/// Maximum number of hosts: each has a separate last byte in the default addresses.
+/// Maximum number of hosts, limited by the last byte of the default addresses.
 pub const HOSTS_MAX: usize = 254;
 
 /// A host at an emulator port: a network with a single device `eth0`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostConfig {
-    /// Name that commands in the networks can resolve.
+    /// Name that resolves to the host inside the networks.
     pub name: String,
     /// Addresses of the device. If empty, the Nth host has 10.77.0.N/24 and
     /// fd77:4c57::N/64.
@@ -73,14 +73,14 @@ pub struct EnvironmentConfig {
     pub queues: u32,
     /// Connect far to the host's network; root only.
     pub uplink: bool,
-    /// Hosts, at most [`HOSTS_MAX`]. The first two are also known as near and far. If there are
-    /// fewer, near and far are added.
+    /// Hosts, at most [`HOSTS_MAX`]. The first two are also known as near and far, which are added
+    /// if missing.
     pub hosts: Vec<HostConfig>,
 }
 
 impl EnvironmentConfig {
-    /// Returns the default configuration, with an MTU sufficient for links with these MTUs (bytes,
-    /// without the Ethernet header). A link with a smaller MTU limits its path.
+    /// Returns the default configuration with device MTUs large enough for links with these MTUs
+    /// (bytes, without the Ethernet header), so that only the links limit a path.
     pub fn with_room_for(mtus: impl IntoIterator<Item = u32>) -> EnvironmentConfig {
         let default = EnvironmentConfig::default();
         EnvironmentConfig {

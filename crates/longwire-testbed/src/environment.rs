@@ -26,7 +26,7 @@ const POLL_MAX: Duration = Duration::from_millis(50);
 /// Environment variable that gives `longwire ctl` the address of the control API.
 const CONTROL_VARIABLE: &str = "LONGWIRE_CONTROL";
 
-/// The networks. Everything in them is removed on drop, or by the guard if Longwire is killed.
+/// Host networks and their commands, removed on drop, or by the guard if Longwire is killed.
 #[derive(Debug)]
 pub struct Environment {
     children: Children,
@@ -36,10 +36,10 @@ pub struct Environment {
     networks: Networks,
     /// Indexed by host.
     mounts: Vec<Option<Mounts>>,
-    /// Only for the near command.
+    /// Address of the control API, passed to the near command.
     control: Option<OsString>,
     uplink: Option<Uplink>,
-    // Dropped last: cleans up what the other fields leave.
+    // Dropped last, to clean up after the other fields.
     guard: Guard,
 }
 
@@ -53,8 +53,8 @@ impl Environment {
         Environment::on(Foundation::new(config.uplink)?, config)
     }
 
-    /// Creates the networks; threads may exist. The configuration's uplink must match that of the
-    /// foundation.
+    /// Creates the networks on an existing foundation. Threads may already exist. The uplink
+    /// setting must match the foundation's.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Environment {
         }
     }
 
-    /// Returns the commands, for waiting.
+    /// Returns the commands, to wait for their events.
     pub fn children(&mut self) -> &mut Children {
         &mut self.children
     }
@@ -169,10 +169,10 @@ impl Environment {
         self.spawn_at((Side::Far.index(), "peer: "), command, output, timeout)
     }
 
-    /// Starts a command with `sh -c` on a host other than near (host 0), in a separate process
-    /// group and with empty input. Waits until the command is ready (a socket of the host listens
-    /// on TCP or is bound on UDP), or until `timeout`; [`PEER_WAIT`] is a good value. Returns
-    /// whether a socket listens. `host` includes the prefix of the command's lines on stderr.
+    /// Starts a command with `sh -c` on a host other than near (host 0), in its own process group
+    /// and with an empty stdin. Waits until a socket of the host listens on TCP or is bound on UDP,
+    /// or until `timeout` expires; [`PEER_WAIT`] is a good value. Returns whether such a socket
+    /// exists. `host` includes the prefix of the command's lines on stderr.
     ///
     /// # Errors
     ///
@@ -225,8 +225,8 @@ impl Environment {
         })
     }
 
-    /// Ends the commands: near immediately, peers with SIGTERM and then SIGKILL. Discards peers'
-    /// output about being stopped.
+    /// Ends the commands: near immediately, peers with SIGTERM and then SIGKILL. Discards any
+    /// stderr output of peers after SIGTERM.
     pub fn end_commands(&mut self) {
         if self.children.peer_runs() {
             self.relays.iter_mut().for_each(Relay::discard_stderr);
@@ -234,7 +234,7 @@ impl Environment {
         self.children.end_all();
     }
 
-    /// Ends the commands, removes everything and waits for completion, like dropping.
+    /// Ends the commands and removes everything, as on drop, and waits for completion.
     pub fn close(self) {
         drop(self);
     }

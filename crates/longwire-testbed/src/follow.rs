@@ -35,14 +35,14 @@ struct FollowedHost {
     netlink: Netlink,
     addresses: Vec<IpAddr>,
     routes: Vec<Prefix>,
-    /// Number, state and address of the device as of the last event.
+    /// Interface index, state and address of the device as of the last event.
     device: u32,
     up: bool,
     mac: [u8; 6],
 }
 
 impl Follower {
-    /// Follows the devices of hosts that are set up.
+    /// Starts following the devices of configured hosts.
     pub fn start(hosts: &[Host], namespaces: &[NetNamespace]) -> Result<Follower, NetError> {
         let failed = |error: io::Error| NetError::System {
             action: "start",

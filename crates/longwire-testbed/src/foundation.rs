@@ -50,14 +50,14 @@ impl Foundation {
         })
     }
 
-    /// Lets stop signals end the process, as by default, until the returned value is dropped. Use
-    /// it while nothing runs yet and a slow file or plugin may block the main thread.
+    /// Lets stop signals terminate the process, as by default, until the returned value is dropped.
+    /// Use this before any command runs, while a slow file or plugin may block the main thread.
     ///
     /// # Errors
     /// If the thread that waits for signals cannot be started.
     pub fn end_on_signal(&self) -> Result<StopWatch, EnvironmentError> {
         let watch = StopWatch::start(self.signals.clone(), |signal| {
-            // The signal itself then ends the process, which shells check.
+            // Re-raise the signal, because shells check how a process ended.
             let _ = Signals::set().thread_unblock();
             let _ = raise(signal);
             let _ = Signals::set().thread_block();

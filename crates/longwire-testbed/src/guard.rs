@@ -1,8 +1,8 @@
 //! The guard: a small process that briefly outlives Longwire and removes its remains, even after
 //! SIGKILL.
 //!
-//! It waits on a pipe whose other end only Longwire holds. The pipe closes whenever Longwire ends,
-//! normally or not, so every run exercises the cleanup that matters after a crash.
+//! It waits on a pipe whose write end only Longwire holds. The pipe closes whenever Longwire ends,
+//! normally or not, so every run exercises the cleanup after a crash.
 //!
 //! Only processes keep the namespaces and devices alive. The guard ends these processes; the kernel
 //! removes the rest.
@@ -131,8 +131,8 @@ fn detach(pipe: &OwnedFd) {
     }
 }
 
-/// Ends every process in the network namespaces with these inodes, except the calling process;
-/// first with SIGTERM.
+/// Ends every process except the caller in the network namespaces with these inodes, first with
+/// SIGTERM.
 pub(crate) fn sweep(inodes: &[u64]) {
     let begin = Instant::now();
     let mut asked = Vec::new();

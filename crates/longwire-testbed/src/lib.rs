@@ -1,4 +1,4 @@
-//! A network link between two sockets of a test: delay, loss, a rate, a queue.
+//! An emulated link between two sockets in a test: delay, loss, rate limit and queue.
 //!
 //! ```no_run
 //! use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -45,10 +45,9 @@
 //!
 //! # `longwire exec`
 //!
-//! [`Environment`] is the environment of `longwire exec`: the same networks, with commands
-//! that find each other by name, with signals, and with a guard that cleans up if Longwire
-//! is killed. It is built on a [`Foundation`]; [`Networks`] holds the devices and
-//! addresses.
+//! [`Environment`] is the environment of `longwire exec`: the same networks, plus commands that
+//! resolve each other's names, signal handling, and a guard that cleans up if Longwire is killed.
+//! It is built on a [`Foundation`]; [`Networks`] contains the devices and addresses.
 
 mod config;
 mod environment;

@@ -40,9 +40,8 @@ pub(crate) struct DuplexOptions {
 }
 
 impl DuplexOptions {
-    /// Applies the options in a text on top of the existing ones. Without a direction, the text
-    /// applies to both, and names prefixed with `up-` or `down-` to one. A direction is named by
-    /// its source side.
+    /// Applies a text's options on top of the existing ones, either in the direction from one side
+    /// or in both. In a text for both, the prefixes `up-` and `down-` select a direction.
     pub(crate) fn set(&mut self, from: Option<Side>, text: &str) -> Result<(), LinkTextError> {
         let mut both = LinkSpec::new();
         let (mut up, mut down) = (LinkSpec::new(), LinkSpec::new());
@@ -105,7 +104,7 @@ impl DuplexOptions {
     }
 }
 
-/// Sets a part to the value of a word, or appends the value to a list.
+/// Sets a part of `spec` to `value`, or appends it if the part is a list.
 fn set_part(spec: &mut LinkSpec, word: &str, name: &str, value: &str) -> Result<(), LinkTextError> {
     let Some(part) = Part::named(name) else {
         return Err(LinkTextError::Unknown {

@@ -1,7 +1,7 @@
 //! The file system that commands see: the host's, with the environment's names in `/etc/hosts` and
 //! its network devices under `/sys`.
 //!
-//! Each side has a separate mount namespace, held by a descriptor. The host's file system is not
+//! Each side has a separate mount namespace, held by a descriptor. The host's file system is never
 //! written to: replaced files are in a tmpfs visible only in this namespace.
 
 use std::fs::{self, File};
@@ -228,8 +228,8 @@ fn open_target(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Mounts a new `/sys`, which belongs to a network namespace, and bind-mounts its two device
-/// directories. The rest (control groups, processors) stays as is.
+/// Mounts a new sysfs, which shows the current network namespace, and bind-mounts its two device
+/// directories. The rest of `/sys` (control groups, processors) is unchanged.
 fn own_devices(scratch: &Path) -> nix::Result<()> {
     let none = None::<&str>;
     let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;

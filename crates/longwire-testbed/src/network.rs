@@ -29,8 +29,8 @@ pub struct PreparedNetwork {
 
 /// Configures a host's network; `all` includes this host.
 ///
-/// The device first comes up without a carrier, having joined its groups: the kernel reports them
-/// once, when the device gets its carrier.
+/// The device joins its multicast groups and comes up before it has a carrier, so the kernel
+/// reports the groups only once, when the carrier appears.
 pub fn prepare_network(
     host: &Host,
     all: &[Host],
@@ -57,8 +57,8 @@ pub fn prepare_network(
     add_addresses(host, all, namespace)?;
     if config.device == Device::Veth {
         hub.run(|| net::link_up(&host.device))??;
-        // Otherwise IPv6 would configure its addresses and announce them on the link up to a second
-        // later.
+        // Wait here, or IPv6 would configure its addresses and announce them on the link up to a
+        // second later.
         wait_running(namespace)?;
         hub.run(|| link::wait_running(&host.device, CARRIER_TIMEOUT))??;
     }
@@ -117,7 +117,7 @@ fn add_addresses(host: &Host, all: &[Host], namespace: &NetNamespace) -> Result<
     })?
 }
 
-/// Returns the networks that a host reaches without having an address in them.
+/// Returns the networks that a host can only reach by a route, having no address in them.
 pub fn routes_of(host: &Host, all: &[Host]) -> Vec<Prefix> {
     let own: Vec<Prefix> = host.addresses.iter().map(network_of).collect();
     let mut routes = Vec::new();

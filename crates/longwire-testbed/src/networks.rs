@@ -209,7 +209,8 @@ impl Networks {
     }
 }
 
-/// Creates the networks of near and far, joined directly by a veth pair: the machine's baseline.
+/// Creates the networks of near and far, joined directly by a veth pair, as a baseline without
+/// emulation.
 ///
 /// # Errors
 ///
@@ -222,8 +223,7 @@ pub fn direct_networks() -> Result<[NetNamespace; 2], EnvironmentError> {
     Ok([near, far])
 }
 
-/// Creates a namespace. Inside a user namespace, refusals have specific reasons, which the error
-/// names.
+/// Creates a namespace. If the system refuses, the error names the likely cause.
 pub(crate) fn new_namespace() -> Result<NetNamespace, EnvironmentError> {
     NetNamespace::new().map_err(|source| EnvironmentError::Forbidden {
         source,

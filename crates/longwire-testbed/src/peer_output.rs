@@ -73,7 +73,7 @@ impl PeerOutput {
 /// A thread that copies the peer's output to stderr.
 #[derive(Debug)]
 pub struct Relay {
-    /// A byte requests that stderr be discarded from now on; closing the pipe requests the end.
+    /// Control pipe: a byte makes the relay discard stderr from then on; closing it ends the relay.
     requests: Option<PipeWriter>,
     /// Confirms each request; disconnected at the end.
     confirmed: Receiver<()>,
@@ -124,7 +124,7 @@ impl Drop for Relay {
 /// A peer stream, split into lines.
 struct Lines {
     pipe: Option<PipeReader>,
-    /// Prefix and start of a line.
+    /// The prefix, then the incomplete current line.
     line: Vec<u8>,
     /// Length of the prefix.
     prefix: usize,
@@ -195,7 +195,7 @@ fn copy(mut streams: [Lines; 2], mut asked: PipeReader, confirm: &Sender<()>) {
             }
         }
         reads += 1;
-        // Output written before the request is printed first.
+        // Before handling a request, print output written earlier.
         let output = readable.contains(&true) && reads < READS_BEFORE_REQUEST;
         if !requested {
             reads = 0;

@@ -44,8 +44,8 @@ impl Plan {
         v6(side.number())
     }
 
-    /// Returns a router that has the addresses for the link with this number, instead of the
-    /// defaults. No host uses these addresses.
+    /// Returns `router` with the addresses for this link number instead of the defaults. No host
+    /// uses these addresses.
     pub fn address_router(self, router: Router, link: usize) -> Router {
         let number = ROUTER_MAX - (link % ROUTERS) as u8;
         router.at(self.v4(0, number), v6(number))
@@ -110,7 +110,7 @@ const ROUTER_MAX: u8 = 254;
 /// Number of routers with separate addresses.
 const ROUTERS: usize = 100;
 
-/// Maximum number of hosts that leaves addresses for routers.
+/// Maximum number of hosts that leaves enough addresses for routers.
 pub const HOSTS_WITH_ROUTERS: usize = ROUTER_MAX as usize - ROUTERS;
 
 fn v6(number: u8) -> Ipv6Addr {

@@ -1,4 +1,4 @@
-//! Detects whether the peer's program is ready: a socket in its namespace listens.
+//! Detects whether the peer's program is ready, that is, has a listening socket.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -19,7 +19,7 @@ pub struct SocketTables {
     tables: Vec<(File, &'static str)>,
     /// The kernel's socket counters, which are much faster to read than the tables.
     counts: Vec<File>,
-    /// Counter values at which the tables had no waiting socket.
+    /// Counter values for which the tables had no listening socket.
     without: Option<String>,
     /// Counter-only checks since the tables were last read.
     skipped: u32,
@@ -61,13 +61,13 @@ impl SocketTables {
         })
     }
 
-    /// Returns whether a socket waits for peers: listens on TCP, or is bound on UDP.
+    /// Returns whether any socket listens on TCP or is bound on UDP.
     pub fn any_listens(&mut self) -> bool {
-        // The counters include sockets as soon as they wait for peers.
+        // A socket is counted as soon as it listens or is bound.
         let texts: String = self.counts.iter_mut().filter_map(text).collect();
         let counts = in_use(&texts);
-        // Between two checks, one socket may have closed and another started to wait, so equal
-        // counters do not prove equal sockets.
+        // Between two checks, one socket may have closed and another one opened, so equal counters
+        // do not prove unchanged tables.
         if self.without.as_ref() == Some(&counts) && self.skipped < SKIPPED_MAX {
             self.skipped += 1;
             return false;

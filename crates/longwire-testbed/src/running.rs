@@ -131,13 +131,12 @@ impl DirectionReport {
         self.0.in_flight
     }
 
-    /// Returns the packets that the link dropped as configured, by reason, including counts that
-    /// are 0.
+    /// Returns the number of packets dropped as configured, by reason, including zero counts.
     pub fn drops(&self) -> &NamedCounts {
         &self.0.drops
     }
 
-    /// Returns the number of packets that the link dropped as configured.
+    /// Returns the total number of packets dropped as configured.
     pub fn dropped(&self) -> u64 {
         self.0.drops.total()
     }
@@ -148,7 +147,7 @@ impl DirectionReport {
         self.0.artifacts.total()
     }
 
-    /// Returns the artifacts by kind, including counts that are 0.
+    /// Returns the artifacts by kind, including zero counts.
     pub fn artifacts_by_kind(&self) -> &NamedCounts {
         &self.0.artifacts
     }

@@ -1,8 +1,8 @@
 //! Multicast groups of a host's IPv6 addresses, and the kernel's reports of them.
 //!
-//! Each address has a solicited-node group, which the kernel reports on the link (RFC 3810). A
-//! membership without a carrier is not reported. If all groups are joined before the carrier
-//! appears, the number of reports is known.
+//! Each address has a solicited-node group, which the kernel reports on the link (RFC 3810).
+//! Without a carrier, the kernel reports nothing. Joining all groups before the carrier appears
+//! therefore makes the number of reports predictable.
 
 use std::fs;
 use std::io;
@@ -19,16 +19,16 @@ use crate::plan::{Host, link_local_of, mac_of};
 
 /// Maximum wait for the reports.
 const REPORTS_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum wait if the settings could not be changed: the kernel then takes seconds, which would
-/// delay each run.
+/// Maximum wait if the settings could not be applied. The kernel then spreads its reports over
+/// seconds, too long a delay for every run.
 const UNSET_TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two reads of the counter.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// How often the kernel reports a change (RFC 3810, section 9.1), unless configured.
+/// Default number of times the kernel reports a change (RFC 3810, section 9.1).
 const ROBUSTNESS: u64 = 2;
 
-/// Memberships in a host's solicited-node groups. Without these, the kernel would join an address's
-/// group some time after the device is up, and report it separately.
+/// Memberships in a host's solicited-node groups. Without these, the kernel would join each group
+/// some time after the device comes up, and report it separately.
 #[derive(Debug)]
 pub struct Groups {
     /// Never bound, so no port is used.
@@ -37,8 +37,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Joins the groups of a host whose device is down, in its network. A no-op without IPv6.
-    /// `is_set`: the network has the settings that keep an idle link silent.
+    /// Joins the host's groups; a no-op without IPv6. Call in the host's network while its device
+    /// is down. `is_set`: the network has the settings that keep an idle link silent.
     pub fn join(host: &Host, is_set: bool) -> Result<Groups, NetError> {
         let timeout = if is_set {
             REPORTS_TIMEOUT
@@ -69,8 +69,8 @@ impl Groups {
         groups.sort_unstable();
         groups.dedup();
         for group in groups {
-            // Fails beyond hundreds of groups (`net.core.optmem_max`), which the kernel then joins
-            // and reports itself.
+            // Fails beyond some hundreds of groups (`net.core.optmem_max`); the kernel joins and
+            // reports the rest itself.
             let _ = member.join_multicast_v6(&group, device);
         }
         Ok(Groups {
@@ -79,8 +79,8 @@ impl Groups {
         })
     }
 
-    /// Waits, in the host's network, until the kernel has sent all reports: as many when the device
-    /// got its carrier as when the link-local address became valid.
+    /// Waits until the kernel has sent all reports: one set when the carrier appears, and another
+    /// when the link-local address becomes valid. Call in the host's network.
     pub fn wait_reported(&self) {
         let robustness = sysctl::get("ipv6/mld_qrv").ok();
         let robustness = robustness.and_then(|value| value.parse().ok());

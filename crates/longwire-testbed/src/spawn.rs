@@ -68,7 +68,7 @@ pub fn start_in(place: Place<'_>, command: &mut Command) -> Result<Child, Enviro
     let enter = move || -> io::Result<()> {
         let entered = setns(&network, CloneFlags::CLONE_NEWNET)
             .and_then(|()| mounts.as_ref().map_or(Ok(()), Mounts::enter));
-        // Only exec itself may return ENOENT or EACCES, which become messages about the command.
+        // ENOENT and EACCES are reported as problems of the command, so only exec may return them.
         entered.map_err(|error| match error {
             nix::Error::ENOENT | nix::Error::EACCES => io::Error::from_raw_os_error(libc::EIO),
             other => other.into(),
@@ -76,7 +76,7 @@ pub fn start_in(place: Place<'_>, command: &mut Command) -> Result<Child, Enviro
         // A signal mask survives exec, so Ctrl-C would be blocked.
         signals.thread_unblock()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // The parent may have ended before the kernel watched it.
+        // The parent may have ended before PR_SET_PDEATHSIG took effect.
         if getppid() != parent {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }

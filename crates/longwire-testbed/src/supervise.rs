@@ -23,7 +23,7 @@ const PEER_GRACE: Duration = Duration::from_secs(2);
 /// An event in the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The near command ended, and thus the run.
+    /// The near command ended, which ends the run.
     CommandEnded(ExitStatus),
     /// A command on another host ended, before or after the near command; with the host's index (1
     /// for far).
@@ -40,8 +40,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD for the calling thread and for all
-    /// threads and processes that it starts later.
+    /// Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD in the calling thread and in all threads
+    /// and processes that it starts later, and opens a descriptor for them.
     pub fn take() -> Result<Signals, EnvironmentError> {
         let failed = |error: nix::Error| EnvironmentError::system("take over the signals", error);
         let set = Signals::set();
@@ -53,7 +53,7 @@ impl Signals {
         })
     }
 
-    /// Returns the signals taken over. Commands start with these unblocked.
+    /// Returns the set of these signals. Commands start with them unblocked.
     pub fn set() -> SigSet {
         let signals = [
             Signal::SIGINT,
@@ -80,7 +80,7 @@ impl Signals {
     fn read(&self) -> Option<(Signal, bool)> {
         let info = self.descriptor.read_signal().ok().flatten()?;
         let signal = Signal::try_from(info.ssi_signo.cast_signed()).ok()?;
-        // The kernel uses positive codes, processes do not.
+        // Codes above SI_USER come from the kernel.
         Some((signal, info.ssi_code <= libc::SI_USER))
     }
 }
@@ -139,7 +139,7 @@ fn wait_for_end(signals: &Signals, ended: &UnixStream) -> bool {
     waited.is_ok() && end && !signal
 }
 
-/// Supervised child processes: the command in near and those of other hosts.
+/// Supervised commands: the one in near and those on other hosts.
 #[derive(Debug)]
 pub struct Children {
     signals: Signals,
@@ -167,8 +167,8 @@ impl Children {
         }
     }
 
-    /// Starts converting stop signals into a flag. Until the returned value is dropped,
-    /// [`Children::next`] does not return them.
+    /// Sets `stop` when a stop signal arrives, until the returned value is dropped. Meanwhile,
+    /// [`Children::next`] does not return stop signals.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -295,7 +295,7 @@ impl Children {
                 sleep(Duration::from_millis(2));
             }
         }
-        // Processes that ignored SIGTERM, including those in groups whose leader has ended.
+        // Kill processes that ignored SIGTERM, including those in groups whose leader has ended.
         for group in groups {
             let _ = killpg(group, Signal::SIGKILL);
         }
@@ -304,15 +304,15 @@ impl Children {
         }
     }
 
-    /// Makes this process group the terminal's foreground group again, which a killed shell with
-    /// job control fails to do.
+    /// Makes this process group the terminal's foreground group again. A killed shell with job
+    /// control does not restore it.
     fn take_terminal_back(&self) {
         let Some(group) = self.terminal else { return };
         let stdin = io::stdin();
         if tcgetpgrp(&stdin) == Ok(group) {
             return;
         }
-        // Otherwise the terminal would stop this process for the attempt.
+        // Block SIGTTOU, which would otherwise stop this process.
         let mut block = SigSet::empty();
         block.add(Signal::SIGTTOU);
         let mut before = SigSet::empty();

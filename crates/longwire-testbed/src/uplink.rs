@@ -70,7 +70,7 @@ impl Uplink {
             masquerade: None,
             forwarding: None,
         };
-        // From this point on, errors drop what was created.
+        // From here on, an error drops `uplink`, which removes the devices.
         uplink.connect(plan, near, far)?;
         let on = forwarding::switch_on(process, &leaving)
             .map_err(|e| EnvironmentError::Uplink(format!("cannot enable IPv4 forwarding: {e}")))?;
@@ -143,7 +143,7 @@ impl Drop for Uplink {
         let device = self.device.as_str();
         // May already be gone if far's namespace was removed first.
         let _ = self.host.run(|| net::link_delete(device));
-        // Release the record; the next lines act on it.
+        // First release the record, so that the next lines process it.
         if self.forwarding.take().is_some() {
             let process = getpid().as_raw();
             let _ = self.host.run(|| forwarding::release(process));

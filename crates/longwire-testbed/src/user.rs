@@ -50,7 +50,7 @@ pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
             _ => advice(user),
         },
     })?;
-    // Detects systems that let all users create a user namespace but allow nothing in it.
+    // Fails on systems where any user may create a user namespace, but has no privileges in it.
     map(user, group).map_err(|source| EnvironmentError::UserNamespace {
         source,
         advice: if user.is_root() && !may_map_root {

@@ -15,7 +15,7 @@ fn count(directory: &str) -> usize {
     fs::read_dir(path).expect("the kernel lists them").count()
 }
 
-/// Starts a link, a thread and processes in its networks, and drops it.
+/// Starts a link, with a thread and processes in its networks, and drops it.
 fn use_once() -> Result<(), TestbedError> {
     let net = Testbed::link("delay=5ms")?.start()?;
     // Neither the shell nor its child ends by itself.

@@ -16,7 +16,7 @@ const PORT: u16 = 4433;
 /// Starts a link; `None` if that is not allowed on this machine.
 fn start(link: &str) -> Option<RunningTestbed> {
     let testbed = Testbed::link(link).expect("a link's text");
-    // Tests share the machine.
+    // Tests share the machine, so allow long delays.
     match testbed.seed(7).tolerance(Duration::from_secs(10)).start() {
         Err(error) if error.is_unprivileged() => skip(error),
         started => Some(started.expect("the link starts")),
@@ -63,7 +63,7 @@ fn round_trips_take_both_delays() {
     }
     let report = net.finish().expect("a report");
     for direction in [&report.up, &report.down] {
-        // Only the datagrams: no address resolution, no IPv6 reports.
+        // The frames are only the datagrams: no address resolution, no IPv6 reports.
         assert_eq!([direction.packets_in(), direction.packets_out()], [40, 40]);
         assert_eq!(
             [direction.dropped(), direction.artifacts()],
@@ -71,7 +71,7 @@ fn round_trips_take_both_delays() {
             "{report:?}"
         );
         assert!(direction.artifacts_by_kind().contains_key("late"));
-        // Each crosses a direction once, and the fastest left when its delay was over.
+        // Each datagram crosses each direction once, and the fastest was released on time.
         let lateness = direction.lateness_us();
         assert!(lateness.min < 5_000.0 && lateness.max > 0.0, "{lateness:?}");
     }

@@ -1,4 +1,4 @@
-//! Exact binomial distribution, to bound the number of frames that a loss process may lose.
+//! Exact binomial intervals, to bound the losses of a random process.
 
 /// Returns the central interval of a binomial distribution: at most `(1 - confidence) / 2` of the
 /// probability lies below it, and at most as much above.
@@ -35,7 +35,7 @@ pub fn interval(trials: u64, probability: f64, confidence: f64) -> (u64, u64) {
     (least, most)
 }
 
-/// Probabilities relative to the mode's, as far as they affect a bound.
+/// Probabilities relative to the mode's, down to those that affect no bound.
 struct Weights {
     first: u64,
     values: Vec<f64>,
@@ -84,7 +84,7 @@ impl Weights {
 mod tests {
     use super::*;
 
-    /// Compares with sums by hand: of 3 throws with p = 1/2, each tail of 1/8.
+    /// Compares with hand-computed values: for 3 trials with p = 1/2, each tail is 1/8.
     #[test]
     fn small_cases_by_hand() {
         // P(0) = 1/8 is more than (1 - 0.8) / 2 = 0.1: all values remain.

@@ -54,8 +54,8 @@ fn assert_described(info: &ModelInfo) {
     }
 }
 
-/// Returns example values for the model's parameters: all parameters, with each word of each
-/// choice; and only the required ones.
+/// Returns example arguments of the model: with all parameters, once per word of each choice, and
+/// with only the required ones.
 pub fn model_examples(info: &ModelInfo) -> Vec<String> {
     // A rest parameter accepts any key, so its name serves as the key. A file is named like its
     // parameter, because a model may need several.
@@ -124,7 +124,7 @@ fn assert_builds<M: Display>(kind: &Kind<M>, entry: &Entry<M>) {
             .parse_with(&written, &loader)
             .unwrap_or_else(|error| panic!("{written}: {error}"));
         assert_eq!(again.to_string(), written, "{text}");
-        // The choice must survive the conversion.
+        // Formatting must keep the choice.
         if text.contains("entry") {
             assert!(written.contains("entry"), "{text} became {written}");
         }

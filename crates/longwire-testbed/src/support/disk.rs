@@ -10,8 +10,8 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::{Folder, skip};
 
-/// Runs a test with a directory on a 64 KiB file system, on a thread with separate mounts. Skips
-/// the test if the file system cannot be created.
+/// Runs a test on a thread with its own mounts, in a directory on a 64 KiB file system. Skips the
+/// test if the file system cannot be created.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! All options that name a file.
+//! Options that name a file.
 
 use std::fs;
 use std::path::Path;
@@ -40,8 +40,8 @@ impl FileOption {
         self.model.params.iter().any(|it| it.unit == Unit::Rest)
     }
 
-    /// Returns the text of a model that reads this path. The model's other files are created in a
-    /// folder with valid contents.
+    /// Returns the text of a model that reads `path`. Creates the model's other files in `folder`,
+    /// with valid contents.
     ///
     /// # Panics
     ///

@@ -127,8 +127,8 @@ pub fn udp4(from: [u8; 4], to: [u8; 4], ports: (u16, u16), payload: &[u8]) -> Ve
     frame
 }
 
-/// Returns an IPv6 packet. An extension header is its type and its bytes; the first byte is filled
-/// in.
+/// Returns an IPv6 packet. Each extension header has a type and bytes; the first byte is replaced
+/// by the type of the next header.
 pub fn ipv6(class: u8, extensions: &[(u8, &[u8])], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let next = |index: usize| extensions.get(index).map_or(protocol, |(kind, _)| *kind);
     let mut behind = Vec::new();
@@ -225,7 +225,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns whether all checksums, and the addresses, are correct in these bytes.
+    /// Returns whether the addresses and all checksums in these bytes are correct.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         (self.version == 6 || header_holds(bytes, self.ip_at)) && self.transport_holds(bytes)
     }

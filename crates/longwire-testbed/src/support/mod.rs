@@ -1,5 +1,5 @@
-//! Building blocks for custom test set-ups: namespaces, wires, stations, folders, frames, captures,
-//! plugins and case tables.
+//! Building blocks for tests: namespaces, wires, stations, folders, frames, captures, plugins and
+//! case tables.
 
 mod binomial;
 pub mod capture;
@@ -116,7 +116,7 @@ pub fn device<'a>(name: &'a str, namespace: Option<&'a NetNamespace>) -> End<'a>
 pub fn wire(a: End<'_>, b: End<'_>) -> Result<(), NetError> {
     let ends = [(a.namespace, a.name), (b.namespace, b.name)];
     let pair = VethConfig { a, b };
-    // Not from the caller's namespace, in which a user namespace has no privileges.
+    // Create the pair inside: a user namespace has no privileges in the caller's namespace.
     inside(ends[0].0, || veth::create(&pair))?;
     ends.into_iter()
         .try_for_each(|(namespace, name)| inside(namespace, || link_up(name)))

@@ -1,4 +1,4 @@
-//! Nothing remains, however a run ends.
+//! Tests that nothing remains, however a run ends.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ fn processes_with(words: &[&str]) -> Vec<String> {
 
 fn after_the_end(user: User) {
     let before = traces();
-    // Both leave a background process that ignores signals.
+    // Both commands leave a background process that ignores signals.
     let line = "trap '' TERM; sleep 86401 & echo done";
     let output = shell(user, line)
         .env(PEER, "sleep 86402 & sleep 0.1")

@@ -27,7 +27,7 @@ pub enum User {
     Ordinary,
 }
 
-/// An account that no system assigns.
+/// A user ID that no system assigns.
 pub const ORDINARY: u32 = 61_234;
 
 type Test = (&'static str, fn(User));
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         runs.filter(chosen).collect()
     };
     let apart = runs(runs::TESTS);
-    // These compare the whole machine before and after.
+    // These tests compare the state of the whole machine, so they run alone.
     let alone = [runs(leftovers::TESTS), runs(uplink::TESTS)].concat();
     if words.iter().any(|word| word == "--list") {
         for (name, ..) in apart.iter().chain(&alone) {

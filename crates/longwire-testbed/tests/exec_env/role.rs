@@ -37,7 +37,7 @@ pub fn play(role: &OsStr) -> ExitCode {
     }
 }
 
-/// Listens after a delay, then reports this in the file named by the first argument.
+/// Listens after a delay, then creates the file named by the first argument.
 fn listen() -> ExitCode {
     thread::sleep(Duration::from_millis(300));
     let _listener = TcpListener::bind(("0.0.0.0", 7)).expect("a free port");

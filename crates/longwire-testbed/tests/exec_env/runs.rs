@@ -64,7 +64,7 @@ fn ping_both_families(user: User) {
         return;
     }
     for family in ["-4", "-6"] {
-        // After its last request, ping waits for one interval.
+        // A short interval, because ping also waits for one after its last request.
         let words = ["ping", family, "-c3", "-i0.5", "-W2", "far"];
         assert!(passes(&mut exec(user, &words)).contains("3 received"));
     }
@@ -79,7 +79,7 @@ fn ping_both_families(user: User) {
 
 fn commands_see_their_own_user(user: User) {
     let (text, _) = output(&mut shell(user, "id -u; cat /proc/self/status"));
-    // Not blocked, so Ctrl-C ends a command.
+    // No signal is blocked, so Ctrl-C ends a command.
     assert!(text.contains("SigBlk:\t0000000000000000"), "{text}");
     match user {
         User::Root => assert!(text.starts_with("0\n"), "{text}"),

@@ -70,13 +70,13 @@ fn uplink_reaches_the_outside(user: User) {
     let (host, _outside) = host();
     host.run(|| {
         let before = state();
-        // After its last request, ping waits for one interval.
+        // A short interval, because ping also waits for one after its last request.
         let line = format!("ping -c2 -i0.5 -W2 {OUTSIDE} && echo $LONGWIRE_FAR");
         let output = shell(user, &line).env(UPLINK, "1").output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{output:?}");
         assert!(text.contains("2 received"), "{text}");
-        // Another network was chosen.
+        // Longwire chose another network.
         assert!(text.contains("10.78.0.2"), "{text}");
         assert_eq!(state(), before);
         assert_eq!(records(), [""; 0]);
