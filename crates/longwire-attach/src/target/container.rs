@@ -138,12 +138,12 @@ impl Container {
         }
     }
 
-    /// Whether `other` describes the same container.
+    /// Returns whether `other` describes the same container.
     pub(super) fn is_same(&self, other: &Container) -> bool {
         fn agree<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
             a.is_none() || b.is_none() || a == b
         }
-        // Users must not be able to name another user's containers.
+        // A user's records must not affect another user's containers.
         self.id == other.id
             && self.user == other.user
             && agree(self.pid(), other.pid())
@@ -171,7 +171,7 @@ impl Container {
 }
 
 impl State {
-    /// Ranks states by how much they say about the container.
+    /// Ranks states by how much is known about the container.
     fn rank(&self) -> u8 {
         match self {
             State::Stopped => 0,
@@ -184,8 +184,8 @@ impl State {
 }
 
 impl fmt::Display for Container {
-    /// For example: "container 3fa9c1d2e4f5 (web) of containerd, namespace k8s.io, pod
-    /// default/web-0, PID 4711".
+    /// Writes a description such as "container 3fa9c1d2e4f5 (web) of containerd, namespace k8s.io,
+    /// pod default/web-0, PID 4711".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_sandbox {
             "sandbox"

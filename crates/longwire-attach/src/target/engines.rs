@@ -21,7 +21,7 @@ use super::machine::Machine;
 use super::name::{self, PodName};
 use super::process::verify;
 
-/// Sockets of engines that root runs.
+/// Sockets of engines run by root.
 const SOCKETS: [&str; 3] = [
     "/run/docker.sock",
     "/var/run/docker.sock",
@@ -179,8 +179,8 @@ impl Engine {
         Ok(verify(machine, container, pid, self.is_trusted()))
     }
 
-    /// Whether root or this user runs the engine. Another user's engine might report a third user's
-    /// process.
+    /// Returns whether root or this user runs the engine. Another user's engine might report a
+    /// third user's process.
     fn is_trusted(&self) -> bool {
         owner(&self.socket)
             .is_ok_and(|owner| owner == 0 || owner == nix::unistd::geteuid().as_raw())

@@ -126,8 +126,8 @@ impl FoundTarget {
         })
     }
 
-    /// Opens the namespace of a running container whose process started at `started`. A pod given
-    /// by name is found again by name.
+    /// Opens the namespace of a running container whose process started at `started`. With `pod`,
+    /// the returned target names the pod instead of the container.
     pub(super) fn of_container(
         container: &Container,
         started: u64,
@@ -207,7 +207,7 @@ fn names(directories: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// Whether the namespace is PID 1's. If PID 1 is inaccessible, the caller's namespace stands in.
+/// Returns whether the namespace is PID 1's, or the caller's if PID 1 is inaccessible.
 fn is_host(namespace: &NetNamespace, machine: &Machine) -> bool {
     let proc = machine.path("/proc");
     let first = Process::open(&proc, 1).and_then(|process| process.namespace());

@@ -104,8 +104,8 @@ impl Machine {
         directories
     }
 
-    /// Whether `/proc` belongs to the caller's PID namespace. In an outer namespace's `/proc`, the
-    /// caller has one PID per level.
+    /// Returns whether `/proc` belongs to the caller's PID namespace. In an outer namespace's
+    /// `/proc`, the caller has one PID per level.
     pub(super) fn has_own_pids(&self) -> bool {
         let status = fs::read_to_string(self.path("/proc/self/status"));
         let status = status.unwrap_or_default();

@@ -73,7 +73,7 @@ impl Target {
 }
 
 impl fmt::Display for Target {
-    /// For example: "container docker:web".
+    /// Writes a description such as "container docker:web".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Netns(path) => write!(f, "namespace {}", path.display()),

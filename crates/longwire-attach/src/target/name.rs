@@ -149,8 +149,8 @@ pub fn check(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Whether an ID is generated: 64 hexadecimal digits. Other IDs may also be an unrelated cgroup's
-/// name.
+/// Returns whether an ID has the form of a generated one: 64 hexadecimal digits. Any other ID may
+/// also be the name of an unrelated cgroup.
 pub fn is_full_id(id: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     id.len() == FULL_ID_LENGTH && id.chars().all(is_digit)

@@ -34,7 +34,7 @@ const CRI_O: Keys = Keys {
 /// The annotation that names a container's manager: `cri-o` or `libpod`.
 const MANAGER: &str = "io.container.manager";
 
-/// Annotation keys. The first one present counts.
+/// Annotation keys. The first key present is used.
 struct Keys {
     pod_name: &'static [&'static str],
     pod_namespace: &'static [&'static str],
@@ -43,7 +43,7 @@ struct Keys {
     names: &'static [&'static str],
 }
 
-/// The parts of `config.json` that are used.
+/// The relevant parts of `config.json`.
 #[derive(Debug, Default, Deserialize)]
 pub struct Configuration {
     #[serde(default)]
@@ -87,7 +87,7 @@ impl Configuration {
         }
         let mut namespaces = self.linux.namespaces.iter();
         let network = namespaces.find(|namespace| namespace.kind == "network");
-        // A process's file may belong to another process by now.
+        // A path in `/proc` may belong to another process by now.
         container.network = network
             .map(|network| network.path.clone())
             .filter(|path| path.is_absolute() && !path.starts_with("/proc"));
@@ -107,7 +107,7 @@ impl Keys {
         if let (Some(name), Some(namespace)) = (first(self.pod_name), first(self.pod_namespace)) {
             container.pod = Some(PodName { namespace, name });
         }
-        // A sandbox has its pod's name: CRI-O names every sandbox "POD".
+        // Use the pod's name for a sandbox, because CRI-O names every sandbox "POD".
         if !is_sandbox {
             let names = self.names.iter().filter_map(|key| annotations.get(*key));
             container

@@ -130,9 +130,9 @@ fn started_of(stat: &str) -> Option<(char, u64)> {
     Some((after.chars().next()?, started))
 }
 
-/// Whether a line in `/proc/PID/cgroup` names the container, either as a path component or, with
-/// systemd, as `docker-ID.scope` or `cri-containerd:ID`. A short ID may also be another ID's
-/// suffix, so it must follow a single word.
+/// Returns whether a line in `/proc/PID/cgroup` names the container, either as a path component or,
+/// with systemd, as `docker-ID.scope` or `cri-containerd:ID`. A short ID must follow a single word,
+/// because it may also be the suffix of another ID.
 fn is_in_cgroup(cgroups: &str, id: &str) -> bool {
     let mut names = cgroups.lines().flat_map(|line| line.split('/'));
     names.any(|name| {
@@ -161,7 +161,7 @@ const STATES: [(&str, &str); 6] = [
     ("/run/crio/runc", "state.json"),
 ];
 
-/// A process in runc's or crun's state.
+/// A process record in the state of runc or crun.
 #[derive(Debug, Deserialize)]
 struct RecordedProcess {
     #[serde(alias = "init_process_pid")]

@@ -95,7 +95,7 @@ fn matching(containers: &[Container], name: &ContainerName) -> Vec<usize> {
 }
 
 /// Returns the running containers with their processes' start times. If the runtimes' records show
-/// none, processes may.
+/// none, searches all processes.
 fn running(survey: &mut Survey, matches: &[usize], machine: &Machine) -> Vec<(Container, u64)> {
     for index in matches {
         survey.inspect(*index, machine);
@@ -123,7 +123,7 @@ fn take(survey: &Survey, matches: &[usize]) -> Vec<Container> {
     found.collect()
 }
 
-/// Returns the error for an unknown name. `remedy` looks for containers with similar names.
+/// Returns the error for an unknown name. `remedy` suggests containers with similar names.
 fn unknown(
     what: String,
     survey: &mut Survey,

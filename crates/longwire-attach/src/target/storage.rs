@@ -191,7 +191,7 @@ fn task(bundle: &Directory, namespace: &str, id: &str) -> Container {
     container
 }
 
-/// Returns the state of a container whose PID is in this file.
+/// Returns a container's state, from the PID recorded in this file.
 fn recorded(directory: &Directory, file: &str) -> State {
     match directory.number(file) {
         Ok(pid) => State::Listed { pid: Some(pid) },
@@ -202,7 +202,7 @@ fn recorded(directory: &Directory, file: &str) -> State {
 /// Container directory.
 const CONTAINERS: &str = "/var/lib/docker/containers";
 
-/// The parts of `config.v2.json` that are used.
+/// The relevant parts of `config.v2.json`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ContainerFile {

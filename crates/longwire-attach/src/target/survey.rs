@@ -35,7 +35,7 @@ impl Survey {
         survey
     }
 
-    /// Adds containers known only from processes, and all PIDs.
+    /// Adds containers known only from processes, and determines all PIDs.
     pub(super) fn complete(&mut self, machine: &Machine) {
         for index in 0..self.containers.len() {
             self.inspect(index, machine);
@@ -109,8 +109,8 @@ impl Survey {
         self.add(reading);
     }
 
-    /// Drops users' containers whose ID is that of one of root's containers: users can write any ID
-    /// into their directories.
+    /// Removes users' containers that have the ID of one of root's containers: users can write any
+    /// ID into their directories.
     fn drop_claimed(&mut self) {
         let of_root = |container: &&Container| container.user.is_none();
         let ids = self.containers.iter().filter(of_root);

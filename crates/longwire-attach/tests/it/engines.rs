@@ -33,7 +33,7 @@ fn script(headers: &'static str, rows: &[Value], pids: &[(&str, u32)]) -> Script
 fn docker_and_podman_are_asked_for_one_container() {
     let Some(mut tree) = Tree::new() else { return };
     let (web, db, old) = (id("3fa9"), id("3fb0"), id("77"));
-    // Not in a cgroup with the ID; the daemon's report suffices.
+    // These processes are not in a cgroup with the ID; the daemon's report suffices.
     tree.process(10, 100, "0::/");
     tree.process(11, 100, "0::/");
     let rows = [row(&web, "web", "running"), row(&old, "old", "exited")];

@@ -115,7 +115,7 @@ fn a_reused_pid_is_not_taken_for_the_container() {
     // Another process in the same container, as from an `exec`.
     record(999);
     tree.refuse(&container("web"), "PID 10 was reused");
-    // Another PID's record is no evidence; crun uses other names.
+    // A record of another PID proves nothing; crun uses other field names.
     let other = json!({ "init_process_pid": 11, "init_process_start": 999 });
     tree.json("run/containerd/runc/default/web/state.json", &other);
     tree.expect("web", 10);
@@ -139,7 +139,7 @@ fn directories_that_are_no_containers_are_skipped() {
         fs::create_dir(tasks.join(OsStr::from_bytes(name))).expect("a directory");
         fs::create_dir(tasks.join("default").join(OsStr::from_bytes(name))).expect("a directory");
     }
-    // A link to a directory that looks like a task.
+    // A symbolic link to a directory that looks like a task.
     tree.link(&format!("{TASKS}/default/copy"), tasks.join("default/web"));
     tree.file(&format!("{TASKS}/default/file"), "");
     tree.file(

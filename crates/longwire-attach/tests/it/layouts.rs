@@ -141,7 +141,7 @@ fn a_pod_without_processes_is_found_by_the_file_of_its_sandbox() {
         let file = format!("{TASKS}/k8s.io/{}/config.json", id("5a"));
         tree.json(&file, &configuration);
     };
-    // A process's file may belong to another process by now.
+    // A path in `/proc` may belong to another process by now.
     write("/proc/45/ns/net");
     tree.refuse(&pod("shop/vm-0"), "is not running");
     write("/var/run/netns/cni-1");
@@ -248,7 +248,7 @@ fn a_name_of_several_containers_is_refused_with_all_of_them() {
         tree.process(pid, 1, &format!("0::/default/{id}"));
         tree.task("default", id, pid, &json!({ "nerdctl/name": "web" }));
     }
-    // Not running, and so not a candidate.
+    // A stopped container is not a candidate.
     tree.task("default", "a3", 92, &json!({ "nerdctl/name": "web" }));
     let error = tree.resolve(&container("web")).expect_err("ambiguous");
     let TargetError::Ambiguous { candidates, .. } = &error else {

@@ -1,4 +1,4 @@
-//! Targets that are processes on this machine.
+//! Targets given as processes on this machine.
 
 use std::os::fd::AsFd;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! A root directory with runtimes' files, and processes in test namespaces.
+//! A simulated root directory with runtimes' state files, and processes in test namespaces.
 
 pub mod server;
 
