@@ -50,7 +50,7 @@ impl WallClockWatch {
 pub struct ClockShift {
     /// Constant offset in nanoseconds.
     pub from_start: i64,
-    /// A step: an additional offset from a time on the monotonic clock on.
+    /// A step: its time on the monotonic clock, and the additional offset.
     pub step: Option<(Nanos, i64)>,
 }
 

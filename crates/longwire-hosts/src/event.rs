@@ -53,7 +53,7 @@ impl fmt::Display for PeerEvent {
     }
 }
 
-/// Returns a sentence about the hosts that delay a run's start.
+/// Returns a message about the hosts that delay the start of a run.
 pub fn waiting(report: &HostsReport) -> String {
     let silent = report.peers.iter().filter(|peer| !peer.connected);
     let silent = silent.map(|peer| match &peer.send_error {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::wire::FragmentHead;
 
-/// Maximum number of incomplete frames, while lost fragments are resent. Beyond it, the oldest is
+/// Maximum number of incomplete frames that wait for resent fragments. Beyond it, the oldest is
 /// dropped.
 const PARTIAL_MAX: usize = 1024;
 

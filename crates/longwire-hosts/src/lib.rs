@@ -5,7 +5,7 @@
 //!  deciding stage ═▶ outbound line ─┐                        ┌─▶ inbound line ═▶ deciding stage
 //!                                   ├─▶ Peer ─▶ UDP ─▶ Peer ─┤
 //!  (release on this host's clock)   │  session, batches,     │  (release on that host's clock)
-//!                                   │  fragments, offsets       │
+//!                                   │  fragments, offsets    │
 //! ```
 //!
 //! [`Peer`] is the protocol: it takes times and datagrams, returns datagrams, and does no I/O.

@@ -1,14 +1,14 @@
 //! Estimates another host's clock offset.
 //!
-//! An exchange of four timestamps bounds the offset to half of its round trip (RFC 5905, section
-//! 8). Queues only lengthen round trips, so only the shortest exchange per second counts. A line
-//! fitted through these gives offset and skew.
+//! An exchange of four timestamps determines the offset to within half its round trip (RFC 5905,
+//! section 8). Queueing only lengthens round trips, so only the shortest exchange of each second is
+//! used. A line fitted to these exchanges yields offset and skew.
 
 use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
 
-/// Interval in nanoseconds of which only the best exchange is kept.
+/// Interval in nanoseconds from which only the best exchange is kept.
 const SPAN: u64 = 1_000_000_000;
 
 /// Number of intervals kept.
@@ -49,8 +49,9 @@ pub struct OffsetEstimator {
 }
 
 impl OffsetEstimator {
-    /// Processes an exchange: sent by this host, received and sent by the other, received by this
-    /// host, each on the local clock. Returns the other clock's step if this exchange confirms one.
+    /// Processes an exchange of four timestamps, each on the clock of its host: sent by this host,
+    /// received by the other, sent by the other, received by this host. Returns the other clock's
+    /// step if this exchange confirms one.
     pub fn exchange(&mut self, [t1, t2, t3, t4]: [Nanos; 4]) -> Option<i64> {
         let [t1, t2, t3, t4] = [t1, t2, t3, t4].map(Nanos::as_nanos);
         let there = t3.checked_sub(t2)?;

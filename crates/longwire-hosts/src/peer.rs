@@ -1,5 +1,5 @@
-//! The protocol with one other host: sessions, frames, time. It does no I/O and takes the time as
-//! an argument.
+//! The protocol with one other host: sessions, frames and clock offsets. It does no I/O and takes
+//! the time as an argument.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ use crate::wire::{
 /// Interval between handshakes until one is answered.
 const HANDSHAKE_EVERY: Nanos = Nanos::from_millis(250);
 
-/// Intervals between pings: the usual one, and the one until the offset is known.
+/// Ping intervals: normally, and until the offset is known.
 const PING_EVERY: Nanos = Nanos::from_millis(100);
 const PING_FIRST: Nanos = Nanos::from_millis(10);
 
@@ -135,7 +135,7 @@ struct OtherInstance {
     converted: Vec<(u64, u64)>,
     /// Frames sent to the other host.
     frames_begun: u32,
-    /// Frames that the other host has sent, and frames that arrived.
+    /// Number of frames sent by the other host, and number received.
     expected: u64,
     received: u64,
 }
@@ -182,7 +182,7 @@ impl Peer {
         }
     }
 
-    /// Whether frames can be sent.
+    /// Returns whether frames can be sent.
     pub fn is_connected(&self) -> bool {
         self.is_connected
     }
@@ -220,8 +220,8 @@ impl Peer {
         }
     }
 
-    /// Returns the time at which loss recovery needs a call of [`Peer::poll`], which may be before
-    /// the time that `poll` returned.
+    /// Returns when loss recovery next needs [`Peer::poll`], possibly before the time that `poll`
+    /// returned.
     pub fn soonest(&self) -> Option<Nanos> {
         let (tail, ask) = (self.other.sent.tail_at(), self.other.missing.ask_at());
         tail.into_iter().chain(ask).min()

@@ -49,7 +49,7 @@ impl ResendTimes {
         Nanos::from_nanos(self.round_trip.as_nanos() * 3 / 2 + RETRY_EXTRA)
     }
 
-    /// Whether a datagram sent now arrives before `end`.
+    /// Returns whether a datagram sent now would arrive before `end`.
     fn comes_before(self, now: Nanos, end: Nanos) -> bool {
         now.saturating_add(Nanos::from_nanos(self.round_trip.as_nanos() / 2)) < end
     }
@@ -135,7 +135,7 @@ impl SentBatches {
     /// Processes a due tail. Returns whether the last batch could still be resent in time.
     pub fn take_tail(&mut self, now: Nanos, times: ResendTimes) -> bool {
         let last = self.kept.back().map(|batch| batch.deadline);
-        // The request takes another half round trip.
+        // The tail and the request for the batch take one round trip.
         let asked = now.saturating_add(times.round_trip);
         let is_useful = last.is_some_and(|deadline| times.comes_before(asked, deadline));
         self.tails_left = if is_useful { self.tails_left - 1 } else { 0 };

@@ -145,7 +145,7 @@ impl Session {
         })
     }
 
-    /// Whether a datagram carries this session's tag.
+    /// Returns whether a datagram carries this session's tag.
     pub fn is_named_by(&self, datagram: &[u8]) -> bool {
         datagram.get(1..4) == Some(&self.tag)
     }
@@ -192,7 +192,7 @@ impl Session {
 /// Maximum number of outstanding handshakes. At one per 250 ms, it covers round trips up to 2 s.
 const WAITING_MAX: usize = 8;
 
-/// Maximum number of another host's instances that are remembered.
+/// Maximum number of remembered instances of another host.
 const INSTANCES_MAX: usize = 64;
 
 /// Handshakes initiated by this host.
@@ -242,11 +242,11 @@ impl BegunHandshakes {
 
 /// Answered initial messages, by sending instance.
 ///
-/// A replayed message must be cheap, so a message is answered only if it is newer than all answered
-/// messages from its instance. Times from different instances are not comparable, as the clock may
-/// be wrong after a restart. So a replaced instance is never answered again, and an unknown one is
-/// answered. Without the session's keys, an attacker who replays messages gains nothing
-/// ([`crate::peer::Peer`] keeps its session).
+/// A replayed message must be cheap to reject, so a message is answered only if it is newer than
+/// all answered messages of its instance. Times of different instances are not comparable, as the
+/// clock may be wrong after a restart. A replaced instance is therefore never answered again, and
+/// an unknown one always is. Without the session's keys, an attacker who replays messages gains
+/// nothing ([`crate::peer::Peer`] keeps its session).
 #[derive(Default)]
 pub struct AnsweredHandshakes {
     /// Instances and the time of their latest message.
@@ -291,7 +291,7 @@ pub struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Whether a number would be accepted.
+    /// Returns whether a number would be accepted.
     pub fn is_new(&self, number: u64) -> bool {
         if number >= self.next {
             return true;
@@ -414,7 +414,7 @@ mod tests {
 
     use std::collections::BTreeSet;
 
-    /// Numbers around the end of the window, compared with a set of accepted numbers.
+    /// Compares with a set of accepted numbers around the end of the window.
     #[test]
     fn each_number_is_accepted_once() {
         let (mut window, mut seen) = (ReplayWindow::default(), BTreeSet::new());

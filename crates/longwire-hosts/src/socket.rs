@@ -133,7 +133,7 @@ impl Outbox {
         self.ends.push((self.bytes.len(), address.into()));
     }
 
-    /// Whether a full batch is queued.
+    /// Returns whether a full batch is queued.
     pub fn is_full(&self) -> bool {
         self.ends.len() >= SEGMENTS_MAX
     }
@@ -271,7 +271,7 @@ fn send_all(
         ) {
             Ok(done) => sent += done.count().max(1),
             Err(Errno::EINTR) => {}
-            // The first datagram has no route, or an earlier one had none.
+            // The error belongs to the first datagram, or to an earlier one.
             Err(error) => {
                 let to = addresses[0].as_ref().and_then(address_of);
                 errors.extend(to.map(|to| (to, error)));
@@ -394,8 +394,8 @@ mod tests {
         taken
     }
 
-    /// Returns lengths and bytes of datagrams that are partly segmented: a shorter one at the end,
-    /// more than fit in one buffer, and different lengths in between.
+    /// Returns lengths and bytes of datagrams of which only some fit in one buffer: a shorter one
+    /// at the end, more than the maximum, and different lengths in between.
     fn datagrams() -> Vec<(usize, u8)> {
         let runs = [
             (1_400, 70),

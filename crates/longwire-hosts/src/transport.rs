@@ -37,7 +37,7 @@ const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 /// Interval at which the report is published.
 const REPORT_EVERY: Nanos = Nanos::from_millis(100);
 
-/// Time from the connection of all hosts to the epoch, which must reach them first.
+/// Time from the connection of all hosts to the epoch, long enough to announce the epoch to them.
 const EPOCH_AHEAD: Nanos = Nanos::from_millis(500);
 
 /// Setup of another host.
@@ -103,7 +103,7 @@ pub struct Transport {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Reads a transport's report, also after the transport has ended.
+/// Reads a transport's report, even after the transport has ended.
 #[derive(Clone, Debug)]
 pub struct HostsReader(Arc<Shared>);
 
@@ -123,8 +123,8 @@ struct Shared {
 }
 
 impl Transport {
-    /// Starts the exchange. Returns it with the network's remote parts. `exits` holds the peer
-    /// index of each port's host.
+    /// Starts the exchange. Returns it with the network's remote parts. `exits` maps each port to
+    /// the peer index of its host.
     ///
     /// # Errors
     /// The socket cannot be opened, or memory or threads are exhausted.

@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
 }
 
 impl FrameHead {
-    /// Length of port, queue and release.
+    /// Length in bytes of port, queue and release.
     pub const LEN: usize = 14;
 
     /// Writes port, queue and release. A frame record adds the length.

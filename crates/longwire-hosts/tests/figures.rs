@@ -135,7 +135,7 @@ fn start(index: u16, ports: [u16; 2]) -> (Transport, RemoteParts) {
     Transport::start(setup, exits).expect("it starts")
 }
 
-/// Sends frames over loopback at the rate of reception and prints the rate.
+/// Sends frames over loopback as fast as they are received, and prints the rate.
 fn over_loopback(len: usize, time: Duration) {
     // Ports that were free a moment ago.
     let free = || UdpSocket::bind("127.0.0.1:0").and_then(|it| it.local_addr());
