@@ -12,10 +12,10 @@ use longwire_packet::header::{IpHeader, IpVersion};
 /// Line that ends the options.
 const END: &[u8] = b"\n---\n";
 
-/// Number of rounds in which a frame is sent.
+/// Number of times a frame is sent.
 const ROUNDS: u64 = 3;
 
-/// Options of an input: for alterations, and others.
+/// Options of an input: alterations, a filter, and the frame's uncaptured bytes.
 #[derive(Default)]
 pub(crate) struct AlterInput {
     pub(crate) options: AlterOptions,

@@ -1,5 +1,5 @@
-//! Reads arbitrary capture files to their end, or refuses them with place and reason. The result
-//! does not depend on how the bytes arrive.
+//! Arbitrary capture files: read to the end, or refused with position and reason, regardless of how
+//! the bytes arrive.
 //!
 //! The input is a file: classic pcap or pcapng, plain or compressed with gzip, zstd or lz4.
 

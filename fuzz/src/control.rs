@@ -1,5 +1,5 @@
-//! Control API requests: any path, query and body, and the requested change, is either parsed or
-//! refused with one line of text. A refused or rolled-back change leaves the topology unchanged.
+//! Control API requests: any path, query, body and requested change is either accepted or refused
+//! with one line of text. A refused or rolled-back change leaves the topology unchanged.
 //!
 //! The input is a line with method and target, `PATCH /v1/links/a?in=2s`, followed by the body.
 
@@ -46,7 +46,7 @@ match = "src=10.1.0.1,dst=10.1.0.2"
 /// Reason to refuse every file, as in a run without `--control-files`.
 const REFUSED: &str = "no files";
 
-/// Parses a request, and the change that it requests.
+/// Parses a request, and its change of the network.
 pub fn check(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (head, body) = data.split_at(end.unwrap_or(data.len()));

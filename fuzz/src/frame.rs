@@ -10,8 +10,7 @@ use longwire_io::port::vnet::{self, Decoded};
 use longwire_packet::flow_hash::flow_hash;
 use longwire_packet::frame::mac_header_len;
 
-/// Super-packets with more segments are not segmented individually, which would be slow and cover
-/// nothing new.
+/// Maximum number of segments to check individually. More would be slow and cover nothing new.
 const SEGMENTS_MAX: usize = 64;
 
 /// Checks every function that parses a frame.

@@ -1,5 +1,5 @@
 //! The option grammar: any text is either parsed or refused with a message. The text form of a
-//! parsed value has the same meaning, and the value builds a link that keeps time.
+//! parsed value has the same meaning, and the value builds a link with consistent times.
 //!
 //! The input is text. Each line is the name of a model kind or of a unit, a space, and an argument
 //! in user syntax: `delay uniform:min=1ms,max=2ms`. The text after a line `---` is the content of
@@ -140,8 +140,9 @@ fn unit<T: FromStr<Err = UnitError> + Display + Debug + PartialEq>(text: &str) {
     }
 }
 
-/// Sends frames of all lengths through the link. Departures never decrease, nor do releases unless
-/// reordering is configured, and neither precedes the arrival. Verdicts may come later.
+/// Sends frames of all lengths through the link. Checks that departures never decrease, that
+/// releases never decrease unless reordering is configured, and that neither precedes the arrival.
+/// Verdicts may come later.
 fn check_link(config: LinkConfig) {
     const SEED: u64 = 1;
     let mut link = Link::new(config, SEED, LinkId(0));
@@ -152,7 +153,7 @@ fn check_link(config: LinkConfig) {
     bytes[23] = 17;
     for n in 0..32u64 {
         let arrival = Nanos::from_nanos(n * n * n * 1_000);
-        // Limited: a link polled forever might never accept the next frame.
+        // Bounded, because a link might return verdicts forever.
         for _ in 0..100_000 {
             let Some((_, verdict)) = link.poll(..=arrival, &()) else {
                 break;
