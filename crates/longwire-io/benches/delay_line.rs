@@ -152,7 +152,7 @@ impl Slots {
     }
 }
 
-/// Creates a line that holds `waiting` frames, with memory for a few more.
+/// Creates a line with a backlog of `waiting` frames and memory for a few more.
 fn pair(case: Case, waiting: u64) -> (Sender, Receiver) {
     let frames = waiting * (case.len as u64 + 32);
     let (writer, reader) = delay_line(&DelayLineConfig {

@@ -1,7 +1,7 @@
 //! The clock of a run: CLOCK_MONOTONIC, optionally with a constant offset.
 //!
 //! A run that spans several hosts continues when one machine restarts. CLOCK_MONOTONIC then starts
-//! at zero again, which would make the run's start negative; times are unsigned. Processes of
+//! at zero again, which would make the run's start negative, but times are unsigned. Processes of
 //! multi-host runs therefore count from ten years before boot.
 //!
 //! `ClockReading` measures the offset of another clock.

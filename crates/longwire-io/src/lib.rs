@@ -9,8 +9,8 @@
 //! assert!(error.is_some_and(|error| error.to_string().contains("packet")));
 //! ```
 //!
-//! A port is one file in [`port`] that implements [`RxPort`] and [`TxPort`], and one line
-//! in [`port::registry`].
+//! To add a port, implement [`RxPort`] and [`TxPort`] in a file of [`port`], and add a line to
+//! [`port::registry`].
 
 mod arena;
 pub mod attach;

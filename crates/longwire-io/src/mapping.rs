@@ -11,7 +11,8 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: the mapping belongs to this value and not to a thread; this type does not access it.
+// SAFETY: the mapping is owned by this value and not tied to a thread; this type does not access
+// it.
 unsafe impl Send for Mapping {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Mapping {}

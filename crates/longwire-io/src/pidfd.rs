@@ -31,7 +31,7 @@ impl Pidfd {
         Ok(Pidfd { file: file.into() })
     }
 
-    /// Whether the process has ended.
+    /// Returns whether the process has ended.
     ///
     /// # Errors
     /// poll(2) fails.

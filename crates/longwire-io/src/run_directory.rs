@@ -101,13 +101,13 @@ pub fn create(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether no other user can have written the directory's contents.
+/// Returns whether no other user can have written the directory's contents.
 pub fn is_private(directory: &Path) -> bool {
     is_written_by(directory, &[geteuid().as_raw()])
 }
 
-/// Whether only this process's user or root can have written the directory's contents. False for
-/// the user's directory under `sudo -E`.
+/// Returns whether only this process's user or root can have written the directory's contents.
+/// False for the user's directory under `sudo -E`.
 pub fn is_trusted(directory: &Path) -> bool {
     is_written_by(directory, &[geteuid().as_raw(), 0])
 }

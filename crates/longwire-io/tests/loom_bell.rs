@@ -1,5 +1,5 @@
 //! Models the bell under loom: a publishing and a sleeping thread, in every interleaving and with
-//! every value that the memory model allows. After a lost wake-up the sleeper waits for ever, which
+//! every value that the memory model allows. After a lost wake-up the sleeper waits forever, which
 //! loom reports as a deadlock. Run with
 //! `cargo test -p longwire-io --features loom --test loom_bell`.
 #![cfg(feature = "loom")]

@@ -1,8 +1,8 @@
 //! An arena's memory: one anonymous mapping and all code that accesses it.
 //!
-//! Most frames are short, and calling `memcpy`, which branches on the length, costs more than the
-//! copy. Long frames are copied to uncached memory with non-temporal stores: a line that is
-//! overwritten entirely need not be read first.
+//! Most frames are short: a call of `memcpy`, which branches on the length, would cost more than
+//! the copy itself. Long frames are copied to uncached memory with non-temporal stores, because a
+//! line that is overwritten entirely need not be read first.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::{
@@ -23,8 +23,8 @@ use crate::sync::AccessWatch;
 /// Alignment of huge pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes touched at creation. The first touch of a page takes more than 1 us; a backlog within this
-/// size never pays for it while frames flow.
+/// Bytes touched at creation. The first touch of a page takes more than 1 us; with a backlog below
+/// this size, none occurs while frames flow.
 const TOUCHED_FIRST: usize = 4 << 20;
 
 /// Like [`TOUCHED_FIRST`], for an arena without huge pages.
@@ -32,7 +32,7 @@ const TOUCHED_SMALL: usize = 256 << 10;
 
 /// An arena's mapping.
 ///
-/// The callers' protocol, stated in each method's safety contract, decides who owns which bytes.
+/// The callers' protocol, stated in each method's safety contract, governs access to the bytes.
 #[derive(Debug)]
 pub(crate) struct Memory {
     _mapped: Mapping,
@@ -42,7 +42,7 @@ pub(crate) struct Memory {
     watch: AccessWatch,
 }
 
-// SAFETY: the mapping belongs to this value and not to a thread.
+// SAFETY: the mapping is owned by this value and not tied to a thread.
 unsafe impl Send for Memory {}
 // SAFETY: every access goes through an unsafe method whose contract is that
 // no other thread touches the same bytes at that time.

@@ -168,7 +168,7 @@ impl FreeSegments {
         }
     }
 
-    /// Takes a free segment. The reader's accesses to it happen before.
+    /// Takes a free segment. The reader's accesses to it happen-before this call returns.
     pub(crate) fn take(&mut self, ring: &ReturnRing) -> Option<u32> {
         // Pairs with the release store in `ReturnProducer::publish`: the reader no longer uses the
         // segments collected below.
@@ -191,7 +191,7 @@ impl FreeSegments {
         Some(segment)
     }
 
-    /// Returns the number of segments in use, according to what the reader has published.
+    /// Returns the number of segments in use, not counting returns that the reader has published.
     pub(crate) fn in_use(&self, ring: &ReturnRing) -> u64 {
         self.taken - ring.returned()
     }

@@ -1,8 +1,8 @@
 //! eBPF programs that take frames only while this process lives.
 //!
-//! The kernel ends a killed process's attachments by closing its links and sockets, and waits one
-//! or two grace periods for each: 0.2 s per attachment, 20 s for a hundred. Until then frames would
-//! go to ports that nothing reads. So the programs tail-call through a program array, which the
+//! When a process is killed, the kernel closes its links and sockets, and waits one or two grace
+//! periods for each: 0.2 s per attachment, 20 s for a hundred. Meanwhile, frames would be
+//! redirected to unread ports. The programs therefore tail-call through a program array, which the
 //! kernel empties when the array's last descriptor closes. The tail call then fails, and the frame
 //! passes.
 //!

@@ -14,7 +14,7 @@ use crate::port::options::OpenOptions;
 use crate::port::registry::{self, Port};
 use crate::port::{AnyTx, PortError};
 
-/// MTU of the veth devices, the maximum. The interface's own limits apply, not the devices'.
+/// MTU of the veth devices: the maximum, so that only the interface's own limits apply.
 const MTU: u32 = 65_535;
 /// Maximum number of device names to try.
 const ATTEMPTS: u32 = 64;
@@ -34,7 +34,7 @@ fn name_of(prefix: &str, interface: u32, attempt: u32) -> String {
     }
 }
 
-/// Whether an interface name is that of an attachment's device.
+/// Returns whether an interface name is that of an attachment's device.
 pub fn is_device_of_link(name: &str) -> bool {
     let prefixes = [INNER, OUTER, DEVICE];
     let number = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
@@ -85,8 +85,8 @@ pub(super) fn make_port_device(
     })
 }
 
-/// Calls `make` with increasing numbers until the selected names are free. Other ports use some,
-/// and the kernel removes the devices of an ended attachment with a delay.
+/// Calls `make` with increasing numbers until the resulting names are free. A name may be in use by
+/// another port, or by an ended attachment whose devices the kernel has not yet removed.
 fn with_free_name<T>(
     mut make: impl FnMut(u32) -> Result<T, AttachError>,
 ) -> Result<T, AttachError> {

@@ -67,8 +67,7 @@ struct JudgedFrames {
     unclear: u64,
     /// The interface's counter of dropped outgoing frames.
     tx_dropped: Option<u64>,
-    /// Drops that the interface has counted since the last poll without matching frames: the frame
-    /// counter is read before the interface's.
+    /// Drops counted by the interface but not yet by the frame counter, which is read first.
     unmatched: u64,
     losses: PortLosses,
 }

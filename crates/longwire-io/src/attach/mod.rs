@@ -1,5 +1,5 @@
-//! A pair of ports inside an interface in use. The interface's sent and received frames pass
-//! through them, while addresses, routes and connections stay.
+//! A pair of ports inserted into an interface in use. The interface's sent and received frames pass
+//! through them, while its addresses, routes and connections remain.
 //!
 //! ```text
 //!  in the interface's namespace                 in a namespace of this process
@@ -12,13 +12,14 @@
 //! ```
 //!
 //! `inner` and `outer` are veth pairs. Four eBPF programs (`program`) move frames between them and
-//! the interface. The programs at the interface run first there, so that each frame
-//! passes the others once: received frames after the link, sent frames after the link and before
-//! the interface's qdisc.
+//! the interface. The programs at the interface run before other programs there, which therefore
+//! see each frame once: received frames after the link, sent frames after the link and before the
+//! interface's qdisc.
 //!
-//! Descriptors hold the programs (TCX links, Linux 6.6). However this process ends, the programs
-//! take no more frames (`alive`), the kernel removes them, and the interface works as before. The
-//! namespace goes with its last descriptor, and the veth pairs go with the namespace.
+//! The programs are attached by descriptors (TCX links, Linux 6.6). However this process ends, the
+//! programs stop taking frames (`alive`), the kernel removes them, and the interface works as
+//! before. The namespace is removed with its last descriptor, and the veth pairs with the
+//! namespace.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -57,7 +58,7 @@ use given::{GivenFrames, Watch};
 use order::{NoPlace, Rank};
 use taker::{Recipe, Taker};
 
-/// Maximum number of prefixes per attachment, given by the kernel's program length limit.
+/// Maximum number of prefixes per attachment, due to the kernel's program length limit.
 pub const PREFIXES_MAX: usize = 512;
 
 /// Name prefix of the programs at attachments' devices.
@@ -393,7 +394,8 @@ impl Attachment {
         Selector::new(self.recipe, self.direction)
     }
 
-    /// Changes the selection. Frames in both selections are neither lost nor bypass the link.
+    /// Changes the selection. Frames in both selections are neither lost nor do they bypass the
+    /// link.
     ///
     /// # Errors
     /// The kernel rejects the programs.
@@ -446,7 +448,7 @@ impl Attachment {
         })
     }
 
-    /// Whether the interface is in place and frames are taken. Also records losses, as
+    /// Returns whether the interface is in place and frames are taken. Also records losses, as
     /// [`Attachment::note_losses`] does.
     pub fn is_attached(&self) -> bool {
         let mut links = self.taking.iter();
@@ -483,11 +485,11 @@ impl Attachment {
                 let _ = link::link_delete(name);
             }
         });
-        // On failure the kernel removes them with the hub.
+        // On failure, the kernel removes them with the hub.
         let _ = removed;
     }
 
-    /// Whether the interface stays closed after drop.
+    /// Returns whether the interface stays closed after drop.
     pub fn stays_closed(&self) -> bool {
         self.pins.is_some() && !self.taking.is_empty() && self.is_attached()
     }
@@ -591,7 +593,7 @@ fn attach_giver(device: u32, program: BorrowedFd<'_>) -> io::Result<Link> {
     tcx::attach(program, device, Hook::Ingress, Position::First, revision)
 }
 
-/// Whether a hook's programs changed between query and attachment.
+/// Returns whether a hook's programs changed between query and attachment.
 fn is_race(error: &io::Error) -> bool {
     // ENOENT: the reference program is gone.
     matches!(error.raw_os_error(), Some(libc::ESTALE | libc::ENOENT))

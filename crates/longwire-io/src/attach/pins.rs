@@ -40,7 +40,7 @@ impl Pins {
         }
     }
 
-    /// Whether the pins belong to an attachment at this interface.
+    /// Returns whether the pins belong to an attachment at this interface.
     pub(super) fn are_at(&self, namespace: u64, index: u32) -> bool {
         self.name.starts_with(&format!("{namespace}-{index}-"))
     }
@@ -107,7 +107,8 @@ impl Pins {
         link.is_attached().ok()?.then_some(link)
     }
 
-    /// Whether a program is still at the interface. Assumed if the BPF file system is inaccessible.
+    /// Returns whether a program is still at the interface; `true` if the BPF file system is
+    /// inaccessible.
     pub fn are_attached(&self) -> bool {
         let is_attached = |path: &PathBuf| match Link::pinned(path) {
             Ok(link) => link.is_attached().unwrap_or(true),
@@ -185,7 +186,7 @@ pub(super) fn pins(
     })
 }
 
-/// Whether a claim's program is still at its hook.
+/// Returns whether a claim's program is still at its hook.
 pub(super) fn is_left(claim: Option<&AttachClaim>, hook: Hook) -> bool {
     let pins = claim.and_then(|claim| claim.pins.as_ref());
     pins.is_some_and(|pins| pins.left(hook).is_some())

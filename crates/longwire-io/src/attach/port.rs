@@ -6,9 +6,9 @@
 //!  stack ◀─ eth0 ingress ◀──────────── device ◀═══ port ◀─ network
 //! ```
 //!
-//! All other packets, including ARP and received frames, pass as before. The network may connect
-//! interfaces that routers separate. A delivered frame is then addressed to a router, and the
-//! program replaces this address with the interface's, so that the kernel accepts the frame.
+//! Other packets, including ARP and received frames, are unaffected. The network may connect
+//! interfaces in different subnets. Frames between these are addressed to a router, so the program
+//! replaces that address with the interface's, and the kernel accepts the frame.
 //!
 //! As with attachments, the program at the interface ends with this process.
 
@@ -130,7 +130,7 @@ pub struct AttachedPort {
     index: u32,
     /// The taking program. Removed first, so that no packets enter.
     taking: Option<Link>,
-    /// The programs that take packets and that let them pass.
+    /// The program that takes packets, and the one that lets them pass.
     programs: [OwnedFd; 2],
     _call: AliveCall,
     giving: Option<Link>,
@@ -147,7 +147,7 @@ impl AttachedPort {
         &self.interface
     }
 
-    /// Whether the interface is in place with this port's program. Also records losses, as
+    /// Returns whether the interface is in place with this port's program. Also records losses, as
     /// [`AttachedPort::note_losses`] does.
     pub fn is_attached(&self) -> bool {
         let is_there = self.note_losses();
@@ -161,8 +161,8 @@ impl AttachedPort {
         GivenFrames::judge_all(&self.given, &self.watch)
     }
 
-    /// Takes packets, or lets them bypass the network, from the next one on. Packets from the
-    /// network are delivered in both cases.
+    /// Sets whether packets enter the network or bypass it, starting with the next one. Packets
+    /// from the network are delivered in both cases.
     ///
     /// # Errors
     /// The kernel refuses, for example because the interface is gone.
@@ -176,7 +176,7 @@ impl AttachedPort {
         Ok(())
     }
 
-    /// Whether packets are taken.
+    /// Returns whether packets are taken.
     pub fn takes(&self) -> bool {
         self.takes
     }

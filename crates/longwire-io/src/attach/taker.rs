@@ -54,7 +54,7 @@ impl Taker {
     }
 }
 
-/// Facts that an attachment's programs embed.
+/// Constants embedded in an attachment's programs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recipe {
     pub rank: Rank,
@@ -152,12 +152,12 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether every frame is taken.
+    /// Returns whether every frame is taken.
     pub fn takes_all(&self) -> bool {
         self.to.is_empty() && self.filter.is_none()
     }
 
-    /// Checks, without asking the kernel, that the kernel can evaluate the selection.
+    /// Checks that the kernel can evaluate the selection, without querying the kernel.
     ///
     /// # Errors
     /// There are too many prefixes, or the filter is too complex.

@@ -1,5 +1,5 @@
-//! Programs at a device's traffic control hook (TCX, Linux 6.6). Links attach them and end with
-//! their process. Programs of several owners share a hook in a defined order.
+//! Programs at a device's traffic control hook (TCX, Linux 6.6). They are attached by links, which
+//! end with their process. A hook runs the programs of several owners in a defined order.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -200,8 +200,8 @@ struct LinkInfo {
 }
 
 impl Link {
-    /// Whether the link still has its interface. The link loses it on detachment or when the
-    /// interface is deleted.
+    /// Returns whether the link still has its interface. The link loses it on detachment or when
+    /// the interface is deleted.
     pub(crate) fn is_attached(&self) -> io::Result<bool> {
         let info: LinkInfo = info_of(self.descriptor.as_fd())?;
         Ok(info.interface != 0)

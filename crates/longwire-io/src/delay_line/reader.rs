@@ -84,8 +84,8 @@ pub struct DelayLineReader {
     read: u64,
     /// Records known to be published.
     seen: u64,
-    /// The first record not decided in place. For this field and the next, a place before the front
-    /// stands for the front.
+    /// The first record not decided in place. In this field and the next, any place before the
+    /// front is equivalent to the front.
     queued: RecordPlace,
     /// The first record neither decided in place nor queued.
     arrived: RecordPlace,
@@ -290,8 +290,8 @@ impl DelayLineReader {
     pub fn release_beyond(&mut self, time: Nanos, look: u64) -> Option<Nanos> {
         let mut at = self.at;
         for _ in 0..self.published().min(look) {
-            // SAFETY: the records that the loop counts are published from the reader's place on,
-            // and `at` is at one of them or at the jump before it.
+            // SAFETY: the loop visits only published records, and `at` is at one of them or at the
+            // jump before it.
             let mut head: Head = unsafe { self.shared.memory.load(at) };
             if let Some(segment) = head.jump_target() {
                 at = segment as usize * SEGMENT;

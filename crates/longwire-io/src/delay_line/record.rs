@@ -36,7 +36,7 @@ const NO_CHECKSUM: u32 = u32::MAX;
 pub struct Descriptor {
     /// Time of handover to the output port.
     pub release: Nanos,
-    /// Number given by the writer.
+    /// Opaque tag set by the writer.
     pub tag: u32,
     /// Length in bytes.
     pub len: u32,
@@ -138,25 +138,25 @@ impl Head {
         }
     }
 
-    /// Whether the frame was cut from a train.
+    /// Returns whether the frame was cut from a train.
     #[inline(always)]
     pub(super) fn is_part(self) -> bool {
         self.word & PART != 0
     }
 
-    /// Whether the frame was written with an partial checksum.
+    /// Returns whether the frame was written with a partial checksum.
     #[inline(always)]
     pub(super) fn had_checksum(self) -> bool {
         self.word & CHECKSUM != 0
     }
 
-    /// Whether the record has no frame.
+    /// Returns whether the record has no frame.
     #[inline(always)]
     pub(super) fn is_void(self) -> bool {
         self.word & VOID != 0
     }
 
-    /// Whether a [`Tail`] follows.
+    /// Returns whether a [`Tail`] follows.
     #[inline(always)]
     pub(super) fn has_tail(self) -> bool {
         self.word & (LENT | CHECKSUM | KIND | CUT | PART) != 0

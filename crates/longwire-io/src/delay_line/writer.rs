@@ -12,7 +12,7 @@ const ROOM: usize = SEGMENT - size_of::<Head>();
 const FRAME_MAX: usize = ROOM - size_of::<Head>() - size_of::<Tail>();
 
 /// Memory in use, in bytes, above which a new segment is assumed uncached: half of a large L3
-/// cache. Decision 0010 has the gain of streaming.
+/// cache. Decision 0010 reports the gain of streaming.
 const COLD_ABOVE: u64 = 16 << 20;
 
 /// Minimum frame length for streaming. In shorter frames, lines shared with neighbours dominate.

@@ -33,7 +33,7 @@ impl std::fmt::Display for Prefix {
 impl std::str::FromStr for Prefix {
     type Err = String;
 
-    /// Parses `10.0.0.0/8`, `2001:db8::/32`, or an address, which is its own prefix at full length.
+    /// Parses `10.0.0.0/8`, `2001:db8::/32`, or a plain address, as a prefix of full length.
     fn from_str(text: &str) -> Result<Prefix, String> {
         let wrong = || format!("'{text}' is not a prefix such as 10.0.0.0/8 or 2001:db8::/32");
         let (address, length) = match text.split_once('/') {
@@ -57,7 +57,7 @@ impl std::str::FromStr for Prefix {
 }
 
 impl Prefix {
-    /// Whether the two networks overlap.
+    /// Returns whether the two networks overlap.
     pub fn overlaps(&self, other: &Prefix) -> bool {
         let (IpAddr::V4(a), IpAddr::V4(b)) = (self.address, other.address) else {
             let (IpAddr::V6(a), IpAddr::V6(b)) = (self.address, other.address) else {
@@ -93,7 +93,7 @@ fn address_of(bytes: &[u8]) -> Option<IpAddr> {
 }
 
 /// Adds an address to a device, with a route to its network. Duplicate address detection is
-/// skipped, so an IPv6 address is usable at once.
+/// skipped, so an IPv6 address is usable immediately.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without

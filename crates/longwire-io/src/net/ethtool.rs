@@ -281,7 +281,7 @@ impl Features {
         self.list.iter().find(|feature| feature.name == name)
     }
 
-    /// Whether the feature with this name is on.
+    /// Returns whether the feature with this name is on.
     pub fn active(&self, name: &str) -> bool {
         self.get(name).is_some_and(|feature| feature.active)
     }

@@ -27,7 +27,7 @@ pub struct ExpeditedGrace {
 }
 
 impl ExpeditedGrace {
-    /// Starts expediting. A no-op without the right to, or if the setting is already changed.
+    /// Starts expediting. A no-op if this is not permitted or the setting is already changed.
     pub fn begin() -> ExpeditedGrace {
         let directory = run_directory::own().filter(|_| Path::new(SETTING).exists());
         let marker = directory.and_then(|directory| {

@@ -108,7 +108,7 @@ impl Interface {
         ask(request, &name)?.ok_or(NetError::NoDevice { name })
     }
 
-    /// Whether frames have an Ethernet header.
+    /// Returns whether frames have an Ethernet header.
     pub fn is_ethernet(&self) -> bool {
         self.mac.is_some()
     }
@@ -200,7 +200,8 @@ fn kind_of(body: &[u8], flags: u32) -> InterfaceKind {
 /// `IFLA_TARGET_NETNSID`: the namespace of the requested device.
 const TARGET_NAMESPACE: u16 = 46;
 
-/// Requests a device by index, in the namespace with this id in the current one.
+/// Builds a request for a device by index, in the namespace with this id as seen from the current
+/// one.
 pub(crate) fn about(index: u32, namespace: Option<u32>) -> Message {
     let mut fixed = [0; INFO_LEN];
     fixed[INFO_INDEX..INFO_INDEX + 4].copy_from_slice(&index.to_ne_bytes());
@@ -295,7 +296,7 @@ impl LinkEvents {
 }
 
 impl AsFd for LinkEvents {
-    /// Readable while events are pending.
+    /// Returns a descriptor that is readable while events are pending.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -233,8 +233,9 @@ impl NetNamespace {
         on_a_thread(|| self.enter().map(|()| work()))?
     }
 
-    /// Whether the namespace belongs to this process's user namespace or a descendant. Only then do
-    /// the process's capabilities apply in it. The kernel opens no other owners (ioctl_ns(2)).
+    /// Returns whether the namespace belongs to this process's user namespace or a descendant. Only
+    /// then do the process's capabilities apply in it. The kernel opens no other owners
+    /// (ioctl_ns(2)).
     ///
     /// # Errors
     /// The kernel does not report the owner (before Linux 4.9).

@@ -31,12 +31,12 @@ pub struct Qdisc {
 }
 
 impl Qdisc {
-    /// Whether this is the root discipline.
+    /// Returns whether this is the root discipline.
     pub fn is_root(&self) -> bool {
         self.parent == ROOT
     }
 
-    /// Whether this discipline is attached to a class of `other`.
+    /// Returns whether this discipline is attached to a class of `other`.
     pub fn is_below(&self, other: &Qdisc) -> bool {
         self.parent & MAJOR == other.handle & MAJOR && !self.is_root()
     }

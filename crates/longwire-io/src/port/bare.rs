@@ -1,5 +1,5 @@
 //! Minimal senders: the baseline for port benchmarks. They send one frame repeatedly, as fast as a
-//! socket accepts it. The difference is a port's own cost (copies, ordering, accounting).
+//! socket accepts it. A port's own cost (copies, ordering, accounting) is the difference to them.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

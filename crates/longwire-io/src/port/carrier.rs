@@ -45,8 +45,8 @@ pub(crate) struct CarrierState {
 }
 
 impl Carrier {
-    /// Starts the switching thread. The first switch is synchronous, so that errors show at the
-    /// start.
+    /// Starts the switching thread. The first switch is synchronous, so that its errors are
+    /// returned.
     pub(super) fn start(mut switch: SwitchCarrier) -> io::Result<Carrier> {
         switch(true)?;
         let shared = Arc::new(CarrierState {
@@ -123,7 +123,7 @@ impl CarrierState {
     fn follow(&self, switch: &mut SwitchCarrier) {
         while !self.ended.load(Ordering::SeqCst) {
             match self.flags.load(Ordering::SeqCst) {
-                // Unless the carrier was requested again, in which case no frame may be in transit.
+                // Clear the flag unless the carrier was requested again meanwhile.
                 PRESENT => {
                     self.fell.store(true, Ordering::SeqCst);
                     let taken =
@@ -143,7 +143,7 @@ impl CarrierState {
         }
     }
 
-    /// Returns a socket's error, unless it results from this type's taking the interface down. Also
+    /// Returns a socket's error, unless this type caused it by taking the interface down. Also
     /// returns an error if the interface was removed meanwhile, which the kernel does not report to
     /// the sockets of an interface that is down.
     pub(super) fn judge(

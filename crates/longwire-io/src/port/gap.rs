@@ -169,9 +169,9 @@ impl GapFiller {
         FillStep::Frame(placement)
     }
 
-    /// Returns a filler for the time before `until` in which no frame is known. It is the longest
-    /// filler, or `None` once that would reach so far that a frame of up to `frame_max` bytes,
-    /// released at `until` or later, could not be given every gap that can be filled.
+    /// Returns the length of the longest filler, to fill wire time without known frames. Returns
+    /// `None` once that filler would end too late: every fillable gap must remain possible before a
+    /// frame of up to `frame_max` bytes released at `until` or later.
     pub fn idle(&mut self, until: Nanos, frame_max: u32) -> Option<u32> {
         let longest = wire_bytes(self.sizes.most);
         let begins = self.byte_time(until).saturating_sub(frame_bytes(frame_max));
@@ -256,7 +256,7 @@ pub trait RawLine {
     /// Returns the maximum frame length in bytes.
     fn frame_max(&self) -> usize;
 
-    /// Whether the wire runs dry while no frames are added.
+    /// Returns whether the wire runs dry while no frames are added.
     fn runs_by_itself(&self) -> bool;
 }
 
@@ -321,7 +321,7 @@ impl<L: RawLine> GapTx<L> {
         self.line
     }
 
-    /// Whether a slot is free, after a flush if necessary.
+    /// Returns whether a slot is free, after a flush if necessary.
     fn ensure_free_slot(&mut self) -> bool {
         if self.line.free_slots() == 0 {
             // The next flush returns the error again.

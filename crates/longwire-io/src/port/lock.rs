@@ -117,7 +117,8 @@ impl PortLock {
         }
         match reads {
             ReadMode::Nothing => {}
-            // Bind first, then search: if two processes start at once, at least one sees the other.
+            // Bind first, then search: if two processes start simultaneously, at least one sees the
+            // other.
             ReadMode::Copies => {
                 held.extend(locks.share(Claim::Read));
                 if let Some(holder) = other(|| LockHolder::of(&locks.name(Claim::Take))) {

@@ -187,8 +187,8 @@ pub trait RxPort {
     /// millisecond.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Whether frames are stamped when they reach the port rather than when they are received.
-    /// Waiting at the port then does not make them late.
+    /// Returns whether frames are stamped when they reach the port rather than when they are
+    /// received. Waiting at the port then does not make them late.
     fn stamps_arrivals(&self) -> bool {
         false
     }
@@ -211,7 +211,7 @@ pub trait RxPort {
 ///
 /// Implementations never block and never panic.
 pub trait TxPort {
-    /// Passes a frame to the port. It may leave at once or together with others.
+    /// Passes a frame to the port, which may send it immediately or together with later frames.
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult;
 
     /// Sends the pushed frames. Frames that the kernel does not accept stay pushed for the next
@@ -228,8 +228,8 @@ pub trait TxPort {
     /// Returns the number of pushed frames that have not left.
     fn unsent(&self) -> usize;
 
-    /// Whether the port's wire must be kept busy. If so, continuously call [`TxPort::sync_clock`]
-    /// before pushing frames, and [`TxPort::fill`] and a flush afterwards.
+    /// Returns whether the port's wire must be kept busy. If so, continuously call
+    /// [`TxPort::sync_clock`] before pushing frames, and [`TxPort::fill`] and a flush afterwards.
     fn needs_idle_fill(&self) -> bool {
         false
     }
@@ -251,7 +251,7 @@ pub trait TxPort {
     fn sampled(&mut self, _take: &mut impl FnMut(SendStamp)) {}
 
     /// Returns how long before its release a frame may be pushed, for ports whose device holds it
-    /// until then. `None` for ports that send at once.
+    /// until then. `None` for ports that send immediately.
     fn launch_lead(&self) -> Option<Nanos> {
         None
     }
@@ -261,7 +261,7 @@ pub trait TxPort {
         Vec::new()
     }
 
-    /// Whether frames may carry an [`Offload`].
+    /// Returns whether frames may carry an [`Offload`].
     fn takes_offload(&self) -> bool {
         false
     }

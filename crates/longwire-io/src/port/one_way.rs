@@ -6,7 +6,7 @@ use longwire_engine::Nanos;
 
 use super::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
-/// Receives nothing and reports the end of input at once.
+/// Receives nothing and immediately reports the end of input.
 #[derive(Debug, Default)]
 pub struct SilentRx;
 

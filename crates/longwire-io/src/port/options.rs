@@ -52,14 +52,13 @@ pub enum CarrierControl {
 /// Purpose of a port. It decides which other ports may share its interface (see `port/lock.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// A link carries arriving frames, and the port sends frames that the link carried.
+    /// Arriving frames enter a link, and the port sends frames that leave a link.
     #[default]
     Forward,
-    /// A link carries arriving frames, and the port does not send.
+    /// Arriving frames enter a link. The port does not send.
     ForwardIn,
-    /// The port only sends. `packet:IF` then opens no receiving socket, which leaves the
-    /// interface's mode alone and saves the kernel from stamping received frames. Other ports open
-    /// both halves.
+    /// The port only sends. `packet:IF` then opens no receiving socket, so the interface's mode
+    /// stays unchanged and the kernel need not stamp received frames. Other ports open both halves.
     Send,
     /// The port reads arriving frames and does not send.
     Receive,

@@ -66,7 +66,7 @@ impl PcapRx {
             error: None,
             set_back: 0,
         };
-        // The first frame is due at once.
+        // The first frame is due immediately.
         port.wake_at(Nanos::from_nanos(1))?;
         Ok(port)
     }

@@ -17,7 +17,7 @@ impl Sampler {
         }
     }
 
-    /// Whether the next frame is selected.
+    /// Returns whether the next frame is selected.
     #[inline]
     pub(super) fn next(&mut self) -> bool {
         if self.every == 0 {

@@ -150,8 +150,8 @@ fn disable_ipv6(name: &str, file: &File, changing: &mut SettingsChange) -> io::R
     Ok(Ipv6::Disabled)
 }
 
-/// Whether an interface has IPv6 addresses other than the link-local one, which the kernel restores
-/// itself.
+/// Returns whether an interface has IPv6 addresses other than the link-local one, which the kernel
+/// restores itself.
 fn has_addresses(name: &str) -> bool {
     const LINK_SCOPE: &str = "20";
     // Address, interface number, prefix length, scope, flags, name.

@@ -99,7 +99,7 @@ pub(crate) struct AliveChecks {
 }
 
 impl AliveChecks {
-    /// Whether this call should check.
+    /// Returns whether this call should check.
     #[inline]
     pub(crate) fn are_due(&mut self, now: Nanos) -> bool {
         self.calls += 1;
@@ -137,7 +137,7 @@ pub(crate) fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> i
     Ok(usize::try_from(got).unwrap_or(0))
 }
 
-/// Whether an error means that the interface is gone or down.
+/// Returns whether an error means that the interface is gone or down.
 pub(crate) fn says_gone(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -147,7 +147,7 @@ fn segmentation(gso: u8, size: u16) -> Result<Option<(SegmentKind, bool, u16)>, 
         GSO_TCP_V4 => SegmentKind::TcpV4,
         GSO_TCP_V6 => SegmentKind::TcpV6,
         GSO_UDP_L4 => SegmentKind::Udp,
-        // Some kernels use this for a datagram that IP must fragment, but only on request.
+        // Some kernels use this kind for datagrams that IP must fragment, but only on request.
         GSO_UDP_FRAGMENTS => return Err(VnetError::Kind(GSO_UDP_FRAGMENTS)),
         other => return Err(VnetError::Kind(other)),
     };

@@ -259,7 +259,7 @@ fn the_receiver_accepts_only_undamaged_frames() {
     };
     let whole: Vec<u8> = good.iter().chain(&check).copied().collect();
     send(&whole, 0, 12);
-    // Every single bit matters.
+    // Any single inverted bit is detected.
     for bit in 0..whole.len() * 8 {
         let mut damaged = whole.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);

@@ -1,4 +1,4 @@
-//! An interface that is removed while frames are sent through it. Sending fails at once with an
+//! An interface that is removed while frames are sent through it. Sending fails immediately with an
 //! error that names the cause, and the number of frames sent before is known. Without the right to
 //! create namespaces, the tests are skipped with a message, except in CI, where they fail.
 

@@ -179,7 +179,7 @@ impl Tunnel {
         if !self.sums || !(self.is_udp() || self.is_gre()) {
             return;
         }
-        // With the inner sum completed, in a copy.
+        // Compute outer sums from a copy with the inner checksum completed.
         let mut finished = out.to_vec();
         let shift = out.len() - frame.len();
         let start = inner.transport_at() + shift;
@@ -376,7 +376,7 @@ proptest! {
         wrapped[at..at + 2].fill(0);
         let sum = !tunnel.sum(&wrapped);
         let sum = if sum == 0 { 0xffff } else { sum };
-        // The sum over the quoted bytes as they are, unlike that of a completed packet.
+        // The sum covers the quoted bytes unchanged, unlike that of a completed packet.
         let sender = wrapped[at..at + 2].to_vec();
         prop_assert_eq!(sender, [0, 0]);
         wrapped[at..at + 2].copy_from_slice(&sum.to_be_bytes());
@@ -390,14 +390,14 @@ proptest! {
         let size = (spec.payload.len() / 2) as u16;
         prop_assume!(size > 0);
         let (mut frame, mut header) = train(tunnel, &spec, size);
-        // Belongs to no header.
+        // This checksum belongs to no header.
         let start = u16::from_ne_bytes([header[6], header[7]]) - by as u16;
         header[6..8].copy_from_slice(&start.to_ne_bytes());
         prop_assert!(vnet::decode(&header, &mut frame).is_err());
     }
 }
 
-/// If a UDP train's checksum is not the outer header's, the train was cut there at the inner size.
+/// Without an outer UDP checksum, the kernel describes the inner datagrams' segmentation.
 #[test]
 fn udp_trains_in_vxlan_are_of_the_inner_header() {
     let spec = FrameSpec::udp(24_000);

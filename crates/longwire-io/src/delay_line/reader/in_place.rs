@@ -2,8 +2,7 @@
 //! line until their release.
 //!
 //! From the front on, a line then holds decided frames, frames in the link's queue, and frames not
-//! yet offered to the link. Readers without a link see only the first and the last group: nothing
-//! is decided, and the front has just arrived.
+//! yet offered to the link. For readers without a link, all frames are in the last group.
 
 use longwire_engine::{FrameMeta, Nanos};
 
@@ -81,9 +80,9 @@ impl DelayLineReader {
         self.queued = self.arrived;
     }
 
-    /// Skips the frame that `writer` has just published, as decided with the writer's release or as
-    /// queued, if no earlier frame is undecided. Otherwise returns `false` and changes nothing. For
-    /// a reader on the writer's thread.
+    /// Marks the frame that `writer` has just published as decided, with the writer's release, or
+    /// as queued. If an earlier frame is undecided, returns `false` and changes nothing. For a
+    /// reader on the writer's thread.
     #[inline]
     pub fn follow_writer(&mut self, writer: &DelayLineWriter, decided: bool) -> bool {
         self.arrived = self.not_passed(self.arrived);
@@ -185,7 +184,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Whether decided frames are on the line.
+    /// Returns whether decided frames are on the line.
     pub fn has_decided(&self) -> bool {
         self.queued.number > self.read
     }
@@ -195,7 +194,7 @@ impl DelayLineReader {
         self.voids
     }
 
-    /// Whether no frame is on the line.
+    /// Returns whether no frame is on the line.
     pub fn is_empty(&mut self) -> bool {
         self.decided().is_none() && self.front().is_none()
     }
@@ -245,7 +244,7 @@ impl DelayLineReader {
     }
 
     /// Returns the head of a published record at or beyond the front, and its place after any jump.
-    /// Leaves returning the jump's segment to the front.
+    /// Does not return the jump's segment, which only the front does.
     #[inline(always)]
     fn head_at(&self, place: RecordPlace) -> (RecordPlace, Head) {
         // SAFETY: `place` is at a published record or at the jump before it.

@@ -200,8 +200,8 @@ fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(PathBuf, Vec<En
     heir.is_some_and(|(path, _)| append(path, std::slice::from_ref(entry)).is_ok())
 }
 
-/// Whether a record is so old that its remaining namespaces, which have neither name nor process,
-/// will not reappear.
+/// Returns whether a record is so old that its remaining namespaces, which have neither name nor
+/// process, will not reappear.
 fn is_old(path: &Path) -> bool {
     const KEPT: Duration = Duration::from_secs(24 * 3600);
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());

@@ -34,7 +34,7 @@ use directory::{Directory, remove, replace, restore_left};
 enum Record {
     /// A locked file.
     File { path: PathBuf, lock: Flock<File> },
-    /// Without a file, a killed process's changes stay.
+    /// No file: the changes of a killed process remain.
     Memory(Vec<Entry>),
 }
 
@@ -74,7 +74,7 @@ impl Record {
     fn set(&mut self, entries: Vec<Entry>) {
         match self {
             Record::File { path, lock } => {
-                // On failure the old version stays, which restores more than necessary.
+                // On failure, the old version remains, which restores more than necessary.
                 if let Ok(next) = replace(path, &written(&entries)) {
                     *lock = next;
                 }
@@ -105,11 +105,11 @@ pub(crate) struct SettingsChange {
 
 impl PortRecord {
     /// Begins a settings change for a port on an interface in the calling thread's namespace. First
-    /// restores the settings of killed processes. With `quiet`, this interface's IPv6 stays off and
-    /// this port restores it, as IPv6 would send as soon as it is enabled.
+    /// restores the settings of killed processes. With `quiet`, IPv6 on this interface stays off
+    /// until this port restores it, because IPv6 sends as soon as it is enabled.
     ///
-    /// Even a port without changes may have to restore those of a process that ends before it, so
-    /// the process keeps the rights for that.
+    /// A port without changes of its own may still have to restore those of a process that ends
+    /// first, so the process keeps the necessary rights.
     pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, SettingsChange) {
         rights::will_restore();
         let mut own = own();
@@ -135,8 +135,8 @@ impl PortRecord {
         (record, changing)
     }
 
-    /// Ends the port's part: passes its changes to `restore`, unless another process with a port on
-    /// the interface takes them over.
+    /// Ends the port's part: passes its changes to `restore`, unless they are transferred to
+    /// another process with a port on the interface.
     pub(crate) fn end(self, mut restore: impl FnMut(&str, &Undo)) {
         let mut own = own();
         let directory = Directory::lock();
@@ -230,7 +230,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whether both entries concern ports on the same interface.
+    /// Returns whether both entries concern ports on the same interface.
     pub(super) fn is_of_port_of(&self, other: &Entry) -> bool {
         self.namespace == other.namespace && self.port == other.port
     }

@@ -85,7 +85,7 @@ fn number_frame(frame: &mut [u8], number: u64) {
     }
 }
 
-/// Whether both ends of a frame have the expected contents.
+/// Returns whether both ends of a frame have the expected contents.
 #[inline]
 fn is_whole(frame: &[u8]) -> bool {
     match (frame.first_chunk::<NUMBER>(), frame.last_chunk::<NUMBER>()) {
@@ -190,7 +190,7 @@ impl Sink {
     }
 }
 
-/// Copies a frame. Short frames, the most frequent, need no call.
+/// Copies a frame; short frames, the most frequent, without a function call.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     const HALF: usize = 32;

@@ -123,8 +123,8 @@ pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) ->
     most.saturating_sub(least).max(0) as f64 / 8e9
 }
 
-/// Whether a frame with its check sequence is undamaged. Computes the remainder bit by bit, as the
-/// standard defines it, independently of the sender's code.
+/// Returns whether a frame with its check sequence is undamaged. Computes the remainder bit by bit,
+/// as the standard defines it, independently of the sender's code.
 fn is_whole(frame: &[u8]) -> bool {
     const POLYNOMIAL: u32 = 0xedb8_8320;
     let divide = |state: u32, byte: &u8| {

@@ -170,7 +170,7 @@ pub(super) fn write_ipv4_checksum(frame: &mut [u8], at: usize) {
     frame[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Whether a datagram has no checksum, as UDP over IPv4 permits.
+/// Returns whether a datagram has no checksum, as UDP over IPv4 permits.
 pub(super) fn has_no_checksum(frame: &[u8], headers: &Headers) -> bool {
     headers.transport == Transport::Udp
         && headers.ip.network == Network::V4

@@ -277,8 +277,8 @@ fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
     fits.then_some(Some(at))
 }
 
-/// Whether IPv4 options contain a source route. The checksum then covers an address that is hard to
-/// determine, so these packets stay unchanged.
+/// Returns whether IPv4 options contain a source route. The checksum then covers an address that is
+/// hard to determine, so these packets stay unchanged.
 fn has_source_route(mut options: &[u8]) -> bool {
     while let [kind, rest @ ..] = options {
         match (kind, rest) {

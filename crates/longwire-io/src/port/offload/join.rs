@@ -74,7 +74,7 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Whether a train is in progress.
+    /// Returns whether a train is in progress.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.first.is_some()
@@ -132,8 +132,8 @@ impl Joiner {
     }
 }
 
-/// Whether parts with these headers can be joined: the device must be able to compute a checksum
-/// per segment.
+/// Returns whether parts with these headers can be joined: the device must be able to compute a
+/// checksum per segment.
 fn joins(segments: Segments, headers: &Headers, bytes: &[u8]) -> bool {
     segments.kind.matches(headers)
         && headers.payload_at == usize::from(segments.header_len)

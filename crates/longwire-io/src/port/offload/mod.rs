@@ -1,8 +1,8 @@
 //! Offloads and their execution in software.
 //!
-//! A sender with checksum and segmentation offloads passes to virtual devices frames with partial
-//! checksums, and buffers that hold several wire frames. The link must see wire frames, and the
-//! next device must see valid checksums.
+//! With checksum and segmentation offloads, a sender passes frames with partial checksums and
+//! buffers of several wire frames to virtual devices. The link must see wire frames, and the next
+//! device must see valid checksums.
 
 mod checksum;
 mod headers;
@@ -71,7 +71,7 @@ pub enum SegmentKind {
 }
 
 impl Segments {
-    /// Whether a packet with these headers can be segmented this way.
+    /// Returns whether a packet with these headers can be segmented this way.
     fn fit(&self, headers: &Headers) -> bool {
         self.kind.matches(headers) && headers.payload_at == usize::from(self.header_len)
     }
@@ -105,7 +105,7 @@ impl Segments {
 }
 
 impl SegmentKind {
-    /// Whether a frame with these headers can be a super-packet of this kind.
+    /// Returns whether a frame with these headers can be a super-packet of this kind.
     pub fn matches(self, headers: &Headers) -> bool {
         let (network, transport) = (headers.ip.network, headers.transport);
         match self {

@@ -101,7 +101,7 @@ pub fn cut_unfinished(
     cut_piece(super_frame, segments, (&headers, None), range, out)
 }
 
-/// Whether [`cut`] can cut a super-packet, that is, whether its headers match `segments`.
+/// Returns whether [`cut`] can cut a super-packet, that is, whether its headers match `segments`.
 pub fn can_cut(super_frame: &[u8], segments: Segments) -> bool {
     headers_of(super_frame, segments).is_some()
 }
@@ -112,8 +112,8 @@ fn headers_of(super_frame: &[u8], segments: Segments) -> Option<Headers> {
 }
 
 /// Cuts a frame's TCP packet into segments with IP packets of at most `mtu` bytes. Passes each to
-/// `take` as a complete wire frame; `out` is scratch memory. Returns `false` without a complete TCP
-/// packet, or if the headers exceed the MTU.
+/// `take` as a complete wire frame; `out` is scratch memory. Returns `false` if the frame contains
+/// no complete TCP packet or its headers exceed the MTU.
 pub fn cut_tcp(
     frame: &mut [u8],
     mtu: usize,

@@ -115,7 +115,7 @@ impl Splitter {
         Some(offload)
     }
 
-    /// Whether all pieces have been returned.
+    /// Returns whether all pieces have been returned.
     pub fn is_done(&self) -> bool {
         self.next == self.count
     }

@@ -50,8 +50,8 @@ impl Tunnels {
         self.around.iter().rev().flatten()
     }
 
-    /// Whether wire frames can be cut. They cannot if GRE numbers its packets, as all segments
-    /// would share one number.
+    /// Returns whether wire frames can be cut. They cannot if GRE numbers its packets, as all
+    /// segments would share one number.
     pub(super) fn can_cut(&self, frame: &[u8]) -> bool {
         let numbered = |ip: &IpHeader| {
             ip.protocol == GRE
@@ -60,8 +60,8 @@ impl Tunnels {
         !self.around.iter().flatten().any(numbered)
     }
 
-    /// Whether the checksums around a packet are valid once its checksum at `inner` is completed.
-    /// Only then did the sender leave it partial.
+    /// Returns whether the checksums around a packet are valid once its checksum at `inner` is
+    /// completed. Only then did the sender leave it partial.
     pub(super) fn agree(&self, frame: &[u8], inner: InnerBytes) -> bool {
         self.around.iter().flatten().all(|ip| {
             let Some(at) = checksum_at(frame, ip) else {

@@ -197,7 +197,7 @@ impl Batch {
         first.map(|slot| u64::from(self.wire_frames[slot])).sum()
     }
 
-    /// Whether the first frame is a super-packet, according to its virtio-net header.
+    /// Returns whether the first frame is a super-packet, according to its virtio-net header.
     pub(super) fn first_has_segments(&self) -> bool {
         self.ring.first()[1] != 0
     }

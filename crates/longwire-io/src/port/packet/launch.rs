@@ -3,8 +3,8 @@
 //!
 //! `etf` holds frames until shortly before their time, and with `offload` the device sends them on
 //! time; `fq` holds them with a kernel timer. This follows tc-etf(8), tc-fq(8) and
-//! linux/net_tstamp.h. The test kernel had neither discipline. Tests cover the selection and that
-//! frames with a launch time pass, not the precision of launch times.
+//! linux/net_tstamp.h. The test kernel had neither discipline, so tests cover the selection, and
+//! that frames with a launch time pass, but not the precision of launch times.
 //!
 //! A frame's control message holds its launch time and the request for a send stamp.
 
@@ -82,7 +82,7 @@ impl FrameHolder {
         }
     }
 
-    /// Whether `wanted` permits it.
+    /// Returns whether `wanted` permits it.
     pub(super) fn is_permitted(self, wanted: LaunchMode) -> bool {
         match wanted {
             LaunchMode::Off => false,

@@ -36,8 +36,8 @@ pub struct PacketRx {
     socket: OwnedFd,
     port: String,
     scale: StampScale,
-    /// Buffer for frames that exceed a slot: a virtio-net header and a frame. Mostly untouched, and
-    /// so takes almost no memory.
+    /// Buffer for frames that exceed a slot: a virtio-net header and a frame. Most of it is never
+    /// touched and takes no memory.
     long: Box<[u8]>,
     /// A super-packet in `long` that is being delivered in pieces. Boxed because it is large.
     pieces: Box<Option<Pieces>>,
@@ -73,7 +73,7 @@ impl PacketRx {
         }
     }
 
-    /// Returns the number of detected steps of the wall clock, from which kernel stamps come.
+    /// Returns the number of detected steps of the wall clock, the source of kernel stamps.
     /// Arrivals do not step.
     pub fn clock_steps(&self) -> u64 {
         self.scale.steps()

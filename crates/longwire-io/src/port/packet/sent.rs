@@ -286,8 +286,8 @@ impl Point {
     }
 }
 
-/// The last two readings of both clocks. A device's clock may run free, some parts in a hundred
-/// thousand fast or slow, so its lead is interpolated linearly between the readings.
+/// The last two readings of both clocks. A device's clock may be free-running, off by tens of ppm,
+/// so its lead is interpolated linearly between the readings.
 #[derive(Clone, Copy, Debug)]
 struct Comparison {
     before: Point,

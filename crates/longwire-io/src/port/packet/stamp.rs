@@ -88,7 +88,7 @@ impl StampScale {
         read: impl FnOnce() -> ClockReading,
     ) -> Nanos {
         if self.before_step.is_none() {
-            // Stamps by two processors may differ by nanoseconds, which is not a step.
+            // Stamps from two processors may differ by nanoseconds, which is not a step.
             if let Some(stamp) = self.plausible(wall, self.offset, now) {
                 return self.raise(stamp);
             }

@@ -113,12 +113,12 @@ impl PacketTx {
         &self.interface
     }
 
-    /// Adds the losses behind the interface, which passes frames to another one, to this port's.
+    /// Adds the losses behind the interface, which forwards frames to another one, to this port's.
     pub(crate) fn add_losses(&mut self, onward: OnwardLosses) {
         self.onward = Some(onward);
     }
 
-    /// Whether the device accepts a frame of this length.
+    /// Returns whether the device accepts a frame of this length.
     fn fits(&mut self, frame: &TxFrame<'_>) -> bool {
         let len = frame.bytes.len();
         if !(ETHERNET..=SUPER_MAX).contains(&len) {
@@ -146,8 +146,8 @@ impl PacketTx {
         self.mtu = self.mtu.min(peer.unwrap_or(usize::MAX));
     }
 
-    /// Whether the interface has a carrier. Without one, the kernel accepts frames indefinitely and
-    /// sends none.
+    /// Returns whether the interface has a carrier. Without one, the kernel accepts frames
+    /// indefinitely and sends none.
     fn has_carrier(&self) -> io::Result<bool> {
         let answer = ask_interface(self.direct.as_fd(), &self.interface, libc::SIOCGIFFLAGS)?;
         // SAFETY: the kernel has filled in the flags.
@@ -268,7 +268,7 @@ impl PacketTx {
             // The socket's buffer is full of frames in transit.
             Some(libc::EAGAIN | libc::ENOMEM) => Ok(false),
             Some(libc::ENOBUFS) => self.go_on_after_drop(),
-            // Unsuitable for this device, now and later.
+            // The device will never accept this frame.
             Some(libc::EMSGSIZE | libc::EINVAL) => {
                 self.lose(1);
                 Ok(true)

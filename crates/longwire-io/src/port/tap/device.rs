@@ -21,7 +21,7 @@ mod control {
         libc::c_int
     );
     nix::ioctl_write_int_bad!(
-        /// Sets the work that the kernel may leave unfinished in frames that are read.
+        /// Sets the offloads that frames read from the device may have.
         set_offload,
         libc::TUNSETOFFLOAD
     );
@@ -55,7 +55,7 @@ pub(super) struct Device {
     _lock: Option<PortLock>,
 }
 
-/// Frames to the reader that the kernel dropped without a carrier.
+/// Frames for the reader that the kernel dropped without a carrier.
 #[derive(Clone, Copy, Default)]
 struct DropsWithoutCarrier {
     /// Their number up to the last return of the carrier.
@@ -231,9 +231,9 @@ impl PreviousSettings {
 /// Frames that the device counts as dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drops {
-    /// On the way to this reader.
+    /// Frames for this reader.
     pub(super) to_reader: u64,
-    /// On the way from this writer.
+    /// Frames from this writer.
     pub(super) from_writer: u64,
 }
 

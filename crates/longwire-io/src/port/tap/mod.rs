@@ -25,7 +25,7 @@ mod device;
 const FRAME_MAX: usize = 68 * 1024;
 /// Minimum frame length: an Ethernet header. The kernel refuses shorter frames.
 const FRAME_MIN: usize = 14;
-/// Number of pushes before a flush. Each frame leaves at once, so this only sets how often the
+/// Number of pushes before a flush. Each frame leaves immediately, so this only sets how often the
 /// caller reads the clock.
 const ROOM: usize = 64;
 

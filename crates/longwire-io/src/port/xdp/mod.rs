@@ -1,8 +1,8 @@
 //! `xdp:IF`: a network interface through AF_XDP sockets. Frames pass between the driver and this
 //! process's memory, bypassing the kernel's network stack.
 //!
-//! A small eBPF program stamps and redirects every arriving frame. A BPF link holds it on the
-//! interface, so that the kernel removes it however the process ends.
+//! A small eBPF program stamps and redirects every arriving frame. A BPF link attaches it to the
+//! interface, so the kernel removes it however the process ends.
 
 mod bare;
 mod program;

@@ -139,7 +139,7 @@ impl<T: Copy> Producer<T> {
         self.ring.producer().store(self.next, Ordering::Release);
     }
 
-    /// Whether the kernel must be woken to see new entries.
+    /// Returns whether the kernel must be woken to see new entries.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.ring.needs_wakeup()

@@ -96,7 +96,7 @@ impl XdpRx {
         })
     }
 
-    /// Returns the place of the stamp before the frame.
+    /// Returns the bytes of the stamp before the frame.
     #[inline]
     fn stamp(&mut self, desc: &libc::xdp_desc) -> Option<&mut [u8]> {
         let at = desc.addr.checked_sub(STAMP_LEN as u64)?;

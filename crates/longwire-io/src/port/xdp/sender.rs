@@ -95,7 +95,7 @@ impl Sender {
         self.umem.chunk() - PLACE
     }
 
-    /// Whether the kernel stamps departing frames.
+    /// Returns whether the kernel stamps departing frames.
     pub(crate) fn stamps_frames(&self) -> bool {
         self.stamps_frames
     }

@@ -2,7 +2,7 @@
 //! divided into chunks of equal size.
 //!
 //! Every chunk belongs to one party at a time: the kernel, the receiving half or the sending half.
-//! It changes hands through the rings.
+//! The rings transfer ownership.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn pieces_stay_inside_of_chunks() {
         let umem = Umem::new(2048, 4).expect("memory");
-        // SAFETY: the chunks have no other user, and the pieces are dropped at once.
+        // SAFETY: the chunks have no other user, and the pieces are dropped immediately.
         let has = |address, len| unsafe { umem.piece(address, len) }.is_some();
         assert!(has(0, 2048) && has(6144, 2048) && has(2304, 1792));
         assert!(!has(2304, 1793) && !has(8192, 1) && !has(u64::MAX, 2) && !has(1, usize::MAX));

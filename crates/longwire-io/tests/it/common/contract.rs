@@ -147,7 +147,7 @@ fn receive_ours(rx: &mut impl RxPort, max: usize) -> u64 {
     got
 }
 
-/// A call that finds no frames returns at once.
+/// A call that finds no frames returns immediately.
 pub fn check_empty(rx: &mut impl RxPort) {
     for _ in 0..20 {
         let start = Instant::now();
