@@ -47,8 +47,8 @@ pub(crate) struct LinkShared {
     pub loss: LossCell,
 }
 
-/// Counters of the stage that has the lane: ingress, or egress for a managed queue. Egress copies
-/// frames on the delay line; the copies count here as having crossed.
+/// Counters of the stage with the lane: ingress, or egress for a managed queue. Copies that egress
+/// makes of frames on the delay line count here as crossed.
 #[derive(Debug, Default)]
 pub(crate) struct LaneCells {
     pub stage: StageCells,

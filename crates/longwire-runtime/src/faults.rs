@@ -17,7 +17,7 @@ impl Faults {
         let _ = self.0.set(message);
     }
 
-    /// Whether a fault was reported.
+    /// Returns whether a fault was reported.
     #[inline]
     pub fn any(&self) -> bool {
         self.0.get().is_some()

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::suggest;
 
-/// How well a run met its configuration.
+/// A run's fidelity to its configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
@@ -49,8 +49,8 @@ impl Grade {
         Grade::named(close)
     }
 
-    /// Whether a run graded `found` meets a condition on this grade. Better runs do, except that
-    /// [`Grade::NotFaithful`] and [`Grade::NoFrames`] require exactly that grade.
+    /// Returns whether a run graded `found` meets a condition on this grade. Higher grades do too,
+    /// except that [`Grade::NotFaithful`] and [`Grade::NoFrames`] require exactly that grade.
     pub fn is_met_by(self, found: Grade) -> bool {
         match self {
             Grade::NotFaithful | Grade::NoFrames => found == self,

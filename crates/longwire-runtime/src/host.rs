@@ -85,8 +85,8 @@ pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) ->
     notes
 }
 
-/// Requests a real-time class for the calling thread and returns whether it was granted. For loads
-/// that take a core from an emulator under test.
+/// Requests a real-time class for the calling thread and returns whether it was granted. For test
+/// loads that take a core from an emulator.
 pub fn realtime() -> bool {
     enter_fifo().is_ok()
 }

@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Start reading at [`stage::Ingress::step`] and the step of [`stage::Egress`], which show a
-//! frame's whole way through a run.
+//! Start reading at [`stage::Ingress::step`] and the step of [`stage::Egress`], which together
+//! process every frame of a run.
 
 pub mod clock;
 pub mod config;

@@ -17,8 +17,8 @@ use crate::sync::locked;
 /// Reads the files and loads the plugins that models name.
 ///
 /// A link's hooks with the same plugin and parameters share one plugin state
-/// ([`Loader::begin_link`]). A state created to check a specification goes to the first link built
-/// by the same loader.
+/// ([`Loader::begin_link`]). A state created to check a specification is reused by the first link
+/// built by the same loader.
 #[derive(Debug, Default)]
 pub struct FileLoader {
     faults: Faults,
@@ -51,14 +51,14 @@ impl Plugin for DeferredPlugin {}
 struct LoadedState {
     file: String,
     parameters: Vec<(String, String)>,
-    /// Hooks that use the state. Each uses it once: two models of one hook would share its
-    /// decisions.
+    /// Hooks that use the state. Each uses it at most once, because two models of one hook would
+    /// share its decisions.
     hooks: Vec<Hook>,
     shared: SharedState,
 }
 
 impl FileLoader {
-    /// Returns a loader with default file access whose faults reach no run. It suffices to check
+    /// Returns a loader with default file access whose faults reach no run. Sufficient to check
     /// models.
     pub fn new() -> FileLoader {
         FileLoader::default()

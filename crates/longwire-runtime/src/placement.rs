@@ -61,7 +61,7 @@ impl Layout {
         }
     }
 
-    /// Whether the placement has several threads.
+    /// Returns whether the placement has several threads.
     pub fn is_apart(self) -> bool {
         self.placement != Placement::Together
     }

@@ -26,7 +26,7 @@ impl OnPortLoss {
         }
     }
 
-    /// Whether the network continues after this error.
+    /// Returns whether the network continues after this error.
     pub(crate) fn outlives(self, error: &PortError) -> bool {
         self == OnPortLoss::Continue && matches!(error, PortError::Gone { .. })
     }
@@ -51,7 +51,7 @@ impl LossCell {
         self.0.get_or_init(|| (now, error.to_string()));
     }
 
-    /// Whether the port is lost.
+    /// Returns whether the port is lost.
     #[inline]
     pub fn is_set(&self) -> bool {
         self.0.get().is_some()

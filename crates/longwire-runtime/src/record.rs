@@ -133,7 +133,7 @@ pub trait Recorder: Send {
     /// Receives the start of the run.
     fn start(&mut self, epoch: Epoch);
 
-    /// Whether the recorder needs frames at ports in addition to verdicts.
+    /// Returns whether the recorder needs frames at ports in addition to verdicts.
     fn wants_frames(&self) -> bool {
         true
     }
@@ -260,7 +260,7 @@ impl RecordingParts {
         }))
     }
 
-    /// Whether frames at ports are recorded in addition to verdicts.
+    /// Returns whether frames at ports are recorded in addition to verdicts.
     pub fn wants_frames(&self) -> bool {
         let recording = self.0.as_ref();
         recording.is_some_and(|recording| recording.recorder.wants_frames())
@@ -304,8 +304,7 @@ impl Recording {
         const LOOK: Duration = Duration::from_millis(100);
         drop(self.sender);
         let mut outcome = Ok(());
-        // After a failure, batches are drained and discarded, so that later events are lost in only
-        // one place.
+        // After a failure, drain and discard batches, so that stages do not drop events too.
         loop {
             match self.receiver.recv_timeout(LOOK) {
                 Ok(batch) if outcome.is_ok() => {

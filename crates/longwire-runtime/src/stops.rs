@@ -2,8 +2,8 @@
 //!
 //! A thread that blocks all signals and holds no lock sleeps in short turns. A stop interrupts its
 //! sleep with EINTR, which nothing else does (signal(7)). Outside the sleep, a stop is a context
-//! switch that neither the sleep nor a page fault explains. The stop's length is the turn's
-//! lateness without the wait for a core. All runs in a process share the thread.
+//! switch that neither the sleep nor a page fault explains. The length of a stop is the lateness of
+//! its turn minus the time spent waiting for a core. All runs in a process share the thread.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -105,7 +105,7 @@ impl StopRecord {
             let _ = SigSet::all().thread_block();
             watch(&watched, &sleep, &requested);
         })?;
-        // After a whole turn, the thread watches and its loop's pages are loaded.
+        // After a whole turn, the thread is watching and its loop's pages are loaded.
         record.await_turn();
         Ok(record)
     }
@@ -305,7 +305,7 @@ mod tests {
         let pid = Pid::from_raw(child.id().cast_signed());
         let before = Instant::now();
         kill(pid, Signal::SIGSTOP).expect("a signal");
-        // A thread needs a core to receive the signal, and SIGCONT discards it before that.
+        // The thread needs a core to receive the signal; until then, SIGCONT would discard it.
         let state = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).expect("a child");
         assert_eq!(state, WaitStatus::Stopped(pid, Signal::SIGSTOP));
         let stopped = Instant::now();

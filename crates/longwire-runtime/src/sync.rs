@@ -9,7 +9,7 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets a flag on drop, also after a panic, so that no other thread waits for ever.
+/// Sets a flag on drop, also after a panic, so that no other thread waits forever.
 pub(crate) struct SetOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {

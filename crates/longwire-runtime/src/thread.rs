@@ -23,7 +23,7 @@ use crate::witness::PauseHistory;
 
 pub(crate) use longwire_io::Bell;
 
-/// The stages that a thread runs alternately.
+/// The stages that a thread runs in turn.
 #[derive(Default)]
 pub(crate) struct Stages {
     pub ingress: Vec<Ingress<AnyRx>>,
@@ -63,7 +63,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Whether the run must end: a port or thread was lost, or a plugin failed.
+    /// Returns whether the run must end: a port or thread was lost, or a plugin failed.
     pub fn must_end(&self) -> bool {
         self.failed.load(Ordering::SeqCst) || self.faults.any()
     }
@@ -189,7 +189,7 @@ impl Worker {
         }
     }
 
-    /// Returns the maximum time that frames may wait at this thread's ports without a late release.
+    /// Returns how long frames may wait at this thread's ports without being released late.
     fn slack(&self) -> Nanos {
         let slack = self.stages.ingress.iter().map(Ingress::slack).min();
         slack.unwrap_or(Nanos::ZERO)
@@ -241,7 +241,7 @@ impl Worker {
         Ok(turn)
     }
 
-    /// Whether all inputs have ended and all frames have left.
+    /// Returns whether all inputs have ended and all frames have left.
     fn is_done(&mut self) -> bool {
         self.control.inputs_ended.load(Ordering::SeqCst) == self.inputs
             && self

@@ -127,7 +127,8 @@ impl Threads {
         self.recorder = recorder;
     }
 
-    /// Whether all threads have ended, or must end because a port was lost or a plugin failed.
+    /// Returns whether all threads have ended, or must end because a port was lost or a plugin
+    /// failed.
     pub fn ended(&self) -> bool {
         let mut threads = self.running.iter();
         self.control.must_end() || threads.all(|running| running.thread.is_finished())

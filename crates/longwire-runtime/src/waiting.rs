@@ -88,7 +88,7 @@ pub(crate) struct Waiter {
     priority: FloodPriority,
     last_active: Nanos,
     linger: Linger,
-    /// Batching time for frames at the ports; zero to read each frame at once.
+    /// Batching time for frames at the ports; zero to read each frame immediately.
     gather: Nanos,
     /// Last turn of the spinning loop, if uninterrupted.
     spinning_since: Option<Nanos>,
@@ -179,7 +179,7 @@ struct Linger {
 }
 
 impl Linger {
-    /// Whether to linger after the current traffic.
+    /// Returns whether to linger after the current traffic.
     fn pays(self) -> bool {
         self.unpaid < LINGERS_UNPAID || self.skipped >= LINGER_RETRY
     }
@@ -297,7 +297,7 @@ impl Waiter {
 
     /// Updates whether the machine is contended, and whether this window has spinning time left. If
     /// programs under test wait for a core, a spinning emulator slows the system that it measures.
-    /// A few exact releases justify a little of that.
+    /// A few exact releases are still worth a little spinning.
     fn look_around(&mut self, now: Nanos) {
         let age = now.saturating_sub(self.window.start);
         if age >= WINDOW {
@@ -327,7 +327,7 @@ impl Waiter {
         };
     }
 
-    /// Whether to batch frames instead of waking for each.
+    /// Returns whether to batch frames instead of waking for each.
     fn moderates(&self) -> bool {
         self.contended && self.window.wakes.max(self.window.wakes_before) >= WAKES_MANY
     }
@@ -385,8 +385,8 @@ impl Waiter {
         }
         let woken = wait_for(until, sources, bell);
         let now = monotonic_now();
-        // A deadline before the wait ends the wait at once. The time from the deadline to the wait
-        // is the emulator's own lateness, neither a machine pause nor wake-up latency.
+        // If the deadline precedes the wait, the wait ends immediately. The time between them is
+        // the emulator's own lateness, neither a machine pause nor wake-up latency.
         let due = until.max(start);
         self.witness.slept(start, due, now);
         match woken {

@@ -199,8 +199,8 @@ impl Witness {
     /// the difference would count as a pause.
     #[inline]
     pub fn slept(&mut self, start: Nanos, due: Nanos, woke: Nanos) {
-        // A call that returned at once switched no context. Counting it would explain a signal's
-        // stop in the same millisecond.
+        // A call that returned immediately switched no context. Counting it would explain a
+        // signal's stop in the same millisecond.
         if woke.saturating_sub(start) >= SWITCH_MIN {
             self.sleeps += 1;
         }
@@ -359,7 +359,7 @@ mod tests {
         let due = Nanos::from_secs(6);
         witness.before_wait(due);
         block(2);
-        // Waits that returned at once do not count as sleeps.
+        // Waits that returned immediately do not count as sleeps.
         for _ in 0..3 {
             witness.slept(due, due, due.saturating_add(Nanos::from_nanos(800)));
         }

@@ -1,8 +1,8 @@
 //! Feeds: sources of frames with send times, read ahead of time.
 //!
 //! A feed is a replay's input: a trace or a generator, whose frames are known before they are due.
-//! The reader thread takes frames as fast as there is room and offers them to the emulated link at
-//! their times; the egress stage does the waiting.
+//! The reader thread takes frames as fast as there is room, and offers each to the emulated link at
+//! its send time. Only the egress stage waits.
 
 pub mod trace;
 
@@ -29,8 +29,8 @@ pub struct FeedFrame<'a> {
 
 /// A source of frames in order of time.
 pub trait Feed: Send {
-    /// Returns up to `max` frames through the callback. Fewer frames without an end mean that the
-    /// input, such as a slow pipe, has no more yet.
+    /// Passes up to `max` frames to `take`. Fewer frames without an end mean that the input, such
+    /// as a slow pipe, has no more yet.
     ///
     /// # Errors
     /// The input cannot be read further. All frames before the fault have been returned.
@@ -40,8 +40,8 @@ pub trait Feed: Send {
         take: &mut dyn FnMut(FeedFrame<'_>),
     ) -> Result<ReceiveResult, PortError>;
 
-    /// Receives the replay's start, once, before the first frame is requested. For frames that
-    /// carry their send time.
+    /// Receives the start of the replay, once, before the first frame is requested. For feeds whose
+    /// frames carry their send time.
     fn begin(&mut self, _start: Epoch) {}
 
     /// Returns the number of outputs.
@@ -54,7 +54,7 @@ pub trait Feed: Send {
         None
     }
 
-    /// Whether frames have times. If not, they are sent as fast as the port accepts them.
+    /// Returns whether frames have times. If not, they are sent as fast as the port accepts them.
     fn is_paced(&self) -> bool {
         true
     }

@@ -144,7 +144,7 @@ impl LinkCells {
         handovers.late_max_ns.raise(lateness.as_nanos());
     }
 
-    /// Overwrites the counts with those of a link that counts elsewhere.
+    /// Overwrites the counts with those of a link whose counters are elsewhere.
     pub(crate) fn replace(&self, totals: &LinkTotals) {
         self.traffic.set(&totals.traffic);
         self.scheduled.set(totals.scheduled);

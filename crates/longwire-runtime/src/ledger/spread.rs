@@ -176,7 +176,7 @@ impl Spread {
         }
     }
 
-    /// Whether the lateness statistics are equal.
+    /// Returns whether the lateness statistics are equal.
     pub fn is_as_late_as(&self, other: &Spread) -> bool {
         LATENESS
             .iter()

@@ -180,7 +180,7 @@ impl Artifact {
         Artifact::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether the frames were delivered, but late.
+    /// Returns whether the frames were delivered, but late.
     pub fn is_late(self) -> bool {
         matches!(
             self.class(),
@@ -188,12 +188,13 @@ impl Artifact {
         )
     }
 
-    /// Whether the emulator itself caused the artifact, rather than the machine or the start.
+    /// Returns whether the emulator itself caused the artifact, rather than the machine or the
+    /// start.
     pub fn is_own(self) -> bool {
         self.class() != ArtifactClass::LateExcused
     }
 
-    /// Whether the emulator lost the frames.
+    /// Returns whether the emulator lost the frames.
     pub fn is_lost(self) -> bool {
         self.class() == ArtifactClass::Lost
     }

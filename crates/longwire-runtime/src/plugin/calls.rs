@@ -93,7 +93,7 @@ impl CallSite {
         any
     }
 
-    /// Calls a plugin function, which this thread's slot names meanwhile.
+    /// Calls a plugin function and records the call in this thread's slot meanwhile.
     #[inline]
     pub fn during<T>(&'static self, function: Function, call: impl FnOnce() -> T) -> T {
         let slot = own_slot();
@@ -257,7 +257,8 @@ impl Call {
         NAMES.get(self.function).copied().unwrap_or("a function")
     }
 
-    /// Whether the function is a run's hook, as opposed to the creation or destruction of a state.
+    /// Returns whether the function is a run's hook, as opposed to the creation or destruction of a
+    /// state.
     pub fn is_hook(&self) -> bool {
         use Function::{Create, Destroy, Load};
         ![Load, Create, Destroy]

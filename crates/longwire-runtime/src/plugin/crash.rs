@@ -177,7 +177,7 @@ pub fn ends() {
     }
 }
 
-/// Prints `why`, names any stuck plugin, and ends the process at once with exit code 1.
+/// Prints `why`, names any stuck plugin, and ends the process immediately with exit code 1.
 /// Async-signal-safe.
 pub fn end_process(why: &str) -> ! {
     let call = calls::slots().find_map(calls::ThreadSlot::call);
@@ -194,7 +194,7 @@ pub(super) fn end_now(call: Option<&Call>, what: &str) -> ! {
     exit_at_once()
 }
 
-/// Whether a thread is the one that runs `main`. Async-signal-safe.
+/// Returns whether a thread is the one that runs `main`. Async-signal-safe.
 pub(super) fn is_main(thread: i32) -> bool {
     // SAFETY: the call takes no arguments and accesses no memory of this process.
     thread == unsafe { libc::getpid() }
@@ -209,8 +209,8 @@ fn rest_for_ever() -> ! {
 
 /// Ends the process with exit code 1. Async-signal-safe.
 pub(super) fn exit_at_once() -> ! {
-    // SAFETY: the call ends the process at once and is permitted everywhere, including in signal
-    // handlers.
+    // SAFETY: the call ends the process immediately and is permitted everywhere, including in
+    // signal handlers.
     unsafe { libc::_exit(EXIT_FAILED) }
 }
 
@@ -291,7 +291,7 @@ impl Watch {
             }
             if looks == LOOKS_MAX {
                 stuck.push((thread, call));
-                // Never equal to the limit again.
+                // Step past the limit, so that the call is reported only once.
                 looks += 1;
             }
             self.seen.push((thread, call, looks));
@@ -325,7 +325,7 @@ static LAST_WORDS: Mutex<Option<LastWords>> = Mutex::new(None);
 /// Receives the message about a call.
 type LastWords = Box<dyn FnOnce(String) + Send>;
 
-/// Registers `last`, which another thread calls when a plugin blocks the main thread for ever. The
+/// Registers `last`, which another thread calls when a plugin blocks the main thread forever. The
 /// process then ends with exit code 1. For programs that call plugins on the main thread and have a
 /// report to write.
 pub fn on_stuck_main(last: impl FnOnce(String) + Send + 'static) {

@@ -65,7 +65,7 @@ impl PluginHost {
         std::ptr::from_ref(self).cast()
     }
 
-    /// Whether the plugin has reported a failure.
+    /// Returns whether the plugin has reported a failure.
     #[inline]
     pub fn has_failed(&self) -> bool {
         self.failure.get().is_some()

@@ -264,7 +264,7 @@ impl SharedState {
         })
     }
 
-    /// Whether a hook still uses the state.
+    /// Returns whether a hook still uses the state.
     pub fn is_used(&self) -> bool {
         Arc::strong_count(&self.instance) > 1
     }

@@ -178,8 +178,8 @@ impl CPlugin {
         self.sound(called);
     }
 
-    /// Whether the plugin must not be called: after a fault, or for a frame at the end of time,
-    /// which would overflow in C code.
+    /// Returns whether the plugin must not be called: after a fault, or for a frame at the end of
+    /// time, which would overflow in C code.
     #[inline]
     fn is_out(&self, frames: &[FrameContext<'_>]) -> bool {
         self.faults.any() || frames.iter().any(|frame| frame.at == Nanos::MAX)

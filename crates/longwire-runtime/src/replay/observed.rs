@@ -175,7 +175,7 @@ pub(crate) struct OfferLogger {
 }
 
 impl OfferLogger {
-    /// Returns an output's log. `delays` says whether the link adds a delay.
+    /// Returns an output's log. `delays` states whether the link adds a delay.
     pub fn new(output: Arc<ObservedOutput>, delays: bool) -> OfferLogger {
         OfferLogger {
             output,

@@ -38,7 +38,7 @@ const STEP_USUAL: u64 = 256;
 const SPIN_PART: u64 = 16;
 const SPIN_MAX: Nanos = Nanos::from_micros(40);
 
-/// Maximum time to arm an alarm before a departure.
+/// Time allowed for arming an alarm before a departure.
 const ARMING: Nanos = Nanos::from_micros(2);
 
 /// Minimum length of a sleep. Shorter sleeps cost more than spinning.
@@ -142,13 +142,13 @@ impl Pacer {
         next.saturating_add(self.margin()).saturating_add(SLEEP_MIN)
     }
 
-    /// Whether there is time to arm an alarm ahead, before a departure at `next` for which the
-    /// thread slept.
+    /// Returns whether there is time to arm an alarm ahead, before a departure at `next` for which
+    /// the thread slept.
     pub fn may_look_ahead(&self, next: Nanos, now: Nanos) -> bool {
         self.slept && next > now.saturating_add(ARMING)
     }
 
-    /// Whether a departure has an alarm.
+    /// Returns whether a departure has an alarm.
     pub fn is_armed(&self, departure: Nanos) -> bool {
         self.alarms.has(departure)
     }
@@ -224,7 +224,7 @@ impl Pacer {
     pub fn spin_until(&mut self, time: Nanos) {
         if !std::mem::take(&mut self.slept) {
             // Without sleeping, the thread learns nothing, and a margin as long as the gaps would
-            // stay for ever.
+            // stay forever.
             self.learn(Nanos::ZERO);
         }
         let mut last = monotonic_now();
@@ -324,7 +324,7 @@ impl Alarms {
         }
     }
 
-    /// Whether a departure has an alarm.
+    /// Returns whether a departure has an alarm.
     pub fn has(&self, departure: Nanos) -> bool {
         self.place_of(departure).is_some()
     }
@@ -385,7 +385,7 @@ pub(super) struct Disturbance {
 }
 
 impl Disturbance {
-    /// Whether the thread must spin at `now`.
+    /// Returns whether the thread must spin at `now`.
     pub fn spins_at(&self, now: Nanos) -> bool {
         now < self.spins_until
     }

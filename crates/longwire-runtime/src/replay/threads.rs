@@ -95,7 +95,7 @@ impl Pump {
         }
     }
 
-    /// Whether the input has ended and all frames have left.
+    /// Returns whether the input has ended and all frames have left.
     fn is_done(&mut self) -> bool {
         self.control.inputs_ended.load(Ordering::SeqCst) > 0 && self.outputs.is_empty()
     }
@@ -151,7 +151,7 @@ impl Pump {
         self.outputs.release_beyond(from)
     }
 
-    /// Whether the input has ended since the last check.
+    /// Returns whether the input has ended since the last check.
     fn ended_unseen(&self, next_at: Option<Nanos>) -> bool {
         next_at.is_none() && self.control.inputs_ended.load(Ordering::SeqCst) > 0
     }
@@ -174,7 +174,7 @@ pub(crate) struct Reader {
 }
 
 /// Notifies the sending thread on drop that reading has ended, also after a panic. Otherwise, the
-/// sending thread would wait for ever.
+/// sending thread would wait forever.
 struct EndNotice {
     control: Arc<Control>,
     fed: Arc<Bell>,
@@ -232,7 +232,7 @@ impl Reader {
     }
 
     /// Waits for room or for a slow input. A feed with enough data is not polled, as it would wake
-    /// the thread at once.
+    /// the thread immediately.
     fn wait(&self, until: Nanos, source: Option<BorrowedFd<'_>>) {
         // A slow input may have published its last frames.
         self.fed.ring_if_asleep();
@@ -282,7 +282,7 @@ impl Outputs {
 
     /// Alternates between the ports in order of departure. A full port blocks all ports.
     fn step_in_order(&mut self) -> Result<Step, PortError> {
-        // Read before the lines are.
+        // Read this before the lines.
         let published = self.numbers.published();
         let now = monotonic_now();
         let mut frames = 0;
@@ -361,7 +361,7 @@ impl Outputs {
         releases.fold(None, earlier)
     }
 
-    /// Whether no frames are queued.
+    /// Returns whether no frames are queued.
     pub fn is_empty(&mut self) -> bool {
         self.egress.iter_mut().all(Egress::is_empty)
     }

@@ -77,7 +77,7 @@ fn follow(toward: Vec<u32>) -> Operation {
 }
 
 /// Sends frames 1 to 80, one per millisecond, from port 0: odd ones over link 0, even ones over
-/// link 1. The switch does not know their station and floods them to ports 1 and 2. Returns the
+/// link 1. The switch does not know their destination and floods them to ports 1 and 2. Returns the
 /// events at all ports.
 fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 3] {
     run_on(Sharding::one(), links, orders)

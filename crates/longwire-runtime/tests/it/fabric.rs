@@ -50,7 +50,7 @@ fn stations_are_learnt_and_links_act() {
             (at(30 * MS), frame(1, 2, 4, 100)),
         ],
         vec![(at(10 * MS), frame(2, 1, 2, 100))],
-        // No rule matches, so the frame passes at once.
+        // No rule matches, so the frame passes immediately.
         vec![(at(20 * MS), frame(3, 1, 3, 100))],
     ];
     let out = run(parts, inputs);
@@ -104,7 +104,7 @@ fn a_link_may_be_shared_by_ports() {
     assert_eq!(left, expected);
 }
 
-/// A path of two links, of which another path shares the second. On the way, an order removes the
+/// A path of two links, of which another path shares the second. Meanwhile, an order removes the
 /// path from a class.
 #[test]
 fn paths_share_links_and_orders_apply_on_time() {
@@ -195,7 +195,7 @@ fn fragments_cross_the_link_of_their_datagram() {
     }
 }
 
-/// Repeated from its report, a change precedes the frames at its time.
+/// When repeated from its report, a change precedes the frames of its time.
 #[test]
 fn a_late_change_follows_the_frames_that_entered() {
     let rules = rules(Target::Drop, &[("in-port=0", 0), ("in-port=1", 1)]);

@@ -270,8 +270,7 @@ fn any_network_on_any_shards() {
     assert!(dropped > 1_000 && crossed > 1_000, "{dropped} {crossed}");
 }
 
-/// Batches with many copies per frame are short, so that memory does not grow by all copies of a
-/// long batch.
+/// Batches with many copies per frame are short, to bound the memory for the copies of a batch.
 #[test]
 fn copies_make_batches_short() {
     const COPIES: usize = 100;

@@ -165,7 +165,7 @@ fn rounds_end_or_do_not() {
         // The mean gap separates two rounds.
         assert_eq!((due, number), (n as u64 * 100, n as u32 % 3));
     }
-    // A filter that rejects everything does not loop for ever.
+    // A filter that rejects everything does not loop forever.
     let none = TraceConfig {
         rounds: None,
         filter: Some(Filter::parse("tcp").unwrap()),

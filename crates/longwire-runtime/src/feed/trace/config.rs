@@ -24,7 +24,7 @@ pub struct TraceConfig {
     pub pace: Pace,
     /// Maximum gap, to which longer gaps are shortened.
     pub gap_cap: Option<Nanos>,
-    /// Number of rounds, at least one; `None` repeats for ever.
+    /// Number of rounds, at least one; `None` repeats forever.
     pub rounds: Option<u64>,
     /// Gap between rounds; by default, the mean gap.
     pub round_gap: Option<Nanos>,

@@ -37,7 +37,7 @@ const DISORDER_MAX: Nanos = Nanos::from_secs(1);
 struct Counts {
     /// Frames sent in all rounds.
     sent: u64,
-    /// Frames sent in this round, and from this trace in it.
+    /// Frames sent in this round: in total, and from the current trace.
     in_round: u64,
     in_trace: u64,
     filtered: u64,
@@ -153,7 +153,7 @@ impl TraceFeed {
                 }
             }
         }
-        // More records follow, although none of these was selected.
+        // None of these records was selected, but more follow.
         self.inputs.ring();
         Ok(Selection::Nothing)
     }
@@ -202,7 +202,7 @@ impl TraceFeed {
     /// Rewinds the traces. Returns `false` after the last round.
     fn begin_round(&mut self) -> Result<bool, PortError> {
         let next = self.round + 1;
-        // A trace without matching frames would repeat for ever.
+        // A trace without matching frames would repeat forever.
         let wanted = self.config.rounds.is_none_or(|rounds| next < rounds);
         self.round = next;
         if !wanted || self.counts.in_round == 0 {
@@ -216,7 +216,7 @@ impl TraceFeed {
         Ok(true)
     }
 
-    /// Returns the current record's frames through the callback, and their number.
+    /// Passes the current record's frames to `take` and returns their number.
     #[inline]
     fn hand_out(&mut self, room: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
         let Some(record) = self.inputs.record() else {

@@ -23,7 +23,7 @@ impl Pieces {
         self.frames.push((len, fed.wire_len, fed.due, fed.output));
     }
 
-    /// Returns up to `max` frames through the callback, and their number.
+    /// Passes up to `max` frames to `take` and returns their number.
     #[inline]
     pub(super) fn hand_out(&mut self, max: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
         if self.frames.is_empty() {
