@@ -232,7 +232,7 @@ fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration 
             (0..=bursts).for_each(|_| sender.send_burst());
         });
         pin(1);
-        // Not counted: the first burst waits for the thread to start.
+        // The first burst is not measured, because it waits for the thread to start.
         receiver.receive_burst();
         let start = Instant::now();
         (0..bursts).for_each(|_| receiver.receive_burst());

@@ -157,7 +157,7 @@ Rss:               16384 kB
         let before = huge(&smaps(), start);
         let granted = collapse_heap();
         if granted >= LEN as u64 {
-            // Only if the kernel supports the request.
+            // The kernel supports the request and moved the whole region.
             let after = huge(&smaps(), start);
             assert!(after >= before.max(LEN as u64 - (2 << 20)), "{after}");
         }

@@ -34,7 +34,7 @@ mod real {
 
         /// Makes the descriptor readable.
         pub fn signal(&self) {
-            // Fails only if the counter is full, and then it is already readable.
+            // Fails only if the counter is full; the event is then already readable.
             let _ = self.0.write(1);
         }
 

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(of(user), Some(own.clone()));
         create(&own).expect("a directory");
         assert_eq!(of(user), Some(own.clone()));
-        // Owned by another user, or a symbolic link.
+        // Refuses a directory that others can write to, and a symbolic link.
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(&own, open).expect("it is ours");
         assert_eq!(of(user), None);

@@ -208,7 +208,7 @@ fn count_wire_frames(program: &mut Assembler) {
     load(program, SCRATCH, 1, one);
     program.put(load_byte(2, STACK, SCRATCH));
     program.jump(skip_if_number(Compare::Equal, 2, UDP), udp);
-    // The TCP data offset.
+    // Load the TCP data offset.
     program.put_all([move_register(2, 8), compute_number(Alu::Add, 2, 12)]);
     load(program, SCRATCH, 1, one);
     program.put_all([

@@ -215,7 +215,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
             GivenFrames::shared(Hook::Egress)?,
         ],
     };
-    // Excludes the interface's earlier drops.
+    // Exclude the interface's earlier drops.
     attachment.note_losses();
     let [received, sent] = &attachment.given;
     let ports = hub.namespace.run(|| {
@@ -481,7 +481,7 @@ impl Attachment {
         self.release();
         let removed = self.hub.run(|| {
             for name in &self.names {
-                // Gone with the interface's namespace, or removed with the hub.
+                // On failure, the device is gone with its namespace, or is removed with the hub.
                 let _ = link::link_delete(name);
             }
         });

@@ -261,8 +261,9 @@ impl Destination<'_> {
             Destination::WhileAlive(array) => {
                 let mut program = vec![move_register(1, CONTEXT)];
                 program.extend(load_map(2, array.as_raw_fd()));
-                // Always 0, but unknown to the verifier. A known index becomes a direct jump, and
-                // the kernel empties arrays with direct jumps only after a grace period.
+                // The index is always 0, but unknown to the verifier. With a known index, the call
+                // becomes a direct jump, and the kernel empties arrays with direct jumps only after
+                // a grace period.
                 program.extend([
                     load_word(3, CONTEXT, LENGTH),
                     compute_number(Alu::Right, 3, 31),

@@ -193,7 +193,7 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // A descriptor, or zero.
+    // The result is a descriptor or zero.
     Ok(result as libc::c_int)
 }
 

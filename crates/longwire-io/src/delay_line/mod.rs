@@ -111,7 +111,7 @@ pub fn delay_line(
 
 /// Returns a number that is unique among this process's lines.
 fn line_number() -> Result<u64, ArenaError> {
-    // Not loom's atomic: it orders nothing and outlives loom's models.
+    // A standard atomic, because it orders nothing and outlives loom's models.
     static LINES: atomic::AtomicU64 = atomic::AtomicU64::new(0);
     let number = LINES.fetch_add(1, atomic::Ordering::Relaxed);
     // Frame handles have no room for larger numbers.

@@ -250,7 +250,7 @@ pub struct LinkStats {
 /// Parses the counters from a device's link message.
 pub(crate) fn stats_of(payload: &[u8]) -> Option<LinkStats> {
     let value = attribute(payload.get(INFO_LEN..)?, libc::IFLA_STATS64)?;
-    // The order of `struct rtnl_link_stats64`.
+    // Fields are in the order of `struct rtnl_link_stats64`.
     let field = |n: usize| {
         let eight = value.get(8 * n..)?.first_chunk::<8>()?;
         Some(u64::from_ne_bytes(*eight))

@@ -209,7 +209,7 @@ impl Locks<'_> {
     /// Returns the holder of a reading port.
     fn reader(&self) -> Option<LockHolder> {
         let prefix = format!("@{}/", self.name(Claim::Read));
-        // Read in the calling thread's namespace, as for the sockets.
+        // The table is that of the calling thread's namespace, like the sockets.
         let table = fs::read_to_string("/proc/thread-self/net/unix").ok()?;
         let names = table
             .lines()

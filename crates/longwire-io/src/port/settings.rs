@@ -154,7 +154,7 @@ fn disable_ipv6(name: &str, file: &File, changing: &mut SettingsChange) -> io::R
 /// restores itself.
 fn has_addresses(name: &str) -> bool {
     const LINK_SCOPE: &str = "20";
-    // Address, interface number, prefix length, scope, flags, name.
+    // Fields: address, interface number, prefix length, scope, flags, name.
     let table = fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
     table.lines().any(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();

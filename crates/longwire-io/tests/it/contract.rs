@@ -364,7 +364,7 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
         (writer, reader.join().unwrap())
     });
     let (mut tx, mut rx) = (out.tx, back.rx);
-    // Far more than a pipe's capacity.
+    // Send far more than a pipe's capacity.
     let sent = 2_000u32;
     for n in 0..sent {
         let release = Nanos::from_nanos(u64::from(n));
@@ -380,7 +380,7 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     }
     assert_eq!(tx.unsent(), 0);
     assert!(got.iter().enumerate().all(|(n, byte)| n as u8 == *byte));
-    // No more data yet, but not the end.
+    // There is no more data yet, but the input has not ended.
     assert!(!rx.receive(now(), 64, &mut |_| {}).unwrap().end);
     drop(tx);
     // A thread reads ahead, so the end is reported later.

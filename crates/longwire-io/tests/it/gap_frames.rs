@@ -71,7 +71,7 @@ fn spaced(gaps: &[(u64, usize)], bits: u64) -> Vec<(Nanos, Vec<u8>)> {
     let mut frames = Vec::new();
     for (number, (gap, len)) in gaps.iter().enumerate() {
         let end = free + gap + frame_bytes(*len as u32);
-        // Rounded up, by less than a nanosecond.
+        // The release is rounded up by less than a nanosecond.
         let release = (u128::from(end) * 8_000_000_000).div_ceil(u128::from(bits)) as u64;
         frames.push((Nanos::from_nanos(release), frame(number, *len)));
         let end = (u128::from(release) * u128::from(bits)).div_ceil(8_000_000_000);
@@ -158,8 +158,8 @@ proptest! {
 
 #[test]
 fn a_rate_between_two_gaps_is_kept_on_average() {
-    // 20 byte times between long frames: no filler fits, and one is needed at most every fourth
-    // time.
+    // With 20 byte times between long frames, no filler fits into a single gap, and at most every
+    // fourth gap needs one.
     let period = 1538 + 20;
     let count = 10_000u64;
     let release = |number: u64| Nanos::from_nanos((number * period * 4).div_ceil(5));
@@ -411,7 +411,7 @@ fn a_busy_card_is_exact() {
     let error = spacing_error(card.wire.frames(), &releases, rate(TEN_GIGABIT));
     assert!(error < 1.0, "{error} byte times");
     assert_eq!((tally.late, tally.waited, tally.moved), (0, 0, 0));
-    // Few frames at the maximum distance.
+    // Most fillers have the maximum length.
     let wire = card.wire.byte_times();
     assert!(tally.fillers < 2 * 800 + wire / wire_bytes(1514));
 }

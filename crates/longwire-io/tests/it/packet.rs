@@ -24,7 +24,7 @@ fn the_shortest_frame_passes_and_shorter_ones_are_refused() {
     send(&mut port.tx, &frame(1, 18)[..14]);
     let got = receive_until(&mut station.rx, |got| !got.is_empty());
     assert_eq!(got[0].bytes, frame(1, 18)[..14]);
-    // One byte more than the MTU, and a VLAN tag, which may exceed the MTU.
+    // One byte above the MTU is refused, but a VLAN tag may exceed the MTU.
     assert_eq!(push(&mut port.tx, &frame(1, 1515)), PushResult::Refused);
     let mut tagged = frame(2, 1518);
     tagged[12..16].copy_from_slice(&[0x81, 0, 0, 5]);
@@ -94,7 +94,7 @@ fn ipv6_of_the_kernel_is_silent_until_the_port_is_closed() {
     assert!(notes.iter().any(|note| note.contains("IPv6")), "{notes:?}");
     drop(rx);
     assert_eq!(read().unwrap(), "1");
-    // Works from any namespace: this thread was never in the port's.
+    // Restoring works from any namespace: this thread was never in the port's.
     drop(tx);
     assert_eq!(read().unwrap(), "0");
 }

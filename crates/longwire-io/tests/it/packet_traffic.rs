@@ -123,8 +123,8 @@ fn big_tcp_passes_in_pieces() {
         let look = |bytes: &mut Vec<u8>, offload: &mut Offload| {
             assert!(bytes.len() <= 14 + 65_535, "{}", bytes.len());
             assert!(bytes.len() <= 1514 || offload.segments.is_some());
-            // Cut because of the length limit of an IP packet; the sender's own limit is much
-            // higher.
+            // Long pieces are cut at the length limit of an IP packet; the sender's own limit is
+            // much higher.
             full += usize::from(bytes.len() > 64_000);
         };
         let received = between.carry(look, || between.transfer(addresses, &data));
@@ -278,7 +278,7 @@ fn a_super_packet_that_cannot_be_segmented_holds_up_no_others() {
     let (mut port, mut station) = (pair.packet(), pair.station());
     let spec = FrameSpec::udp(5_000);
     let offload = Offload {
-        // Matches none of the headers.
+        // This checksum matches none of the headers.
         checksum: Some(Checksum {
             start: spec.payload_at() as u16 + 100,
             offset: 6,

@@ -56,7 +56,7 @@ fn all_queues_are_received_in_the_order_of_arrival() {
     pair.in_station(|| (0..200).for_each(send_flow));
     let got = receive_until(&mut port.rx, |got| got.len() >= 200);
     assert_eq!(used(&got), (0..200).collect::<Vec<u8>>());
-    // Readable through one descriptor, whichever queue has frames.
+    // One descriptor is readable, whichever queue has frames.
     let poll = |port: &XdpPort| {
         let fd = PollFd::new(port.rx.readable().unwrap(), PollFlags::POLLIN);
         poll(&mut [fd], 100u16).unwrap()
@@ -82,7 +82,7 @@ fn program_and_settings_are_put_back() {
         let XdpPort { rx, tx, .. } = pair.xdp(mode);
         assert!(has_program(&pair));
         if mode == XdpMode::Native {
-            // Disabled by the kernel itself.
+            // The kernel itself disables the feature.
             assert!(!features().1.active("tx-tcp-segmentation"));
         }
         drop(rx);

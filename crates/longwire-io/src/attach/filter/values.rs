@@ -149,7 +149,7 @@ fn begin(program: &mut Assembler, layer: Layer, otherwise: Label) -> Option<()> 
         program.place(found);
     };
     match layer {
-        // Their offsets depend on the location of the outermost tag.
+        // The offsets of these layers depend on the location of the outermost tag.
         Layer::Ether | Layer::Tag => return None,
         Layer::Resolution => require(TYPE, &[ARP.into(), RARP.into()]),
         Layer::Typed(wanted) => require(TYPE, &[wanted.into()]),
@@ -219,7 +219,7 @@ fn number_in_frame(
     let [within, done] = [(); 2].map(|()| program.label());
     program.put(load_double(0, STACK, SHIFT));
     program.jump(skip_if_number(Compare::Equal, 0, 0), within);
-    // Byte by byte, as each byte may be in the tag or in the frame.
+    // Load byte by byte, as each byte may be in the tag or in the frame.
     program.put(move_number(7, 0));
     for at in offset..end {
         match at {

@@ -246,12 +246,13 @@ mod tests {
         let path = directory.join("settings-1");
         let file = File::create_new(&path).expect("a file");
         let first = Flock::lock(file, FlockArg::LockExclusiveNonblock).expect("a lock");
-        // Stands for a process that has the old version open, and would read a partial record if
-        // the file were rewritten in place.
+        // Checking a lock must not block on a FIFO.
         let fifo = directory.join("settings-2");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
         assert!(!is_locked(&fifo), "it is not waited for");
         fs::remove_file(&fifo).expect("it is removed");
+        // A process that has the old version open would read a partial record if the file were
+        // rewritten in place.
         let mut before = File::open(&path).expect("a file");
         fs::write(&path, "before\n").expect("it is written");
         // Leftovers of a process killed during a write.

@@ -121,7 +121,7 @@ impl<const SLOTS: usize> MessageRing<SLOTS> {
         self.head = (self.head + messages) % SLOTS;
         self.count -= messages;
         if self.count == 0 {
-            // Reuses the same slots, which are cached, in one run.
+            // Restart at the first slot, so that the next batch reuses cached slots.
             self.head = 0;
         }
     }

@@ -180,8 +180,8 @@ fn open_rx(
     set(libc::PACKET_VNET_HDR, 1, "requesting offload headers")?;
     set(libc::PACKET_COPY_THRESH, 1, "requesting long frames")?;
     set(libc::PACKET_IGNORE_OUTGOING, 1, "ignoring outgoing frames")?;
-    // Stamps frames on entry into the receive path, before queueing. Otherwise the ring
-    // stamps when it copies the frame.
+    // Request stamps on entry into the receive path, before queueing. Otherwise, the ring stamps a
+    // frame when copying it.
     let on: libc::c_int = 1;
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
         .map_err(|e| failure(port, "requesting receive stamps", e))?;

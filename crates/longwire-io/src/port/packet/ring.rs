@@ -58,7 +58,7 @@ impl Layout {
     }
 
     fn request(self) -> libc::tpacket_req {
-        // All are far below 2^32: 16 Ki blocks of 64 KiB are 1 GiB.
+        // All values are far below 2^32: 16 Ki blocks of 64 KiB are 1 GiB.
         libc::tpacket_req {
             tp_block_size: BLOCK as u32,
             tp_block_nr: self.blocks as u32,

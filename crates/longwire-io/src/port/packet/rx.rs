@@ -31,7 +31,7 @@ struct Pieces {
 
 /// The receiving half of `packet:IF`.
 pub struct PacketRx {
-    // Unmapped before the socket is closed.
+    // Must be unmapped before the socket is closed.
     ring: ReceiveRing,
     socket: OwnedFd,
     port: String,
@@ -92,7 +92,7 @@ impl PacketRx {
             return self.hand_in_long(slot, arrival, take);
         }
         if slot.held < slot.len {
-            // Too long for the slot, and the socket's queue was full.
+            // The frame was too long for the slot, and the socket's queue was full.
             self.losses.too_long += 1;
             return false;
         }
@@ -343,7 +343,7 @@ mod tests {
         contents.extend(0..60u8);
         let tag = Some([0x81, 0x00, 0x00, 0x07]);
         let (range, decoded) = restore(&mut contents, tag).expect("a good header");
-        // Not a TCP header, so the checksum is completed here.
+        // This is not a TCP header, so the checksum is completed here.
         assert_eq!(decoded, Decoded::Plain(Offload::NONE));
         let mut expected: Vec<u8> = (0..12).collect();
         expected.extend([0x81, 0x00, 0x00, 0x07]);

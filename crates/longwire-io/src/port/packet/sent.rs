@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_gains_is_followed_between_two_looks() {
-        // 50 parts per million fast, read every 100 ms.
+        // The device's clock is 50 ppm fast and is read every 100 ms.
         let day = DAY.cast_unsigned();
         let device = |monotonic: u64| day + monotonic + monotonic / 20_000;
         let look = |monotonic: u64| Point {

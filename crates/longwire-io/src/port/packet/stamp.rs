@@ -135,7 +135,7 @@ impl StampScale {
             self.uncertainty = uncertainty;
             self.steps += 1;
         } else if uncertainty < self.uncertainty {
-            // The same difference, measured more precisely.
+            // The difference is the same, but measured more precisely.
             self.offset = reading.offset();
             self.uncertainty = uncertainty;
         }
@@ -189,11 +189,11 @@ mod tests {
             let mut scale = StampScale::start(reading(1_000, DAY));
             let mut now = 10_000_000_000;
             assert_eq!(scale.arrival(DAY + now - 9_000, at(now)), at(now - 9_000));
-            // Stamped before the step, read after it.
+            // This frame was stamped before the step and is read after it.
             now += 1_000_000;
             let stamp = DAY + now - 900;
             assert_eq!(scale.arrival(stamp, at(now)), at(now - 900));
-            // Stamped after the step.
+            // This frame was stamped after the step.
             now += 1_000_000;
             let stamp = after + now - 500;
             let arrival = scale.uncertain_arrival(stamp, at(now), || reading(now, after));

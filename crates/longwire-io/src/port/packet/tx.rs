@@ -225,7 +225,7 @@ impl PacketTx {
         {
             let batch = &mut self.batch;
             let sent = fast.send(|dropped| {
-                // Sent again before later frames.
+                // Retry the frame from the batch, before later frames.
                 batch.put(dropped, Offload::NONE, Control::new(None, None), None);
                 false
             });

@@ -108,7 +108,7 @@ impl Device {
         }
         raise(&mut netlink, name, before)
             .map_err(|e| failed("bringing the device up", e.into_io()))?;
-        // Opened by this thread, the file permanently refers to this thread's network namespace.
+        // The file permanently refers to the network namespace of the opening thread.
         device.counters = File::open("/proc/thread-self/net/dev").ok();
         Ok(device)
     }

@@ -15,7 +15,7 @@ const PLACE: u64 = 64;
 
 /// A socket that sends one frame repeatedly.
 pub struct BareXdp {
-    // Unmapped before the socket is closed.
+    // Must be unmapped before the socket is closed.
     sending: SendRings,
     socket: OwnedFd,
     _umem: Umem,

@@ -238,7 +238,7 @@ mod tests {
         (consumer.next, consumer.filled) = (start, start);
         let mut visible = VecDeque::new();
         let mut hidden = VecDeque::new();
-        // Consumed but not yet released.
+        // Number of entries consumed but not yet released.
         let mut held = 0;
         let mut state = 7;
         for n in 0..100_000u64 {

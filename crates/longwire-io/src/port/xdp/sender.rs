@@ -38,7 +38,7 @@ const PLACE: usize = 64;
 const _: () = assert!(METADATA <= PLACE);
 /// A socket's sending half.
 pub(crate) struct Sender {
-    // Unmapped before the socket is closed.
+    // Must be unmapped before the socket is closed.
     transmit: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
     socket: Arc<OwnedFd>,
@@ -72,7 +72,7 @@ impl Sender {
 
     /// Opens a send-only socket on an interface's first queue.
     pub(crate) fn open(interface: &Interface) -> Result<Sender, SocketFailure> {
-        // Frames longer than a page must leave another way.
+        // Frames longer than a page do not fit and must take another path.
         let frame_max = interface.mtu as usize + 14 + 4;
         let chunk = if frame_max <= PAGE / 2 {
             PAGE / 2
@@ -276,7 +276,7 @@ impl PendingStamps {
     }
 
     fn take(&mut self, umem: &Umem, chunk: u64, metadata_at: u64) {
-        // Nearly always the first, as frames leave in order.
+        // The chunk is nearly always the first, because frames leave in order.
         let place = self
             .waiting
             .iter()
