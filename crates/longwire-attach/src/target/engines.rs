@@ -153,7 +153,7 @@ impl Engine {
         if matches!(row.state.as_str(), "running" | "paused") {
             container.state = State::Listed { pid: None };
         }
-        // cri-dockerd's labels.
+        // Labels set by cri-dockerd.
         let labels = row.labels.unwrap_or_default();
         let label = |name: &str| labels.get(name).cloned();
         if let (Some(name), Some(namespace)) = (

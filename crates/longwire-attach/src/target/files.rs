@@ -66,7 +66,7 @@ impl Directory {
     }
 
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
-        // A FIFO must not block.
+        // Opening a FIFO must not block.
         let file = File::from(self.open_file(path, OFlag::O_NONBLOCK)?);
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "not a file"));

@@ -134,7 +134,7 @@ mod tests {
         let (outer, inner) = ("a".repeat(64), "b".repeat(64));
         let line = format!("0::/docker/{outer}/kubelet.slice/cri-containerd-{inner}.scope");
         assert_eq!(id_of(&line), Some((Runtime::Containerd, inner)));
-        // Another hierarchy, without the container.
+        // Only one of the hierarchies has the container.
         let lines = format!("9:name=systemd:/\n5:devices:/docker/{outer}\n0::/");
         assert_eq!(id_of(&lines), Some((Runtime::Docker, outer)));
     }

@@ -69,7 +69,7 @@ fn a_container_of_docker_is_also_one_of_its_containerd() {
     tree.task("moby", &web, 20, &json!({}));
     let rows = [row(&web, "web", "running")];
     let server = Server::start(&tree.path("run/docker.sock"), script(DOCKER, &rows, &[]));
-    // A link to the same directory, as on real systems.
+    // `/var/run` is a link to the same directory, as on real systems.
     std::fs::create_dir_all(tree.path("var")).expect("a directory");
     tree.link("var/run", tree.path("run"));
     tree.expect("docker:web", 20);

@@ -78,7 +78,7 @@ fn a_process_shows_the_container_of_a_wrong_pid_file() {
     let Some(mut tree) = tree() else { return };
     let id = id("3fa9");
     tree.process(30, 1, &format!("0::/default/{id}"));
-    // Without a process, with an unrelated process, and without a PID.
+    // The recorded PID has no process, has an unrelated process, or is missing.
     for pid in [99, 10, 0] {
         tree.task("default", &id, pid, &json!({ "nerdctl/name": "db" }));
         tree.expect("db", 30);
@@ -122,7 +122,7 @@ fn a_reused_pid_is_not_taken_for_the_container() {
     let crun = json!({ "pid": 10, "process-start-time": 998, "bundle": "/x" });
     tree.json("run/crun/web/status", &crun);
     assert!(tree.resolve(&container("web")).is_err());
-    // A zombie.
+    // Process 12 is a zombie.
     fs::remove_file(tree.path("run/crun/web/status")).expect("it exists");
     tree.process(12, 1_000, "0::/default/web");
     let stat = fs::read_to_string(tree.path("proc/12/stat")).expect("a file");

@@ -25,7 +25,7 @@ fn a_process_is_found_and_its_end_is_reported() {
     assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
     child.kill().expect("it runs");
     assert_eq!(poll(&mut fds, PollTimeout::from(20_000u16)), Ok(1));
-    // Before and after the parent reaps the process.
+    // Check before and after the parent reaps the process.
     for _ in 0..2 {
         let error = target.resolve().expect_err("it has ended");
         assert!(matches!(error, TargetError::NoProcess { .. }), "{error}");

@@ -131,7 +131,7 @@ fn write_files(root: &Path) {
     let sleep = String::from_utf8_lossy(&sleep.stdout).trim().to_owned();
     fs::create_dir_all(root.join("bin")).expect("a directory");
     fs::copy(&sleep, root.join("bin/sleep")).expect("a copy");
-    // A static program has none.
+    // A static program has no libraries.
     let libraries = Command::new("ldd").arg(&sleep).output().expect("ldd");
     let libraries = String::from_utf8_lossy(&libraries.stdout).into_owned();
     let paths = libraries.split_whitespace();

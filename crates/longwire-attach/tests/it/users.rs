@@ -64,7 +64,7 @@ fn a_container_of_a_user_is_found() {
     let cgroup = format!("0::/user.slice/libpod-{web}.scope/container");
     tree.process(10, 1, &cgroup);
     write(&tree, &web, 10, "web");
-    // Another user's namespace.
+    // The process is in another user's namespace.
     let reason = format!("PID 10 does not belong to user {USER}");
     tree.refuse(&container("web"), &reason);
 
