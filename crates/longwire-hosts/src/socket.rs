@@ -219,11 +219,12 @@ impl Outbox {
             Some(&receiver),
         );
         match sent {
-            // Exceeds the MTU, so send such datagrams individually, as IP fragments.
+            // The datagrams exceed the MTU, so send those of this length individually, as IP
+            // fragments.
             Err(Errno::EINVAL | Errno::EMSGSIZE) => {
                 self.limit_segments(receiver, usize::from(len) - 1);
             }
-            // Unsupported on this interface: no checksum offload, or IPsec.
+            // Segmentation is unsupported on this interface: no checksum offload, or IPsec.
             Err(Errno::EIO | Errno::EOPNOTSUPP) => self.limit_segments(receiver, 0),
             Err(_) | Ok(_) => {}
         }
@@ -314,7 +315,7 @@ impl Inbox {
             flags,
             None,
         );
-        // No datagram, or an error from an earlier one.
+        // There is no datagram, or an earlier one caused an error.
         let Ok(received) = received else {
             return;
         };
@@ -505,7 +506,7 @@ mod tests {
         here.outbox.push(([127, 0, 0, 1], port).into(), &[1; 20]);
         here.outbox
             .push("[::1]:4795".parse().expect("one"), &[2; 20]);
-        // Exceeds the maximum datagram length.
+        // This datagram exceeds the maximum length.
         here.outbox
             .push(([127, 0, 0, 1], port).into(), &[1; 70_000]);
         here.outbox.push(([127, 0, 0, 1], port).into(), &[4; 4]);

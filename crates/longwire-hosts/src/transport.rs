@@ -448,8 +448,8 @@ impl ConnectedPeer {
         let (address, inbound) = (self.address, &mut self.inbound);
         let before = self.peer.is_connected();
         let mut take = |frame: InboundFrame<'_>| {
-            // Out of memory, the frame is lost and the queue counts it: the deciding stage is far
-            // behind.
+            // If memory is exhausted, because the deciding stage is far behind, the queue counts
+            // the frame as lost.
             let _ = inbound.push(&RemoteFrame {
                 port: PortIndex(frame.port),
                 line: frame.line,

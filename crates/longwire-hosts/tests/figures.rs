@@ -137,7 +137,7 @@ fn start(index: u16, ports: [u16; 2]) -> (Transport, RemoteParts) {
 
 /// Sends frames over loopback as fast as they are received, and prints the rate.
 fn over_loopback(len: usize, time: Duration) {
-    // Ports that were free a moment ago.
+    // These ports were free a moment ago.
     let free = || UdpSocket::bind("127.0.0.1:0").and_then(|it| it.local_addr());
     let ports = [free(), free()].map(|address| address.expect("a port").port());
     let (a, mut from) = start(0, ports);

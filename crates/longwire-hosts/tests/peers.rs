@@ -221,7 +221,7 @@ impl World {
             if is_last {
                 host.peer.flush(now, send);
             }
-            // As the thread does after each iteration.
+            // Poll again now, as the thread does after each iteration.
             host.next = at;
             pushed
         })
@@ -323,7 +323,7 @@ fn frames_of_all_lengths_arrive_complete_for_every_mtu() {
         world.connect();
         let stamp = [0, 1].map(|index| world.hosts[index].stamp(world.now));
         let [here, there] = &mut world.hosts;
-        // Around a datagram's capacity, and around the room left by a previous frame.
+        // Lengths around a datagram's capacity, and around the room left by a previous frame.
         let edges = [mtu - 54, mtu - 108, mtu - 130, 2 * mtu, 3 * mtu];
         let around = |edge: &usize| edge.saturating_sub(70)..edge + 70;
         let lengths = edges.iter().flat_map(around);
@@ -585,11 +585,11 @@ fn replayed_handshakes_are_counted_and_not_answered() {
         let after = (world.sent, world.report(1).replayed);
         (after.0 - before.0, after.1 - before.1)
     };
-    // From the running host.
+    // Replay messages from the running host.
     for _ in 0..3 {
         assert_eq!(replay(&mut world, &recorded), (0, recorded.len() as u64));
     }
-    // From a restarted host, before and after it returns.
+    // Replay messages from a restarted host, before and after it returns.
     world.hosts[0] = Host::new(0, 1, 99, 55 * MILLI);
     world.initiations.clear();
     for _ in 0..1_000 {
