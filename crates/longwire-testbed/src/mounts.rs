@@ -108,7 +108,7 @@ fn furnish(names: &Names<'_>, with_resolver: bool) -> Vec<String> {
     if with_resolver {
         resolver(&mut files, &mut notes);
     }
-    // A minimal system has none, and bind mounts need an existing file.
+    // A minimal system has no such file, and bind mounts need an existing one.
     if !Path::new(HOSTS).exists()
         && let Err(error) = add_hosts(scratch)
     {
