@@ -11,7 +11,7 @@ use longwire_capture::{CaptureError, CaptureReader};
 /// truncated file are a prefix of those of the whole file.
 pub fn check(data: &[u8]) {
     let whole = read_all(data, Cursor::new(data.to_vec()), false);
-    // Rarely, because threads are slow to start and end.
+    // Use a thread only rarely, because threads are slow to start and end.
     if data.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) < 32 {
         let ahead = read_all(data, Cursor::new(data.to_vec()), true);
         assert_eq!(ahead, whole);
