@@ -63,8 +63,8 @@ impl LinkShared {
     /// Returns the totals for the stages at a network's port.
     pub(crate) fn port_totals(&self) -> StageTotals {
         let mut totals = StageTotals::default();
-        // Read first: a frame on the line must have arrived, even in a snapshot taken while another
-        // thread receives.
+        // Read this first: a frame on the line must have arrived, even in a snapshot taken while
+        // another thread receives.
         totals.put_on_line = self.ingress.crossed.get();
         totals.add(&self.egress);
         totals.add(&self.ingress);

@@ -104,7 +104,7 @@ mod tests {
     fn a_line_takes_time_between_two_cores_and_none_to_itself() {
         let cores = host::allowed_cores();
         if let [one, other, ..] = cores[..] {
-            // Busy cores give no result.
+            // Busy cores yield no result.
             if let Some(time) = between(one, other) {
                 let range = Duration::from_nanos(1)..Duration::from_micros(10);
                 assert!(range.contains(&time), "{time:?}");

@@ -270,7 +270,7 @@ mod tests {
     fn the_kernels_count_of_runnable_threads_is_read() {
         assert_eq!(runnable_in("0.20 0.18 0.12 3/80 11206\n"), Some(3));
         assert_eq!(runnable_in("0.20 0.18"), None);
-        // This thread is runnable.
+        // At least this thread is runnable.
         assert!(
             CoreContention::new()
                 .runnable()

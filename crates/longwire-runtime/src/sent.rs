@@ -120,7 +120,7 @@ impl SentLog {
         else {
             return;
         };
-        // Kept for the next burst.
+        // Keep the frames for the next burst.
         match burst.frames {
             BurstFrames::One(frame) => self.gathered.push(frame),
             BurstFrames::Many(frames) => self.gathered = frames,
@@ -292,7 +292,7 @@ fn blank_transport(head: &mut [u8], transport: &Transport, ignored: &IgnoredFiel
     if ignored.port && with_ports.is_some() {
         zero(head, transport.at, 4);
     }
-    // Covers the ports and, through the pseudo-header, the addresses.
+    // The checksum covers the ports and, through the pseudo-header, the addresses.
     let covered = ignored.checksum || ignored.address || ignored.port && with_ports.is_some();
     let checksum = with_ports.or_else(|| WITHOUT_PORTS.iter().find(same));
     if let Some((_, at, len)) = checksum.filter(|_| covered) {

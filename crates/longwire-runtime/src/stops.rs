@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(turn(false, accounts(0, 8, 3)).stop(), None);
         assert_eq!(turn(false, accounts(0, 9, 3)).stop(), with_half_a_turn);
         assert_eq!(turn(false, accounts(0, 9, 4)).stop(), None);
-        // The thread had no core.
+        // The thread waited for a core.
         assert_eq!(turn(true, accounts(4_997, 9, 3)).stop(), None);
     }
 
@@ -268,7 +268,7 @@ mod tests {
         std::io::stderr().write_all(b"!").expect("a pipe");
         let mut rest = Vec::new();
         std::io::stdin().read_to_end(&mut rest).expect("a pipe");
-        // Keeps the thread alive, as its accounts include a wait only after the wait ends.
+        // Keep the thread alive, as its accounts include a wait only after the wait ends.
         let _other = StopWatch::start().expect("a thread");
         let stops = watch.end();
         let waited = waited_of_watch();

@@ -172,7 +172,7 @@ impl Worker {
         }
         let outputs = self.stages.outputs.iter_mut();
         if let Some(inside) = outputs.map(|output| output.finish()).fold(None, Option::or) {
-            // Set before the query channel closes.
+            // Set this before the query channel closes.
             let _ = self.control.last_inside.set(inside);
         }
         ThreadEnd {

@@ -180,7 +180,7 @@ impl Threads {
             for (thread, end) in running.iter_mut().zip(&mut ends) {
                 let id = thread.as_ref().map(|thread| thread.id);
                 if let Some(left) = id.and_then(|id| left_behind.look(id)) {
-                    // Not joined; the thread ends with the process.
+                    // Do not join the thread; it ends with the process.
                     *thread = None;
                     *end = left;
                 }

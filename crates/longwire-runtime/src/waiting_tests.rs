@@ -42,7 +42,7 @@ fn block_sleeps_to_the_release_itself_and_spin_never_sleeps() {
     assert!(new_waiter(WaitMode::Spin).plan(None).is_none());
     assert!(new_waiter(WaitMode::Spin).plan(Some(next)).is_none());
     let mut block = new_waiter(WaitMode::Block);
-    // Longer than the maximum sleep.
+    // The release is further away than the maximum sleep.
     assert!(block.plan(Some(next)).is_some_and(|until| until < next));
     let near = monotonic_now().saturating_add(Nanos::from_millis(100));
     assert_eq!(block.plan(Some(near)), Some(near));
@@ -169,7 +169,7 @@ fn a_time_that_had_passed_before_the_wait_is_no_pause() {
             waiter.sleep(past, &[], &bell);
         };
         sleep_past(&mut waiter);
-        // With batching too.
+        // The same applies with batching.
         waiter.plan(None);
         waiter.window.wakes = WAKES_MANY;
         assert_eq!(waiter.moderates(), contended);
@@ -210,7 +210,7 @@ fn frames_gather_only_if_they_are_frequent_and_the_link_has_a_delay() {
     assert_eq!(slow.gathering(), None);
     slow.arrived(1);
     assert_eq!(slow.gathering(), Some(GATHER_MAX));
-    // A quarter of a short delay, and nothing for a shorter one.
+    // Batching takes a quarter of a short delay, and is off for shorter ones.
     let mut short = waiter(Nanos::from_micros(400));
     short.arrived(1_000);
     assert_eq!(short.gathering(), Some(Nanos::from_micros(100)));
@@ -233,7 +233,7 @@ fn lingering_ends_when_it_brings_nothing_and_is_tried_again() {
     assert!(!linger.pays());
     (0..LINGER_RETRY).for_each(|_| linger.traffic(true));
     assert!(linger.pays());
-    // A linger during which a frame arrives.
+    // A frame arrives during a linger.
     linger.now = true;
     linger.traffic(true);
     linger.sleeps();

@@ -341,7 +341,7 @@ mod tests {
         let Some((mut witness, shared)) = witness() else {
             return;
         };
-        // A page fault with I/O would void some of the attempts.
+        // Try several times, as a page fault with I/O would void some attempts.
         let seen = (1..=5).any(|second| {
             let due = Nanos::from_secs(second);
             witness.before_wait(due);
@@ -355,7 +355,7 @@ mod tests {
         // Other threads may have had the core for part of the time.
         assert!(all <= Nanos::from_millis(90), "{all}");
         assert!(all >= PAUSE_MIN, "{all}");
-        // More blocks than sleeps.
+        // The thread blocks more often than it sleeps.
         let due = Nanos::from_secs(6);
         witness.before_wait(due);
         block(2);
@@ -395,9 +395,9 @@ mod tests {
         };
         let now = Nanos::from_secs(5);
         witness.before_wait(now);
-        // No work between the readings.
+        // There was no work between the readings.
         witness.spun(now, now.saturating_add(micros(2_000)));
-        // Longer than `PAUSE_MAX`: counted, but not an excuse.
+        // A gap longer than `PAUSE_MAX` is counted, but excuses nothing.
         witness.spun(now, now.saturating_add(Nanos::from_secs(1)));
         assert_eq!(shared.log().count, 2);
         assert_eq!(shared.log().max, Nanos::from_secs(1));

@@ -164,8 +164,8 @@ fn take_slot() -> &'static ThreadSlot {
     });
     let slot = free.unwrap_or_else(|| new_slot(thread));
     OWN.set(Some(slot));
-    // Only registers the destructor. If the thread is too close to its end for that, the slot is
-    // never reused.
+    // This only registers the destructor. If the thread is too close to its end for that, the slot
+    // is never reused.
     let _ = RELEASE.try_with(|_| ());
     slot
 }

@@ -81,7 +81,7 @@ fn install_one(index: usize, signal: c_int) {
     // SAFETY: as above.
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = on_crash as *const () as usize;
-    // Use the alternate stack of Rust's threads, as the usual stack may have overflowed.
+    // Use the alternate stack of Rust's threads, as the normal stack may have overflowed.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: `on_crash` has the type that SA_SIGINFO requires and is async-signal-safe. If the
     // call fails, a crash is reported without the plugin's name.
@@ -347,7 +347,7 @@ mod tests {
         let mut watch = Watch::default();
         let mut looks = 1..=3 * LOOKS_MAX;
         let found = looks.find(|_| !watch.look([(7, call)].into_iter(), hurry).is_empty());
-        // Reported only once.
+        // The call is reported only once.
         for _ in 0..2 * LOOKS_MAX {
             assert!(watch.look([(7, call)].into_iter(), hurry).is_empty());
         }
@@ -366,7 +366,7 @@ mod tests {
     fn hooks_that_return_are_never_found() {
         let mut watch = Watch::default();
         for _ in 0..3 * LOOKS_MAX {
-            // A new call each time, on the same thread.
+            // Each call is new, on the same thread.
             let next = call(Function::Lose);
             assert!(watch.look([(7, next)].into_iter(), true).is_empty());
         }

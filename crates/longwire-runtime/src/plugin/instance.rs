@@ -26,8 +26,8 @@ pub(super) const DEPART: DecideHook<i64> = (Function::Depart, |plugin| plugin.de
 /// A plugin's state, for one direction of a link.
 pub(super) struct Instance {
     library: Arc<Library>,
-    // The plugin keeps the host's address. Not a Box, as moving a Box asserts that no other pointer
-    // to its content is in use.
+    // The plugin keeps the host's address. An `Arc`, because moving a `Box` asserts that no other
+    // pointer to its content is in use.
     host: Arc<PluginHost>,
     state: *mut c_void,
     hints: PluginHints,

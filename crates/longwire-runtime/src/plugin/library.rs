@@ -90,7 +90,7 @@ impl Library {
         // the program itself.
         let open = || unsafe { Loaded::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
         let loaded = site.during(Function::Load, open);
-        // Never unloaded, as the plugin's threads and exit handlers would lose their code.
+        // Never unload the library: the plugin's threads and exit handlers would lose their code.
         let loaded = ManuallyDrop::new(loaded.map_err(PluginError::Load)?);
         // SAFETY: a function with this name has the type from the header.
         let entry = unsafe { loaded.get::<abi::Entry>(abi::ENTRY) };

@@ -181,7 +181,7 @@ impl Pacer {
         self.slept = true;
         self.share.asleep = self.share.asleep.saturating_add(end.saturating_sub(start));
         if !woken {
-            // Interrupted, or woken by the bell.
+            // The sleep was interrupted, or the bell ended it.
             bell.clear();
             return;
         }
@@ -303,7 +303,7 @@ impl Alarms {
         at: Nanos,
     ) -> Result<(Nanos, BorrowedFd<'_>), nix::Error> {
         let [first, second] = &self.alarms;
-        // The past departure's alarm, not the one armed ahead.
+        // Reuse the past departure's alarm, not the one armed ahead.
         let older = usize::from(second.departure < first.departure);
         let place = self.place_of(departure).unwrap_or(older);
         let alarm = &mut self.alarms[place];

@@ -19,7 +19,7 @@ const SERIALISED_NS: u64 = 100_000;
 #[test]
 fn truncated_frames_count_their_original_length() {
     let folder = Folder::new();
-    // Nearly simultaneous, so they queue.
+    // The frames are nearly simultaneous, so they queue.
     let cut = (0..FRAMES).map(|number| {
         let mut frame = number.to_be_bytes().to_vec();
         frame.resize(KEPT, 0);

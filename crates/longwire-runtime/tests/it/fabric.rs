@@ -44,7 +44,8 @@ fn stations_are_learnt_and_links_act() {
     let links = [link("delay=5ms")];
     let (parts, cells) = parts(BridgeConfig::new(3), classifier, links, &[&[0]]);
     let inputs = vec![
-        // To an unknown station, which floods the frame; then to a known one.
+        // The first frame goes to an unknown station and is flooded; the second goes to a known
+        // one.
         vec![
             (at(MS), frame(1, 2, 1, 100)),
             (at(30 * MS), frame(1, 2, 4, 100)),
@@ -119,7 +120,8 @@ fn paths_share_links_and_orders_apply_on_time() {
             core.set_unmatched(Target::Drop);
             let matcher: Matcher = "src=10.0.0.1".parse().expect("right");
             let added = core.add_rule(2, matcher, Target::Path(PathId(1)));
-            // After the existing rule, this has no effect. Then the rule's target moves.
+            // The added rule follows the existing one and has no effect. Then that rule's target
+            // changes.
             core.set_target(0, Target::Path(PathId(1)));
             added.expect("room");
         }),

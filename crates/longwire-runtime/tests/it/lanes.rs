@@ -219,8 +219,8 @@ pub(crate) const LINKS: [&str; 14] = [
     "delay=normal:mean=10ms,stddev=3ms loss=gilbert:p=2%,r=30%",
     "rate=150mbit delay=2ms loss=1%,at=entry mtu=1000",
     "rate=steps:at=0s/100mbit;50ms/200mbit delay=3ms",
-    // Not decided in place: frames are reordered, duplicated or edited, or their queue decides
-    // late.
+    // Links that do not decide in place: they reorder, duplicate or edit frames, or their queue
+    // decides late.
     "rate=200mbit delay=uniform:min=1ms,max=9ms loss=2% duplicate=2%",
     "rate=200mbit delay=uniform:min=1ms,max=9ms order=reorder loss=gilbert:p=2%,r=30%",
     "rate=150mbit delay=4ms corrupt=5% duplicate=3%",
@@ -242,7 +242,7 @@ fn changes_find_each_frame_where_it_is() {
     let changes = vec![
         (20_000, 0, "rate=80mbit"),
         (30_000, 0, "loss=5%"),
-        // Holds later frames back behind those in transit.
+        // This change holds later frames back behind those in transit.
         (40_000, 0, "delay=1ms"),
         (40_500, 1, "delay=500us rate=unlimited"),
         (41_000, 0, "queue=10p"),

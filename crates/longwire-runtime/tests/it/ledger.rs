@@ -25,7 +25,7 @@ fn quantiles_are_of_what_was_counted_between_two_readings() {
     cells.delivered(Nanos::ZERO, 125, &delivery(900_000_000, 900_000_000));
     cells.read(&mut before);
     assert_eq!(before.since(&before.clone()), None);
-    // 98 frames without queueing, two queued.
+    // 98 frames do not queue, and two do.
     for _ in 0..98 {
         cells.delivered(Nanos::from_nanos(1_000), 125, &delivery(2_000, 20_001_000));
     }

@@ -177,7 +177,7 @@ fn hosts_may_raise_their_mtu() {
     hosts.set_mtu(Side::Far, 9_000);
     near.send(&[3; 8_900]).expect("sent");
     assert_eq!(far.recv(&mut buffer).expect("the long one"), 8_900);
-    // Refused again after a host lowers its MTU.
+    // They are refused again after a host lowers its MTU.
     hosts.set_mtu(Side::Far, 1_500);
     near.send(&[4; 8_900]).expect("sent");
     near.send(&[5; 100]).expect("sent");

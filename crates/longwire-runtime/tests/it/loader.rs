@@ -66,7 +66,7 @@ fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 #[test]
 fn only_regular_files_are_read_and_opened() {
     let folder = Folder::new();
-    // Without a writer.
+    // The FIFO has no writer.
     let fifo = folder.file("fifo");
     nix::unistd::mkfifo(fifo.as_str(), nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
     let path = fifo.clone();

@@ -120,7 +120,7 @@ fn begin(source: Source, tx: impl OwnTx + 'static, line: &str) -> (RunningNetwor
     ];
     let config = RunConfig {
         placement: Placement::Together,
-        // Late frames at the start count too.
+        // Count late frames at the start too.
         grace: Nanos::ZERO,
         ..RunConfig::default()
     };

@@ -121,7 +121,7 @@ fn assert_soon(placement: Placement, noting: &Noting, mut send: impl FnMut()) {
     let witness = thread::spawn(move || told.iter().map(|()| monotonic_now()).collect());
     let mut sent = Vec::new();
     for _ in 0..FRAMES {
-        // Not a divisor of the idle polling interval.
+        // 37 ms is not a divisor of the idle polling interval.
         thread::sleep(Duration::from_millis(37));
         sent.push(monotonic_now());
         send();
@@ -159,7 +159,7 @@ fn a_port_that_cannot_be_waited_for_is_asked_often() {
         assert_soon(placement, &noting, || queue.put(vec![1; 100]));
         let report = running.stop();
         assert_eq!(report.error, None);
-        // Polled often, but not continuously.
+        // The port is polled often, but not continuously.
         assert!(report.cpu_s < 0.5 * report.duration_s, "{} s", report.cpu_s);
     }
 }
@@ -178,7 +178,7 @@ fn a_port_with_a_descriptor_is_waited_for() {
         let before = queue.calls.load(Ordering::Relaxed);
         thread::sleep(Duration::from_millis(600));
         let asked = queue.calls.load(Ordering::Relaxed) - before;
-        // One poll per 250 ms, with a tolerance.
+        // One poll per 250 ms is expected, with a tolerance.
         assert!(
             asked < 30,
             "{placement:?}: an idle port was asked {asked} times"

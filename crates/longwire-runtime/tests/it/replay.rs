@@ -181,14 +181,14 @@ fn every_frame_leaves_in_order_and_none_before_its_time() {
 #[test]
 fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
     let (tx, mut rx) = cable();
-    // 60 bytes per 100 us, twice the link's rate.
+    // 60 bytes per 100 us are twice the link's rate.
     let feed = even(Nanos::from_micros(100), 400);
     let outputs = vec![output(tx, "rate=2400kbit queue=10p delay=5ms")];
     let report = replay(feed, outputs);
     let link = &report.links[0];
     let dropped = link.drops["queue_full"];
     assert_eq!(link.traffic.packets_out + dropped, 400);
-    // Half of them, except those that fit in the queue.
+    // Half of the frames are dropped, except those that fit in the queue.
     assert!((190..=200).contains(&dropped), "{dropped}");
     assert_eq!(numbers(&mut rx).len() as u64, link.traffic.packets_out);
 }
@@ -221,7 +221,7 @@ fn memory_stays_within_what_is_read_ahead() {
     let memory_max = link.memory.memory_max;
     assert!(memory_max < 4 << 20, "{memory_max}");
     assert_eq!(link.artifacts.values().sum::<u64>(), 0);
-    // Frames without times.
+    // Frames without times have no departure report.
     assert!(link.departures.is_none());
 }
 
@@ -297,7 +297,7 @@ fn a_port_for_each_output_is_needed() {
 
 #[test]
 fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
-    // Exceeds the memory, so the reading thread never ends on its own.
+    // The frames exceed the memory, so the reading thread never ends on its own.
     let gap = Nanos::from_micros(100);
     let place = move |number: u64| (gap.saturating_mul(number), number as usize % 2);
     let feed = Numbered {

@@ -38,7 +38,7 @@ fn blind(frame: &[u8], ignored: &str) -> BTreeSet<usize> {
     let unchanged = whole(frame, ignored);
     let is_blind = |at: &usize| {
         let mut changed = frame.to_vec();
-        // Keeps version and protocol from turning into other known ones.
+        // An inverted low bit turns neither version nor protocol into another known one.
         changed[*at] ^= 1;
         whole(&changed, ignored) == unchanged
     };
@@ -147,7 +147,7 @@ fn frames_arrive_in_order_with_their_handover() {
     log.send(late);
     log.send(late);
     assert_eq!(drained(&sent), [(known(1), late)]);
-    // Handed over early and held until the release.
+    // The frames are handed over early and held until their release.
     log.note(&[2; 70], Some(late));
     log.note(&[3; 70], Some(early));
     assert!(drained(&sent).is_empty());

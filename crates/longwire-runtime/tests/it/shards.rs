@@ -54,7 +54,7 @@ fn spec(draws: &mut Draws, is_long: bool) -> LinkSpec {
         return draws.pick(&long).parse().expect("a valid link");
     }
     let text = match draws.below(4) {
-        // Hops without delay, and simultaneous events.
+        // Includes hops without delay, and simultaneous events.
         0 => "rate=8mbit queue=20p",
         1 => "delay=1ms",
         2 => "rate=10mbit delay=200us queue=codel",
@@ -104,7 +104,7 @@ impl Case {
         let unmatched = target(draws);
         let change = |draws: &mut Draws| {
             let link = LinkId(draws.below(count) as u32);
-            // Some coincide with frames or with each other.
+            // Some changes coincide with frames or with each other.
             let at = Nanos::from_micros(draws.below(60) * 500);
             // Windows may have to shrink or end.
             let is_long = is_long && draws.below(3) > 0;
@@ -114,7 +114,7 @@ impl Case {
         let is_bridge = draws.below(2) == 0;
         let mut now = 0;
         let frame = |number: u64, draws: &mut Draws, now: &mut u64| {
-            // Simultaneous bursts, and steps that coincide with changes.
+            // Includes simultaneous bursts, and steps that coincide with changes.
             *now += [0, 0, 100, 500, 1_337][draws.below(5) as usize] * 1_000;
             let (from, to) = (draws.below(stations), draws.below(stations));
             let payload = vec![number as u8; draws.below(1_200) as usize];
@@ -200,7 +200,7 @@ impl Case {
             };
             simulation.frame(*port, meta, bytes, &mut out).unwrap();
         }
-        // In steps, so that shards hold frames between calls.
+        // Advance in steps, so that shards hold frames between calls.
         for step in 1..40 {
             let until = Nanos::from_millis(step * step);
             simulation

@@ -235,7 +235,7 @@ fn only_what_is_wanted_is_sent() {
         ..window.clone()
     });
     assert_eq!(rounds.len(), 15);
-    // One direction per output, then a single direction.
+    // Use one output per direction, then a single direction.
     let split = TraceConfig {
         splitter: Some("client=10.0.0.1".parse::<Splitter>().unwrap()),
         filter: Some(Filter::parse("udp").unwrap()),
@@ -460,7 +460,7 @@ fn merging_is_sorting() {
             let mut micros = 0;
             let mut frames = Vec::new();
             for n in 0..draws.below(40) as u32 {
-                // Often simultaneous with the previous frame.
+                // Frames are often simultaneous with the previous one.
                 micros += draws.below(50).saturating_sub(20);
                 frames.push((micros, at * 100 + n));
             }

@@ -51,7 +51,7 @@ fn merged_traces_are_ordered_by_stamp_in_every_round() {
             (500, 1),
             (1_200, 1),
         ];
-        // 1,200 us plus the mean gap.
+        // A round takes 1,200 us plus the mean gap.
         let expected = [0, 1_400, 2_800].map(|base| round.map(|(at, output)| (base + at, output)));
         assert_eq!(frames(apart(traces), max), expected.concat());
     }

@@ -200,7 +200,7 @@ impl Inputs {
             return Ok(Next::End);
         }
         if self.repeated {
-            // Rewinds without a read-ahead thread until the trace's turn.
+            // Rewind without a read-ahead thread until the trace's turn.
             self.traces[self.current].reader.rewind()?;
         }
         self.current += 1;

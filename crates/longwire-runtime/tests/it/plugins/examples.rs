@@ -85,7 +85,7 @@ fn tdm_departs_in_slots_only() {
     let mut link = link(&format!("rate={text} queue=unlimited"), 1, &faults);
     let (mut arrival, mut free) = (0u64, 0u64);
     for number in 0..20_000u64 {
-        // Alternates between idle and backlogged, with 60 to 359 bytes.
+        // The channel alternates between idle and backlogged, with frames of 60 to 359 bytes.
         arrival += [0, 10_000, 650_000, 1_900_000][(number * number % 11 % 4) as usize];
         let len = 60 + (number * 37 % 300) as usize;
         let departure = release(offer(&mut link, arrival, &vec![0; len]));
@@ -120,7 +120,7 @@ fn the_plugin_of_the_page_does_what_the_page_says() {
     let lost = |number| matches!(offer(&mut link, number, &[0; 60]), Verdict::Drop(_));
     let fates: Vec<bool> = (0..100_000).map(lost).collect();
     assert_eq!(faults.first(), None);
-    // Bursts of three. Two may be adjacent, and the last may be truncated.
+    // Losses come in bursts of three. Two bursts may be adjacent, and the last may be truncated.
     let runs: Vec<&[bool]> = fates.chunk_by(|a, b| a == b).filter(|run| run[0]).collect();
     let whole = &runs[..runs.len() - 1];
     assert!(whole.iter().all(|run| run.len() % 3 == 0));

@@ -120,7 +120,7 @@ fn entry_losses_keep_the_reason_of_their_place() {
 
 #[test]
 fn the_rate_hooks_serve_a_link() {
-    // Ready 10 ns late, then 1 ns per bit.
+    // The link is ready 10 ns late, then takes 1 ns per bit.
     let text = format!("plugin:{}", probe());
     let faults = Faults::new();
     let mut link = link(&format!("rate={text} framing=ethernet"), 1, &faults);

@@ -21,7 +21,7 @@ fn a_fault_ends_the_run_with_its_message() {
     for (option, managed) in [("loss", false), ("delay", true), ("rewrite", true)] {
         for placement in [Placement::Together, Placement::PerStage] {
             let folder = Folder::new();
-            // 20 s, unless the fault at the 51st frame ends the run.
+            // The input lasts 20 s, unless the fault at the 51st frame ends the run.
             write_input(&folder.file("in.pcap"), 20_000, Nanos::from_millis(1));
             let text = format!("plugin:{},after=50,fault=hook", probe());
             let faults = Faults::new();
@@ -59,6 +59,6 @@ fn slots_count_from_the_links_beginning() {
     let bursts = frames
         .windows(2)
         .filter(|pair| pair[1].1 - pair[0].1 > 7_000_000);
-    // 280 ms have 28 slots. Frames in a slot are at most one frame gap apart.
+    // 280 ms contain 28 slots. Frames in a slot are at most one frame gap apart.
     assert!((26..=28).contains(&bursts.count()));
 }

@@ -82,7 +82,7 @@ fn hints_reach_the_defaults() {
     let config = parse(&format!("rate={text}"), &Faults::new()).unwrap();
     let mean = config.rate.bit_rate().map(|rate| rate.bits_per_sec());
     assert_eq!(mean, Some(2_000_000));
-    // Two delays, or 100 ms at the mean rate.
+    // The limit is two delays, or 100 ms at the mean rate.
     assert_eq!(
         config.queue_limit().bytes.map(|bytes| bytes.0),
         Some(25_000)
@@ -109,7 +109,7 @@ fn each_link_has_one_state_for_its_hooks() {
     let loader = FileLoader::reporting_to(&faults);
     let line = format!("loss={text} delay={text} rate={text},after=1");
     let spec = LinkSpec::parse(&line, &loader).unwrap();
-    // One state for loss and delay, and one for the rate, which has other parameters.
+    // There is one state for loss and delay, and one for the rate, which has other parameters.
     assert_eq!(traced(), "create create ");
     // The first link takes the states; the second shares none with it.
     let first = spec.build(&loader).unwrap();
