@@ -1,7 +1,7 @@
-//! Overload detection: frames are due faster than the deciding stage hands them over.
+//! Overload detection: frames come due faster than the deciding stage hands them over.
 //!
-//! A single late frame, or a backlog after the machine paused, is not an overload: the
-//! stage catches up, or its lag shrinks. The stage is overloaded if for [`WINDOW`] it
+//! A single late frame, or a backlog after a machine pause, is no overload: the stage
+//! catches up, or its lag shrinks. The stage is overloaded if, for a whole [`WINDOW`], it
 //! never caught up and its lag did not shrink.
 
 use longwire_engine::Nanos;
@@ -9,10 +9,11 @@ use longwire_engine::Nanos;
 /// Time without catching up after which the stage counts as overloaded.
 const WINDOW: Nanos = Nanos::from_millis(250);
 
-/// Minimum decrease of the lag per window; 10 % of spare capacity is enough for it.
+/// Minimum decrease of the lag per window. Spare capacity of 10 % suffices.
 const SHRINKS_BY: Nanos = Nanos::from_millis(25);
 
-/// A smaller lag is normal wake-up latency; the tolerance applies if it is larger.
+/// Minimum lag that counts, unless the tolerance is larger. Smaller lags are normal wake-up
+/// latency.
 const LAG_MIN: Nanos = Nanos::from_millis(1);
 
 /// Tracks the lag of the deciding stage.
@@ -25,7 +26,7 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Returns the backlog of a stage that keeps up; ignores lags within `tolerance`.
+    /// Returns the backlog of a stage that keeps up. Ignores lags within `tolerance`.
     pub fn new(tolerance: Nanos) -> Backlog {
         Backlog {
             lag_min: tolerance.max(LAG_MIN),
@@ -34,8 +35,8 @@ impl Backlog {
         }
     }
 
-    /// Records the release of the oldest due frame that has not left; `None` without one.
-    /// Call it in every step.
+    /// Records the release of the oldest due frame that has not left, if any. Call in every
+    /// step.
     #[inline]
     pub fn note(&mut self, now: Nanos, oldest: Option<Nanos>) {
         let lag = oldest.map_or(Nanos::ZERO, |release| now.saturating_sub(release));
@@ -51,7 +52,7 @@ impl Backlog {
         }
     }
 
-    /// Whether the stage is overloaded.
+    /// Returns whether the stage is overloaded.
     pub fn is_overload(&self) -> bool {
         self.overload
     }
@@ -63,8 +64,8 @@ mod tests {
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-    /// Feeds one lag per millisecond from 1 s on; returns how many samples were
-    /// overloaded.
+    /// Feeds one lag per millisecond, starting at 1 s. Returns the number of overloaded
+    /// samples.
     fn overloaded(lags_ms: impl IntoIterator<Item = u64>) -> usize {
         let mut backlog = Backlog::new(MS(1));
         let mut count = 0;
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn late_wake_ups_are_not() {
-        // Always late, but it drains before each sleep.
+        // The stage is always late, but drains before each sleep.
         assert_eq!(
             overloaded((0..5_000).map(|ms| if ms % 10 < 9 { 40 } else { 0 })),
             0
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_backlog_that_is_worked_off_is_not() {
-        // 5 s of lag after a pause, with half the capacity to spare.
+        // The lag lasts 5 s after a pause, with half the capacity to spare.
         assert_eq!(overloaded((0..5_000).rev()), 0);
     }
 

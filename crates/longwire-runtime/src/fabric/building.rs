@@ -13,7 +13,7 @@ use super::frames::Frame;
 use super::state::Target;
 use crate::ledger::LinkCells;
 
-/// Objects that a change replaced. Drop them outside the data path: models may hold
+/// Objects that a change replaced. Drop them outside the data path, because models may hold
 /// traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
@@ -50,7 +50,8 @@ pub struct Occupancy {
     pub bytes_limit: Option<u64>,
 }
 
-/// Returns the maximum delay of a link's decisions. A router's ICMP errors leave at once.
+/// Returns the maximum delay of a link's decisions. A router's ICMP errors leave
+/// immediately.
 fn slack_of(link: &Link) -> Nanos {
     if link.is_router() {
         Nanos::ZERO
@@ -76,7 +77,7 @@ impl Core {
         })
     }
 
-    /// Adds a link with its counters. Numbers are not reused.
+    /// Adds a link with its counters. Link numbers are not reused.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
         self.carriers.changed = true;
         self.slack = self.slack.min(slack_of(&link));
@@ -87,7 +88,7 @@ impl Core {
         self.shards.link(id)
     }
 
-    /// Removes a link; `None` if a path crosses it or it holds frames.
+    /// Removes a link. Returns `None` if a path crosses it or it holds frames.
     pub fn remove_link(&mut self, id: LinkId) -> Option<DeferredDrop> {
         if self.shards.first.state.cells_of(id)?.totals().held() > 0 {
             return None;
@@ -96,7 +97,7 @@ impl Core {
         Some(DeferredDrop(ReplacedObjects::Link(removed, cells)))
     }
 
-    /// Changes a link at `at`, the time of the order.
+    /// Changes a link at the order's time `at`.
     pub fn change_link(
         &mut self,
         id: LinkId,
@@ -111,19 +112,19 @@ impl Core {
         Some(DeferredDrop(ReplacedObjects::Models(replaced)))
     }
 
-    /// Adds a path of existing links; `false` if one does not exist. Numbers are not
-    /// reused.
+    /// Adds a path of existing links. Returns `false` if a link does not exist. Path
+    /// numbers are not reused.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
         self.shards.add_path(id, links)
     }
 
-    /// Removes a path; `false` while frames are on it.
+    /// Removes a path. Returns `false` while frames are on it.
     pub fn remove_path(&mut self, id: PathId) -> bool {
         self.shards.remove_path(id)
     }
 
-    /// Adds a rule after all existing ones. The caller chooses `number`, which
-    /// is used once only; the rules of the start have 0 and so on.
+    /// Adds a rule after the existing ones. `number` is the caller's and must be new; the
+    /// initial rules are numbered from 0.
     ///
     /// # Errors
     /// No frame can match, or there are too many rules.
@@ -142,11 +143,11 @@ impl Core {
         Ok(())
     }
 
-    /// Removes a rule, if it exists.
+    /// Removes a rule if it exists.
     pub fn remove_rule(&mut self, number: u32) {
         let place = self.rules.get_mut(number as usize);
         if let Some(id) = place.and_then(Option::take) {
-            // Every rule of the list is in the classifier.
+            // Every listed rule is in the classifier.
             let _ = self.classifier.remove(id);
         }
     }
@@ -156,7 +157,7 @@ impl Core {
         self.classifier.set_unmatched(target);
     }
 
-    /// Changes the target of a rule, if it exists.
+    /// Changes a rule's target if the rule exists.
     pub fn set_target(&mut self, number: u32, target: Target) {
         if let Some(Some(id)) = self.rules.get(number as usize) {
             let _ = self.classifier.set_target(*id, target);

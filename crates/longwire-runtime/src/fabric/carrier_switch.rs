@@ -1,7 +1,7 @@
 //! Carrier signalling: a port drops its peer interface's carrier while every link toward
 //! it is off.
 //!
-//! The carrier drops only after the frames in transit have left, and returns as soon as a
+//! The carrier drops only after the frames in transit have left. It returns as soon as a
 //! link is on or has passed frames.
 
 use longwire_engine::{LinkId, LinkState};
@@ -20,7 +20,7 @@ impl Core {
         self.carriers.changed = true;
     }
 
-    /// Whether links exist and all are off.
+    /// Returns whether links exist and all are off.
     fn are_off(&self, links: &[LinkId]) -> bool {
         let is_off = |link: &LinkId| {
             let link = self.link(*link);
@@ -29,7 +29,7 @@ impl Core {
         !links.is_empty() && links.iter().all(is_off)
     }
 
-    /// Whether any of the links still holds frames.
+    /// Returns whether any of the links still has frames.
     fn hold_frames(&self, links: &[LinkId]) -> bool {
         let mut cells = links
             .iter()
@@ -39,8 +39,8 @@ impl Core {
 }
 
 impl<T: TxPort> Fabric<T> {
-    /// Updates port carriers after link states changed. Call it before frames are pushed
-    /// to ports, which need a carrier.
+    /// Updates port carriers after link states changed. Call before pushing frames to
+    /// ports, which need a carrier.
     #[inline]
     pub(super) fn switch_carriers(&mut self) {
         if self.core.carriers.changed {
@@ -57,7 +57,7 @@ impl<T: TxPort> Fabric<T> {
                 continue;
             };
             let is_off = self.core.are_off(&carrier.toward);
-            // Also frames that passed while a link was on between two steps.
+            // Includes frames that passed while a link was on between two steps.
             let holds = is_off && (output.holds_frames() || self.core.hold_frames(&carrier.toward));
             waits |= holds;
             let no_carrier = is_off && !holds;

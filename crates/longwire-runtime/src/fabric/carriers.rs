@@ -10,7 +10,7 @@ pub struct PortCarrier {
     pub port: PortIndex,
     /// Its name.
     pub name: String,
-    /// The links toward it; if empty, the port keeps its carrier.
+    /// The links toward it. If empty, the port keeps its carrier.
     pub toward: Vec<LinkId>,
 }
 
@@ -20,6 +20,6 @@ pub(super) struct FollowedCarriers {
     pub followed: Vec<PortCarrier>,
     /// Carrier losses by entry of `followed`.
     pub losses: Vec<u64>,
-    /// A link's state has changed, or frames in transit delay a loss.
+    /// Set if a link's state has changed, or frames in transit delay the loss of a carrier.
     pub changed: bool,
 }

@@ -1,5 +1,5 @@
 //! The deciding part of a fabric: switch, classifier, links and paths in event time. It
-//! reads no clock and knows no ports.
+//! reads no clock and has no ports.
 
 use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos, PathId};
 use longwire_io::prefetch_to_read;
@@ -27,29 +27,30 @@ pub struct Core {
     /// Classifier rules by the caller's numbers.
     pub(super) rules: Vec<Option<RuleId>>,
     pub(super) shards: Shards,
-    /// Frames taken off the lines; a reused buffer.
+    /// Reused buffer for frames taken off the lines.
     incoming: Vec<IncomingFrame>,
     pub(super) orders: Orders,
     /// Changes applied so far.
     changes: u64,
     /// Frames decided in place.
     pub(super) lanes: Lanes,
-    /// No change happens before this time.
+    /// The network does not change before this time.
     pub(super) steady_until: Nanos,
-    /// All events before this time are done.
+    /// All events before this time have been processed.
     pub(super) advanced: Nanos,
-    /// Arrival of the last frame that entered. A change follows it, since a change at the
-    /// time of an arrival precedes the frame when the run is repeated.
+    /// Arrival of the last frame that entered. Changes must be later: when the run is
+    /// repeated, a change at the time of an arrival precedes the frame.
     pub(super) entered: Nanos,
-    /// Origin of the switch's time, so that entries expire at the same point when a run
-    /// is repeated on another clock.
+    /// Origin of the switch's time, so that entries expire at the same point when a run is
+    /// repeated on another clock.
     pub(super) epoch: Nanos,
     /// Maximum time between an event and its link's decision.
     pub(super) slack: Nanos,
     pub(super) counts: CoreCells,
-    /// Frames whose arrival moved by more than the tolerance, until they are judged.
+    /// Frames whose arrival moved by more than the tolerance, pending classification of
+    /// their lateness.
     pub(super) moved: Vec<MovedFrame>,
-    /// Lost ports by index; empty until one is lost.
+    /// Lost ports by index. Empty until a port is lost.
     pub(super) lost_ports: Vec<bool>,
     pub(super) carriers: FollowedCarriers,
 }
@@ -57,7 +58,7 @@ pub struct Core {
 /// A frame whose arrival was moved to a later time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MovedFrame {
-    /// The line it arrived on.
+    /// The line on which it arrived.
     pub line: usize,
     pub stamped: Nanos,
     pub by: Nanos,
@@ -112,7 +113,7 @@ impl Core {
         self.shards.watch(links);
     }
 
-    /// Counts the flows of this link from now on; `None` stops counting.
+    /// Counts the flows of this link from now on. `None` stops counting.
     pub fn watch_flows(&mut self, link: Option<LinkId>) {
         self.shards.watch_flows(link);
     }
@@ -123,7 +124,7 @@ impl Core {
         self.shards.flows()
     }
 
-    /// Returns the counts of all links together.
+    /// Returns the counts over all links.
     pub fn counts(&self) -> CoreCounts {
         let ledger = self.shards.first.state.ledger.as_ref();
         CoreCounts {
@@ -142,11 +143,11 @@ impl Core {
         }
     }
 
-    /// Returns the time before which all link events are done, including those of links
-    /// whose lane lagged when it was closed.
+    /// Returns the time before which all link events have been processed, including those
+    /// of links whose lane lagged when it was closed.
     pub(super) fn complete_until(&self) -> Nanos {
         match self.shards.first.network.next_at() {
-            // The next event happens before that.
+            // The next event is not yet processed.
             Some(next) => next.saturating_sub(NANO).min(self.advanced),
             None => self.advanced,
         }
@@ -163,7 +164,7 @@ impl Core {
         self.stays_until(self.steady_until);
     }
 
-    /// Processes all events before `until`, and the orders of that time.
+    /// Processes all events before `until`, and orders up to that time.
     pub(super) fn advance(&mut self, until: Nanos) {
         while let Some(order) = self.orders.take_due(until) {
             self.settle_batch();
@@ -185,8 +186,9 @@ impl Core {
         self.advance_links(until.max(self.advanced));
     }
 
-    /// Answers queries for times before `until` that wait for no change. An overloaded
-    /// fabric answers with its lagging state: its events may never reach the present.
+    /// Answers queries for times before `until` that need not wait for a change. An
+    /// overloaded fabric answers with its lagging state, because its events may never reach
+    /// the present.
     #[inline]
     pub(super) fn answer(&mut self, until: Nanos) {
         while let Some(query) = self.orders.take_query(until) {
@@ -219,21 +221,21 @@ impl Core {
         }
     }
 
-    /// Promises that no new order comes before `until`: see [`Network::stays_until`].
+    /// Promises that no new order precedes `until`; see [`Network::stays_until`].
     pub(super) fn stays_until(&mut self, until: Nanos) {
         let change = self.orders.next_change();
         self.steady_until = change.map_or(until, |change| change.min(until));
         self.shards.stay_until(self.steady_until);
     }
 
-    /// Takes in at most one burst of frames that arrived by `until`, and counts those
-    /// whose arrival moved by more than the tolerance. Returns the number of frames.
+    /// Takes at most one burst of frames that arrived by `until` off the lines. Counts
+    /// frames whose arrival moved by more than the tolerance. Returns the number of frames.
     pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         if self.shards.in_batches {
             return self.take_in_batch(until, tolerance);
         }
         if self.lanes.are_open() {
-            // Frames before the change first.
+            // Take frames before the next change first.
             let before = self.orders.next_change();
             let before = before.filter(|at| *at <= until);
             let until = before.map_or(until, |at| at.saturating_sub(NANO));
@@ -308,8 +310,7 @@ impl Core {
         }
     }
 
-    /// Returns the fields that rules match. Later fragments have the ports of their
-    /// datagram.
+    /// Returns the fields that rules match. A later fragment has the ports of its datagram.
     #[inline]
     fn key_of(&mut self, port: PortIndex, frame: &Frame) -> FrameKey {
         let bytes = self.shards.first.state.frames.bytes(frame);
@@ -322,8 +323,8 @@ impl Core {
         key
     }
 
-    /// Classifies frames. With many links most lookups miss the cache; fetching for
-    /// several frames at once overlaps the misses.
+    /// Classifies frames. With many links, most lookups miss the cache, so prefetching for
+    /// a whole burst overlaps the misses.
     fn classify(&mut self, incoming: &mut [IncomingFrame]) {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
@@ -344,8 +345,8 @@ impl Core {
         }
     }
 
-    /// Processes a frame that arrived on no line; all events before its arrival are done.
-    /// Returns whether it filled a batch, which must be settled.
+    /// Processes a frame that arrived on no line, after all events before its arrival.
+    /// Returns whether it filled a batch, which must then be settled.
     #[inline]
     pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) -> bool {
         if self.shards.in_batches {
@@ -356,8 +357,8 @@ impl Core {
         false
     }
 
-    /// Asks the switch for the output ports, and offers the frame to its target if that
-    /// is known.
+    /// Determines the output ports with the switch, and offers the frame to its target if
+    /// that is known.
     #[inline]
     fn switch(
         &mut self,
@@ -410,8 +411,8 @@ impl Core {
         self.close_lanes();
     }
 
-    /// Starts or stops dropping frames to a port of another host, which went away or came
-    /// back.
+    /// Sets whether a port of another host is reachable. Frames to an unreachable port are
+    /// dropped.
     pub fn set_reachable(&mut self, port: PortIndex, is_reachable: bool) {
         let port = usize::from(port.0);
         if port >= self.lost_ports.len() {
@@ -445,7 +446,7 @@ impl Core {
         }
     }
 
-    /// Returns the time of the next link event or order; releases do not count.
+    /// Returns the time of the next link event or order, not counting releases.
     pub(super) fn next_event(&mut self) -> Option<Nanos> {
         if !self.lanes.are_open() {
             return self.next_network_event();
@@ -460,17 +461,17 @@ impl Core {
         order.into_iter().chain(self.shards.next_at()).min()
     }
 
-    /// Whether an order is due by `until`.
+    /// Returns whether an order is due by `until`.
     pub(super) fn is_ordered_by(&self, until: Nanos) -> bool {
         self.orders.next_at().is_some_and(|at| at <= until)
     }
 
-    /// Whether a change is due by `until`.
+    /// Returns whether a change is due by `until`.
     pub(super) fn changes_by(&self, until: Nanos) -> bool {
         self.orders.next_change().is_some_and(|at| at <= until)
     }
 
-    /// Whether the fabric holds no frame.
+    /// Returns whether the fabric has no frames.
     pub(super) fn is_empty(&mut self) -> bool {
         self.frames() == 0 && self.shards.first.state.frames.lines_are_empty()
     }

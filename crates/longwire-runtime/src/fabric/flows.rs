@@ -13,7 +13,7 @@ const FLOWS: usize = 256;
 pub struct FlowCount {
     /// The flow; `None` for all frames without IP.
     pub flow: Option<FiveTuple>,
-    /// Frames; overestimates by at most `error`.
+    /// Number of frames, overestimated by at most `error`.
     pub packets: u64,
     /// Bytes since tracking began, without framing.
     pub bytes: u64,
@@ -21,9 +21,9 @@ pub struct FlowCount {
     pub error: u64,
 }
 
-/// Heavy hitters of a link by Space-Saving (Metwally, Agrawal and El Abbadi, 2005,
-/// section 3). It contains every flow above 1/256 of all frames, and overestimates a
-/// count by at most that share.
+/// The largest flows of a link by Space-Saving (Metwally, Agrawal and El Abbadi, 2005,
+/// section 3). The sketch contains every flow above 1/256 of all frames, and overestimates
+/// a count by at most that share.
 #[derive(Debug)]
 pub(super) struct FlowSketch {
     link: LinkId,
@@ -59,7 +59,8 @@ impl FlowSketch {
         count.bytes += u64::from(len);
     }
 
-    /// Returns the entry for a new flow; a full table replaces the smallest one.
+    /// Returns the entry for a new flow. If the table is full, the smallest entry is
+    /// replaced.
     fn place_for(&mut self, flow: Option<FiveTuple>) -> usize {
         let mut new = FlowCount {
             flow,
@@ -106,7 +107,7 @@ mod tests {
         frame
     }
 
-    /// Two flows have a tenth of the frames each; all other flows have one frame.
+    /// Two flows have a tenth of the frames each; every other flow has one frame.
     #[test]
     fn large_flows_are_found_among_many_small_ones() {
         let mut sketch = FlowSketch::of(LinkId(1));

@@ -17,9 +17,9 @@ pub struct OutputFrame<'a> {
     pub port: PortIndex,
     /// The release.
     pub release: Nanos,
-    /// Its captured bytes.
+    /// The captured bytes.
     pub bytes: &'a [u8],
-    /// Its wire length in bytes.
+    /// The wire length in bytes.
     pub wire_len: u32,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Arriving<'a> {
 pub(crate) enum Exit {
     /// One port.
     One(PortIndex),
-    /// All ports but this one.
+    /// Every port except this one.
     AllBut(PortIndex),
 }
 
@@ -51,14 +51,14 @@ impl Exit {
         }
     }
 
-    /// Whether it is a single port, and that port is marked in `ports`.
+    /// Returns whether this is a single port that is marked in `ports`.
     #[inline]
     pub fn is_one_of(self, ports: &[bool]) -> bool {
         matches!(self, Exit::One(port) if ports.get(usize::from(port.0)) == Some(&true))
     }
 }
 
-/// A handle of a frame; return it with [`Frames::free`].
+/// A handle to a frame. Return it with [`Frames::free`].
 #[derive(Debug)]
 pub(crate) struct Frame {
     place: FramePlace,
@@ -67,7 +67,8 @@ pub(crate) struct Frame {
     pub exit: Exit,
     /// The port of arrival.
     pub entry: PortIndex,
-    /// Frame number on its current link, truncated; valid if verdicts are recorded.
+    /// The frame's number on its current link, truncated. Valid only if verdicts are
+    /// recorded.
     pub number: u32,
 }
 
@@ -76,7 +77,8 @@ pub(crate) struct Frame {
 enum FramePlace {
     /// On its arrival line.
     Line(u16, HeldFrame),
-    /// In the store: no arrival line, a fragment, or a copy-on-write.
+    /// In the store: a frame without an arrival line, a fragment, or a copy made for
+    /// writing.
     Stored(StoredFrame),
     /// In the table of reference-counted frames.
     Shared(u32),
@@ -99,9 +101,9 @@ pub(crate) struct Frames {
     shared: Vec<SharedFrame>,
     shared_free: Vec<u32>,
     handles: usize,
-    /// Wire frames queued or decided in place.
+    /// Number of wire frames queued or decided in place.
     pub in_place: usize,
-    /// Wire frames that left lines inside the records of other frames.
+    /// Number of wire frames that left lines within the records of other frames.
     joined: u64,
 }
 
@@ -118,8 +120,8 @@ impl Frames {
         }
     }
 
-    /// Returns the line with the earliest arrival by `until`, and that frame's arrival
-    /// and wire length. Ties go to the lower line.
+    /// Returns the line with the earliest arrival by `until`, and that frame's arrival and
+    /// wire length. Ties go to the lower line.
     #[inline]
     pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, FrameMeta)> {
         let mut next: Option<(u16, FrameMeta)> = None;
@@ -137,28 +139,28 @@ impl Frames {
         next.filter(|(_, meta)| meta.arrival <= until)
     }
 
-    /// Takes the next frame off a line and finishes its checksum: links and recorders may
-    /// read its bytes.
+    /// Takes the next frame off a line and completes its checksum, because links and
+    /// recorders may read its bytes.
     #[inline]
     pub fn take(&mut self, line: u16) -> Option<Frame> {
         let reader = &mut self.lines[usize::from(line)];
         let mut frame = reader.take_arrived()?;
         let wire_len = reader.descriptor(&frame).wire_len;
         reader.finish_checksum(&mut frame);
-        // The switch decides the exit next.
+        // The switch determines the exit next.
         let entry = PortIndex(line);
         let place = FramePlace::Line(line, frame);
         Some(self.handle(place, wire_len, (Exit::AllBut(entry), entry)))
     }
 
-    /// Adds a frame without a line; its exit is decided next.
+    /// Adds a frame without a line. Its exit is determined next.
     #[inline]
     pub fn bring(&mut self, entry: PortIndex, bytes: &[u8], wire_len: u32) -> Frame {
         self.adopt(bytes, wire_len, (Exit::AllBut(entry), entry), None)
     }
 
     /// Adds a copy of a frame with its exit, its port of arrival and, if it has one, its
-    /// place in a train.
+    /// position in a train.
     #[inline]
     pub fn adopt(
         &mut self,
@@ -215,7 +217,7 @@ impl Frames {
     }
 
     /// Returns the bytes of a frame on a line or in the table. Not inlined, so that
-    /// [`Frames::bytes`] is.
+    /// [`Frames::bytes`] can be.
     #[inline(never)]
     fn bytes_elsewhere(&self, frame: &Frame) -> &[u8] {
         match self.place_of(frame) {
@@ -225,7 +227,7 @@ impl Frames {
         }
     }
 
-    /// Returns a frame's record: that of its line, or one without release.
+    /// Returns a frame's record on its line, or a record without a release.
     #[inline]
     pub fn descriptor(&self, frame: &Frame) -> Descriptor {
         let (len, part) = match self.place_of(frame) {
@@ -263,7 +265,7 @@ impl Frames {
         }
     }
 
-    /// Edits a frame's bytes; copies them first if they are shared.
+    /// Edits a frame's bytes, after copying them if they are shared.
     pub fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         if let FramePlace::Shared(index) = frame.place
             && self.shared[index as usize].handles > 1
@@ -287,7 +289,7 @@ impl Frames {
         }
     }
 
-    /// Returns another handle of the same frame.
+    /// Returns another handle to the same frame.
     pub fn copy(&mut self, frame: &mut Frame) -> Frame {
         let index = self.share(frame);
         self.shared[index as usize].handles += 1;
@@ -298,7 +300,7 @@ impl Frames {
         }
     }
 
-    /// Moves a frame to the table of reference-counted frames; returns its index.
+    /// Moves a frame to the table of reference-counted frames and returns its index.
     fn share(&mut self, frame: &mut Frame) -> u32 {
         if let FramePlace::Shared(index) = frame.place {
             return index;
@@ -318,7 +320,7 @@ impl Frames {
         index
     }
 
-    /// Creates a frame from `bytes` for the port at which `to` arrived.
+    /// Creates a frame from `bytes` that leaves by the port at which `to` arrived.
     pub fn reply(&mut self, to: &Frame, bytes: &[u8]) -> Frame {
         let ports = (Exit::One(to.entry), to.entry);
         self.adopt(bytes, bytes.len() as u32, ports, None)
@@ -363,7 +365,7 @@ impl Frames {
         self.lines.iter_mut().for_each(DelayLineReader::settle);
     }
 
-    /// Returns the number of frames; each copy counts.
+    /// Returns the number of frames, counting each copy.
     pub fn len(&self) -> usize {
         self.handles + self.in_place
     }
@@ -375,7 +377,7 @@ impl Frames {
         consumed + self.joined + self.in_place as u64
     }
 
-    /// Whether all lines are empty.
+    /// Returns whether all lines are empty.
     pub fn lines_are_empty(&mut self) -> bool {
         self.lines.iter_mut().all(DelayLineReader::is_empty)
     }
@@ -386,7 +388,7 @@ impl Frames {
         &mut self.lines[line]
     }
 
-    /// Returns an input port's line for decisions in place, and the shared count of such
+    /// Returns an input port's line for in-place decisions, and the shared count of such
     /// frames, which the caller maintains.
     #[inline]
     pub fn line_in_place(&mut self, line: usize) -> (&mut DelayLineReader, &mut usize) {
@@ -410,8 +412,8 @@ impl Frames {
         Some(self.off_its_line(line, held, exit))
     }
 
-    /// Takes the first frame decided in place off its line, or all wire frames of a
-    /// train; also returns their release.
+    /// Takes the first frame decided in place off its line, or all wire frames of a train,
+    /// and returns them with their release.
     pub fn take_decided(&mut self, line: usize, exit: Exit) -> Option<(Vec<Frame>, Nanos)> {
         let next = self.lines[line].decided()?;
         let Some(segments) = next.offload.segments else {
@@ -422,8 +424,8 @@ impl Frames {
         let mut cut = Vec::new();
         let frames = (0..wire_frames_of(&next).0 as usize).filter_map(|index| {
             offload::cut(&train, segments, index..index + 1, &mut cut)?;
-            // A part with its train's number could be joined again; a whole train has no
-            // number.
+            // A part that keeps its train's number can be joined again. A whole train has
+            // no number.
             let part = next.part.map(|part| TrainPart {
                 index: part.index + index as u16,
                 ..part

@@ -1,4 +1,4 @@
-//! Handle to query and change a running fabric from other threads.
+//! A handle to query and change a running fabric from other threads.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -25,12 +25,11 @@ pub struct FabricHandle {
     facts: Arc<RunFacts>,
 }
 
-/// Interval of checks whether a plugin may keep the fabric from answering.
+/// Interval at which to check whether a plugin blocks the fabric.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl FabricHandle {
-    /// Returns a handle; `orders` holds the channel and bell of the deciding thread, if
-    /// there is one.
+    /// Returns a handle. `orders` holds the deciding thread's channel and bell, if any.
     pub(crate) fn new(
         orders: Option<(Sender<Order>, Arc<Bell>)>,
         control: Arc<Control>,
@@ -43,17 +42,17 @@ impl FabricHandle {
         }
     }
 
-    /// Returns a handle of a replay, whose links take no orders.
+    /// Returns a handle to a replay, whose links take no orders.
     pub(crate) fn observer(control: Arc<Control>, facts: Arc<RunFacts>) -> FabricHandle {
         FabricHandle::new(None, control, facts)
     }
 
-    /// Whether the links take orders; those of a replay do not.
+    /// Returns whether the links take orders. A replay's do not.
     pub fn takes_orders(&self) -> bool {
         self.orders.is_some()
     }
 
-    /// Updates the counters of a replay; a no-op for a fabric, whose counters are always
+    /// Updates the counters of a replay. A no-op for a fabric, whose counters are always
     /// current.
     pub fn refresh(&self) {
         self.facts.refresh();
@@ -65,8 +64,8 @@ impl FabricHandle {
         Some(output.occupancy())
     }
 
-    /// Schedules an operation `after` the start, or now. Allocate everything it needs
-    /// beforehand: the deciding thread only applies it.
+    /// Schedules an operation `after` the start, or now. Allocate in advance: the deciding
+    /// thread should only apply the operation.
     pub fn order(&self, after: Option<Nanos>, work: Operation) {
         let at = match after {
             Some(after) => self.clock_time(after),
@@ -76,15 +75,15 @@ impl FabricHandle {
     }
 
     fn send(&self, at: Nanos, task: Task) {
-        // A fabric that has ended ignores orders; no caller waits for them.
+        // A fabric that has ended ignores orders, and no caller waits for them.
         if let Some((orders, bell)) = &self.orders {
             let _ = orders.send(Order { at, task });
             bell.ring();
         }
     }
 
-    /// Applies a change on the deciding thread now and returns its result; `None` if the
-    /// fabric has ended or a plugin failed.
+    /// Applies a change on the deciding thread now and returns its result. Returns `None`
+    /// if the fabric has ended or a plugin failed.
     pub fn ask<R: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> R + Send + 'static,
@@ -97,8 +96,8 @@ impl FabricHandle {
         self.wait_for(&answered)
     }
 
-    /// Runs a query on the deciding thread; `None` if the fabric has ended or a plugin
-    /// failed.
+    /// Runs a query on the deciding thread. Returns `None` if the fabric has ended or a
+    /// plugin failed.
     pub fn query<R: Send + 'static>(
         &self,
         question: impl FnOnce(&Core) -> R + Send + 'static,
@@ -119,7 +118,7 @@ impl FabricHandle {
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // Only a plugin blocks the thread, and its watchdog reports a fault.
+            // Only a plugin can block the thread, and the watchdog reports that as a fault.
             if self.control.faults.any() || is_hurried() {
                 return None;
             }
@@ -131,7 +130,7 @@ impl FabricHandle {
         crate::clock::monotonic_now().saturating_sub(self.facts.epoch.monotonic)
     }
 
-    /// Returns the time on the arrivals' clock at `after` since the start.
+    /// Returns the time `after` the start on the arrivals' clock.
     pub fn clock_time(&self, after: Nanos) -> Nanos {
         self.facts.epoch.monotonic.saturating_add(after)
     }
@@ -141,7 +140,7 @@ impl FabricHandle {
         self.facts.seed
     }
 
-    /// Returns the ports that have gone away so far, by name.
+    /// Returns the ports lost so far, by name.
     pub fn lost_ports(&self) -> Vec<(String, LostPort)> {
         let (ports, epoch) = (self.facts.sources.ports.iter(), self.facts.epoch.monotonic);
         let lost = ports.filter_map(|(name, shared)| Some((name.clone(), shared.loss.get(epoch)?)));
@@ -154,7 +153,7 @@ impl FabricHandle {
             return self.facts.report();
         }
         let facts = Arc::clone(&self.facts);
-        // Read on the deciding thread for a consistent snapshot.
+        // Read the counters on the deciding thread, for a consistent snapshot.
         let asked = self.query(move |core| (facts.port_counts(), core.inside()));
         match asked {
             Some((ports, inside)) => self.facts.report_of(&ports, Some(inside)),
@@ -162,7 +161,7 @@ impl FabricHandle {
         }
     }
 
-    /// Returns the counters of the deciding thread; `None` if it does not answer.
+    /// Returns the deciding thread's counters. Returns `None` if it does not answer.
     pub(crate) fn inside(&self) -> Option<InsideCounts> {
         self.query(Core::inside)
     }

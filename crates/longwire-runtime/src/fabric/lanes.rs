@@ -1,17 +1,17 @@
 //! Lanes: lines whose frames all cross one link to one port.
 //!
-//! If ports form pairs and all frames of a port take a path of one separate link, frames
-//! bypass the switch, the classifier and the network's agenda. The link, its queue and
-//! its random streams remain those of the network, so verdicts are the same.
+//! If ports form pairs and all frames of each port take a path of one link of their own,
+//! frames bypass the switch, the classifier and the network's event queue. The link, its
+//! queue and its random streams remain those of the network, so verdicts are the same.
 //!
 //! * *In place*: a sequential link serves and releases frames in the order of the line, so
-//!   they are offered, decided and sent where they lie.
-//! * *Held*: the network holds the frames of any other link, and the release queue those
-//!   that are decided.
+//!   they are offered, decided and sent without leaving the line.
+//! * *Held*: with any other link, undecided frames are in the network, and decided frames
+//!   in the release queue.
 //!
 //! Lanes are closed before any change: frames queued in place move to the network, and
-//! decided frames stay on their lines until their release. Lanes reopen afterwards if
-//! they still may.
+//! decided frames stay on their lines until their release. Afterwards, lanes reopen if they
+//! are still permitted.
 
 use std::collections::VecDeque;
 
@@ -28,13 +28,13 @@ use super::shards::Shard;
 use super::state::{FabricState, Target};
 use crate::stage::BURST;
 
-/// The lane of a line; both have the same number.
+/// The lane of the line with the same number.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     path: PathId,
     link: LinkId,
     exit: PortIndex,
-    /// Frames are decided in place.
+    /// Whether frames are decided in place.
     in_place: bool,
 }
 
@@ -43,12 +43,11 @@ struct Lane {
 pub(super) struct Lanes {
     /// By line; empty while lanes are closed.
     open: Vec<Lane>,
-    /// Set by a change; open the lanes only after a new check.
+    /// Set by a change. Lanes then open only after a new check.
     stale: bool,
-    /// By output port: the line that feeds it, and that line's link. Kept when lanes
-    /// close.
+    /// The line that feeds each output port, and that line's link. Kept when lanes close.
     feeders: Vec<Option<(usize, LinkId)>>,
-    /// By line: recorded numbers of the frames queued in place.
+    /// Recorded numbers of the frames queued in place, by line.
     queued: Vec<VecDeque<u32>>,
 }
 
@@ -63,21 +62,21 @@ impl Default for Lanes {
     }
 }
 
-/// With more rules, no lanes are planned.
+/// Maximum number of rules with which lanes are planned.
 const RULES_MAX: usize = 64;
 
-/// A line closes if it holds more discarded frames than this, and more discarded frames than
-/// live ones: they occupy its memory.
+/// Minimum number of discarded frames on a line that closes the lanes, if they outnumber
+/// the live ones. Discarded frames occupy the line's memory.
 const DISCARDED_MAX: u64 = 4_096;
 
 impl Lanes {
-    /// Whether lanes are open.
+    /// Returns whether lanes are open.
     #[inline]
     pub fn are_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Whether frames to an output port are decided in place.
+    /// Returns whether frames to an output port are decided in place.
     #[inline]
     pub fn leave_in_place(&self, exit: PortIndex) -> bool {
         let feeder = self.feeder_of(exit.0.into());
@@ -93,8 +92,9 @@ impl Lanes {
 }
 
 impl Core {
-    /// Opens the lanes if the fabric allows it and no change is due by `until`. `ready`:
-    /// due frames exist that are on no line. Returns whether the lanes opened now.
+    /// Opens the lanes if the fabric allows it and no change is due by `until`. `ready`
+    /// states whether due frames exist that are on no line. Returns whether the lanes
+    /// opened.
     #[inline]
     pub(super) fn open_lanes(&mut self, until: Nanos, ready: bool) -> bool {
         if !self.lanes.stale || self.lanes.are_open() || self.changes_by(until) {
@@ -110,8 +110,8 @@ impl Core {
         let lines = state.frames.line_count();
         let on_lines = (0..lines).any(|line| state.frames.line(line).has_decided());
         if on_lines && (ready || !state.waiting.is_empty() || network.frames() > 0) {
-            // Releases alone do not order frames on lines, other frames, and frames that
-            // will be on lines.
+            // Releases alone do not define the order among frames on lines, other frames,
+            // and frames not yet on lines.
             return;
         }
         self.lanes.stale = false;
@@ -128,7 +128,7 @@ impl Core {
         self.lanes.open = lanes;
     }
 
-    /// Returns the lane of each line; `None` unless every line has one.
+    /// Returns the lane of each line. Returns `None` unless every line has one.
     fn plan_lanes(&self) -> Option<Vec<Lane>> {
         let lines = self.shards.first.state.frames.line_count();
         if self.shards.in_batches
@@ -154,7 +154,7 @@ impl Core {
         };
         let mut lanes: Vec<Lane> = (0..lines).map(lane).collect::<Option<_>>()?;
         let link = |lane: &Lane| self.shards.first.network.link(lane.link);
-        // A router's ICMP errors leave by the port of another lane.
+        // A router's ICMP errors leave by another lane's port.
         let has_routers = lanes.iter().filter_map(link).any(Link::is_router);
         if !has_routers && self.shards.first.state.flows.is_none() {
             for lane in &mut lanes {
@@ -168,8 +168,8 @@ impl Core {
         (!lanes.iter().enumerate().any(shared)).then_some(lanes)
     }
 
-    /// Hands the links' queued frames to the network. Decided frames stay on their lines,
-    /// unless the release queue holds earlier frames: then they are queued after those.
+    /// Moves the links' queued frames to the network. Decided frames stay on their lines,
+    /// unless the release queue has earlier frames, behind which they are then queued.
     pub(super) fn close_lanes(&mut self) {
         self.lanes.stale = true;
         self.entered = self.entered.max(self.lanes_entered());
@@ -199,7 +199,7 @@ impl Core {
         }
     }
 
-    /// Puts the decided frames of all lanes into the release queue.
+    /// Moves the decided frames of all lanes to the release queue.
     #[cold]
     fn clear_lanes(&mut self) {
         let state = &mut self.shards.first.state;
@@ -215,11 +215,11 @@ impl Core {
     }
 
     /// Offers frames that arrived by `until` to their links, at most one burst per line.
-    /// Returns their number.
+    /// Returns the number of frames.
     pub(super) fn take_in_lanes(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         let mut taken = 0;
         if self.records_frames() {
-            // Arrivals of all ports must be recorded in order.
+            // Arrivals at all ports must be recorded in order.
             while taken < BURST
                 && let Some((line, _)) = self.shards.first.state.frames.next_arrival(until)
             {
@@ -256,8 +256,8 @@ impl Core {
         ledger.is_some_and(|ledger| ledger.with_frames())
     }
 
-    /// Offers a line's frames that arrived by `until`, at most `frames`, to its link
-    /// through the network. Returns their number.
+    /// Offers up to `frames` of a line's frames that arrived by `until` to its link through
+    /// the network. Returns the number of frames.
     fn hold_arrived(
         &mut self,
         line: usize,
@@ -295,8 +295,8 @@ impl Core {
         taken
     }
 
-    /// Offers a line's frames that arrived by `until`, at most `frames`, to its link.
-    /// Returns their number.
+    /// Offers up to `frames` of a line's frames that arrived by `until` to its link.
+    /// Returns the number of frames.
     fn take_in_lane(
         &mut self,
         line: usize,
@@ -309,7 +309,7 @@ impl Core {
         }
         let mut taken = 0;
         while taken < frames {
-            // Frames held by the network precede those on the line.
+            // Frames in the network precede those on the line.
             let mut burst = frames - taken;
             let Shard { network, state, .. } = &mut self.shards.first;
             if network.holds_frames(link) {
@@ -334,7 +334,7 @@ impl Core {
         taken
     }
 
-    /// Counts wire frames and bytes that left a link by its lane.
+    /// Counts wire frames and bytes that left a link through its lane.
     #[inline]
     pub(super) fn left_lane(&self, link: LinkId, (frames, bytes): (u64, u64)) {
         if frames > 0
@@ -344,7 +344,7 @@ impl Core {
         }
     }
 
-    /// Makes all lanes' decisions before `until`.
+    /// Makes the decisions of all lanes before `until`.
     pub(super) fn advance_lanes(&mut self, until: Nanos) {
         for line in 0..self.lanes.open.len() {
             let Lane { link, in_place, .. } = self.lanes.open[line];
@@ -372,7 +372,7 @@ impl Core {
         links.map(time).max().unwrap_or(Nanos::ZERO)
     }
 
-    /// Borrows the parts of a lane. Arrivals that move by more than `tolerance` are noted.
+    /// Borrows the parts of a lane. Notes arrivals that move by more than `tolerance`.
     fn turn(&mut self, line: usize, tolerance: Nanos) -> Option<LaneTurn<'_>> {
         let id = self.lanes.open.get(line)?.link;
         let FabricState {
@@ -393,7 +393,7 @@ impl Core {
             link: self.shards.first.network.detached(id)?,
             line,
             in_place,
-            // A recorded link processes each event at its time.
+            // A recorded link processes each event at its own time.
             steady_until: if account.records() {
                 Nanos::ZERO
             } else {
@@ -415,12 +415,12 @@ impl Core {
         let (lanes, network) = (&self.lanes, &mut self.shards.first.network);
         let next = lanes.open.iter();
         let next = next.filter_map(|lane| network.detached(lane.link)?.next_at());
-        // `advance` excludes its end.
+        // `advance` excludes the end of its interval.
         next.min().map(|at| at.saturating_add(Nanos::from_nanos(1)))
     }
 
-    /// Closes the lanes if most records on a line are discarded: closed lanes free their
-    /// memory as the line moves on. Call it in every step.
+    /// Closes the lanes if most records on a line are discarded frames, because closed
+    /// lanes free their memory as the line advances. Call in every step.
     pub(super) fn close_wasteful_lanes(&mut self) {
         let lines = 0..self.lanes.open.len();
         let voids = lines.map(|line| self.shards.first.state.frames.line(line).voids());
@@ -431,24 +431,24 @@ impl Core {
     }
 }
 
-/// A lane's parts, borrowed to decide frames: those on its line, and, on the thread that
-/// receives, those that arrive. The latter are decided before they are copied onto the
-/// line; a dropped frame is never copied.
+/// A lane's parts, borrowed to decide frames on its line and, on the receiving thread,
+/// arriving frames. Arriving frames are decided before they are copied to the line, so a
+/// dropped frame is never copied.
 pub(crate) struct LaneTurn<'a> {
     link: SequentialLink<'a>,
     line: &'a mut DelayLineReader,
     /// Number of frames queued or decided in place.
     in_place: &'a mut usize,
     account: LinkAccount<'a>,
-    /// The port of arrival, which has the number of the line.
+    /// The port of arrival. It has the line's number.
     port: PortIndex,
     /// Recorded numbers of the frames queued in place.
     queued: &'a mut VecDeque<u32>,
-    /// No change happens before this time.
+    /// The network does not change before this time.
     steady_until: Nanos,
-    /// Frames that arrive at this time or later stay undecided.
+    /// Frames that arrive at or after this time stay undecided.
     limit: Nanos,
-    /// All events before this time are done.
+    /// All events before this time have been processed.
     advanced: Nanos,
     tolerance: Nanos,
     /// Number of offered frames.
@@ -484,18 +484,18 @@ impl LaneTurn<'_> {
         true
     }
 
-    /// Whether the next frame may be decided before it is on the line.
+    /// Returns whether the next frame may be decided before it is on the line.
     #[inline]
     pub fn admits(&self, arrival: Nanos) -> bool {
         arrival < self.limit
     }
 
-    /// Leaves all later frames undecided: one of them is on the line.
+    /// Leaves all later frames undecided, because one of them is on the line.
     pub fn close(&mut self) {
         self.limit = Nanos::ZERO;
     }
 
-    /// Offers a frame that is not on the line to the link.
+    /// Offers a frame to the link before it is on the line.
     #[inline]
     pub fn offer(&mut self, stamped: Nanos, len: u32, bytes: &[u8]) -> Verdict {
         let meta = self.arrives(stamped, len);
@@ -505,7 +505,7 @@ impl LaneTurn<'_> {
         verdict
     }
 
-    /// Moves the line's reader past an offered frame just written.
+    /// Moves the line's reader past an offered frame that has just been written.
     #[inline]
     pub fn follow(&mut self, line: &DelayLineWriter, decided: bool) {
         let followed = self.line.follow_writer(line, decided);
@@ -515,7 +515,7 @@ impl LaneTurn<'_> {
         );
     }
 
-    /// Returns the number of offered frames, and those whose arrival moved.
+    /// Returns the number of offered frames, and the frames whose arrival moved.
     pub fn into_counts(self) -> (usize, Vec<MovedFrame>) {
         (self.offered, self.moved)
     }
@@ -559,7 +559,8 @@ impl LaneTurn<'_> {
         }
     }
 
-    /// Processes and records the events for which `happens` holds, each at its time.
+    /// Processes and records the events whose times satisfy `happens`, each at its own
+    /// time.
     #[cold]
     fn decide_recorded(&mut self, happens: impl Fn(Nanos) -> bool) {
         while let Some(at) = self.link.next_at().filter(|at| happens(*at)) {
@@ -593,13 +594,13 @@ impl LaneTurn<'_> {
         }
     }
 
-    /// Records an offer; returns the frame's number.
+    /// Records an offer and returns the frame's number.
     #[cold]
     fn record_offer(&mut self, meta: FrameMeta, verdict: &Verdict) -> u32 {
         if let Some(ledger) = &mut self.account.ledger {
             ledger.at(meta.arrival);
         }
-        // A frame may be in service, and have left the queue, at its arrival.
+        // At its arrival, a frame may already be in service and no longer in the queue.
         let queue = match (verdict, self.link.link().occupancy()) {
             (Verdict::Queued, (Packets(0), _)) => (Packets(1), Bytes(meta.len.into())),
             (_, queue) => queue,
@@ -611,7 +612,7 @@ impl LaneTurn<'_> {
         number
     }
 
-    /// Applies the verdict about the oldest queued frame.
+    /// Applies the verdict on the oldest queued frame.
     #[inline(always)]
     fn decided(&mut self, verdict: &Verdict) {
         let number = if self.account.records() {
@@ -635,15 +636,15 @@ impl LaneTurn<'_> {
 }
 
 impl Core {
-    /// Returns the lane of a line, to decide frames as they arrive; `None` unless all
-    /// earlier frames are decided or queued in it.
+    /// Returns the lane of a line, to decide frames as they arrive. Returns `None` unless
+    /// all earlier frames are decided or queued in it.
     pub(super) fn lane_at_arrival(
         &mut self,
         line: usize,
         tolerance: Nanos,
     ) -> Option<LaneTurn<'_>> {
         let lane = *self.lanes.open.get(line)?;
-        // Arrivals of all ports must be recorded in order, not port by port.
+        // Arrivals at all ports must be recorded in order, not port by port.
         let in_place = lane.in_place && !self.records_frames();
         let Shard { network, state, .. } = &mut self.shards.first;
         let is_behind = state.frames.line(line).arrived().is_some();
@@ -653,7 +654,7 @@ impl Core {
         self.turn(line, tolerance)
     }
 
-    /// Counts the frames that were offered at their arrival, and those whose arrival moved.
+    /// Counts the frames offered at their arrival, and those whose arrival moved.
     pub(super) fn count_offered(&mut self, (offered, mut moved): (usize, Vec<MovedFrame>)) {
         self.bridge.count_paired(offered as u64);
         self.add_moved(&mut moved);

@@ -23,7 +23,7 @@ impl RecordingParts {
     }
 }
 
-/// An event of a link, with its emulated time.
+/// A link event with its emulated time.
 #[derive(Debug)]
 struct LinkEvent {
     at: Nanos,
@@ -33,23 +33,24 @@ struct LinkEvent {
 
 /// Numbers frames per link and passes events to the recorder.
 ///
-/// Events of a network are sorted by time, then by link number: the order is independent
-/// of the number of shards.
+/// Events of a network are sorted by time, then by link number, so their order does not
+/// depend on the number of shards.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// The recorder; `None` in shards other than the first, which takes over their events.
+    /// The recorder. `None` in secondary shards, whose events the first shard gathers.
     handle: Option<RecordHandle>,
     /// Whether arriving frames are recorded.
     with_frames: bool,
     /// Frames offered, by link.
     offered: Vec<u64>,
-    /// Events of the present time, awaiting their order; `None` if events are passed on
-    /// at once.
+    /// Events of the current time, to be sorted. `None` if events are passed on
+    /// immediately.
     group: Option<Vec<LinkEvent>>,
     now: Nanos,
-    /// Links advance one after the other, so time restarts with each.
+    /// Whether links advance one after another, so that time restarts with each link.
     in_turn: bool,
-    /// The ledgers of all shards pass on their events together, at the end of a window.
+    /// Whether the ledgers of all shards pass on their events together, at the end of a
+    /// window.
     is_shared: bool,
 }
 
@@ -61,22 +62,22 @@ pub(crate) struct LinkAccount<'a> {
 }
 
 impl LinkAccount<'_> {
-    /// Whether offers and verdicts are recorded.
+    /// Returns whether offers and verdicts are recorded.
     #[inline]
     pub fn records(&self) -> bool {
         self.ledger.is_some()
     }
 
     /// Records an offer, with the queue's occupancy right after it. Returns the frame's
-    /// number on the link, truncated.
+    /// truncated number on the link.
     #[cold]
     pub fn offered(&mut self, meta: FrameMeta, queue: (Packets, Bytes)) -> u32 {
         let ledger = self.ledger.as_mut();
         ledger.map_or(0, |ledger| ledger.offered_into(self.link, meta, queue))
     }
 
-    /// Counts and records a delivery of the frame with a truncated number. `arrival` is
-    /// that of a frame whose delay counts.
+    /// Counts and records a delivery of the frame with this truncated number. `arrival` is
+    /// set for frames whose delays are counted.
     #[inline(always)]
     pub fn delivered(
         &mut self,
@@ -121,13 +122,13 @@ impl Ledger {
         }
     }
 
-    /// Creates the ledger of a secondary shard; the first shard's ledger
-    /// [gathers](Ledger::gather) its events.
+    /// Creates the ledger of a secondary shard, whose events the first shard's ledger
+    /// [gathers](Ledger::gather).
     pub fn of_shard() -> Ledger {
         Ledger::new(None, false).in_order().shared()
     }
 
-    /// Sorts events of one time, for a network.
+    /// Sorts simultaneous events, for a network.
     pub fn in_order(self) -> Ledger {
         Ledger {
             group: Some(Vec::new()),
@@ -135,7 +136,7 @@ impl Ledger {
         }
     }
 
-    /// Holds events until they are passed on with those of other shards.
+    /// Keeps events until they are passed on with those of other shards.
     pub fn shared(self) -> Ledger {
         Ledger {
             is_shared: true,
@@ -143,8 +144,8 @@ impl Ledger {
         }
     }
 
-    /// Sets the time of the next events. Earlier events are complete, unless links
-    /// advance in turn or other shards have events.
+    /// Sets the time of the next events. Earlier events are then complete, unless links
+    /// advance one after another or other shards have events.
     #[inline]
     pub fn at(&mut self, now: Nanos) {
         if self.in_turn || self.is_shared {
@@ -155,20 +156,20 @@ impl Ledger {
         }
     }
 
-    /// Sets whether links advance one after the other or together.
+    /// Sets whether links advance one after another or together.
     pub fn advance_in_turn(&mut self, in_turn: bool) {
         self.in_turn = in_turn;
-        // Links may have advanced unevenly.
+        // Links may have advanced to different times.
         self.now = Nanos::ZERO;
     }
 
-    /// Passes on all events before `until`; they are complete.
+    /// Passes on all events before `until`, which must be complete.
     pub fn pass_on_before(&mut self, until: Nanos) {
         let Some(group) = &mut self.group else {
             return;
         };
         if group.len() > 1 {
-            // A stable sort: events of one time and link keep their order.
+            // The sort is stable: simultaneous events of a link keep their order.
             group.sort_by_key(|event| (event.at, event.link));
         }
         let complete = group.partition_point(|event| event.at < until);
@@ -178,14 +179,14 @@ impl Ledger {
         }
     }
 
-    /// Takes over the events of another shard.
+    /// Moves the events of another shard to this ledger.
     pub fn gather(&mut self, shard: &mut Ledger) {
         if let (Some(group), Some(events)) = (&mut self.group, &mut shard.group) {
             group.append(events);
         }
     }
 
-    /// Whether incomplete events are held.
+    /// Returns whether incomplete events are pending.
     pub fn holds_events(&self) -> bool {
         self.group.as_ref().is_some_and(|group| !group.is_empty())
     }
@@ -199,7 +200,7 @@ impl Ledger {
         }
     }
 
-    /// Whether arriving frames are recorded.
+    /// Returns whether arriving frames are recorded.
     #[inline]
     pub fn with_frames(&self) -> bool {
         self.with_frames
@@ -220,8 +221,8 @@ impl Ledger {
         }
     }
 
-    /// Records an offer, right after the link has processed it. Returns the frame's
-    /// number on the link, truncated.
+    /// Records an offer right after the link has processed it. Returns the frame's
+    /// truncated number on the link.
     #[cold]
     pub fn offered(&mut self, id: LinkId, meta: FrameMeta, link: &Link) -> u32 {
         self.offered_into(id, meta, link.occupancy())
@@ -246,11 +247,11 @@ impl Ledger {
         number as u32
     }
 
-    /// Records a verdict about the frame with a truncated number.
+    /// Records a verdict on the frame with this truncated number.
     #[cold]
     pub fn decided(&mut self, link: LinkId, number: u32, verdict: Verdict) {
         let offered = self.offered.get(link.0 as usize).copied().unwrap_or(0);
-        // No link holds 2^32 frames, so the distance to the last offer recovers the full
+        // No link holds 2^32 frames, so the distance to the last offer determines the full
         // number.
         let behind = (offered as u32).wrapping_sub(number);
         let frame = offered.saturating_sub(behind.into());
@@ -262,7 +263,7 @@ impl Ledger {
         self.add(link, decided);
     }
 
-    /// Makes the ledger block on a full recorder instead of losing events; for virtual
+    /// Makes the ledger block on a full recorder instead of losing events. For virtual
     /// time.
     pub fn waiting(self) -> Ledger {
         Ledger {

@@ -37,18 +37,18 @@ pub struct FabricParts {
     pub switch: BridgeConfig,
     /// The classifier that chooses their paths.
     pub classifier: Classifier<Target>,
-    /// Links numbered from 0, with their counters. `epoch` is set at the start.
+    /// Links with their counters, numbered from 0. `epoch` is set at the start.
     pub links: Vec<(LinkConfig, Arc<LinkCells>)>,
     /// Paths numbered from 0.
     pub paths: Vec<Vec<LinkId>>,
     /// Orders and their times after the start.
     pub orders: Vec<(Nanos, Operation)>,
-    /// The reaction to a port that goes away.
+    /// The reaction to a port loss.
     pub on_port_loss: OnPortLoss,
     /// The distribution of the links over shards.
     pub sharding: Sharding,
-    /// The other hosts of the network. With them there are no shards, and ports of other
-    /// hosts neither receive nor send here.
+    /// The network's other hosts. With them there are no shards, and their ports neither
+    /// receive nor send here.
     pub remote: Option<RemoteParts>,
 }
 
@@ -106,7 +106,7 @@ impl FabricParts {
         let workers = workers(ingress, fabric, config, foundation.control)?;
         let deciding = workers.last().map(|worker| Arc::clone(&worker.bell));
         if let (Some(decided_by), Some(bell)) = (decided_by, &deciding) {
-            // A network starts once.
+            // A network starts only once.
             let _ = decided_by.set(Arc::clone(bell));
         }
         let stages = match workers.len() {
@@ -135,8 +135,8 @@ impl FabricParts {
     }
 }
 
-/// Returns the form of offloaded frames that all of these ports accept; a frame may leave
-/// by any of them.
+/// Returns the form of offloaded frames that all of these ports accept, because a frame may
+/// leave by any of them.
 pub(super) fn form_for<'a, T: TxPort + 'a>(mut ports: impl Iterator<Item = &'a T>) -> CutForm {
     if ports.all(TxPort::takes_offload) {
         CutForm::Unfinished
@@ -145,7 +145,8 @@ pub(super) fn form_for<'a, T: TxPort + 'a>(mut ports: impl Iterator<Item = &'a T
     }
 }
 
-/// With more ports, lines use ordinary pages and start small.
+/// Maximum number of ports with huge pages. With more, lines use ordinary pages and start
+/// small.
 const PORTS_FEW: usize = 32;
 
 /// Returns the line configuration of one of `ports` ports.
@@ -166,7 +167,7 @@ pub(super) fn ingress_stage<R: RxPort>(
     let parts = IngressParts {
         port,
         link: None,
-        // The links of a network fragment frames at their arrival.
+        // A network's links fragment frames at their arrival.
         mtu: Mtu::None,
         line: writer,
         clock,
@@ -176,7 +177,7 @@ pub(super) fn ingress_stage<R: RxPort>(
     Ok((Ingress::new(parts, Arc::clone(shared)), reader))
 }
 
-/// Builds one worker for everything, or a receiving and a deciding worker.
+/// Builds one worker for all stages, or a receiving and a deciding worker.
 fn workers(
     ingress: Vec<Ingress<AnyRx>>,
     fabric: Fabric<AnyTx>,

@@ -8,11 +8,11 @@
 //! ```
 //!
 //! If every port has a separate link, its line is a *lane*: frames bypass switch and
-//! classifier, and many are decided and sent in place.
+//! classifier, and are mostly decided and sent in place.
 //!
 //! One thread decides and sends for all ports ([`Fabric`]), so ports share links without
-//! locks. [`Core`] holds all state that depends on event time and random streams: the
-//! same arrivals give the same decisions.
+//! locks. [`Core`] contains all state that depends on event time and random streams: the
+//! same arrivals lead to the same decisions.
 
 mod backlog;
 mod building;

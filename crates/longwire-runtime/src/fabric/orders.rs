@@ -7,7 +7,7 @@ use longwire_engine::Nanos;
 
 use super::core::Core;
 
-/// The operation of an order; it receives the order's time.
+/// The operation of an order. It receives the order's time.
 pub type Operation = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
 
 /// A query of a running fabric.
@@ -15,7 +15,7 @@ pub type Query = Box<dyn FnOnce(&Core) + Send>;
 
 /// A change or a query of a running fabric, at a time between two events.
 pub struct Order {
-    /// The time, on the clock of arrivals.
+    /// The time, on the arrivals' clock.
     pub at: Nanos,
     /// The change or query.
     pub task: Task,
@@ -23,20 +23,20 @@ pub struct Order {
 
 /// A change or a query.
 pub enum Task {
-    /// A change; it receives the time.
+    /// A change, which receives its time.
     Change(Operation),
     /// A query, which changes nothing.
     Query(Query),
 }
 
 impl Order {
-    /// Whether it is a change.
+    /// Returns whether this is a change.
     pub(super) fn is_change(&self) -> bool {
         matches!(self.task, Task::Change(_))
     }
 }
 
-/// Orders sorted by time; ties keep the order of submission.
+/// Orders sorted by time. Ties keep the order of submission.
 #[derive(Default)]
 pub(super) struct Orders {
     queued: BinaryHeap<QueuedOrder>,
@@ -76,7 +76,7 @@ impl Orders {
         changes.map(|order| order.at).min()
     }
 
-    /// Removes and returns the next order, if it is due by `until`.
+    /// Removes and returns the next order if it is due by `until`.
     pub fn take_due(&mut self, until: Nanos) -> Option<Order> {
         self.next_at().filter(|at| *at <= until)?;
         self.queued.pop().map(|queued| queued.order)

@@ -1,4 +1,4 @@
-//! Links of a pair of ports in virtual time, without switch or classifier. They never
+//! The links of a pair of ports in virtual time, without switch or classifier. They never
 //! change, so they decide at arrival if their queues can.
 
 use longwire_engine::{
@@ -12,10 +12,10 @@ use super::ledger::LinkAccount;
 use super::state::{FabricState, PASSING};
 use crate::report::LinkReport;
 
-/// One or two links between two ports; their frames are those of a network.
+/// One or two links between two ports, whose frames are in a network's state.
 #[derive(Default)]
 pub(super) struct Pair {
-    /// By the port of arrival.
+    /// By port of arrival.
     lanes: [Option<Lane<Frame>>; 2],
     /// Name and options of each link.
     reports: [LinkReport; 2],
@@ -24,13 +24,13 @@ pub(super) struct Pair {
     fragments: Fragments,
 }
 
-/// The host of a link's lane. All frames wait on one line of the release queue: those of
-/// one release leave in the order of their decisions.
+/// The host of a link's lane. All frames wait on one line of the release queue, so those
+/// with the same release leave in the order of their decisions.
 struct PairHost<'a> {
     account: LinkAccount<'a>,
     frames: &'a mut Frames,
     waiting: &'a mut ReleaseQueue<Frame>,
-    /// Whether the other link exists; without it ICMP errors are dropped.
+    /// Whether the reverse link exists. Without it, ICMP errors are dropped.
     both: bool,
 }
 
@@ -58,7 +58,7 @@ impl<'a> PairHost<'a> {
 }
 
 impl Pair {
-    /// Adds the link from a port, with its report without counts.
+    /// Adds the link from a port, and its report without counts.
     ///
     /// # Panics
     /// If the port has a link.
@@ -76,8 +76,8 @@ impl Pair {
         Some((self.lanes[port].as_ref()?.link(), &self.reports[port]))
     }
 
-    /// Processes a frame that arrives at a port, or its fragments. All events up to its
-    /// arrival are done.
+    /// Processes a frame that arrives at a port, or its fragments. All earlier events must
+    /// have been processed.
     #[inline]
     pub fn bring(
         &mut self,
@@ -99,7 +99,7 @@ impl Pair {
         }
     }
 
-    /// Processes queue events up to and including `until`, earliest first.
+    /// Processes queue events up to and including `until`, in order of time.
     #[inline]
     pub fn advance(&mut self, until: Nanos, state: &mut FabricState) {
         if self.is_managed {
@@ -138,7 +138,7 @@ impl Pair {
 
 /// Offers an arriving frame to a lane.
 //
-// Not inlined: in its caller, the link's state would spill from registers.
+// Not inlined: the link's state would spill from the caller's registers.
 #[inline(never)]
 fn offer(
     lane: &mut Lane<Frame>,

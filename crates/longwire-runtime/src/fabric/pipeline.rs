@@ -1,5 +1,5 @@
-//! Fabrics in virtual time: the stages of a live run, as fast as one core allows. Equal
-//! inputs give equal outputs.
+//! Fabrics in virtual time: the stages of a live run, as fast as one core permits. Equal
+//! inputs lead to equal outputs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub struct FabricEnd<T> {
     pub ports: Vec<T>,
     /// The report of each port.
     pub reports: Vec<PortReport>,
-    /// Run time, without building the fabric.
+    /// Duration of the run, without building the fabric.
     pub took: Duration,
     /// Time to build links, paths and switch.
     pub built: Duration,
@@ -61,7 +61,7 @@ pub fn look_at_idle<R>(
     Ok(look(&core))
 }
 
-/// An input; its clock shows its last arrival.
+/// An input, whose clock shows its last arrival.
 struct PipelineInput<R> {
     stage: Ingress<R>,
     clock: Clock,
@@ -72,7 +72,7 @@ struct PipelineInput<R> {
 /// its frames.
 ///
 /// # Errors
-/// If the parts do not fit together, memory cannot be had, or a port fails.
+/// If the parts do not fit together, memory cannot be allocated, or a port fails.
 pub fn run_to_end<R: RxPort, T: TxPort>(
     ports: Vec<(R, T)>,
     parts: FabricParts,
@@ -82,10 +82,10 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     run_recorded(ports, parts, (seed, memory), None)
 }
 
-/// Like [`run_to_end`], with a recorder; the fabric blocks while the recorder is full.
+/// Like [`run_to_end`], with a recorder. The fabric blocks while the recorder is full.
 ///
 /// # Errors
-/// As [`run_to_end`], or if the recorder's thread cannot be started.
+/// As for [`run_to_end`], or if the recorder's thread cannot be started.
 pub fn run_recorded<R: RxPort, T: TxPort>(
     ports: Vec<(R, T)>,
     parts: FabricParts,
@@ -120,7 +120,7 @@ pub fn run_recorded<R: RxPort, T: TxPort>(
     let built = started.elapsed();
     let clock = Clock::arrivals();
     let (_, orders) = std::sync::mpsc::channel();
-    // Virtual time has no late frames.
+    // No frame is late in virtual time.
     let times = (Nanos::MAX, Nanos::ZERO, Nanos::ZERO);
     let mut fabric = Fabric::new(core, outputs, orders, clock.clone(), times);
     let started = Instant::now();
@@ -168,13 +168,13 @@ fn drive<R: RxPort, T: TxPort>(
     }
 }
 
-/// With more links, cache misses dominate.
+/// Number of links above which cache misses dominate.
 const LINKS_MANY: usize = 4_096;
 
-/// Configurations freed per step.
+/// Number of configurations freed per step.
 const CONFIGS_FREED: usize = 65_536;
 
-/// Builds the core; links start at `epoch`.
+/// Builds the core, with links that start at `epoch`.
 pub(super) fn build(
     parts: FabricParts,
     frames: Frames,
@@ -186,8 +186,8 @@ pub(super) fn build(
     let mut core = Core::new(bridge, parts.classifier, shards);
     let many = parts.links.len() >= LINKS_MANY;
     core.epoch = epoch;
-    // Configurations are freed as links are built: a million of both would need hundreds
-    // of megabytes more.
+    // Configurations are freed as links are built, because a million of both would take
+    // hundreds of megabytes more.
     let mut links = parts.links;
     links.reverse();
     for index in 0.. {

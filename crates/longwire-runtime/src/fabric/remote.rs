@@ -1,8 +1,8 @@
 //! Frames exchanged with other hosts that run parts of the same network.
 //!
-//! A frame to a port of another host leaves the deciding stage, with its release, once
-//! its last link has decided. A transport carries it to that host, where it joins the
-//! release queue ([0046](../../../../docs/decisions/0046-hosts.md)).
+//! After its last link has decided, a frame for another host's port leaves the deciding
+//! stage with its release. A transport carries it to that host, where it joins the release
+//! queue ([0046](../../../../docs/decisions/0046-hosts.md)).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,11 +24,11 @@ const SUFFIX_LEN: usize = 3;
 pub struct RemoteFrame<'a> {
     /// The output port.
     pub port: PortIndex,
-    /// The line of the release queue: 0 without a link, else the last link plus 1.
+    /// The line of the release queue: 0 without a link, else the last link's number plus 1.
     pub line: u32,
     /// Release on this host's clock.
     pub release: Nanos,
-    /// Whether it reached this host after its release.
+    /// Whether the frame reached this host after its release.
     pub is_late: bool,
     /// Its bytes.
     pub bytes: &'a [u8],
@@ -43,7 +43,7 @@ pub struct RemoteWriter {
     dropped: Arc<AtomicU64>,
 }
 
-/// The reading end.
+/// The reading end of a line between stage and transport.
 #[derive(Debug)]
 pub struct RemoteReader {
     line: DelayLineReader,
@@ -53,7 +53,7 @@ pub struct RemoteReader {
 /// Creates a line between stage and transport, for one host and direction.
 ///
 /// # Errors
-/// As [`delay_line`].
+/// As for [`delay_line`].
 pub fn remote_line(budget: Bytes) -> Result<(RemoteWriter, RemoteReader), ArenaError> {
     let (line, reader) = delay_line(&DelayLineConfig {
         budget,
@@ -74,7 +74,8 @@ pub fn remote_line(budget: Bytes) -> Result<(RemoteWriter, RemoteReader), ArenaE
 }
 
 impl RemoteWriter {
-    /// Writes a frame; counts it and returns `false` if memory is exhausted.
+    /// Writes a frame. If memory is exhausted, counts the frame as dropped and returns
+    /// `false`.
     pub fn push(&mut self, frame: &RemoteFrame<'_>) -> bool {
         let bytes = &mut self.with_suffix;
         bytes.clear();
@@ -101,7 +102,7 @@ impl RemoteWriter {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Publishes the pushed frames; returns whether there were any.
+    /// Publishes the pushed frames and returns whether there were any.
     pub fn publish(&mut self) -> bool {
         self.line.publish();
         std::mem::take(&mut self.has_new)
@@ -129,7 +130,7 @@ impl RemoteReader {
         })
     }
 
-    /// Whether the line is empty.
+    /// Returns whether the line is empty.
     pub fn is_empty(&mut self) -> bool {
         self.line.front().is_none()
     }
@@ -145,10 +146,11 @@ impl RemoteReader {
     }
 }
 
-/// The other hosts of a network.
+/// The network's other hosts.
 #[derive(Debug)]
 pub struct RemoteParts {
-    /// By port: the index of its host among the others; `None` for a port of this host.
+    /// By port: the index of its host among the other hosts. `None` for a port of this
+    /// host.
     pub exits: Vec<Option<usize>>,
     /// Frames to each other host.
     pub outbound: Vec<RemoteWriter>,
@@ -156,7 +158,7 @@ pub struct RemoteParts {
     pub inbound: Vec<RemoteReader>,
     /// Wakes the transport.
     pub bell: Arc<Bell>,
-    /// Set at the start to the deciding thread's bell, for the transport.
+    /// The deciding thread's bell, for the transport. Set at the start.
     pub deciding: Arc<OnceLock<Arc<Bell>>>,
 }
 
@@ -177,12 +179,12 @@ impl RemoteExits {
         }
     }
 
-    /// Whether a port belongs to another host.
+    /// Returns whether a port belongs to another host.
     pub fn has(&self, port: usize) -> bool {
         matches!(self.exits.get(port), Some(Some(_)))
     }
 
-    /// Sends a decided frame to the hosts of its output ports. Returns it if it also
+    /// Sends a decided frame to the hosts of its output ports. Returns the frame if it also
     /// leaves by ports of this host.
     pub fn send(
         &mut self,
@@ -222,7 +224,8 @@ impl RemoteExits {
             is_late: false,
             bytes,
         };
-        // The line counts frames dropped for lack of memory; the transport reports them.
+        // The line counts frames dropped for lack of memory, and the transport reports
+        // them.
         let _ = self.outbound[*host].push(&frame);
     }
 

@@ -93,7 +93,7 @@ pub(crate) struct InsideCounts {
     pub switch: SwitchReport,
     /// Totals of all links.
     pub counts: CoreCounts,
-    /// Frames inside, without those that still wait on lines.
+    /// Frames inside, not counting those still on lines.
     pub frames: u64,
     /// Frames taken from the lines since the start.
     pub taken: u64,
@@ -105,7 +105,7 @@ impl PortReport {
         (shared, stages): (&LinkShared, &StageTotals),
         epoch: Nanos,
     ) -> PortReport {
-        // Only a replay can lag behind its trace.
+        // Only a replay can fall behind its trace.
         let kinds = Artifact::live().filter(|kind| *kind != Artifact::Behind);
         PortReport {
             lost: shared.loss.get(epoch),
@@ -120,7 +120,7 @@ impl PortReport {
         to: Option<&LinkShared>,
     ) -> PortReport {
         let mut stages = StageTotals::default();
-        // Egress first, so that a snapshot never shows more departures than arrivals.
+        // Read egress first, so that a snapshot never shows more departures than arrivals.
         if let Some(to) = to {
             stages.add(&to.egress);
             stages.add(&to.link.stage);
@@ -131,7 +131,7 @@ impl PortReport {
         PortReport::measured(name, &stages, Artifact::live(), to)
     }
 
-    /// Returns the report of a port with the lateness that `to` shares.
+    /// Returns the report on a port, with the lateness shared through `to`.
     fn measured(
         name: &str,
         stages: &StageTotals,
@@ -169,7 +169,7 @@ impl PortReport {
         }
     }
 
-    /// Returns all counters but artifacts, with their values.
+    /// Returns all counters except artifacts, with their values.
     pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
         self.traffic.counted().chain(self.memory.counted())
     }

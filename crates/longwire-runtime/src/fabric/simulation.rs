@@ -1,5 +1,5 @@
-//! A network in virtual time, frame by frame: the caller gives each arrival, and the
-//! frame leaves at its release. It reads no clock.
+//! A network in virtual time, frame by frame: the caller supplies each arrival, and the
+//! frame leaves at its release. No clock is read.
 
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ use crate::report::{LinkReport, RunReport};
 use crate::start_error::StartError;
 use crate::summary;
 
-/// With at least this many links, even one thread processes frames in batches: the links
-/// exceed the cache, and a batch prefetches them together. A frame is then classified
-/// once, not twice.
+/// Minimum number of links with which even one thread processes frames in batches. So many
+/// links exceed the cache, and a batch prefetches them together. A frame is then classified
+/// once instead of twice.
 const BATCHED_FROM: usize = 512;
 
-/// A network of links between ports in virtual time. Arrivals define the time scale;
-/// equal arrivals and orders give equal results. Memory is proportional to the frames
-/// inside.
+/// A network of links between ports in virtual time. Arrivals define the time scale. Equal
+/// arrivals and orders lead to equal results. Memory is proportional to the number of
+/// frames inside.
 pub struct Simulation {
     core: Core,
     ports: Vec<PortReport>,
@@ -64,7 +64,7 @@ impl Simulation {
         Simulation::of(core, ports, (seed, epoch), recorded)
     }
 
-    /// Returns a pair of ports, 0 and 1, without a switch: each of `links` carries frames
+    /// Returns a pair of ports, 0 and 1, without a switch. Each of `links` carries frames
     /// from its port to the other. The links never change, so they decide at arrival if
     /// their queues can. Schedules are relative to `epoch`.
     ///
@@ -133,28 +133,28 @@ impl Simulation {
         })
     }
 
-    /// Schedules an operation `after` the epoch, or now if that has passed. A pair
-    /// ignores it: its links never change.
+    /// Schedules an operation `after` the epoch, or now if that has passed. A pair ignores
+    /// it, because its links never change.
     pub fn order(&mut self, after: Nanos, work: Operation) {
         let at = self.epoch.saturating_add(after);
         let task = Task::Change(work);
         self.core.order(Order { at, task });
     }
 
-    /// Promises that no new order comes before `until`, which makes decisions cheaper.
+    /// Promises that no new order precedes `until`, which makes decisions cheaper.
     pub fn stays_until(&mut self, until: Nanos) {
         self.core.stays_until(until);
     }
 
-    /// Processes an arriving frame, after passing the frames released before it to `out`; in
-    /// batches, once one is full. An arrival earlier than the last one counts as
-    /// simultaneous with it.
+    /// Processes an arriving frame, after passing frames released before it to `out`. With
+    /// batches, processing starts once a batch is full. An arrival earlier than the last
+    /// one counts as simultaneous with it.
     ///
     /// # Errors
     /// The errors of `out`.
     ///
     /// # Panics
-    /// If there is no such port.
+    /// If the port does not exist.
     pub fn frame<E>(
         &mut self,
         port: PortIndex,
@@ -163,7 +163,7 @@ impl Simulation {
         out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let arrival = frame.arrival.max(self.core.advanced);
-        // More frames may join those released at this time.
+        // More frames may get the same release as this arrival.
         let released = arrival.saturating_sub(Nanos::from_nanos(1));
         if !self.core.shards.in_batches {
             self.process(arrival);
@@ -197,8 +197,8 @@ impl Simulation {
         }
     }
 
-    /// Processes all events before `until`, and passes frames released before it to
-    /// `out`. [`Nanos::MAX`] releases all frames except those on stalled links.
+    /// Processes all events before `until`, and passes frames released before it to `out`.
+    /// [`Nanos::MAX`] releases all frames except those on stalled links.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -211,7 +211,7 @@ impl Simulation {
         self.release(until.saturating_sub(Nanos::from_nanos(1)), out)
     }
 
-    /// Processes all events before `until`; a pair also those at `until`.
+    /// Processes all events before `until`, for a pair also those at `until`.
     #[inline(always)]
     fn process(&mut self, until: Nanos) {
         let core = &mut self.core;
@@ -224,7 +224,7 @@ impl Simulation {
         }
     }
 
-    /// Hands frames released by `until` to `out`.
+    /// Passes frames released by `until` to `out`.
     #[inline]
     fn release<E>(
         &mut self,
@@ -250,7 +250,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns the time to pass to [`Simulation::advance`] for the next event or release;
+    /// Returns the time to pass to [`Simulation::advance`] for the next event or release.
     /// `None` if nothing happens before the next arrival.
     pub fn next_at(&mut self) -> Option<Nanos> {
         let after = |at: Nanos| at.saturating_add(Nanos::from_nanos(1));
@@ -285,7 +285,7 @@ impl Simulation {
         let cells = self.core.shards.first.state.cells_of(LinkId(port as u32))?;
         let (from, to) = (&self.ports[port], &self.ports[1 - port]);
         let mut totals = cells.totals();
-        // A frame counts as departed at its release, not at the decision.
+        // A frame counts as departed at its release, not at its decision.
         totals.traffic.packets_out = to.traffic.packets_out;
         totals.traffic.bytes_out = to.traffic.bytes_out;
         let (packets, bytes) = link.occupancy_max();
@@ -303,7 +303,7 @@ impl Simulation {
         })
     }
 
-    /// Ends the simulation and returns its report, without a duration; errors are the
+    /// Ends the simulation and returns its report, without a duration. Errors are the
     /// recorder's.
     pub fn stop(mut self) -> RunReport {
         self.core.finish_ledger();
@@ -329,7 +329,7 @@ impl Simulation {
     }
 }
 
-/// Counts a frame at its output ports, and passes it to `out` for each of them.
+/// Counts a frame at each of its output ports, and passes it to `out` for each.
 #[inline]
 fn leave_by<E>(
     exit: Exit,

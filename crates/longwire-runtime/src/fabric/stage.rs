@@ -1,5 +1,5 @@
-//! The deciding stage: takes frames off the input lines, lets the links decide, and
-//! passes due frames to the output ports.
+//! The deciding stage: takes frames off the input lines, lets the links decide, and passes
+//! due frames to the output ports.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -30,10 +30,10 @@ use crate::witness::PauseHistory;
 /// Maximum time before a full port is retried.
 const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 
-/// Maximum time that a query waits for the events before it.
+/// Maximum time for which a query waits for earlier events.
 const QUERY_LAG_MAX: Nanos = Nanos::from_millis(50);
 
-/// Frames taken in before due frames are sent.
+/// Maximum number of frames taken off the lines before due frames are sent.
 const TAKEN_IN: usize = 4 * BURST;
 
 /// The deciding stage of a fabric.
@@ -45,7 +45,7 @@ pub struct Fabric<T> {
     orders: Receiver<Order>,
     clock: Clock,
     tolerance: Nanos,
-    /// Maximum decision delay; the core's links may set a lower one.
+    /// Maximum decision delay. The links may require a lower one.
     slack_max: Nanos,
     backlog: Backlog,
     on_port_loss: OnPortLoss,
@@ -63,22 +63,23 @@ pub(super) struct FabricOutput<T> {
     ready: VecDeque<DueFrame>,
     /// Whether the interface at its other end has no carrier.
     pub no_carrier: bool,
-    /// Whether it rejected a frame at the last attempt.
+    /// Whether the port rejected a frame at the last attempt.
     full: bool,
-    /// Whether it is lost; the network continues.
+    /// Whether the port is lost and the network continues.
     lost: bool,
-    /// Whether it belongs to another host; frames to it are sent once decided.
+    /// Whether the port belongs to another host, to which decided frames are sent
+    /// immediately.
     is_remote: bool,
-    /// Whether fill frames keep its wire busy.
+    /// Whether fill frames keep the port's wire busy.
     fills: bool,
 }
 
-/// A frame that is due.
+/// A due frame.
 struct DueFrame {
     frame: Frame,
     release: Nanos,
     last: Option<LinkId>,
-    /// Whether it was decided before all frames that are decided in place.
+    /// Whether the frame was decided before all frames decided in place.
     older: bool,
 }
 
@@ -89,12 +90,12 @@ impl<T: TxPort> FabricOutput<T> {
         if self.lost { 0 } else { self.port.unsent() }
     }
 
-    /// Whether frames wait for the port or in it.
+    /// Returns whether frames are waiting for the port or in it.
     pub(super) fn holds_frames(&self) -> bool {
         !self.ready.is_empty() || self.unsent() > 0
     }
 
-    /// Pushes the next ready frame to the port; `None` without one.
+    /// Pushes the next ready frame to the port, if any.
     fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<PushResult> {
         let next = self.ready.front()?;
         let descriptor = Descriptor {
@@ -136,8 +137,8 @@ impl<T: TxPort> FabricOutput<T> {
 }
 
 impl<T: TxPort> FabricOutput<T> {
-    /// Pushes due frames, at most one burst: ready frames, and frames decided in place.
-    /// Returns the number and bytes of wire frames off the line.
+    /// Pushes at most one burst of due frames: ready frames, and frames decided in place.
+    /// Returns the number and bytes of wire frames taken off the line.
     #[inline]
     fn push_due(
         &mut self,
@@ -218,7 +219,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Connects the stage with other hosts. Returns the cell for its thread's bell.
+    /// Connects the stage to other hosts. Returns the cell for its thread's bell.
     pub(super) fn connect(&mut self, remote: RemoteParts) -> Arc<OnceLock<Arc<Bell>>> {
         let exits = RemoteExits::new(remote.exits, remote.outbound, remote.bell);
         for (index, output) in self.outputs.iter_mut().enumerate() {
@@ -229,7 +230,7 @@ impl<T: TxPort> Fabric<T> {
         remote.deciding
     }
 
-    /// Queues frames from other hosts for their release. Returns their number.
+    /// Queues frames from other hosts until their release. Returns the number of frames.
     fn receive_remote(&mut self) -> usize {
         let mut received = 0;
         for line in &mut self.inbound {
@@ -254,7 +255,7 @@ impl<T: TxPort> Fabric<T> {
         received
     }
 
-    /// Sets the reaction to a lost port.
+    /// Sets the reaction to a port loss.
     pub(super) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Fabric<T> {
         Fabric {
             on_port_loss,
@@ -262,18 +263,18 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Watches address requests that leave by its ports from now on.
+    /// Watches departing address requests from now on.
     pub(super) fn watch_addresses(&mut self, watch: &Arc<AddressWatch>) {
         for (port, output) in self.outputs.iter_mut().enumerate() {
             output.account.addresses = Some(watch.port(port));
         }
     }
 
-    /// Reads a burst of an input port on this stage's thread; frames are decided at once
-    /// if possible.
+    /// Reads a burst from an input port on this stage's thread. Frames are decided on
+    /// arrival if possible.
     ///
     /// # Errors
-    /// As [`Ingress::step`].
+    /// As for [`Ingress::step`].
     pub fn read<R: RxPort>(
         &mut self,
         ingress: &mut Ingress<R>,
@@ -290,8 +291,8 @@ impl<T: TxPort> Fabric<T> {
         step
     }
 
-    /// Receives orders. None of the later ones is for a time before `now`; without
-    /// senders there are no later ones.
+    /// Receives orders. Later orders are never for a time before `now`, and without senders
+    /// there are none.
     fn take_orders(&mut self, now: Nanos) {
         let steady_until = loop {
             match self.orders.try_recv() {
@@ -303,7 +304,7 @@ impl<T: TxPort> Fabric<T> {
         self.core.stays_until(steady_until);
     }
 
-    /// Counts moved arrivals as late frames of their ports.
+    /// Counts frames with moved arrivals as late at their ports.
     #[cold]
     fn judge_moved(&mut self) {
         for moved in self.core.moved.drain(..) {
@@ -361,7 +362,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Drops ports whose input or output failed.
+    /// Handles the loss of ports whose input or output failed.
     fn lose_ports(&mut self) {
         for index in 0..self.outputs.len() {
             if self.ports[index].loss.is_set() && !self.outputs[index].lost {
@@ -370,7 +371,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Counts frames that wait for a lost port as refused; drops later ones.
+    /// Counts frames that wait for a lost port as refused, and drops later ones.
     fn lose_port(&mut self, index: usize) {
         let output = &mut self.outputs[index];
         output.lost = true;
@@ -382,7 +383,7 @@ impl<T: TxPort> Fabric<T> {
         self.core.lose_port(index);
     }
 
-    /// Records the stage's lag. Frames that wait for a full port do not count.
+    /// Records the stage's lag, not counting frames that wait for a full port.
     fn note_backlog(&mut self, now: Nanos) {
         let mut oldest: Option<Nanos> = None;
         for index in 0..self.outputs.len() {
@@ -397,7 +398,7 @@ impl<T: TxPort> Fabric<T> {
         self.backlog.note(now, oldest);
     }
 
-    /// Returns the next due frame on the line of an output port.
+    /// Returns the next due frame on an output port's line.
     #[inline]
     fn due_on_line(&mut self, index: usize, now: Nanos) -> Option<Descriptor> {
         let (line, _) = self.core.lanes.feeder_of(index)?;
@@ -420,7 +421,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Sends one port's due frames; returns how many left.
+    /// Sends a port's due frames and returns the number that left.
     fn send(&mut self, index: usize, now: Nanos, full: &mut bool) -> Result<usize, PortError> {
         let output = &mut self.outputs[index];
         let overloaded = self.backlog.is_overload() && !output.full;

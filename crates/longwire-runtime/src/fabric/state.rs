@@ -1,4 +1,4 @@
-//! Host of the links: frames, release queue and counters.
+//! Host of a network's links: frames, release queue and counters.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::remote::RemoteExits;
 use super::watched::WatchedLinks;
 use crate::ledger::LinkCells;
 
-/// The target of frames in the classifier.
+/// The classifier's target for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Forward without a link.
@@ -25,31 +25,31 @@ pub enum Target {
     Drop,
     /// A path of links.
     Path(PathId),
-    /// Drop: frames are being moved to this path, whose first link counts them as lost.
+    /// Drop, because the frames move to this path, whose first link counts them as lost.
     Handover(PathId),
 }
 
-/// Host of the links: frames, release queue and counters.
+/// Host of a network's links: frames, release queue and counters.
 pub(super) struct FabricState {
     pub frames: Frames,
     /// Frames by release, each on the line of its last link.
     pub waiting: ReleaseQueue<Frame>,
     pub cells: Vec<Option<Arc<LinkCells>>>,
     pub ledger: Option<Box<Ledger>>,
-    /// The links whose delays are counted.
+    /// Links whose delays are counted.
     pub watched: Option<Box<WatchedLinks>>,
-    /// The flows of the observed link.
+    /// Flows of the observed link.
     pub flows: Option<Box<FlowSketch>>,
     /// Lines to other hosts.
     pub remote: Option<Box<RemoteExits>>,
-    /// Links to prefetch; a reused buffer.
+    /// Reused buffer for links to prefetch.
     links_ahead: Vec<LinkId>,
 }
 
-/// The release queue's line for frames without a link; the lines of links follow.
+/// The release queue's line for frames without a link. The lines of links follow.
 pub(super) const PASSING: LinkId = LinkId(0);
 
-/// Marks lines whose frames no local link counts: ICMP errors of routers, and frames from
+/// Marks lines whose frames no local link counts: routers' ICMP errors, and frames from
 /// other hosts.
 const UNCOUNTED: u32 = 1;
 
@@ -57,7 +57,7 @@ fn line_of(link: LinkId) -> LinkId {
     LinkId((link.0 + 1) << 1)
 }
 
-/// Returns the local line for frames of another host's line.
+/// Returns the local line for frames on another host's line.
 pub(super) fn line_from_host(line: u32) -> LinkId {
     LinkId(line << 1 | UNCOUNTED)
 }
@@ -92,19 +92,19 @@ impl FabricState {
     }
 
     /// Removes and returns the counters of a removed link, whose frames may still wait for
-    /// their port; the number stays in use.
+    /// their port. The number stays reserved.
     pub(super) fn take_cells(&mut self, id: LinkId) -> Option<Arc<LinkCells>> {
         self.cells.get_mut(id.0 as usize)?.take()
     }
 
-    /// Queues a frame for its release after its last link.
+    /// Queues a frame until its release, after its last link.
     #[inline]
     pub(super) fn wait(&mut self, frame: Frame, last: LinkId, release: Nanos) {
         self.wait_on(line_of(last), release, frame);
     }
 
-    /// Queues a decided frame on a line of the release queue; a frame to another host's
-    /// port is sent at once.
+    /// Queues a decided frame on a line of the release queue, or immediately sends it to
+    /// another host's port.
     #[inline]
     pub(super) fn wait_on(&mut self, line: LinkId, release: Nanos, frame: Frame) {
         let frame = match &mut self.remote {
@@ -133,7 +133,7 @@ impl FabricState {
         }
     }
 
-    /// Prefetches the data of the first links of `paths`, and of the links with the next
+    /// Prefetches the data of the first links of `paths` and of the links with the next
     /// events.
     pub(super) fn prefetch(&mut self, network: &Network<Frame>, paths: &[PathId]) {
         network.prefetch(paths, &mut self.links_ahead, prefetch_to_read);

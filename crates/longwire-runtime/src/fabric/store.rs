@@ -1,12 +1,12 @@
-//! Storage for frames that wait for their release.
+//! Storage for frames until their release.
 //!
-//! Frames are appended to segments, so they are mostly read sequentially; a segment is
-//! reused when its last frame is removed. Memory is proportional to the frames in flight,
-//! and a delayed frame pins only its own segment.
+//! Frames are appended to segments, so they are mostly read sequentially. A segment is
+//! reused once its last frame is removed. Memory is proportional to the number of frames in
+//! flight, and a delayed frame pins only its own segment.
 
 use longwire_io::port::offload::TrainPart;
 
-/// Segment size in bytes; a longer frame gets a segment of its length.
+/// Segment size in bytes. A longer frame gets a segment of its own length.
 const SEGMENT_LEN: usize = 256 * 1024;
 
 /// Maximum number of empty segments kept for reuse.
@@ -42,7 +42,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// Returns the number of bytes that fit.
+    /// Returns the number of bytes that still fit.
     #[inline]
     fn space(&self) -> usize {
         self.bytes.capacity() - self.bytes.len()
@@ -55,7 +55,7 @@ pub(super) struct FrameStore {
     segments: Vec<Segment>,
     /// Index of the segment being filled.
     current: u32,
-    /// Empty segments with memory; `vacant` has those without.
+    /// Empty segments with memory. Those without are in `vacant`.
     spare: Vec<u32>,
     vacant: Vec<u32>,
     memory: u64,
@@ -120,7 +120,7 @@ impl FrameStore {
         &self.segments[place.segment as usize].bytes[place.at as usize..][..place.len()]
     }
 
-    /// Returns a frame's bytes for editing, and removes it from its train.
+    /// Returns a frame's bytes for editing, and removes the frame from its train.
     pub fn bytes_mut(&mut self, place: &mut StoredFrame) -> &mut [u8] {
         place.len &= !WITH_PART;
         let bytes = &mut self.segments[place.segment as usize].bytes[place.at as usize..];
@@ -237,7 +237,7 @@ mod tests {
             }
             held.push_back((place, bytes));
             if held.len() > 1_000 {
-                // Mostly the oldest, sometimes out of order.
+                // Remove mostly the oldest frame, sometimes another.
                 let index = if state >> 62 == 0 { 500 } else { 0 };
                 if let Some((place, bytes)) = held.remove(index) {
                     assert_eq!(store.bytes(&place), bytes);

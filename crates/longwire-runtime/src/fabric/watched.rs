@@ -1,19 +1,19 @@
-//! Arrivals of frames at watched links, for their delays.
+//! Arrivals at watched links, to compute delays.
 //!
 //! A network's queue does not keep arrival times, so this table does for watched links.
-//! Frames in lanes have their arrivals on their lines.
+//! Lanes keep the arrivals of their frames on their lines.
 
 use std::collections::VecDeque;
 
 use longwire_engine::{LinkId, Nanos};
 
-/// Maximum kept arrivals per link; a longer queue loses the oldest.
+/// Maximum number of arrivals kept per link. With a longer queue, the oldest are lost.
 const PENDING_MAX: usize = 1 << 16;
 
-/// The arrivals of frames in watched links.
+/// Arrivals of the frames in watched links.
 #[derive(Debug, Default)]
 pub(super) struct WatchedLinks {
-    /// By link number; `None` if not watched.
+    /// Indexed by link number; `None` if not watched.
     links: Vec<Option<Pending>>,
 }
 
@@ -38,14 +38,14 @@ impl WatchedLinks {
         Some(Box::new(watched))
     }
 
-    /// Records an arrival and returns the frame's number. `recorded` is its number if
-    /// verdicts are recorded; otherwise a number is assigned.
+    /// Records an arrival and returns the frame's number: `recorded` if verdicts are
+    /// recorded, otherwise a new one.
     #[inline]
     pub fn offered(&mut self, link: LinkId, recorded: Option<u32>, arrival: Nanos) -> u32 {
         let Some(Some(pending)) = self.links.get_mut(link.0 as usize) else {
             return recorded.unwrap_or(0);
         };
-        // Number 0 marks frames that lanes queued, which are not kept.
+        // Number 0 marks frames queued by lanes, which are not kept.
         let next = match pending.offered.wrapping_add(1) {
             0 => 1,
             next => next,
@@ -59,8 +59,8 @@ impl WatchedLinks {
         number
     }
 
-    /// Removes and returns the arrival of a decided frame; `None` for its further
-    /// deliveries.
+    /// Removes and returns the arrival of a decided frame. `None` for further deliveries of
+    /// that frame.
     #[inline]
     pub fn decided(&mut self, link: LinkId, number: u32) -> Option<Nanos> {
         let frames = &mut self.links.get_mut(link.0 as usize)?.as_mut()?.frames;
@@ -69,7 +69,7 @@ impl WatchedLinks {
             frames.pop_front();
             return Some(arrival);
         }
-        // Flow queues decide out of order. Numbers increase modulo 2^32.
+        // Flow queues decide out of order, but numbers increase modulo 2^32.
         let place = |of: &(u32, Nanos)| of.0.wrapping_sub(first);
         let found = frames.binary_search_by_key(&number.wrapping_sub(first), place);
         frames.remove(found.ok()?).map(|(_, arrival)| arrival)

@@ -14,7 +14,7 @@ pub(in crate::fabric) struct BatchFrame {
     pub port: PortIndex,
     pub meta: FrameMeta,
     pub exit: Exit,
-    /// Index of its train part plus 1; 0 if it was not cut from a train.
+    /// Index of the frame's train part plus 1; 0 if it was not cut from a train.
     part: u32,
     /// Whether the output port is lost.
     pub lost: bool,

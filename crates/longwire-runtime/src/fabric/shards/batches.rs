@@ -1,4 +1,4 @@
-//! The calling thread's part: fills and distributes batches, and merges the output.
+//! The calling thread's work: fills and distributes batches, and merges the output.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,9 +18,8 @@ use crate::fabric::frames::{Arriving, Exit, OutputFrame};
 use crate::fabric::state::{FabricState, PASSING, Target};
 
 impl Core {
-    /// Adds a frame to the batch; of one on a line, its bytes are copied. All orders up to
-    /// its arrival have been applied. Returns whether the batch is full and must be
-    /// processed.
+    /// Adds a frame to the batch, copying its bytes off any line. Orders up to its arrival
+    /// must have been applied. Returns whether the batch is full and must be processed.
     pub(in crate::fabric) fn enter_batch(
         &mut self,
         port: PortIndex,
@@ -58,8 +57,7 @@ impl Core {
         }
     }
 
-    /// Takes in and processes frames that arrived by `until`, at most one batch. Returns
-    /// their number.
+    /// Processes frames that arrived by `until`, at most one batch. Returns their number.
     pub(in crate::fabric) fn take_in_batch(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         if !self.shards.has_memory() {
             return 0;
@@ -111,7 +109,7 @@ impl Core {
             shard.next_entry = 0;
         }
         shards.pass_on_before(until);
-        // All jobs have dropped their references.
+        // All jobs have dropped their references by now.
         if let Some(RoundInput { batch, classifier }) = Arc::into_inner(shared) {
             shards.batch = batch;
             shards.batch.clear();
@@ -168,7 +166,7 @@ impl Core {
         waiting.push(PASSING, arrival, item);
     }
 
-    /// Passes the frames that shards collected to `leave` in order.
+    /// Passes the frames collected by the shards to `leave`, in order.
     ///
     /// # Errors
     /// The errors of `leave`.

@@ -1,17 +1,16 @@
-//! Shards: the links of a network on several threads, with the verdicts, releases and
-//! logs of a single thread.
+//! Shards: a network's links on several threads, with the same verdicts, releases and logs
+//! as on a single thread.
 //!
-//! Conservative parallel simulation with bounded windows (Nicol, *The cost of
-//! conservative synchronization in parallel discrete event simulations*, 1993). The
-//! calling thread reads a batch of frames and the switch decides their exits; all threads
-//! classify a part each; then each frame goes to the shard of its first link. A window is
-//! as long as the shortest delay of the links behind which a path continues in another
-//! shard, so events of different shards in it are independent. Shards exchange frames at
+//! This is conservative parallel simulation with bounded windows (Nicol, *The cost of
+//! conservative synchronization in parallel discrete event simulations*, 1993). The calling
+//! thread reads a batch of frames, and the switch determines their exits. All threads then
+//! classify a part each, and each frame goes to the shard of its first link. A window is as
+//! long as the shortest delay of a link after which a path continues in another shard, so
+//! events of different shards within a window are independent. Shards exchange frames at
 //! the end of a window.
 //!
-//! The order of simultaneous events is independent of threads: links are independent, and
-//! frames that reach a link at the same time are ordered by the links that they come
-//! from.
+//! The order of simultaneous events does not depend on threads: links are independent, and
+//! frames that reach a link at the same time are ordered by their previous links.
 
 mod batch;
 mod batches;
@@ -39,10 +38,10 @@ use super::watched::WatchedLinks;
 use crate::host;
 use crate::ledger::LinkCells;
 
-/// Maximum frames of a batch.
+/// Maximum number of frames in a batch.
 const BATCH_MAX: usize = 4_096;
 
-/// Frames of the first batch.
+/// Maximum number of frames in the first batch.
 const BATCH_FIRST: usize = 64;
 
 /// Prefetch distance, in frames.
@@ -54,17 +53,17 @@ pub struct Sharding {
     shard_of: Vec<u16>,
     shards: usize,
     threads: NonZero<usize>,
-    /// Whether arrivals are processed in batches, not one by one.
+    /// Whether arrivals are processed in batches instead of one by one.
     pub(super) in_batches: bool,
-    /// Memory limit of the frames inside, with batches.
+    /// Memory limit for the frames inside, if arrivals are processed in batches.
     pub(super) memory: Bytes,
-    /// Whether threads request the priority of the data path.
+    /// Whether threads request the data path's priority.
     pub(super) realtime: bool,
 }
 
 impl Sharding {
-    /// Assigns links to shards by link number. At most one thread per shard is used,
-    /// including the calling one.
+    /// Assigns links to shards by link number. Uses at most one thread per shard, including
+    /// the calling one.
     ///
     /// # Panics
     /// If there are no shards, or a link is in a shard that does not exist.
@@ -98,7 +97,7 @@ impl Sharding {
         Sharding::new(shard_of.to_vec(), shards, threads)
     }
 
-    /// Returns the end of a note on the placement of threads; empty for a single shard.
+    /// Returns the end of a note on the placement of threads. Empty for a single shard.
     pub(super) fn placement(&self) -> String {
         if self.is_one() {
             return String::new();
@@ -107,7 +106,7 @@ impl Sharding {
         format!("; {shards} shards on {threads} threads")
     }
 
-    /// Whether there is a single shard.
+    /// Returns whether there is a single shard.
     pub fn is_one(&self) -> bool {
         self.shards == 1
     }
@@ -117,7 +116,7 @@ impl Sharding {
         self.shard_of.get(link.0 as usize).copied()
     }
 
-    /// Returns the number of parallel threads, and of shards.
+    /// Returns the number of parallel threads and the number of shards.
     pub fn size(&self) -> (usize, usize) {
         (self.threads.get().min(self.shards), self.shards)
     }
@@ -126,36 +125,35 @@ impl Sharding {
 /// Time spent in the parallel phases of a sharded network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShardTimes {
-    /// Classifying frames.
+    /// Time to classify frames.
     pub classifying: Duration,
-    /// Processing events.
+    /// Time to process events.
     pub advancing: Duration,
-    /// Rounds with more than one thread.
+    /// Number of rounds with more than one thread.
     pub rounds: u64,
 }
 
-/// The links of a network, in one or more shards, and the frames not yet distributed to
-/// them.
+/// The links of a network, in one or more shards, and frames not yet distributed to them.
 pub(super) struct Shards {
-    /// Only the calling thread processes it. Its frames include those of the lines and
-    /// those without a link, and it counts for the links of all shards.
+    /// Processed only by the calling thread. Its frames include those on lines and those
+    /// without a link, and its counters cover the links of all shards.
     pub first: Shard,
     #[expect(clippy::vec_box, reason = "threads hand over pointers, not kilobytes")]
     others: Vec<Box<Shard>>,
     pool: Pool<Shard>,
     shard_of: Arc<Vec<u16>>,
-    /// By path: the shard of its first link, unless it is the first shard.
+    /// The shard of each path's first link, unless that is the first shard.
     entry_of: Vec<u16>,
     /// Paths that cross several shards.
     crossing: BTreeMap<PathId, Box<[LinkId]>>,
     /// Links after which paths continue in another shard, with the number of such hops.
     cuts: BTreeMap<LinkId, u32>,
-    /// The minimum delay of these links; computed on demand.
+    /// The minimum delay of these links, computed on demand.
     lookahead: Option<Option<Nanos>>,
-    /// Whether arrivals are processed in batches, not one by one.
+    /// Whether arrivals are processed in batches instead of one by one.
     pub in_batches: bool,
     batch: FrameBatch,
-    /// Maximum frames of the next batch.
+    /// Maximum number of frames in the next batch.
     batch_max: usize,
     memory_max: Bytes,
     pub(super) times: ShardTimes,
@@ -200,7 +198,7 @@ impl Shards {
         self.all_mut().for_each(|shard| shard.collects = true);
     }
 
-    /// Makes the shards record the verdicts of their links.
+    /// Makes the shards record their links' verdicts.
     pub fn record(&mut self, ledger: Option<Ledger>) {
         if ledger.is_some() {
             for shard in &mut self.others {
@@ -214,7 +212,7 @@ impl Shards {
         self.first.state.ledger = ledger.map(Box::new);
     }
 
-    /// Passes the recorded events before `until` of all shards on in order; they are
+    /// Passes on the recorded events before `until` of all shards, in order. They must be
     /// complete.
     fn pass_on_before(&mut self, until: Nanos) {
         let Some(ledger) = &mut self.first.state.ledger else {
@@ -227,7 +225,7 @@ impl Shards {
         ledger.pass_on_before(until);
     }
 
-    /// Makes each shard keep the arrivals of its links among `links`.
+    /// Makes each shard keep the arrivals at its links among `links`.
     pub fn watch(&mut self, links: &[LinkId]) {
         let planned = Arc::clone(&self.shard_of);
         for (index, shard) in self.all_mut().enumerate() {
@@ -237,7 +235,7 @@ impl Shards {
         }
     }
 
-    /// Counts the flows of this link; `None` stops counting.
+    /// Counts the flows of this link. `None` stops counting.
     pub fn watch_flows(&mut self, link: Option<LinkId>) {
         self.all_mut().for_each(|shard| shard.state.flows = None);
         if let Some(link) = link {
@@ -279,7 +277,7 @@ impl Shards {
         once(&mut self.first).chain(others)
     }
 
-    /// Adds a link; links unknown to the plan go to the first shard.
+    /// Adds a link. Links that are not planned go to the first shard.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
         if self.index_of(id) > 0 {
             self.of(id).state.set_cells(id, Arc::clone(&cells));
@@ -288,7 +286,7 @@ impl Shards {
         self.of(id).network.add_link(id, link);
     }
 
-    /// Adds a path; `false` if a link does not exist.
+    /// Adds a path. Returns `false` if a link does not exist.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
         let known = |link: &LinkId| self.link(*link).is_some();
         let Some(first) = links.first().filter(|_| links.iter().all(known)) else {
@@ -317,7 +315,7 @@ impl Shards {
         true
     }
 
-    /// Removes a path; `false` while frames are on it.
+    /// Removes a path. Returns `false` while frames are on it.
     pub fn remove_path(&mut self, id: PathId) -> bool {
         if self.all().any(|shard| shard.network.frames_on(id) > 0) {
             return false;
@@ -353,8 +351,8 @@ impl Shards {
         shard.network.link(id)
     }
 
-    /// Removes a link that no path crosses; also returns its counters. The number stays
-    /// in use.
+    /// Removes a link that no path crosses and returns it with its counters. The number
+    /// stays reserved.
     pub fn remove_link(&mut self, id: LinkId) -> Option<(RemovedLink<Frame>, Arc<LinkCells>)> {
         let shard = self.of(id);
         let removed = shard.network.remove_link(id)?;
@@ -363,7 +361,7 @@ impl Shards {
         Some((removed, cells))
     }
 
-    /// Changes a link at `at`; all earlier events are done.
+    /// Changes a link at `at`, after all earlier events.
     pub fn change(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<ReplacedParts> {
         // The delay may change.
         self.lookahead = None;
@@ -403,8 +401,8 @@ impl Shards {
         waiting.min()
     }
 
-    /// Removes the next frame due by `now`; returns its line, its release, and a handle of
-    /// the first shard.
+    /// Removes the next frame due by `now`. Returns its line, its release, and the first
+    /// shard's handle to it.
     #[inline]
     pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, Frame)> {
         if !self.others.is_empty() {

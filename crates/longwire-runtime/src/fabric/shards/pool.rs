@@ -1,7 +1,7 @@
 //! A thread pool for short rounds.
 //!
-//! A round takes 10 us to 10 ms. General-purpose pools wake threads for each round; these
-//! threads spin first.
+//! A round takes 10 us to 10 ms. General-purpose pools would wake their threads for each
+//! round; these threads spin first.
 
 use std::hint::spin_loop;
 use std::num::NonZero;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::host;
 
-/// An idle thread spins, then yields, this many times, then parks.
+/// Number of times that an idle thread spins, then yields, before it parks.
 const SPINS: u32 = 2_000;
 const YIELDS: u32 = 50;
 
@@ -37,7 +37,7 @@ struct PoolState<T> {
     /// Unfinished items of the round.
     left: AtomicUsize,
     ends: AtomicBool,
-    /// By thread: whether it is parked.
+    /// Whether each thread is parked.
     asleep: Vec<AtomicBool>,
     work: fn(&mut T),
 }
@@ -49,13 +49,13 @@ pub(super) struct Pool<T> {
 }
 
 impl<T> PoolState<T> {
-    /// Returns the number of threads, the calling one included.
+    /// Returns the number of threads, including the calling one.
     fn threads(&self) -> usize {
         self.asleep.len() + 1
     }
 
-    /// Processes ready items as thread `own`: its own first, then items that no thread
-    /// has begun.
+    /// Processes ready items as thread `own`: first its own, then those that no thread has
+    /// started.
     fn help(&self, own: usize) {
         let threads = self.threads();
         let places = self.places.iter().zip(1..);
@@ -117,9 +117,9 @@ impl<T> PoolState<T> {
 }
 
 impl<T: Send + 'static> Pool<T> {
-    /// Starts worker threads for rounds of one item and `others`: `threads` in total with
-    /// the calling one, at most one per item. `work` runs once per item of a round.
-    /// `realtime`: workers request a higher priority.
+    /// Starts worker threads for rounds of one item and `others` more: `threads` in total,
+    /// including the calling one, but at most one per item. `work` runs once per item of a
+    /// round. With `realtime`, workers request a higher priority.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -151,13 +151,13 @@ impl<T: Send + 'static> Pool<T> {
             let worker = thread::Builder::new()
                 .name(format!("longwire-shard{own}"))
                 .spawn(move || {
-                    // If this is refused, so is the calling thread's request, and that
-                    // one is reported.
+                    // If this request is refused, so is the calling thread's, which is
+                    // reported.
                     let _ = host::prepare_thread(None, realtime);
                     host::give_up_rights();
                     let served = catch_unwind(AssertUnwindSafe(|| shared.serve(own)));
                     if served.is_err() {
-                        // Otherwise the calling thread would wait forever.
+                        // Otherwise, the calling thread would wait forever.
                         std::process::abort();
                     }
                 })?;
@@ -166,7 +166,7 @@ impl<T: Send + 'static> Pool<T> {
         Ok(pool)
     }
 
-    /// Processes all items and returns when all are done. Only the calling thread
+    /// Processes all items and returns when they are done. Only the calling thread
     /// processes `first`.
     pub fn round(&mut self, first: &mut T, others: &mut Vec<Box<T>>) {
         debug_assert_eq!(others.len(), self.shared.places.len());
@@ -206,7 +206,7 @@ impl<T> Drop for Pool<T> {
         self.shared.ends.store(true, Ordering::SeqCst);
         for worker in self.workers.drain(..) {
             worker.thread().unpark();
-            // A panic has ended the process.
+            // A panic would have ended the process.
             let _ = worker.join();
         }
     }
@@ -255,7 +255,7 @@ mod tests {
             for round in 1..=500 {
                 pool.round(&mut first, &mut others);
                 if round % 100 == 0 {
-                    // Long enough for the threads to park.
+                    // Sleep long enough for the threads to park.
                     thread::sleep(std::time::Duration::from_millis(5));
                 }
                 assert_eq!((others.len(), first.sum), (6, round * first.number));

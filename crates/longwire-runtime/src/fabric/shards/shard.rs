@@ -19,7 +19,7 @@ pub(super) struct BatchEntry {
     /// Its index in the batch.
     pub frame: u32,
     pub path: PathId,
-    /// If set, the first link only counts it as dropped.
+    /// If set, the first link only counts the frame as dropped.
     pub drop: Option<DropReason>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct BatchEntry {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub release: Nanos,
-    /// The line of its last link; breaks ties between equal releases.
+    /// The line of the frame's last link, which breaks ties between equal releases.
     pub line: LinkId,
     pub exit: Exit,
     pub wire_len: u32,
@@ -70,7 +70,7 @@ pub(super) enum Job {
     Advance {
         shared: Arc<RoundInput>,
         end: Nanos,
-        /// Also offer arrivals at `end`.
+        /// Whether to offer arrivals at `end` too.
         inclusive: bool,
     },
 }
@@ -84,26 +84,26 @@ pub(in crate::fabric) struct Shard {
     pub(super) entries: Vec<BatchEntry>,
     /// Index of the first entry not yet offered.
     pub(super) next_entry: usize,
-    /// Targets of the part of the batch classified last.
+    /// Targets of the last classified part of the batch.
     pub(super) targets: Vec<Target>,
-    /// Frames released before the end of the last window, in order; their bytes are
-    /// contiguous, so that handing them out reads sequentially.
+    /// Frames released before the end of the last window, in order. Their bytes are
+    /// contiguous, so handing them out reads sequentially.
     pub(super) leaving: Vec<Leaving>,
     leaving_bytes: Vec<u8>,
     /// Number of frames handed out.
     pub(super) handed_out: usize,
     /// Whether due frames move to `leaving`.
     pub(super) collects: bool,
-    /// To each shard.
+    /// Messages to each shard.
     pub(super) outboxes: Vec<Messages>,
-    /// From each shard.
+    /// Messages from each shard.
     pub(super) inboxes: Vec<Messages>,
-    /// The shard of each planned link; others are in the first shard.
+    /// The shard of each planned link. Other links are in the first shard.
     pub(super) shard_of: Arc<Vec<u16>>,
 }
 
 impl Shard {
-    /// Returns a shard without links, one of `shards`.
+    /// Returns a shard without links; there are `shards` in total.
     pub fn new(frames: Frames, shards: usize, shard_of: Arc<Vec<u16>>) -> Shard {
         let boxes = || (0..shards).map(|_| Messages::default()).collect();
         Shard {
@@ -123,7 +123,7 @@ impl Shard {
         }
     }
 
-    /// Runs its job.
+    /// Runs the shard's job.
     pub fn work(&mut self) {
         match std::mem::take(&mut self.job) {
             Job::Rest => {}
@@ -168,7 +168,7 @@ impl Shard {
         self.close(end);
     }
 
-    /// Processes all events of links before `end`.
+    /// Processes all link events before `end`.
     #[inline]
     pub fn process_before(&mut self, end: Nanos) {
         self.network.advance(end, &mut self.state);
@@ -177,7 +177,7 @@ impl Shard {
     /// Offers a frame to a path, or only counts it as dropped at the path's first link.
     ///
     /// # Errors
-    /// The frame, if there is no such path.
+    /// The frame, if the path does not exist.
     #[inline]
     pub fn offer(
         &mut self,
@@ -193,7 +193,7 @@ impl Shard {
         }
     }
 
-    /// Ends a window; all events before `end` are done.
+    /// Ends a window, after all events before `end`.
     pub(super) fn close(&mut self, end: Nanos) {
         self.post();
         if let Some(ledger) = &mut self.state.ledger {
@@ -204,13 +204,13 @@ impl Shard {
         }
     }
 
-    /// Returns the arrival of the next frame of the batch.
+    /// Returns the arrival of the batch's next frame.
     pub(super) fn next_arrival(&self, shared: &RoundInput) -> Option<Nanos> {
         let entry = self.entries.get(self.next_entry)?;
         Some(shared.batch.frames()[entry.frame as usize].meta.arrival)
     }
 
-    /// Offers the next batch frame to its path; all events before its arrival are done.
+    /// Offers the next batch frame to its path, after all events before its arrival.
     pub(super) fn enter(&mut self, shared: &RoundInput) {
         let entry = self.entries[self.next_entry];
         self.next_entry += 1;
@@ -266,7 +266,7 @@ impl Shard {
         }
     }
 
-    /// Accepts frames from other shards.
+    /// Receives frames from other shards.
     pub(super) fn accept(&mut self) {
         for inbox in &mut self.inboxes {
             let Messages {
@@ -316,12 +316,12 @@ impl Shard {
         }
     }
 
-    /// Returns the bytes of a frame that leaves.
+    /// Returns the bytes of a leaving frame.
     pub(super) fn leaving_bytes(&self, leaving: &Leaving) -> &[u8] {
         &self.leaving_bytes[leaving.start..leaving.start + leaving.len as usize]
     }
 
-    /// Clears `leaving` once all its frames are handed out.
+    /// Clears `leaving` once all its frames have been handed out.
     pub(super) fn forget_handed_out(&mut self) {
         if self.handed_out == self.leaving.len() {
             self.leaving.clear();
@@ -337,7 +337,7 @@ impl Shard {
     }
 }
 
-/// Returns the shard of a link; links that are not planned are in the first one.
+/// Returns a link's shard, which is the first one if the link is not planned.
 pub(super) fn shard_of(planned: &[u16], link: LinkId) -> usize {
     let shard = planned.get(link.0 as usize).copied();
     shard.unwrap_or_default().into()

@@ -8,19 +8,19 @@ use super::batch::RoundInput;
 use super::shard::{Job, Shard};
 use super::{BATCH_MAX, Shards};
 
-/// If more frames leave after a batch, the next one shrinks.
+/// Number of frames leaving after a batch above which the next batch shrinks.
 const LEAVING_MAX: usize = 4 * BATCH_MAX;
 
-/// With fewer frames, the calling thread processes all shards: waking threads would take
-/// longer.
+/// Minimum number of frames for parallel rounds. With fewer, waking threads would take
+/// longer than processing all shards on the calling thread.
 const PARALLEL_MIN: usize = 64;
 
-/// With a shorter lookahead, the calling thread processes all events in order: a window's
-/// overhead would exceed its work.
+/// Minimum lookahead for windows. With a shorter one, a window's overhead would exceed its
+/// work, so the calling thread processes all events in order.
 const WINDOW_MIN: Nanos = Nanos::from_micros(5);
 
 impl Shards {
-    /// Returns the minimum delay before a path continues in another shard; `None` if no
+    /// Returns the minimum delay before a path continues in another shard. `None` if no
     /// path does.
     fn lookahead(&mut self) -> Option<Nanos> {
         if let Some(known) = self.lookahead {
@@ -32,8 +32,8 @@ impl Shards {
         least
     }
 
-    /// Adapts the next batch's length to the number of frames to hand out: with many
-    /// copies per frame, a long batch would need much memory.
+    /// Adapts the next batch's length to the number of frames to hand out: with many copies
+    /// per frame, a long batch would take much memory.
     pub(super) fn adapt_batches(&mut self) {
         let leaving = |shard: &Shard| shard.leaving.len() - shard.handed_out;
         let leaving: usize = self.all().map(leaving).sum();
@@ -44,13 +44,13 @@ impl Shards {
         }
     }
 
-    /// Whether memory allows another frame.
+    /// Returns whether memory allows another frame.
     pub(super) fn has_memory(&self) -> bool {
         let memory: u64 = self.all().map(|shard| shard.state.frames.memory()).sum();
         memory < self.memory_max.0
     }
 
-    /// Classifies the batch; each shard keeps the targets of its part.
+    /// Classifies the batch. Each shard keeps the targets of its part.
     pub(super) fn classify(&mut self, shared: &Arc<RoundInput>) {
         let frames = shared.batch.len();
         let parts = if frames < PARALLEL_MIN {
@@ -80,8 +80,8 @@ impl Shards {
         }
     }
 
-    /// Processes all events before `end` and offers the whole batch, whose last arrival
-    /// is at most `end`.
+    /// Processes all events before `end` and offers the whole batch, whose last arrival is
+    /// at most `end`.
     pub(super) fn advance(&mut self, shared: &Arc<RoundInput>, end: Nanos) {
         let held: usize = self.all().map(|shard| shard.state.frames.len()).sum();
         let parallel = shared.batch.len() >= PARALLEL_MIN || held >= BATCH_MAX;
@@ -142,7 +142,7 @@ impl Shards {
         }
     }
 
-    /// Like [`Shards::advance`], one event at a time: for paths that continue in another
+    /// Like [`Shards::advance`], one event at a time. For paths that continue in another
     /// shard without delay.
     fn advance_in_order(&mut self, shared: &RoundInput, end: Nanos) {
         self.all_mut().for_each(Shard::forget_handed_out);
