@@ -1,4 +1,4 @@
-//! Stages and threads of a network before it runs, and the sources of its reports.
+//! A network's stages and threads before it runs, and the sources of its reports.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -20,7 +20,7 @@ use crate::sync::locked;
 use crate::thread::{Bell, Control};
 use crate::threads::ThreadPlan;
 
-/// Common inputs for building the stages of any network.
+/// Common inputs for building a network's stages.
 pub(crate) struct Foundation<'a> {
     pub config: &'a RunConfig,
     pub epoch: Epoch,
@@ -29,7 +29,7 @@ pub(crate) struct Foundation<'a> {
 }
 
 impl Foundation<'_> {
-    /// Returns the end of the start grace.
+    /// Returns the end of the grace period.
     pub fn grace_until(&self) -> Nanos {
         self.epoch.monotonic.saturating_add(self.config.grace)
     }
@@ -42,7 +42,7 @@ pub(crate) struct Assembly {
     pub notes: Vec<String>,
     pub sources: ReportSources,
     pub addresses: Arc<AddressWatch>,
-    /// Channel and bell of the deciding thread.
+    /// The deciding thread's channel and bell.
     pub orders: Option<(Sender<Order>, Arc<Bell>)>,
     /// Keeps cores out of deep sleep.
     pub awake: Option<StayAwake>,
@@ -54,13 +54,13 @@ pub(crate) struct ReportSources {
     pub links: Vec<ReportSource>,
     pub inputs: Vec<Arc<FeedShared>>,
     pub ports: Vec<(String, Arc<LinkShared>)>,
-    /// Port names of a pair, whose counters are those of its links.
+    /// Port names of a pair, whose port counters are those of its links.
     pub pair: Option<[String; 2]>,
     /// Outputs of a replay with clients.
     pub observed: Vec<Arc<ObservedOutput>>,
 }
 
-/// Report data of a direction.
+/// A direction's data for reports.
 pub(crate) struct ReportSource {
     pub name: String,
     pub config: Vec<(&'static str, String)>,
@@ -73,13 +73,13 @@ impl ReportSource {
     }
 }
 
-/// Constants and counters of a run for its reports.
+/// A run's constants and counters for its reports.
 pub(crate) struct RunFacts {
     pub seed: u64,
     pub epoch: Epoch,
     /// Handovers later than this are artifacts.
     pub tolerance: Nanos,
-    /// Start of the run's duration.
+    /// Time from which the run's duration counts.
     pub began: Nanos,
     pub notes: Vec<String>,
     pub sources: ReportSources,
@@ -87,12 +87,12 @@ pub(crate) struct RunFacts {
     pub control: Arc<Control>,
 }
 
-/// A snapshot of the stages at the ports.
+/// A snapshot of the counters of the stages at the ports.
 pub(crate) struct PortCounts(Vec<StageTotals>);
 
 impl RunFacts {
     /// Reads the counters of the ports. On the deciding thread, they are consistent with
-    /// that thread's counters.
+    /// that thread's own.
     pub fn port_counts(&self) -> PortCounts {
         let ports = self.sources.ports.iter();
         PortCounts(ports.map(|(_, shared)| shared.port_totals()).collect())
@@ -106,13 +106,13 @@ impl RunFacts {
         }
     }
 
-    /// Returns the report as of the last bursts of the stages.
+    /// Returns the report as of the stages' last bursts.
     pub fn report(&self) -> RunReport {
         self.report_of(&self.port_counts(), None)
     }
 
-    /// Returns the report for these counters; without `inside`, with those of the
-    /// deciding thread at its end.
+    /// Returns the report for these counters. Without `inside`, uses the deciding thread's
+    /// counters at its end.
     pub fn report_of(&self, ports: &PortCounts, inside: Option<InsideCounts>) -> RunReport {
         let (links, inputs) = (self.sources.links.iter(), self.sources.inputs.iter());
         let put_on_lines: u64 = ports.0.iter().map(|totals| totals.put_on_line).sum();

@@ -1,6 +1,6 @@
 //! Live networks: a plan, its start, and the running network.
 //!
-//! A [`NetworkPlan`] has the ports or the feed, and the links between them. [`start`]
+//! A [`NetworkPlan`] consists of ports or a feed, and the links between them. [`start`]
 //! derives stages and threads from it:
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //!  a feed with outputs           reading thread ═▶ sending thread                replay/build.rs
 //! ```
 //!
-//! All of them run as a [`RunningNetwork`] and have the same
+//! Each of them runs as a [`RunningNetwork`] and has the same
 //! [`RunReport`](crate::RunReport).
 
 mod assembly;

@@ -1,4 +1,4 @@
-//! An unchangeable link between two ports: frames are decided at arrival.
+//! An unchangeable link between two ports. Frames are decided at arrival.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::start_error::StartError;
 pub(super) struct PairPlan {
     /// Names in reports, and ports.
     pub ports: [(String, Port); 2],
-    /// The link from the first port, and the one back if there is one.
+    /// The link from the first port, and the reverse link, if any.
     pub links: Vec<LinkSetup>,
 }
 
@@ -76,7 +76,7 @@ impl PairPlan {
             if let Some(errors) = icmp_to[from].take() {
                 direction.egress.send_icmp_of(errors);
             }
-            // Without a reverse link, answers cannot arrive.
+            // Without a reverse link, no answers can arrive.
             if both {
                 direction.ingress.watch_addresses(addresses.port(from));
                 direction.egress.watch_addresses(addresses.port(1 - from));
@@ -88,7 +88,7 @@ impl PairPlan {
         notes.push(layout.describe());
         let workers = placement::workers(stages, layout, config.wait, foundation.control)?;
         let all = workers.first().map(|worker| worker.all.clone());
-        // A network starts once.
+        // A network starts only once.
         let _ = bells.set(all.unwrap_or_default());
         let threads = workers.into_iter().enumerate();
         Ok(Assembly {
@@ -103,8 +103,8 @@ impl PairPlan {
     }
 }
 
-/// Whether a network never changes, all frames of its first port cross link 0, and those
-/// of the second link 1 or none.
+/// Returns whether a network never changes, all frames of its first port cross link 0, and
+/// those of the second port cross link 1 or are dropped.
 pub(super) fn is_pair(parts: &FabricParts) -> bool {
     let (switch, links) = (&parts.switch, parts.links.len());
     let pairs = Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]);
@@ -117,7 +117,7 @@ pub(super) fn is_pair(parts: &FabricParts) -> bool {
             let path = parts.paths.get(path as usize);
             path.is_some_and(|path| *path == [LinkId(port.into())])
         }
-        // Only if no link leads from the port.
+        // Permitted only if no link starts at the port.
         Some(Target::Drop) => usize::from(port) == links,
         _ => false,
     };
@@ -125,21 +125,22 @@ pub(super) fn is_pair(parts: &FabricParts) -> bool {
     is_fixed && is_joined && switch.switching == pairs && crosses(0) && crosses(1) && links < 3
 }
 
-/// Both stages of a direction and their counters.
+/// A direction's two stages and their counters.
 pub(crate) struct Direction<R, T> {
     pub ingress: Ingress<R>,
     pub egress: Egress<T>,
     pub source: ReportSource,
 }
 
-/// Properties of a direction besides its link and ports.
+/// A direction's properties other than its link and ports.
 pub(crate) struct DirectionConfig {
     pub seed: u64,
     pub link_id: LinkId,
     pub clock: Clock,
-    /// Memory budget of its frames.
+    /// Memory budget for frames.
     pub budget: Bytes,
-    /// Whether long frames may stay in their port's memory if the other port shares it.
+    /// Whether long frames may stay in the input port's memory if the output port shares
+    /// it.
     pub lend: bool,
     pub tolerance: Nanos,
     pub grace_until: Nanos,
@@ -148,7 +149,7 @@ pub(crate) struct DirectionConfig {
 }
 
 impl<R: RxPort, T: TxPort> Direction<R, T> {
-    /// Builds the stages of a link from `rx` to `tx`.
+    /// Builds a link's stages from `rx` to `tx`.
     pub fn new(
         (rx, tx): (R, T),
         setup: LinkSetup,
@@ -205,16 +206,16 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
     }
 }
 
-/// Minimum length at which lending a frame is cheaper than copying it.
+/// Minimum length of frames that are cheaper to lend than to copy.
 pub const LEND_FROM: usize = 256;
 
-/// Range of the default memory of a direction's frames.
+/// Bounds of the default memory for a direction's frames.
 const MEMORY_MIN: Bytes = Bytes(256 << 20);
 const MEMORY_MAX: Bytes = Bytes(4 << 30);
 
-/// Returns the default budget: four times the capacity of the link's queue and delay
-/// line, because small frames need descriptors too, within 256 MiB to 4 GiB. Only used
-/// memory is allocated.
+/// Returns the default budget: four times the capacity of the link's queue and delay line,
+/// because small frames need descriptors too, but at least 256 MiB and at most 4 GiB.
+/// Memory is only allocated as it is used.
 pub(crate) fn memory_for(config: &LinkConfig) -> Bytes {
     memory_of(memory_held(config), MEMORY_MAX)
 }
@@ -229,7 +230,7 @@ pub(crate) fn memory_held(config: &LinkConfig) -> u64 {
     let queue = config.queue_limit().bytes.map_or(0, |limit| limit.0);
     let line = match config.rate.bit_rate() {
         Some(rate) => rate.bytes_in(config.delay.mean().saturating_mul(2)).0,
-        // 10 Gbit/s is more than a live port carries here.
+        // Assume 10 Gbit/s, which is more than a live port carries here.
         None => config.delay.mean().as_nanos().saturating_mul(5) / 4,
     };
     queue.saturating_add(line)

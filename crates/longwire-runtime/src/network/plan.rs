@@ -1,4 +1,4 @@
-//! Plans of networks.
+//! Network plans.
 
 use longwire_io::port::Port;
 
@@ -8,34 +8,34 @@ use crate::fabric::FabricParts;
 use crate::feed::Feed;
 use crate::replay::{ReplayConfig, ReplayOutput, ReplayPlan};
 
-/// The plan of a network: its ports or feeds, and the links between them.
+/// A network's plan: its ports or feed, and the links between them.
 pub struct NetworkPlan(pub(super) Carriers);
 
 /// The links and their inputs.
 pub(super) enum Carriers {
-    /// A link that decides at arrival: the least work per frame.
+    /// Links that decide at arrival, with the least work per frame.
     Pair(Box<PairPlan>),
-    /// Links in event time, which can be changed.
+    /// Links in event time, which can change.
     Fabric(Vec<(String, Port)>, Box<FabricParts>),
-    /// Links that decide at the times of a feed.
+    /// Links that decide at a feed's times.
     Replay(ReplayPlan),
 }
 
 impl NetworkPlan {
-    /// Returns the plan of an unchangeable link: `ab` from `a` to `b`, `ba` back.
+    /// Returns the plan of an unchangeable link: `ab` from `a` to `b`, and `ba` back.
     pub fn link(a: Port, b: Port, ab: LinkSetup, ba: Option<LinkSetup>) -> NetworkPlan {
         let ports = [("a".to_owned(), a), ("b".to_owned(), b)];
         let links = [Some(ab), ba].into_iter().flatten().collect();
         NetworkPlan(Carriers::Pair(Box::new(PairPlan { ports, links })))
     }
 
-    /// Returns the plan of a network between named ports that can be changed at run time.
+    /// Returns the plan of a network between named ports that can change at run time.
     pub fn changeable(ports: Vec<(String, Port)>, parts: FabricParts) -> NetworkPlan {
         NetworkPlan(Carriers::Fabric(ports, Box::new(parts)))
     }
 
-    /// Returns the plan of a network that changes only by the orders of its `parts`;
-    /// `links` are its link names by number.
+    /// Returns the plan of a network that changes only by the orders in its `parts`.
+    /// `links` are the link names by number.
     pub fn fixed(
         ports: Vec<(String, Port)>,
         parts: FabricParts,
@@ -53,7 +53,7 @@ impl NetworkPlan {
         }
     }
 
-    /// Returns the plan of a replay of `feed`; its outputs share the order of departures.
+    /// Returns the plan of a replay of `feed`, whose outputs share one order of departures.
     pub fn replay(
         feed: Box<dyn Feed>,
         outputs: Vec<ReplayOutput>,

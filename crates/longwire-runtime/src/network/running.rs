@@ -26,18 +26,17 @@ pub struct RunningNetwork {
     _awake: Option<StayAwake>,
 }
 
-/// Starts a network. With a `recorder` the run is recorded, and super-packets are cut
-/// into wire frames.
+/// Starts a network. With a `recorder`, the run is recorded and super-packets are cut into
+/// wire frames.
 ///
 /// # Errors
-/// If the parts of the plan do not fit together, or memory or threads cannot be
-/// obtained.
+/// If the parts of the plan do not fit together, or memory or threads cannot be allocated.
 pub fn start(
     plan: NetworkPlan,
     config: RunConfig,
     recorder: Option<Box<dyn Recorder>>,
 ) -> Result<RunningNetwork, StartError> {
-    // Common origin of all schedules.
+    // The common origin of all schedules.
     let epoch = match &plan.0 {
         Carriers::Replay(replay) => replay.config.epoch(),
         _ => config.epoch.unwrap_or_else(Epoch::now),
@@ -57,7 +56,7 @@ pub fn start(
         Carriers::Replay(replay) => replay.assemble(&foundation)?,
     };
     threads.keep(recorded.start(epoch)?);
-    // A replay begins at its first due frame.
+    // A replay starts with its first due frame.
     let began = if assembly.sources.inputs.is_empty() {
         monotonic_now()
     } else {
@@ -91,23 +90,23 @@ impl RunningNetwork {
         &self.facts.notes
     }
 
-    /// Returns the origin of schedules, on both clocks.
+    /// Returns the origin of schedules on both clocks.
     pub fn epoch(&self) -> Epoch {
         self.facts.epoch
     }
 
-    /// Returns the handle for orders, if the network can be changed.
+    /// Returns the handle for orders, if the network can change.
     pub fn handle(&self) -> Option<&FabricHandle> {
         self.handle.as_ref()
     }
 
-    /// Returns a handle that reads counters, takes no orders and answers no queries.
+    /// Returns a handle that reads counters, but takes no orders and answers no queries.
     pub fn observer(&self) -> FabricHandle {
         FabricHandle::observer(Arc::clone(self.threads.control()), Arc::clone(&self.facts))
     }
 
-    /// Whether the run has ended: all inputs ended and drained, a port was lost, or a
-    /// plugin failed.
+    /// Returns whether the run has ended: all inputs have ended and drained, a port was
+    /// lost, or a plugin failed.
     pub fn ended(&self) -> bool {
         self.threads.ended()
     }
@@ -119,7 +118,7 @@ impl RunningNetwork {
         inputs.filter_map(|input| input.gap_left(now)).min()
     }
 
-    /// Waits for the end of the run, at most `timeout`; returns whether it was reached.
+    /// Waits until the run has ended, at most for `timeout`. Returns whether it has.
     pub fn wait(&self, timeout: Duration) -> bool {
         self.threads.wait(timeout)
     }
@@ -132,15 +131,16 @@ impl RunningNetwork {
         }
     }
 
-    /// Stops the run and returns its final report. Waiting frames stay in flight.
+    /// Stops the run and returns its final report. Frames not yet released stay in flight.
     pub fn stop(mut self) -> RunReport {
-        // While the deciding thread still answers; a plugin may keep it from ending.
+        // Query the deciding thread while it still answers, as a plugin may keep it from
+        // ending.
         let running = self.handle.as_ref().filter(|_| !self.ended());
         let inside = running.and_then(FabricHandle::inside);
         let stopped = self.threads.stop();
         let last = self.facts.control.last_inside.get().cloned();
         let inside = last.or(inside);
-        // Includes the last bursts.
+        // This includes the last bursts.
         let mut report = self.facts.report_of(&self.facts.port_counts(), inside);
         stopped.add_to(&mut report);
         report.add_closing_notes(self.addresses.notes(monotonic_now()));
