@@ -98,8 +98,8 @@ pub(crate) struct Account {
     /// Time at which the port's losses were last read.
     losses_read: Nanos,
     record_handle: Option<Box<RecordHandle>>,
-    /// How long before its release a frame is pushed to a port that holds it; zero for ports that
-    /// send at once.
+    /// How long before its release a frame is pushed to a port that holds it. Zero for ports that
+    /// send immediately.
     pub lead: Nanos,
     /// Logs each frame before it leaves.
     pub log: Option<Box<SentLog>>,
@@ -240,7 +240,7 @@ impl Account {
     }
 
     /// Pushes the joined train to the port. Its frames were recorded when they were joined, so they
-    /// stay in the recording if the port refuses the train although it accepted the lengths of its
+    /// stay in the recording if the port refuses the train after accepting the lengths of its
     /// parts.
     fn push_train<T: TxPort>(&mut self, port: &mut T) -> PushResult {
         if !self.train.is_open() {
@@ -358,8 +358,8 @@ impl Account {
     /// Accounts for the lateness of the batch's first `left` frames, which left between these
     /// times.
     ///
-    /// The port takes frames one after another, so each frame has its share of the call. Not all of
-    /// that time is the emulator's: if both ends are on this machine, the kernel does the
+    /// The port takes frames one after another, so the time of the call is divided among them. Not
+    /// all of that time is the emulator's: if both ends are on this machine, the kernel does the
     /// receiver's work within the call.
     fn handed_over(
         &mut self,
@@ -483,9 +483,9 @@ impl Account {
         artifacts[Artifact::NoCarrier].set(losses.no_carrier);
     }
 
-    /// Publishes the last records, with the port's own losses. Frames that will never leave count
-    /// as in flight: those in the port's last buffers, and the parts of an unpushed train. Returns
-    /// their number.
+    /// Publishes the last records, including the port's own losses. Frames that will never leave
+    /// count as in flight: those in the port's last buffers, and the parts of an unpushed train.
+    /// Returns their number.
     pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) -> u64 {
         let pushed = &self.batch[..self.batch.len() - self.in_train];
         let buffers = pushed.iter().filter(|frame| !frame.joined).count();

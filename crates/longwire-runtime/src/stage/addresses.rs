@@ -1,8 +1,8 @@
 //! Unanswered address requests: ARP requests (RFC 826) and neighbour solicitations (RFC 4861).
 //!
 //! A host without an answer drops its packets before they enter the link, so neither drops nor
-//! artifacts show them. Requests are seen at their handover to an output port, answers at their
-//! arrival at an input port. Only short frames, which are copied anyway, are examined.
+//! artifacts show them. Requests are examined at their handover to an output port, and answers at
+//! their arrival at an input port. Only short frames, which are copied anyway, are examined.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -153,7 +153,7 @@ impl WatchState {
         if self.owners.len() < OWNERS_MAX || self.owners.contains_key(&address) {
             self.owners.insert(address, port);
         }
-        // Also counts requests that a switch flooded to other ports.
+        // An answer also counts for requests that a switch flooded to other ports.
         let answered = |request: &PendingRequest| {
             request.address == address && at <= request.delivered.saturating_add(TIMEOUT)
         };

@@ -74,11 +74,11 @@ fn only_requests_without_an_answer_in_time_are_counted() {
     b.arrived(&arp_frame(2, 2, 1), at(1000));
     b.delivered(&arp_frame(1, 1, 3), at(2000));
     b.delivered(&arp_frame(1, 1, 4), at(2100));
-    // Past the timeout of 10.0.0.3.
+    // The timeout of 10.0.0.3 has expired.
     b.arrived(&arp_frame(2, 3, 1), at(3001));
     b.arrived(&arp_frame(2, 4, 1), at(3001));
     a.delivered(&discovery_frame(135, ASKED, ASKING), at(4000));
-    // Still pending.
+    // This request is still pending.
     b.delivered(&arp_frame(1, 1, 5), at(5000));
     let notes = watch.notes(at(6000));
     assert_eq!(notes.len(), 2, "{notes:?}");

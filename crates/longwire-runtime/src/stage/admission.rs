@@ -18,10 +18,10 @@ use crate::ledger::{Artifact, BurstCounts};
 
 /// Offers arriving frames to the link and puts delivered frames on the delay line.
 pub(super) struct Admission {
-    /// The lane, if it decides at arrival. A link with a managed queue belongs to the egress stage,
-    /// and frames pass undecided.
+    /// The lane, if it decides at arrival. A link with a managed queue is in the egress stage, and
+    /// frames pass undecided.
     lane: Option<RunLane<()>>,
-    /// The link's MTU. Long frames are fragmented at admission, also for a link in the egress
+    /// The link's MTU. Long frames are fragmented at admission, even if the link is in the egress
     /// stage.
     mtu: Mtu,
     /// Whether super-packets are always cut into wire frames.
@@ -42,7 +42,7 @@ pub(super) struct Admission {
     bursts: u32,
     /// Watches answers to address requests.
     pub addresses: Option<PortAddresses>,
-    /// Number of wire frames that could not be cut from a super-packet.
+    /// Number of wire frames that could not be cut from their super-packet.
     pub unmade: u64,
     pub shared: Arc<LinkShared>,
 }
@@ -293,7 +293,7 @@ impl LineEntry {
         self.count_kept(kept, 1);
     }
 
-    /// Puts a frame on the line. Inlined only into the common case.
+    /// Puts a frame on the line. Inlined only in the common case.
     #[inline(always)]
     fn keep(&mut self, frame: &RxFrame<'_>, release: Nanos) {
         let note = self.note(release, frame.wire_len);
@@ -443,7 +443,7 @@ fn whole(bytes: &[u8], arrival: Nanos) -> RxFrame<'_> {
 const RECORD_EXTRA: usize = 48;
 
 impl Admission {
-    /// Admits a buffer for a stage without a link. `lane` decides its frames if it can.
+    /// Admits a buffer for a stage without a link. `lane` decides its frames if possible.
     #[inline]
     pub fn admit_by(&mut self, frame: RxFrame<'_>, lane: &mut LaneTurn<'_>) {
         if !self.undecided || !lane.admits(frame.arrival) || !self.leaves_as_it_is(&frame) {
@@ -473,7 +473,7 @@ impl Admission {
         lane.follow(&self.entry.line, verdict != Verdict::Queued);
     }
 
-    /// Whether the output port supports the frame's offloads, and its segments match its
+    /// Returns whether the output port supports the frame's offloads, and its segments match its
     /// headers.
     #[inline]
     fn leaves_as_it_is(&self, frame: &RxFrame<'_>) -> bool {
@@ -486,12 +486,12 @@ impl Admission {
     }
 
     /// Offers a super-packet's wire frames. Decided frames that leave together become one record. A
-    /// queued frame becomes a separate record, as its release is unknown.
+    /// queued frame becomes a separate record, because its release is unknown.
     fn admit_train_by(&mut self, frame: &RxFrame<'_>, lane: &mut LaneTurn<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
-        // Bytes that the pending run needs on the line.
+        // Space on the line needed by the pending run, in bytes.
         let mut run_bytes = 0;
         while let Some(len) = cutter.next_wire_len() {
             self.entry.count_arrival(len);
@@ -528,7 +528,7 @@ impl Admission {
         self.piece = piece;
     }
 
-    /// Puts a run on the line as one record. The line has room for it.
+    /// Puts a run on the line as one record. The line must have room for it.
     fn keep_by(
         &mut self,
         cutter: &mut Cutter<'_>,

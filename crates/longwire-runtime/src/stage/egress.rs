@@ -89,7 +89,7 @@ impl<T: TxPort> Egress<T> {
         self.account.departures = Some(Box::default());
     }
 
-    /// Never counts frames as late, for frames without times.
+    /// Stops counting frames as late, for frames without times.
     pub(crate) fn ignore_lateness(&mut self) {
         self.account.timeless = true;
     }
@@ -152,7 +152,7 @@ impl<T: TxPort> Egress<T> {
         self.releases.prepare(due_by, &mut self.account);
     }
 
-    /// Sends at most one burst of frames due at `now`, restricted by any `turn`.
+    /// Sends at most one burst of frames due at `now`, within the limits of `turn`, if any.
     ///
     /// # Errors
     /// The output port's flush fails.
@@ -233,7 +233,7 @@ impl<T: TxPort> Egress<T> {
         Some(place_of(release, number, self.account.lead))
     }
 
-    /// Records that frames due at `now` wait for a full port: this one, or one that must send
+    /// Records that frames due at `now` wait for a full port: this port, or one that must send
     /// first.
     pub(crate) fn waits_for_receiver(&mut self, now: Nanos) {
         self.account.full_at = now;
@@ -249,7 +249,8 @@ impl<T: TxPort> Egress<T> {
         self.next_release()
     }
 
-    /// Reads send stamps at intervals, after a handover, when the next departure is farthest away.
+    /// Reads send stamps at intervals, right after a handover, when the next departure is farthest
+    /// away.
     #[inline]
     fn look_at_stamps(&mut self, now: Nanos) {
         if let Some(stamps) = &mut self.stamps

@@ -18,7 +18,7 @@ struct Device {
     waiting: usize,
     stamps: Vec<SendStamp>,
     looks: u32,
-    /// Rejects all frames.
+    /// Whether the port rejects all frames.
     full: bool,
 }
 
@@ -183,7 +183,8 @@ fn late_frames_are_counted_by_what_made_them_late() {
     let pauses = Arc::new(PauseHistory::default());
     bench.egress.excuse_by(&pauses);
     pauses.add((micros(2_000), micros(2_990)));
-    // Within the grace period; with a pause that explains all but 10 us; without an excuse.
+    // Late within the grace period, with a pause that explains all but 10 us, and without an
+    // excuse.
     for (release, at) in [(500, 600), (2_000, 3_000), (4_000, 4_100)] {
         bench.fill([release]);
         bench.step_at(at);
@@ -226,7 +227,7 @@ fn stamps_are_departures_not_handovers() {
         bench.fill([number * 1_000]);
         bench.step_at(number * 1_000);
     }
-    // Read at intervals, not per frame.
+    // Stamps are read at intervals, not per frame.
     let looks = bench.egress.port().looks;
     assert!((9..=12).contains(&looks), "{looks}");
     let stamps = bench.finish().send_stamps.expect("stamps");

@@ -1,5 +1,5 @@
-//! The feeding stage: reads frames from a feed ahead of time, offers each to its link at its time,
-//! and puts delivered frames on their output's delay line.
+//! The feeding stage: reads frames from a feed ahead of time, offers each to its link at its send
+//! time, and puts delivered frames on their output's delay line.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -48,7 +48,7 @@ pub(crate) struct FeedingOutput {
 #[derive(Debug, Default)]
 pub(crate) struct FeedShared {
     pub report: Mutex<InputReport>,
-    /// Start and end of long gaps that have been read and not yet passed.
+    /// Start and end of long gaps that have been read but not yet passed.
     gaps: Mutex<VecDeque<(Nanos, Nanos)>>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct FeedStage {
     latest: Nanos,
     /// Maximum lateness with which a frame was read.
     behind_max: Nanos,
-    /// Whether the lines were full of due frames, in which case the port causes the lateness.
+    /// Whether the lines were full of due frames, in which case the port causes any lateness.
     port_is_late: bool,
     shared: Arc<FeedShared>,
     status_at: Nanos,
@@ -115,13 +115,13 @@ pub(crate) struct FeedStage {
 struct OutputState {
     admission: Admission,
     transparent: bool,
-    /// Length of the last read pause, which ends after a good part of the frames has drained.
+    /// Length of the last pause in reading, which ends once a good part of the frames has drained.
     paused: Option<Nanos>,
 }
 
 impl FeedStage {
-    /// Returns a stage whose frames count from `start`. Reading pauses while more than `read_ahead`
-    /// bytes are queued for an output.
+    /// Returns a stage whose frame times count from `start`. Reading pauses while more than
+    /// `read_ahead` bytes are queued for an output.
     pub fn new(
         feed: Box<dyn Feed>,
         outputs: Vec<FeedingOutput>,
@@ -196,8 +196,8 @@ impl FeedStage {
 
     /// Takes frames from the feed. Returns any error along with the frames before it.
     fn take(&mut self, now: Nanos) -> (usize, bool, Option<PortError>) {
-        // Frames without times are never late, and frames that wait for a slow port are not read
-        // late.
+        // Frames without times are never late, and neither are frames that were read late because
+        // of a slow port.
         let judged = self.feed.is_paced() && !self.port_is_late;
         let mut frames = 0;
         let received = self.feed.feed(FRAMES_AHEAD, &mut |fed: FeedFrame<'_>| {
@@ -235,8 +235,8 @@ impl FeedStage {
         for output in &mut self.outputs {
             let admission = &mut output.admission;
             admission.publish();
-            // Set after publishing, because a thread that sees this time must see the frames. Set
-            // for all outputs, including those without new frames.
+            // Set this after publishing, because a thread that sees this time must see the frames.
+            // Set it for all outputs, including those without new frames.
             let seen = if end { Nanos::MAX } else { self.latest };
             admission.shared.seen_until.set(seen);
             admission.publish_counts();
@@ -286,13 +286,13 @@ impl FeedStage {
     }
 }
 
-/// Minimum read pause, and its maximum for unpaced frames, for which the port's speed is unknown.
+/// Minimum pause in reading, and the maximum for unpaced frames, whose port has an unknown speed.
 const PAUSE_MIN: Nanos = Nanos::from_micros(20);
 const PAUSE_MAX: Nanos = Nanos::from_millis(2);
 
 impl OutputState {
     /// Returns how long reading must pause, if too many frames are queued. `ahead` is the current
-    /// read-ahead. Frames that a link delays do not count unless the memory budget is at risk.
+    /// read-ahead. Frames delayed by a link do not count unless the memory budget is at risk.
     fn pause(&mut self, read_ahead: u64, ahead: Nanos) -> Option<Nanos> {
         let line = &self.admission.entry.line;
         let in_use = line.memory_in_use();

@@ -23,7 +23,7 @@ use crate::port_loss::OnPortLoss;
 pub struct IngressParts<R> {
     /// The input port.
     pub port: R,
-    /// The link; `None` if it has a managed queue, and so belongs to the egress stage.
+    /// The link; `None` if it has a managed queue and is therefore in the egress stage.
     pub link: Option<LaneParts>,
     /// The link's MTU. Longer frames are fragmented before they are offered.
     pub mtu: Mtu,
@@ -38,7 +38,7 @@ pub struct IngressParts<R> {
     pub lend_from: Option<usize>,
 }
 
-/// Whether the output port can send from the input port's memory.
+/// Returns whether the output port can send from the input port's memory.
 pub fn shares_memory(input: &impl RxPort, output: &impl TxPort) -> bool {
     input.region().is_some() && input.region() == output.region()
 }
@@ -88,13 +88,13 @@ impl<R: RxPort> Ingress<R> {
         }
     }
 
-    /// Returns the maximum time that a frame may wait at the port without a late release.
+    /// Returns how long a frame may wait at the port without being released late.
     pub(crate) fn slack(&self) -> Nanos {
         self.slack
     }
 
-    /// Sets the reaction to a port loss. If the network continues, the stage ends as at the end of
-    /// input.
+    /// Sets the reaction to a port loss. If the network continues, the stage then ends as at the
+    /// end of input.
     pub(crate) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Ingress<R> {
         Ingress {
             on_port_loss,
@@ -117,7 +117,7 @@ impl<R: RxPort> Ingress<R> {
         self.admission.entry.line.memory_in_use()
     }
 
-    /// Whether the input has ended.
+    /// Returns whether the input has ended.
     pub fn ended(&self) -> bool {
         self.ended
     }
@@ -173,7 +173,7 @@ impl<R: RxPort> Ingress<R> {
         let admission = &mut self.admission;
         if received.frames > 0 {
             admission.publish();
-            // After publishing: a thread that sees this time must see the frames.
+            // Set this after publishing: a thread that sees this time must see the frames.
             self.clock.advance(admission.latest);
         }
         if received.end {

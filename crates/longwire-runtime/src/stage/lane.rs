@@ -53,7 +53,7 @@ struct LaneAccounts {
     id: LinkId,
     shared: Arc<LinkShared>,
     ledger: Option<Box<Ledger>>,
-    /// Logs decisions made ahead of time, for clients.
+    /// Logs decisions made ahead of time, for a replay's clients.
     log: Option<Box<OfferLogger>>,
     /// Returns ICMP errors to the port of arrival.
     icmp: Option<Box<IcmpSender>>,
@@ -123,7 +123,7 @@ impl<T> RunLane<T> {
         self.accounts.id
     }
 
-    /// Whether offers and verdicts are recorded.
+    /// Returns whether offers and verdicts are recorded.
     #[inline]
     pub fn records(&self) -> bool {
         self.accounts.ledger.is_some()
@@ -155,7 +155,7 @@ impl<T> RunLane<T> {
         self.lane.poll(until, &mut RunHost { accounts, frames });
     }
 
-    /// Makes the decisions due by `now`, if any, and logs that they are made.
+    /// Makes the decisions due by `now`, if any, and logs the progress.
     pub fn decide(&mut self, now: Nanos, frames: &mut impl LaneFrames<T>) {
         if self.next_at().is_some_and(|next| next <= now) {
             if let Some(log) = &mut self.accounts.log {
@@ -203,7 +203,7 @@ impl LaneAccounts {
         let Some(ledger) = &mut self.ledger else {
             return 0;
         };
-        // Ports in pairs and feeds have their links' numbers.
+        // Ports in pairs and feeds have the numbers of their links.
         let port = PortIndex(self.id.0 as u16);
         let meta = FrameMeta::new(link.last_arrival(), len);
         ledger.entered(port, meta, bytes);
@@ -288,19 +288,19 @@ pub(super) struct IcmpError {
     pub bytes: Vec<u8>,
 }
 
-/// The link's end.
+/// The link's end of an error queue.
 pub(crate) struct IcmpSender {
     errors: SyncSender<IcmpError>,
     bells: Bells,
 }
 
-/// The port's end.
+/// The port's end of an error queue.
 pub(crate) struct IcmpReceiver {
     errors: Receiver<IcmpError>,
     next: Option<IcmpError>,
 }
 
-/// Returns both ends of the error queue to a port.
+/// Returns both ends of an error queue.
 pub(crate) fn icmp_line(bells: &Bells) -> (IcmpSender, IcmpReceiver) {
     let (sender, errors) = sync_channel(WAITING_MAX);
     let bells = Arc::clone(bells);

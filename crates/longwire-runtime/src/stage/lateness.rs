@@ -13,7 +13,7 @@ use crate::ledger::Artifact;
 use crate::sync::locked;
 use crate::witness::{PAUSE_MIN, PauseHistory, stood_still};
 
-/// A histogram of up to a minute in nanoseconds, with two significant digits. It is small, as
+/// A histogram of up to a minute in nanoseconds, with two significant digits. It is small, because
 /// histograms are added on the data path within a few microseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct NanosHistogram(Histogram<u64>);
@@ -92,8 +92,8 @@ pub(crate) struct Judge {
     corrections: Option<Box<Corrections>>,
 }
 
-/// Values to remove from and add to the histogram of total lateness, to obtain the emulator's own
-/// lateness.
+/// Values to remove from and to add to the histogram of total lateness, to obtain the emulator's
+/// own lateness.
 #[derive(Debug, Default)]
 pub(crate) struct Corrections {
     out: NanosHistogram,
@@ -243,8 +243,8 @@ impl Drift {
         self.time_late += time * late;
     }
 
-    /// Returns the slope in microseconds per second, which is ppm; `None` with too few frames, or
-    /// if all are due at once.
+    /// Returns the slope in microseconds per second, which is ppm. `None` if there are too few
+    /// frames, or if all have the same due time.
     pub fn parts_per_million(&self) -> Option<f64> {
         let spread = self.frames * self.time_squared - self.time * self.time;
         let slope = (self.frames * self.time_late - self.time * self.late) / spread;
@@ -316,7 +316,7 @@ impl SendStamps {
         }
     }
 
-    /// Whether a reading is due.
+    /// Returns whether a reading is due.
     #[inline]
     pub fn is_time(&self, now: Nanos) -> bool {
         now >= self.look_at

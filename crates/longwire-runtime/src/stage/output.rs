@@ -12,7 +12,7 @@ use super::{Ingress, Step};
 use crate::fabric::InsideCounts;
 use crate::witness::PauseHistory;
 
-/// A sending stage: for one port, or for all ports of a network.
+/// A sending stage, for one port or for all ports of a network.
 pub(crate) trait OutputStage {
     /// Reads a burst from the `port`-th input of this stage's thread, which no other sending stage
     /// shares.
@@ -26,10 +26,11 @@ pub(crate) trait OutputStage {
     /// An output port failed. A loss that the network survives is not an error.
     fn step(&mut self) -> Result<Step, PortError>;
 
-    /// Returns the time of the next known action: a release, or earlier by the port's lead.
+    /// Returns the time of the next known action: a release, or an earlier time if the port has a
+    /// lead.
     fn next_release(&mut self) -> Option<Nanos>;
 
-    /// Whether no frame is inside or unsent.
+    /// Returns whether no frame is inside or unsent.
     fn is_empty(&mut self) -> bool;
 
     /// Adds a thread whose pauses excuse lateness.
@@ -64,7 +65,7 @@ impl PartialOrd for DeparturePlace {
     }
 }
 
-/// The limit on what a port may send before another port must.
+/// The limit on the frames that a port may send before another port must send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     /// Earliest next departure from the other ports; `None` if they are idle.
@@ -74,21 +75,21 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Whether a frame may leave in this turn.
+    /// Returns whether a frame may leave in this turn.
     #[inline]
     pub fn allows(&self, place: DeparturePlace) -> bool {
         self.is_published(place) && self.before.is_none_or(|other| place < other)
     }
 
-    /// Whether all frames with lower numbers are on their lines.
+    /// Returns whether all frames with lower numbers are on their lines.
     #[inline]
     pub fn is_published(&self, place: DeparturePlace) -> bool {
         place.number.wrapping_sub(self.published).cast_signed() < 0
     }
 }
 
-/// Number of a feed's published frames, modulo 2^32. Lines are published one after another. Without
-/// this number, a reader could see a frame and miss an earlier one on another line.
+/// Number of a feed's published frames, modulo 2^32. Lines are published one after another, so
+/// without this number, a reader could see a frame and miss an earlier one on another line.
 #[derive(Debug, Default)]
 pub(crate) struct FeedNumbers(AtomicU32);
 

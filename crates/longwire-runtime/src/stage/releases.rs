@@ -1,4 +1,4 @@
-//! An egress stage's frames until their release, and the link that decides in that stage.
+//! An egress stage's frames until their release, and the link that decides in that stage, if any.
 
 use longwire_engine::{Delivery, FrameAccess, FrameMeta, LinkId, Nanos, ReleaseQueue};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
@@ -21,7 +21,7 @@ pub(super) enum Releases {
 pub(super) struct SortedFrames<S: FrameStorage> {
     storage: S,
     queue: ReleaseQueue<S::Handle>,
-    /// The first due frame, if it is no longer in the queue.
+    /// The first due frame, if it was removed from the queue.
     front: Option<(LinkId, Nanos, S::Handle)>,
 }
 
@@ -46,8 +46,8 @@ pub(super) trait FrameStorage {
     fn line(&mut self) -> &mut DelayLineReader;
 }
 
-/// A link that decides in the egress stage. Its frames are undecided on the line, with their
-/// arrivals.
+/// A link that decides in the egress stage. Its frames are on the line with their arrivals until
+/// they are decided.
 struct EgressLane {
     lane: RunLane<Frame>,
     /// Maximum decision delay.
@@ -69,8 +69,8 @@ const LINE: u16 = 0;
 const SLACK_MAX: Nanos = Nanos::from_micros(200);
 
 impl Releases {
-    /// Returns a line's frames. `in_order` means that the line's releases never decrease. `link`
-    /// decides undecided frames.
+    /// Returns a line's frames. `in_order` means that releases on the line never decrease. `link`
+    /// decides frames that are undecided on the line.
     pub fn new(line: DelayLineReader, in_order: bool, link: Option<LaneParts>) -> Releases {
         match link {
             Some(parts) => Releases::Decided(Box::new(DecidedFrames {
@@ -201,8 +201,8 @@ impl<S: FrameStorage> SortedFrames<S> {
         }
     }
 
-    /// Returns the front to the queue if an earlier frame has come. The front loses its place among
-    /// equal releases, which is acceptable, as it takes a full port.
+    /// Returns the front to the queue if an earlier frame has arrived. The front loses its place
+    /// among equal releases, which is acceptable, because this only happens while the port is full.
     #[inline]
     fn reorder_front(&mut self) {
         if let Some((link, release, frame)) = self.front.take_if(|(_, release, _)| {
@@ -310,7 +310,7 @@ impl EgressLane {
         released: &mut ReleaseQueue<Frame>,
         account: &mut Account,
     ) {
-        // Read before the line is drained: frames that arrived by then are on the line.
+        // Read this before draining the line: frames that arrived by then are on the line.
         let now = now.min(account.shared.seen_until.get());
         let link = self.lane.id();
         let mut host = EgressFrames {

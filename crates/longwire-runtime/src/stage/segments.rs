@@ -12,8 +12,8 @@ use longwire_io::port::offload::{self, TrainPart, WireFrames};
 pub enum CutForm {
     /// Frames that leave together form one buffer, with the input's offloads.
     Trains,
-    /// Wire frames whose checksums are left to the output port. For a stage without a link; the
-    /// deciding stage completes frames whose bytes it needs.
+    /// Wire frames whose checksums are left to the output port. For a stage without a link: the
+    /// deciding stage completes the frames whose bytes it needs.
     Unfinished,
     /// Wire frames with complete checksums.
     Finished,
