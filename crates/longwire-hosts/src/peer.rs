@@ -70,7 +70,7 @@ pub enum Rejection {
 pub struct InboundFrame<'a> {
     /// The output port.
     pub port: u16,
-    /// The release queue, which is the number of the last link.
+    /// The release queue: the number of the last link.
     pub line: u32,
     /// Release on this host's clock; the current time for a late frame.
     pub release: Nanos,

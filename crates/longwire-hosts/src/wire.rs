@@ -46,7 +46,7 @@ pub const VERSION: u8 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
     pub port: u16,
-    /// The release queue, which is the number of the last link.
+    /// The release queue: the number of the last link.
     pub line: u32,
     /// Release time.
     pub release: Nanos,

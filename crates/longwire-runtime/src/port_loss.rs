@@ -1,4 +1,4 @@
-//! Port loss: a port goes away while a network runs.
+//! Port loss: the reaction to a port that disappears while a network runs.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! All of this crate's tests, in one binary that is linked once.
+//! All tests of this crate, in one binary to save link time.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

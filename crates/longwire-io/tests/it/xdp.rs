@@ -1,6 +1,6 @@
-//! `xdp:IF` with the kernel, over veth pairs: its queues, and what it attaches to and changes on an
-//! interface. Without the rights to create namespaces and to load XDP programs, the tests are
-//! skipped with a message, except in CI, where they fail.
+//! `xdp:IF` with the kernel, over veth pairs: queues, attachment and changes to the interface.
+//! Without the rights to create namespaces and to load XDP programs, the tests are skipped with a
+//! message, except in CI, where they fail.
 
 use crate::common::pair;
 use std::io::{self, BufRead, BufReader, Read, Write};

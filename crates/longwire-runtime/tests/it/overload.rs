@@ -1,5 +1,5 @@
-//! A live network that receives more frames than its output accepts in time reports an overload,
-//! per port and per link.
+//! A live network reports an overload, per port and per link, if it receives more frames than its
+//! output accepts in time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::common::{PushFn, input, output};
 /// Alternates frames from two stations at a steady rate.
 struct Source {
     per_second: u64,
-    /// Number of frames after which the port goes away.
+    /// Number of frames after which the port disappears.
     count_max: u64,
     start: Option<Nanos>,
     sent: u64,

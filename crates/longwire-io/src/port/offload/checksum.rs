@@ -106,15 +106,15 @@ fn finish_within(frame: &mut [u8], checksum: Checksum, end: usize) -> bool {
 /// offload information (AF_XDP). Returns whether it did. Tunnelled packets are tried before the
 /// packets around them.
 ///
-/// A TCP or UDP checksum is partial when its field holds the folded pseudo-header sum P. With S the
-/// sum of header and payload without the field, the correct checksum is C = ~(P + S) in one's
-/// complement arithmetic, which is what completing a field that holds P computes. A correct
-/// checksum may happen to equal P. Completing it gives ~(P + S) = C = P again, so a correct frame
-/// is never damaged, and the function is idempotent. (Zero has two forms, 0x0000 and 0xffff. P is
-/// never 0x0000, as the protocol number is not zero, so a UDP field of zero, "no checksum", is
-/// never changed. A result of 0x0000 is written as 0xffff, which UDP requires, which TCP verifies
-/// the same, and which a field of P = 0xffff already holds.) The only possible error is to repair
-/// one in 65,536 of the frames that arrived with an incorrect checksum.
+/// A TCP or UDP checksum is partial when its field holds the folded pseudo-header sum P. Let S be
+/// the sum of header and payload without the field. In one's complement arithmetic, the correct
+/// checksum is C = ~(P + S), which is also the result of completing a field that holds P. A correct
+/// checksum may happen to equal P, but completing it yields ~(P + S) = C = P again. A correct frame
+/// is therefore never damaged, and the function is idempotent. (Zero has two forms, 0x0000 and
+/// 0xffff. P is never 0x0000, as the protocol number is not zero, so a UDP field of zero, "no
+/// checksum", is never changed. A result of 0x0000 is written as 0xffff, which UDP requires, which
+/// TCP verifies the same, and which a field of P = 0xffff already holds.) The only possible error
+/// is to repair one in 65,536 of the frames that arrived with an incorrect checksum.
 ///
 /// In a tunnel, the outer sums must be correct once the inner checksum is completed, so the payload
 /// of a datagram with a checksum is never changed. The payload of a datagram without a checksum is

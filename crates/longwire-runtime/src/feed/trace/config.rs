@@ -14,7 +14,7 @@ use longwire_units::Date;
 pub struct TraceConfig {
     /// Trace files; `-` is standard input.
     pub traces: Vec<String>,
-    /// Whether to merge all traces by timestamp instead of sending them one after the other.
+    /// Whether to merge all traces by timestamp instead of sending them one after another.
     pub merge: bool,
     /// Whether to send each trace to a separate output, all in order of their timestamps.
     pub apart: bool,

@@ -79,8 +79,8 @@ impl OwnRx for Script {
 /// A departed wire frame's release and bytes.
 pub type Frame = (Nanos, Vec<u8>);
 
-/// Stands for the release of a frame that left in a buffer with earlier frames. Only the link knows
-/// it.
+/// Placeholder for the release of a frame that left in a buffer with earlier frames. Only the link
+/// knows the release.
 pub const UNKNOWN: Nanos = Nanos::MAX;
 
 /// Keeps departed wire frames.
