@@ -37,7 +37,7 @@ pub use offset::OffsetEstimator;
 pub use peer::{Identity, InboundFrame, Peer, Rejection};
 pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError, TransportSetup};
 
-/// Digest of a network, BLAKE2s-256. Hosts compare it to verify that they run the same network.
+/// BLAKE2s-256 digest of a network, by which hosts verify that they run the same network.
 #[derive(Clone, Default)]
 pub struct NetworkDigest(Blake2s256);
 

@@ -23,8 +23,8 @@ const SKEW_MAX: f64 = 500e-6;
 /// Minimum number of exchanges for an estimate.
 const EXCHANGES_MIN: u64 = 8;
 
-/// Minimum deviation in nanoseconds from the prediction, beyond the uncertainty of both, that
-/// counts as a clock step.
+/// Minimum deviation from the prediction that counts as a clock step, in nanoseconds, in addition
+/// to the uncertainty of both.
 const STEP_MIN: i64 = 1_000_000;
 
 /// Number of consecutive exchanges that confirm a step.

@@ -33,7 +33,7 @@ const PING_FIRST: Nanos = Nanos::from_millis(10);
 const SILENCE_MAX: Nanos = Nanos::from_secs(1);
 
 /// Maximum number of sessions that await the other host's first datagram. An attacker who replays
-/// initial messages can create some, and must not displace the genuine one.
+/// initial messages can create several, which must not displace the genuine one.
 const PENDING_MAX: usize = 8;
 
 /// Maximum number of batches requested in one record.

@@ -16,7 +16,7 @@ const SPARE_MAX: usize = 256;
 const MISSING_MAX: usize = 4096;
 /// Maximum number of requests per batch.
 const ASKS_MAX: u8 = 4;
-/// Number of tails after the last batch: more than one, as a tail may be lost.
+/// Number of tails after the last batch. One would not suffice, because it may be lost.
 const TAILS: u8 = 2;
 /// Bounds of the reordering delay, in nanoseconds.
 const REORDER_MIN: u64 = 50_000;

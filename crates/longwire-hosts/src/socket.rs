@@ -138,7 +138,7 @@ impl Outbox {
         self.ends.len() >= SEGMENTS_MAX
     }
 
-    /// Sends all datagrams. A datagram that the kernel refuses counts as lost in transit: the
+    /// Sends all datagrams. A datagram refused by the kernel is treated as lost in transit: the
     /// receiver requests its frames or counts them.
     fn flush(&mut self, socket: &UdpSocket) {
         // Datagrams before `unsent` have been sent.

@@ -1,5 +1,5 @@
 //! Measures the processor time to complete a checksum and to cut a segment out of a super-packet.
-//! Unlike wall time, processor time excludes other programs.
+//! Unlike wall time, processor time is independent of other programs.
 //!
 //! Run `cargo bench -p longwire-io --bench offload`; `-- --test` shortens each measurement.
 

@@ -36,8 +36,7 @@ fn open(pair: &Pair, (kind, xdp_mode): Kind) -> (AnyRx, AnyTx) {
     (port.rx, port.tx)
 }
 
-/// Returns the thread's processor time in nanoseconds. Unlike wall time, it excludes other
-/// programs.
+/// Returns the thread's processor time in nanoseconds, which is independent of other programs.
 fn cpu_time() -> u64 {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
     let time = nix::time::clock_gettime(clock).unwrap();

@@ -1,5 +1,5 @@
-//! Atomics for the lock-free structures, which loom replaces (feature `loom`, for its tests only),
-//! and a per-thread check of arena accesses, which loom cannot make itself.
+//! Atomics for the lock-free structures, replaced by loom's in its tests (feature `loom`), and a
+//! per-thread check of arena accesses, which loom cannot make itself.
 
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{

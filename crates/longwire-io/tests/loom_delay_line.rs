@@ -1,9 +1,9 @@
 //! Models the delay line under loom: every interleaving of a writer and a reader over a line of a
 //! few tiny segments. Run with `cargo test -p longwire-io --features loom --test loom_delay_line`.
 //!
-//! Under loom a segment has 96 bytes, which two records of 32 bytes fill, and every granule of the
-//! arena is a cell that loom tracks. Reading or reusing a byte without an order between the threads
-//! fails the model.
+//! Under loom, a segment has 96 bytes, enough for two records of 32 bytes, and loom tracks every
+//! granule of the arena as a cell. The model fails if a byte is read or reused without an order
+//! between the threads.
 #![cfg(feature = "loom")]
 
 use longwire_engine::{Bytes, Nanos};

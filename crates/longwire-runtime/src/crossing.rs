@@ -15,7 +15,7 @@ pub const FAR: Duration = Duration::from_nanos(100);
 /// Round trips per measurement.
 const TRIPS: u32 = 2_000;
 
-/// Number of measurements. The minimum counts, as other threads may interrupt some.
+/// Number of measurements. The minimum is used, as other threads may interrupt some of them.
 const ROUNDS: usize = 5;
 
 /// Timeout for a measurement. Exceeded if other threads use a core.

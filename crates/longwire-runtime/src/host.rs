@@ -158,10 +158,10 @@ pub fn lower_priority() {
     let _ = set_niceness(NICE_LOW);
 }
 
-/// Raises the calling thread's priority for short work that a user waits for. A no-op without the
-/// right to do so.
+/// Raises the calling thread's priority for short work that a user is waiting for. A no-op without
+/// the right to do so.
 pub fn prompt_priority() {
-    // A run's threads may keep two cores busy. A thread with much lower weight would wait for
+    // A run's threads may keep two cores busy. With a much lower weight, a thread would wait for
     // milliseconds even for short work.
     let _ = raise_priority();
 }

@@ -84,8 +84,8 @@ impl Layout {
         )
     }
 
-    /// Returns a thread's core. It is set if every stage has a core, or if threads that never sleep
-    /// leave a core free. Otherwise, with few cores, the scheduler chooses better.
+    /// Returns a thread's core, if every stage has a core, or if threads that never sleep leave a
+    /// core free. Otherwise, with few cores, the scheduler makes the better choice.
     pub fn core_of(self, thread: usize) -> Option<usize> {
         if let Some(stages) = self.stages {
             return stages.get(thread).copied();
@@ -157,8 +157,8 @@ pub(crate) fn workers(
     connect(spread, &feeds, wait, control)
 }
 
-/// Builds the workers for these stages. `feeds` gives for each thread the thread that drains its
-/// lines, if it is a different one.
+/// Builds the workers for these stages. `feeds` contains, for each thread, the thread that drains
+/// its lines, if different.
 pub(crate) fn connect(
     mut spread: Vec<Stages>,
     feeds: &[Option<usize>],

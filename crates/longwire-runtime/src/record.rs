@@ -213,7 +213,7 @@ pub(crate) struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Lets the writer thread end despite remaining record handles, whose threads do not end.
+    /// Lets the writer thread end although stuck threads still have record handles.
     pub fn no_more(&self) {
         self.no_more.store(true, Ordering::Release);
     }

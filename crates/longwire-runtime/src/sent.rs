@@ -2,8 +2,8 @@
 //!
 //! The sending stage logs each frame at its handover, and publishes the log before the frames
 //! leave. The log therefore includes the effects of the emulated link (alteration, corruption,
-//! duplication and drops), and a receiver that compares arrivals with it sees only what the network
-//! did afterwards.
+//! duplication and drops), and a receiver that compares arrivals with it sees only later effects of
+//! the network.
 
 use std::str::FromStr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

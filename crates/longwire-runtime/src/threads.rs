@@ -134,7 +134,8 @@ impl Threads {
         self.control.must_end() || threads.all(|running| running.thread.is_finished())
     }
 
-    /// Waits for the end, at most for `timeout`. Returns whether the end was reached.
+    /// Waits until all threads have ended or must end, at most for `timeout`. Returns whether they
+    /// have.
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         while !self.ended() {

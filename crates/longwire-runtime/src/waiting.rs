@@ -21,8 +21,8 @@ const MARGIN_MIN: Nanos = Nanos::from_micros(2);
 /// helps.
 const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 /// Steps of the margin after a wake-up slower than it, and after a faster one. Their ratio makes
-/// the margin converge to the 0.75-quantile; more spinning improves few releases. With fixed steps,
-/// a pause of any length counts as one slow wake-up.
+/// the margin converge to the 0.75-quantile; more spinning would improve few releases. As steps are
+/// fixed, a pause of any length counts as one slow wake-up.
 const MARGIN_UP: Nanos = Nanos::from_nanos(900);
 const MARGIN_DOWN: Nanos = Nanos::from_nanos(300);
 
@@ -47,14 +47,14 @@ const CONTENDED_SHARE: u64 = 5;
 const WINDOW: Nanos = Nanos::from_millis(10);
 
 /// Sleep between polls for frequent frames on a contended machine, like a network card's interrupt
-/// moderation. Waking per frame would cost the programs under test more than the frames do. The
-/// kernel stamps arrivals, so longer delays stay exact.
+/// moderation. Waking for each frame would cost the programs under test more than processing the
+/// frames. The kernel stamps arrivals, so longer delays stay exact.
 const MODERATION: Nanos = Nanos::from_micros(50);
 
 /// Wake-ups per window above which wake-ups are moderated.
 const WAKES_MANY: u32 = 50;
 
-/// Buffers per window (150,000/s) from which arrivals are a flood: small frames as fast as a
+/// Number of buffers per window (150,000/s) that counts as a flood: small frames as fast as a
 /// program can send. A thread with raised priority would then preempt the receiving programs so
 /// often that their sockets drop frames.
 const FLOOD: u64 = 1_500;
@@ -68,7 +68,7 @@ const IDLE: Nanos = Nanos::from_millis(250);
 /// Polling interval of an input port without a descriptor.
 pub(crate) const POLL: Nanos = Nanos::from_millis(1);
 
-/// Interval between polls in which a spinning thread only reads the clock, which reveals machine
+/// Interval between polls in which a spinning thread only reads the clock, to detect machine
 /// pauses.
 const SPIN_TURN: Nanos = Nanos::from_nanos(250);
 

@@ -18,12 +18,12 @@ use crate::uplink::Uplink;
 
 /// Default time limit for the peer's command to start listening.
 pub const PEER_WAIT: Duration = Duration::from_secs(2);
-/// Polling interval for the peer's sockets. It grows from minimum to maximum, so a quick server is
-/// detected immediately, and waiting for a slow one uses little CPU time.
+/// Polling interval for the peer's sockets. It grows from minimum to maximum, so that a quick
+/// server is detected immediately, but waiting for a slow one takes little CPU time.
 const POLL_MIN: Duration = Duration::from_millis(2);
 const POLL_MAX: Duration = Duration::from_millis(50);
 
-/// Environment variable that gives `longwire ctl` the address of the control API.
+/// Environment variable with the address of the control API, for `longwire ctl`.
 const CONTROL_VARIABLE: &str = "LONGWIRE_CONTROL";
 
 /// Host networks and their commands, removed on drop, or by the guard if Longwire is killed.
@@ -106,7 +106,7 @@ impl Environment {
         })
     }
 
-    /// Returns notes for the user: optional steps that failed, and automatic choices.
+    /// Returns notes for the user about failed optional steps and automatic choices.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         let uplink = self.uplink.iter().map(Uplink::note);
         self.networks.notes().chain(uplink)

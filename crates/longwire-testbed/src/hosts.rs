@@ -1,4 +1,4 @@
-//! Generates the name resolution files for the environment, as pure functions of text.
+//! Generates the name resolution files for the environment, with pure functions on text.
 
 use std::net::IpAddr;
 

@@ -50,7 +50,7 @@ impl Mounts {
     ) -> io::Result<Mounts> {
         let made = network.run(|| -> io::Result<(Mounts, Vec<String>)> {
             unshare(CloneFlags::CLONE_NEWNS)?;
-            // Keep these mounts private even if the host shares its own, and propagate the host's
+            // Keep these mounts private even if the host's are shared, but propagate the host's
             // unmounts, so that its file systems do not stay busy.
             let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
             mount(None::<&str>, "/", None::<&str>, slave, None::<&str>)?;
@@ -76,7 +76,7 @@ impl Mounts {
         })
     }
 
-    /// Moves the calling process into the namespace. Async-signal-safe: makes only system calls.
+    /// Moves the calling process into the namespace. Async-signal-safe: only makes system calls.
     pub fn enter(&self) -> nix::Result<()> {
         setns(&self.namespace, CloneFlags::CLONE_NEWNS)?;
         // Entering changes the working directory to the namespace's root; return to the previous
@@ -139,8 +139,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// With an uplink, outside names must resolve too. A resolver on the host's loopback device is
-/// unreachable from this namespace, but its upstream server may be reachable.
+/// With an uplink, outside names must resolve too. A resolver on the host's loopback device cannot
+/// be reached from this namespace, but its upstream server may be reachable.
 fn resolver(files: &mut Vec<(&'static str, String)>, notes: &mut Vec<String>) {
     if hosts::resolver_is_reachable(&read("/etc/resolv.conf")) {
         return;

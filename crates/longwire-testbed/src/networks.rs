@@ -29,8 +29,8 @@ pub struct PortPlace<'a> {
     pub device: &'a str,
 }
 
-/// The networks of near, far and other hosts, and the emulator's network. They exist as long as
-/// this value, or a thread or process in them.
+/// The networks of near, far and other hosts, and the emulator's network. They exist while this
+/// value exists, or a thread or process in them.
 #[derive(Debug)]
 pub struct Networks {
     hosts: Vec<Host>,

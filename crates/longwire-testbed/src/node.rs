@@ -120,8 +120,7 @@ impl Node {
 /// Work for the thread of a [`Starter`].
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that starts programs. It ends with the testbed, whereupon the kernel kills its
-/// programs.
+/// A thread that starts programs. It ends with the testbed, and the kernel then kills its programs.
 #[derive(Debug)]
 pub(crate) struct Starter {
     jobs: Option<Sender<Job>>,

@@ -59,7 +59,7 @@ pub fn start(
 pub fn start_in(place: Place<'_>, command: &mut Command) -> Result<Child, EnvironmentError> {
     let program = command.get_program().to_owned();
     let parent = getpid();
-    // Allocate before forking, because allocation is not allowed between fork and exec.
+    // Allocate before forking: allocation is not allowed between fork and exec.
     let network = place.network.as_fd().try_clone_to_owned();
     let network = network.map_err(|source| spawn_error(&program, source))?;
     let mounts = place.mounts.map(Mounts::try_clone).transpose();

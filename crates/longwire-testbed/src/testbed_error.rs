@@ -30,8 +30,8 @@ pub enum TestbedError {
 }
 
 impl TestbedError {
-    /// Returns whether the process lacks the privileges to create networks, which is a reason to
-    /// skip a test.
+    /// Returns whether the process lacks the privileges to create networks. Tests may then be
+    /// skipped.
     pub fn is_unprivileged(&self) -> bool {
         match self {
             TestbedError::Unprivileged => true,

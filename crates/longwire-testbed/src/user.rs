@@ -39,7 +39,7 @@ fn effective_capabilities() -> u64 {
 /// thread.
 pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
     let (user, group) = (geteuid(), getegid());
-    // Check first: in the new namespace the process has every capability, and no user.
+    // Check this first: in the new namespace, the process has every capability and no user.
     let may_map_root = effective_capabilities() & SETFCAP != 0;
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| EnvironmentError::UserNamespace {
         source: error.into(),
@@ -109,7 +109,7 @@ pub fn advice(user: Uid) -> String {
             );
         }
     }
-    // Container engines' seccomp profiles allow namespaces to containers with this capability.
+    // Container engines' seccomp profiles allow namespaces only to containers with this capability.
     let container = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined, or --privileged";
     if user.is_root() {
         format!("This root has no CAP_SYS_ADMIN: start the container with {container}")

@@ -35,7 +35,7 @@ pub struct FoundTarget {
     /// Whether the namespace is PID 1's, as with a container that uses host networking.
     pub is_host: bool,
     /// A target that finds the same container or pod again, even after a restart. For a container,
-    /// it consists of the runtime and the complete ID.
+    /// this is the runtime and the complete ID.
     pub target: Target,
     process: Option<Pidfd>,
 }

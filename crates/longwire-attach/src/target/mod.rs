@@ -89,7 +89,7 @@ pub fn containers() -> Vec<Container> {
     Machine::this().containers()
 }
 
-/// Returns a process's start time in clock ticks since boot, which reveals a reused PID.
+/// Returns a process's start time in clock ticks since boot, to detect a reused PID.
 ///
 /// # Errors
 /// The process has ended.

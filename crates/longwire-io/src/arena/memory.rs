@@ -299,9 +299,9 @@ pub(crate) fn fence_streamed() {
 
 /// Prefetches the cache lines of `len` bytes at `from` for writing.
 ///
-/// Steps count from `from` rather than from line boundaries. With consecutive records, the line
-/// that the last step misses is the first of the next record, and records of equal length take the
-/// same number of steps.
+/// Steps are counted from `from` instead of from line boundaries. With consecutive records, the
+/// line missed by the last step is the first of the next record, and records of equal length take
+/// equal numbers of steps.
 #[inline(always)]
 fn prefetch_to_write(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -145,7 +145,7 @@ impl ReturnProducer {
 /// The writer's free segments.
 #[derive(Debug)]
 pub(crate) struct FreeSegments {
-    /// Used segments. The most recently used, which is likeliest to be cached, is on top.
+    /// Used segments. The most recently used one, likely still cached, is on top.
     used: Vec<u32>,
     /// The first segment that was never used.
     untouched: u32,

@@ -123,7 +123,7 @@ impl AttachHub {
     fn options(&self, interface: &Interface) -> OpenOptions {
         let ring = RINGS_BYTES / (2 * self.interfaces);
         OpenOptions {
-            // The veth pair's MTU is the maximum and says nothing about the interface.
+            // The veth pair's MTU is the maximum, not the interface's.
             frame_usual: Some(interface.mtu as usize + ETHERNET),
             ring_bytes: Some(ring.clamp(RING_MIN, RING_MAX)),
             sends_by_xdp: self.interfaces <= INTERFACES_FEW,
@@ -466,7 +466,7 @@ impl Attachment {
     pub fn release(&mut self) {
         let _hurry = ExpeditedGrace::begin();
         for (_, link) in &mut self.taking {
-            // Best effort: a path that cannot be removed keeps a link without an interface.
+            // Best effort: a path that cannot be removed only keeps a link without an interface.
             let _ = link.unpin();
         }
         self.taking.clear();

@@ -31,7 +31,7 @@ use crate::net::NetNamespace;
 use crate::net::grace::ExpeditedGrace;
 use crate::port::registry::Port;
 
-/// Name of programs that take packets for a port. An interface can have several such ports.
+/// Name of programs that take packets for a port. An interface may have several of them.
 const PORT_PROGRAM: &str = "longwire_port";
 /// Length of a MAC address.
 const MAC_LEN: i32 = 6;

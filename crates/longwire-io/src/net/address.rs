@@ -220,8 +220,8 @@ pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
     Ok(found)
 }
 
-/// Returns the index of the default route's interface. IPv4 comes before IPv6, then the lowest
-/// metric first.
+/// Returns the index of the default route's interface. Prefers IPv4 to IPv6, then the lowest
+/// metric.
 ///
 /// # Errors
 /// As for [`routed_networks`].

@@ -288,8 +288,8 @@ fn read_by<T>(
     found.ok_or_else(|| no_device(name))
 }
 
-/// Waits for a carrier on a device that was brought up, and returns whether it has one. Polls, as
-/// the kernel's report can take a while.
+/// Waits until a device that was brought up has a carrier, and returns whether it has. Polls,
+/// because the kernel's report may be delayed.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if no device has this name, or it is removed meanwhile;

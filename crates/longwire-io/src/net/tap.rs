@@ -1,5 +1,5 @@
 //! TAP devices through their control files, and persistent TAP devices, which exist without an open
-//! descriptor and so can be configured before a port opens them.
+//! descriptor and can therefore be configured before a port opens them.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -156,8 +156,8 @@ fn name_of(index: u32, claim: Claim) -> String {
     format!("longwire/{index}/{}", claim.word())
 }
 
-/// Returns the holder found by `look`. This process counts only after several attempts: a port that
-/// was just closed may still be open in a child that has not yet executed its program.
+/// Returns the holder found by `look`. This process counts only after several attempts, because a
+/// recently closed port may still be open in a child that has not yet executed its program.
 fn other(look: impl Fn() -> Option<LockHolder>) -> Option<LockHolder> {
     let own = Some(process::id().cast_signed());
     for _ in 0..TRIES {

@@ -194,8 +194,8 @@ fn vlan_tags_stay_where_they_are() {
     }
 }
 
-/// Of a thousand frames sent to a ring with less room, the first arrive in order, and the rest are
-/// counted, however often the counter is read. Later frames pass.
+/// Of a thousand frames sent to a smaller ring, the first arrive in order and the rest are counted,
+/// however often the counter is read. Later frames pass.
 #[test]
 fn an_overflowing_ring_is_counted() {
     const SENT: u32 = 1000;
@@ -417,8 +417,8 @@ fn auto_reports_its_choice() {
     assert!(port.notes[0].contains("AF_XDP"), "{:?}", port.notes);
 }
 
-/// Frames of which a capture contains only the beginning, as captured and original length. They are
-/// truncated, complete, or have an original length below the captured one, which is ignored.
+/// Truncated frames, as captured and original length: truncated, complete, and with an original
+/// length below the captured one, which is ignored.
 const CUT_FRAMES: [(usize, u32, u32); 4] = [
     (64, 1514, 1514),
     (60, 60, 60),

@@ -34,7 +34,7 @@ pub fn note(release: Nanos, len: usize) -> Note {
     }
 }
 
-/// Returns a frame's bytes, each different from the same byte of the next frame.
+/// Returns a frame's bytes, each different from the byte at the same position in the next frame.
 pub fn content(number: u64, len: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len);

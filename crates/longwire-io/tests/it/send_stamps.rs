@@ -24,8 +24,8 @@ fn stamps(tx: &mut AnyTx, count: usize) -> Vec<SendStamp> {
     stamps
 }
 
-/// Sends frames with the push time as release. Returns each frame's release, and the time on the
-/// test's clock by which it had left.
+/// Sends frames whose release is the time of the push. Returns each frame's release, and a time on
+/// the test's clock by which it had left.
 fn send(tx: &mut AnyTx, len: usize) -> Vec<(Nanos, Nanos)> {
     let mut times = Vec::new();
     for n in 0..FRAMES {

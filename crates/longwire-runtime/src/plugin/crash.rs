@@ -50,7 +50,7 @@ pub(super) fn install() {
 /// Previous handlers, by index in [`CRASHES`].
 static BEFORE: [BeforeCell; CRASHES.len()] = [const { BeforeCell::new() }; CRASHES.len()];
 
-/// A signal disposition. It is written once, before its reader, the handler, can run.
+/// A signal disposition. Written once, before the handler that reads it can run.
 struct BeforeCell {
     handler: AtomicUsize,
     flags: AtomicI32,
@@ -250,7 +250,7 @@ pub(super) fn start_watchdog() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let thread = Builder::new().name("longwire-watchdog".to_owned());
-        // Best effort: a run needs several more threads, and reports if it gets none.
+        // Best effort: a run needs several more threads, and reports a failure to start them.
         let _ = thread.spawn(|| {
             let mut watch = Watch::default();
             loop {

@@ -88,7 +88,7 @@ impl PluginHost {
     }
 }
 
-/// Calls `work` and records a panic as a failure, as a panic must not reach the calling C code.
+/// Calls `work` and records a panic as a failure. A panic must not reach the calling C code.
 pub(super) fn guarded<T>(host: &PluginHost, otherwise: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         host.note_failure("panic in Longwire; please report this".to_owned());

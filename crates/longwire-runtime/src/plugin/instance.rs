@@ -229,7 +229,7 @@ fn checked_hints(hints: &abi::Hints) -> Result<PluginHints, String> {
 pub(crate) struct SharedState {
     /// The path given by the user, for messages.
     file: Arc<str>,
-    // A link's hooks run on one thread, but the types of two boxed models do not prove that.
+    // A link's hooks run on one thread, but the type system cannot prove this for two boxed models.
     instance: Arc<Mutex<Instance>>,
 }
 

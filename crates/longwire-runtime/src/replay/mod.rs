@@ -1,9 +1,9 @@
 //! Replay: sends frames known ahead of time exactly when they are due.
 //!
 //! A reading thread takes frames from a [feed](crate::feed), offers them to emulated links at their
-//! times, and keeps delay lines filled. A sending thread only waits and sends, to all ports in one
-//! order. Each departure follows from the schedule, not from the previous departure, so errors do
-//! not accumulate.
+//! times, and keeps delay lines filled. A sending thread only waits and sends, in one order over
+//! all ports. Each departure follows from the schedule, not from the previous departure, so errors
+//! do not accumulate.
 
 mod build;
 mod observed;

@@ -165,7 +165,7 @@ impl Pacer {
         self.alarms.arm_ahead(next, departure, at);
     }
 
-    /// Sleeps until `until`, before the next departure if one is known, or until the bell rings.
+    /// Sleeps until `until`, which precedes the next departure if known, or until the bell rings.
     pub fn sleep(&mut self, departure: Option<Nanos>, until: Nanos, bell: &Event) {
         let start = monotonic_now();
         self.witness.before_wait(start);
@@ -238,8 +238,8 @@ impl Pacer {
     }
 
     /// Tracks a high quantile of the wake-up latency, with steps up and down in proportion to the
-    /// odds. The size of a late wake-up does not matter, so a machine pause does not raise the
-    /// margin for long.
+    /// odds. A late wake-up counts once, however late, so a machine pause does not raise the margin
+    /// for long.
     fn learn(&mut self, latency: Nanos) {
         let step = self.margin.as_nanos() / STEP + 1;
         let next = if latency > self.margin {

@@ -105,7 +105,7 @@ fn a_link_may_be_shared_by_ports() {
     assert_eq!(left, expected);
 }
 
-/// A path of two links, of which another path shares the second. Meanwhile, an order removes the
+/// A path of two links shares its second link with another path. Meanwhile, an order removes the
 /// path from a class.
 #[test]
 fn paths_share_links_and_orders_apply_on_time() {
@@ -160,7 +160,7 @@ fn paths_share_links_and_orders_apply_on_time() {
     assert_eq!(cells[0].totals().traffic.packets_out, 10);
 }
 
-/// A datagram's fragments cross one link; later fragments do not match the catch-all rule.
+/// All fragments of a datagram cross one link, although later ones do not match the catch-all rule.
 #[test]
 fn fragments_cross_the_link_of_their_datagram() {
     let rules = rules(Target::Drop, &[("dport=53", 0), ("proto=udp", 1)]);

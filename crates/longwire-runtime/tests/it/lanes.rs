@@ -1,5 +1,5 @@
 //! Links whose frames need no switch. Departures and recordings equal those of the same network
-//! simulated frame by frame, also with changes in between.
+//! simulated frame by frame, even if links change in between.
 
 use longwire_engine::{Bytes, LinkId, Nanos, NoLoader, PathId};
 use longwire_packet::bridge::PortIndex;

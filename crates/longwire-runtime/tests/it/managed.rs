@@ -31,8 +31,8 @@ fn a_managed_first_in_first_out_queue_is_one_decided_at_arrival() {
     let at_arrival = slow(Queue::TailDrop(QueueLimit::UNLIMITED));
     let (_, expected) = run(&folder, at_arrival, RunConfig::default());
     assert_eq!(expected.len(), 1_500);
-    // On separate threads, a frame that is read late has arrived late for the queue; on one thread,
-    // it has not.
+    // With several threads, a frame that is read late counts as having arrived late. With one
+    // thread, it does not.
     for wait in [WaitMode::Adaptive, WaitMode::Block, WaitMode::Spin] {
         let config = RunConfig {
             placement: Placement::Together,

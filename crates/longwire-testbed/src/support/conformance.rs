@@ -57,8 +57,8 @@ fn assert_described(info: &ModelInfo) {
 /// Returns example arguments of the model: with all parameters, once per word of each choice, and
 /// with only the required ones.
 pub fn model_examples(info: &ModelInfo) -> Vec<String> {
-    // A rest parameter accepts any key, so its name serves as the key. A file is named like its
-    // parameter, because a model may need several.
+    // A rest parameter accepts any key, so its name serves as the key. Each file has the name of
+    // its parameter, because a model may need several.
     let pair = |param: &Param, value: &str| match param.unit {
         Unit::File(_) => format!("{}={}", param.name, param.name),
         _ => format!("{}={value}", param.name),

@@ -146,7 +146,7 @@ fn the_peer_is_asked_to_end(user: User) {
     );
     passes(shell(user, "exit 0").env(PEER, peer));
     assert_eq!(std::fs::read_to_string(&file).expect("written"), "asked\n");
-    // A peer that does not listen is killed after two seconds; otherwise this would wait forever.
+    // A peer that does not end is killed after two seconds. Otherwise, this would wait forever.
     let begun = Instant::now();
     let deaf = "trap '' TERM; while :; do sleep 0.05; done";
     passes(shell(user, "exit 0").env(PEER, deaf));

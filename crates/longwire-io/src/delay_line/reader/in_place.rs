@@ -63,7 +63,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Decides the arrived frame, to leave at `release`, if no frame is queued before it.
+    /// Decides that the arrived frame leaves at `release`. No frame may be queued before it.
     #[inline]
     pub fn decide_arrived(&mut self, release: Nanos) {
         if self.arrived.number < self.read || self.arrived.number >= self.seen {
@@ -156,8 +156,8 @@ impl DelayLineReader {
         Some(frame)
     }
 
-    /// Returns the first decided frame, to which [`Self::front_bytes`] and [`Self::advance`] refer
-    /// as the front.
+    /// Returns the first decided frame, which is the front for [`Self::front_bytes`] and
+    /// [`Self::advance`].
     #[inline]
     pub fn decided(&mut self) -> Option<Descriptor> {
         if self.voids > 0 {

@@ -123,8 +123,8 @@ fn is_locked(path: &Path) -> bool {
     matches!(lock, Err((_, nix::Error::EWOULDBLOCK)))
 }
 
-/// Restores settings left by killed processes, in all accessible network namespaces. Leaves
-/// settings that another process needs to that process.
+/// Restores settings left by killed processes in all accessible network namespaces. Settings that
+/// another process still needs are handed over to it.
 pub fn restore_leftovers() {
     let mut own = own();
     let directory = Directory::lock();

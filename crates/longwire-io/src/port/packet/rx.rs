@@ -244,7 +244,7 @@ impl RxPort for PacketRx {
         {
             let stamp = self.scale.arrival(slot.wall, now);
             // For the caller, a frame stamped after its clock reading has not arrived yet. The
-            // first frame is delivered nevertheless, so that every call makes progress.
+            // first frame is delivered anyway, so that every call makes progress.
             if stamp > now && frames > 0 {
                 break;
             }

@@ -291,7 +291,7 @@ impl PacketTx {
             return Ok(self.lose_without_carrier());
         }
         if self.batch.first_has_segments() {
-            // The queue of a device without a carrier accepts frames until the flag changes.
+            // The queue of a device without a carrier still accepts frames until the flag changes.
             if !ethtool::has_carrier(self.direct.as_fd(), &self.interface).unwrap_or(true) {
                 return Ok(self.lose_without_carrier());
             }

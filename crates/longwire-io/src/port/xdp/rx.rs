@@ -193,7 +193,7 @@ impl RxPort for XdpRx {
                 break;
             };
             // For the caller, a frame stamped after its clock reading has not arrived yet. The
-            // first frame is delivered nevertheless, so that every call makes progress.
+            // first frame is delivered anyway, so that every call makes progress.
             if arrival > now && frames > 0 {
                 break;
             }
@@ -230,8 +230,8 @@ impl RxPort for XdpRx {
             let mut counted: libc::xdp_statistics = unsafe { std::mem::zeroed() };
             let socket = queue.socket.as_fd();
             if get_option(socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut counted).is_ok() {
-                // If the device copies, a frame counts as dropped both if it finds no free chunk
-                // and if it is too long for one.
+                // If the device copies frames, a frame that finds no free chunk and a frame that is
+                // too long for one both count as dropped.
                 losses.ring_full += counted.rx_ring_full + counted.rx_dropped;
             }
         }

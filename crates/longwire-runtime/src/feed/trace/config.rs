@@ -16,7 +16,7 @@ pub struct TraceConfig {
     pub traces: Vec<String>,
     /// Whether to merge all traces by timestamp instead of sending them one after another.
     pub merge: bool,
-    /// Whether to send each trace to a separate output, all in order of their timestamps.
+    /// Whether to send each trace to a separate output, in one order by timestamp.
     pub apart: bool,
     /// The only pcapng interface to send, by name or by number from 0.
     pub interface: Option<String>,

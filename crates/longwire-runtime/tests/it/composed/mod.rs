@@ -34,7 +34,7 @@ use crate::common::{input, output};
 const START: Nanos = Nanos::from_secs(1);
 
 /// A link that delivers everything within this time of the first arrival is run to its end. Other
-/// links are compared as far as they get in `PARTLY`.
+/// links are compared up to the state reached in `PARTLY`.
 const SOON: Nanos = Nanos::from_millis(700);
 const PARTLY: Duration = Duration::from_millis(300);
 
