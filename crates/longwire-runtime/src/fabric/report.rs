@@ -113,7 +113,7 @@ impl PortReport {
         }
     }
 
-    /// Returns the report of a pair's port, between the link from it and the link to it.
+    /// Returns the report on a pair's port. `from` and `to` are the links from and to it.
     pub(crate) fn of_pair(
         name: &str,
         from: Option<&LinkShared>,
