@@ -41,8 +41,8 @@ fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
     }
 }
 
-/// Maximum distance between joined frames, even if both are overdue. At longer distances joining
-/// saves little, and a capture at the receiver shows the frames as on the wire.
+/// Maximum distance between joined frames, even if both are overdue. Joining frames further apart
+/// would save little, and a capture at the receiver should show frames as on the wire.
 const JOINED_WITHIN: Nanos = Nanos::from_micros(20);
 
 /// Resolution of recorded lateness, in nanoseconds.
@@ -85,7 +85,8 @@ pub(crate) struct Account {
     pub judge: Judge,
     /// Whether late frames count as overload.
     pub overloaded: bool,
-    /// Last time that the port was full. Frames released earlier have waited for its receiver.
+    /// Last time at which the port was full. Frames released before then have waited for its
+    /// receiver.
     pub full_at: Nanos,
     /// Frames pushed to the port that have not left.
     pub batch: Vec<PushedFrame>,

@@ -171,7 +171,7 @@ impl WatchState {
     }
 }
 
-/// Returns whether a frame may be address resolution, judging by two or three of its bytes.
+/// Returns whether a frame may be address resolution, judging by only two or three bytes.
 #[inline]
 fn is_candidate(frame: &[u8]) -> bool {
     if frame.len() > LEN_MAX || frame.len() < 42 {

@@ -14,8 +14,8 @@ use crate::witness::PauseHistory;
 
 /// A sending stage, for one port or for all ports of a network.
 pub(crate) trait OutputStage {
-    /// Reads a burst from the `port`-th input of this stage's thread, which no other sending stage
-    /// shares.
+    /// Reads a burst from the `port`-th input of this stage's thread, on which no other sending
+    /// stage runs.
     fn read(&mut self, ingress: &mut Ingress<AnyRx>, _port: usize) -> Result<Step, PortError> {
         ingress.step()
     }
