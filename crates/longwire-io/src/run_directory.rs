@@ -16,7 +16,7 @@ use nix::unistd::geteuid;
 
 /// Name of the run directory within the runtime directory.
 const NAME: &str = "longwire";
-/// Environment variable that holds the user's runtime directory.
+/// Environment variable with the user's runtime directory.
 pub const VARIABLE: &str = "XDG_RUNTIME_DIR";
 /// The system's runtime directory.
 const SYSTEM: &str = "/run";

@@ -15,7 +15,7 @@ use super::name;
 /// Maximum size in bytes of a container's configuration, which usually has 10 to 60 KB.
 const JSON_BYTES_MAX: u64 = 8 << 20;
 
-/// Maximum size in bytes of a file that holds one number.
+/// Maximum size in bytes of a file that contains one number.
 const NUMBER_BYTES_MAX: u64 = 32;
 
 /// Maximum number of directory entries.

@@ -10,7 +10,7 @@ use super::files::Directory;
 /// Parent of users' runtime directories (pam_systemd(8)).
 const USERS: &str = "/run/user";
 
-/// Environment variables that hold runtimes' addresses.
+/// Environment variables with the addresses of runtimes.
 const VARIABLES: [&str; 4] = [
     "CONTAINERD_ADDRESS",
     "CONTAINER_HOST",

@@ -37,7 +37,7 @@ const GRAPH_ROOT: &str = "/var/lib/containers/storage";
 /// Suffix of the drivers' directories, such as `overlay-containers`.
 const DRIVER_SUFFIX: &str = "-containers";
 
-/// Container lists. The second holds containers that do not survive a reboot.
+/// Container lists. The second lists containers that do not survive a reboot.
 const LISTS: [&str; 2] = ["containers.json", "volatile-containers.json"];
 
 /// An entry of [`LISTS`].

@@ -7,7 +7,7 @@
 pub const HEADER_LEN: usize = 16;
 /// Bytes of `struct nlattr`.
 const ATTRIBUTE_HEADER_LEN: usize = 4;
-/// `NLA_F_NESTED`: the attribute holds attributes.
+/// `NLA_F_NESTED`: the attribute contains attributes.
 const NESTED: u16 = 1 << 15;
 /// Mask of an attribute's type without flags (`NLA_TYPE_MASK`).
 const KIND_MASK: u16 = 0x3fff;

@@ -64,7 +64,7 @@ pub enum Purpose {
     Receive,
 }
 
-/// Who holds frames until their release.
+/// The holder of frames until their release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LaunchMode {
     /// Neither device nor kernel: frames are pushed when due.

@@ -97,7 +97,7 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
     }
 }
 
-/// A port whose wire must be kept busy. Records up to when it was.
+/// A port whose wire must be kept busy. Records how far it was filled.
 #[derive(Default)]
 struct BusyWire {
     frames: Vec<Nanos>,

@@ -14,7 +14,7 @@ use super::segments::{cut, cut_piece};
 use super::tunnel::{Tunnels, find_inner};
 use super::{Offload, SegmentKind, Segments};
 
-/// A super-packet that is cut into shorter super-packets or wire frames.
+/// Cuts a super-packet into shorter super-packets or wire frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Splitter {
     segments: Segments,

@@ -241,7 +241,7 @@ impl Plan<'_> {
         first.bind(self.interface.index, 0, false, None)
     }
 
-    /// Gives every queue its chunks and the sending half the rest.
+    /// Assigns chunks to every queue, and the rest to the sending half.
     fn divide(
         &self,
         umem: Arc<Umem>,

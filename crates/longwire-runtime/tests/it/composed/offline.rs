@@ -39,7 +39,7 @@ pub fn wire_frames(buffers: &[Buffer], start: Nanos) -> Vec<Arrival> {
     frames
 }
 
-/// One frame's outcome.
+/// The outcome for one frame.
 #[derive(Debug, Default)]
 pub struct Fate {
     /// The frame's own verdict, then one per duplicate.
@@ -48,7 +48,7 @@ pub struct Fate {
     pub queue: (Packets, Bytes),
 }
 
-/// All frames' outcome.
+/// The outcome for all frames.
 #[derive(Debug)]
 pub struct Outcome {
     /// Outcomes in order of arrival; fragments replace their frame.
