@@ -1,4 +1,4 @@
-"""Frames/s of ``longwire.Link.simulate``, next to a cumulative sum of the same array by numpy.
+"""Frames/s of ``longwire.Link.simulate``, compared with numpy's cumulative sum of the same array.
 
 ``python simulate.py [FRAMES]``; needs numpy. Medians of five interleaved rounds.
 """

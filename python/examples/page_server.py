@@ -1,5 +1,5 @@
-"""A page over HTTP, an echo over WebSocket on the same port, and one over a data channel of
-WebRTC, by the libraries websockets and aiortc.
+"""Serves a page over HTTP, an echo over WebSocket on the same port, and an echo over a WebRTC data
+channel, with the libraries websockets and aiortc.
 """
 
 import asyncio

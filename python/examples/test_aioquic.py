@@ -1,4 +1,4 @@
-"""A download over QUIC on a telephone."""
+"""A download over QUIC on a phone."""
 
 import datetime
 import subprocess
@@ -16,7 +16,7 @@ SIZE = 1_000_000
 
 
 def make_certificate(folder: Path) -> "tuple[str, str]":
-    """Writes a certificate of the server and its key."""
+    """Writes the server's certificate and key."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -25,7 +25,7 @@ def test_a_receiver_counts_the_losses_of_the_link(link: longwire.LiveLink) -> No
     caller.stdin.write(called.stdout.readline())
     caller.stdin.flush()
     assert called.stdout.readline() == "connected\n"
-    # On average one in seven is lost, in bursts of 3.3.
+    # On average, one packet in seven is lost, in bursts of 3.3.
     link.downward.set(loss="gilbert:p=5%,r=30%")
     received, lost = map(int, called.stdout.readline().split())
     assert received > 100

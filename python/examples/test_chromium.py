@@ -1,5 +1,5 @@
-"""Chromium with Playwright: the WebSockets and the WebRTC of a page cross the link. The
-throttling of the browser's developer tools slows down neither.
+"""Chromium with Playwright: a page's WebSockets and WebRTC cross the link. The throttling of the
+browser's developer tools affects neither.
 """
 
 import os
@@ -33,7 +33,7 @@ def test_web_sockets_and_web_rtc_cross_the_link(link: longwire.LiveLink, tmp_pat
     until_listens(link, 8000)
     browser_path = link.near.script(tmp_path / "chromium", [chromium()])
     with sync_playwright() as playwright:
-        # The browser's own sandbox makes namespaces, which root in a container may not.
+        # The browser's sandbox creates namespaces, which root in a container may not.
         browser = playwright.chromium.launch(executable_path=browser_path, chromium_sandbox=False)
         page = browser.new_page()
         page.goto("http://far:8000/")

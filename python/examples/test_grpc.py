@@ -1,4 +1,4 @@
-"""gRPC over 80 ms: calls, and deadlines that are shorter than the round trip."""
+"""gRPC over 80 ms: calls, and deadlines shorter than the round trip."""
 
 import sys
 from pathlib import Path

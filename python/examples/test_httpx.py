@@ -9,7 +9,7 @@ from conftest import printed, until_listens
 
 import longwire
 
-# HTTP/1.1 keeps connections; the server of the standard library has 1.0 unless told.
+# HTTP/1.1 keeps connections open; the standard library's server defaults to 1.0.
 SERVER = """
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 

@@ -1,4 +1,4 @@
-"""PostgreSQL over 80 ms: a query for each row, or a pipeline."""
+"""PostgreSQL over 80 ms: one query per row, or a pipeline."""
 
 import glob
 import os
@@ -32,7 +32,7 @@ with psycopg.connect("host=far user=postgres dbname=postgres", autocommit=True) 
 
 
 def program(name: str) -> str:
-    """Returns the path of a program of PostgreSQL; Debian keeps them out of PATH."""
+    """Returns the path of a PostgreSQL program; Debian keeps these out of PATH."""
     found = shutil.which(name) or next(iter(glob.glob(f"/usr/lib/postgresql/*/bin/{name}")), None)
     if found is None:
         if "CI" in os.environ:
@@ -43,7 +43,7 @@ def program(name: str) -> str:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Path]:
-    """A cluster of PostgreSQL. Its programs refuse to run as root: they get another user."""
+    """A PostgreSQL cluster. Its programs refuse to run as root, so they get another user."""
     folder = tmp_path / "cluster"
     folder.mkdir()
     if os.getuid() == 0:

@@ -1,7 +1,7 @@
-"""One end of a WebRTC call of aiortc: ``offer SECONDS`` or ``answer SECONDS``.
+"""One end of an aiortc call: ``offer SECONDS`` or ``answer SECONDS``.
 
-Both exchange their descriptions as lines on stdin and stdout, and print when they are connected.
-The end that answers then prints how many packets it received and lost.
+Both ends exchange their descriptions as lines on stdin and stdout, and print a line when
+connected. The answering end then prints the numbers of received and lost packets.
 """
 
 import asyncio

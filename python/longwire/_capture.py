@@ -1,9 +1,9 @@
 """Captures frames in a network of a run.
 
 Usage: ``python -I -S -B _capture.py PID FILE CONTROL PARENT_PIDFD SNAP NAME``. PID is a process
-in the network; the next three are descriptors. It sends ``ready`` or an errno on CONTROL. A
-message there, the end of the parent, or SIGTERM ends the capture, and a JSON object with the
-counts follows.
+in the network; FILE, CONTROL and PARENT_PIDFD are descriptors. The script sends ``ready`` or an
+errno on CONTROL. A message on CONTROL, the end of the parent, or SIGTERM ends the capture; the
+script then sends the counts as a JSON object.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Private directories of links. A killed process leaves its directory, and a later link removes
-it.
+"""Private directories of links. A killed process leaves its directory behind; a later link
+removes it.
 """
 
 from __future__ import annotations

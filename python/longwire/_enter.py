@@ -1,7 +1,7 @@
 """Runs a command in a network of a link.
 
-Usage: ``python -I -S _enter.py PID COMMAND...``, where PID is a process in that network. It
-execs the command, which thus becomes a child of the caller.
+Usage: ``python -I -S _enter.py PID COMMAND...``, where PID is a process in that network. The
+script execs the command, which thus becomes a child of the caller.
 """
 
 from __future__ import annotations

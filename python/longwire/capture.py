@@ -25,8 +25,8 @@ _PROCESS = Path(__file__).parent / "_capture.py"
 class Capture:
     """A capture of one network of a run. Leaving its ``with`` block ends it.
 
-    It also ends with the run, and when this process exits or is killed. At most 16 MiB of frames are buffered;
-    further ones count as lost.
+    It also ends with the run, and when this process exits or is killed. At most 16 MiB of frames
+    are buffered; frames beyond that count as lost.
     """
 
     def __init__(self, name: str, process: int, path: str, snap: int) -> None:

@@ -134,7 +134,7 @@ class CaptureError(LongwireError):
     def __init__(self, field: str, reason: str, remedy: str | None) -> None:
         super().__init__(f"capture: {field}: {reason}" + (f" ({remedy})" if remedy else ""))
         self.field: str = field
-        """``path``, ``at``, ``snap``, or ``capture`` for its process."""
+        """``path``, ``at``, ``snap``, or ``capture`` if its process failed."""
         self.reason: str = reason
         """Why it was refused, or ended."""
         self.remedy: str | None = remedy

@@ -26,7 +26,7 @@ def link(
 
     ``options`` are those of ``longwire exec``, with ``_`` for ``-``: ``delay="20ms"``,
     ``rate="10mbit"``, ``preset="lte"``, ``seed=7``, ``capture="trace"``, ``require=...``.
-    ``up`` and ``down`` hold options of one direction: near to far and far to near. ``topology``
+    ``up`` and ``down`` are options of one direction: near to far and far to near. ``topology``
     is a file with two ports, or its text; use :func:`network` for more ports.
 
     :raises StartError: if an option is invalid, or the system forbids user namespaces.

@@ -50,9 +50,9 @@ class Log:
 
         :param kind: ``"throughput"``, ``"queue"``, ``"delay"``, ``"delay-cdf"``,
             ``"loss-runs"``, ``"drops"``, or several of them; default: all that apply.
-        :param other: logs to overlay, each from its own first frame.
+        :param other: logs to overlay, each relative to its own first frame.
         :param title: title; default: the file names.
-        :param from_: start of the figure after the first frame, such as ``"2s"``.
+        :param from_: start of the figure, relative to the first frame, such as ``"2s"``.
         :param until: end of the figure.
         :param bin: bin width of throughput, such as ``"100ms"``.
         :param queue_unit: ``"packets"`` or ``"bytes"``.

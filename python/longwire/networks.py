@@ -23,7 +23,7 @@ def network(
 ) -> LiveNetwork:
     """Starts the network of a topology, with a host at each port.
 
-    :param topology: file, or its text.
+    :param topology: a file, or its text.
     :param addresses: addresses of hosts by port: ``{"core": "10.2.0.1/24"}``, or a list of
         several. By default, the host of the Nth port has 10.77.0.N and fd77:4c57::N; ports
         ``near`` and ``far`` come first.

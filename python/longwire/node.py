@@ -87,19 +87,19 @@ class Node:
         return failed
 
     def capture(self, path: Words, snap: int = SNAP) -> Capture:
-        """Captures the frames that this network sends and receives from now on, until the
-        capture is closed or the run ends::
+        """Captures the frames sent and received by this network from now on, until the capture
+        is closed or the run ends::
 
             with link.far.capture("call.pcapng") as capture:
                 ...
             print(capture.frames, capture.lost)
 
-        The file is pcapng with nanosecond stamps of the kernel. Frames are as the network's
-        device has them, as for tcpdump: those that it sends, before the link, and those that
-        the link delivered. A super-packet of segmentation offload is one frame.
+        The file is pcapng with the kernel's nanosecond stamps. As with tcpdump, frames are
+        recorded at the network's device: sent frames before the link, received frames after it.
+        A super-packet of segmentation offload is one frame.
 
-        :param path: the file to write.
-        :param snap: bytes to keep of each frame.
+        :param path: pcapng file to write.
+        :param snap: bytes to keep per frame.
         :raises CaptureError: if the file cannot be written.
         """
         if self._process is None:
@@ -110,7 +110,7 @@ class Node:
 
     def command(self, args: Sequence[Words]) -> list[str]:
         """Returns the command that runs ``args`` in this network, for libraries that start
-        processes. It execs the program of ``args``.
+        processes. The command execs ``args``.
         """
         if self._process is None:
             raise EndedError("the link has ended")
@@ -121,8 +121,9 @@ class Node:
         return entered + words
 
     def script(self, path: Words, args: Sequence[Words]) -> str:
-        """Writes an executable script that runs ``args`` with its own arguments in this network,
-        for libraries that take the path of a program, such as Playwright. Returns its path.
+        """Writes an executable script for libraries that take the path of a program, such as
+        Playwright, and returns its path. The script runs ``args`` in this network, followed by
+        its own arguments.
         """
         words = " ".join(shlex.quote(word) for word in self.command(args))
         text = f'#!/bin/sh\nexec {words} "$@"\n'
@@ -134,8 +135,8 @@ class Node:
     def popen(self, args: Words | Sequence[Words], **options: Any) -> subprocess.Popen[Any]:
         """Starts a process in this network, like :class:`subprocess.Popen`.
 
-        The process has the user and the directory of the caller, and is killed when the link
-        ends. With ``shell=True``, ``args`` is a string for the shell.
+        The process runs as the caller's user in the caller's directory, and is killed when the
+        link ends. With ``shell=True``, ``args`` is a string for the shell.
         """
         return subprocess.Popen(self._words(args, options), **options)
 
@@ -167,8 +168,8 @@ class Node:
         type: int = sockets.SOCK_STREAM,
         proto: int = 0,
     ) -> sockets.socket:
-        """Creates a socket in this network, usable in this process like any other, also with
-        asyncio. It needs addresses; names such as ``far`` are not resolved.
+        """Creates a socket in this network for use in this process, including with asyncio. It
+        takes only addresses; names such as ``far`` are not resolved.
         """
         ours, theirs = sockets.socketpair(sockets.AF_UNIX, sockets.SOCK_STREAM)
         with ours:
@@ -196,8 +197,8 @@ class Node:
     def create_connection(
         self, address: tuple[str, int], timeout: float | None = None
     ) -> sockets.socket:
-        """Connects by TCP from this network, like :func:`socket.create_connection`. The host is
-        the name of a network, such as ``far``, or an address.
+        """Opens a TCP connection from this network, like :func:`socket.create_connection`. The
+        host is the name of a network, such as ``far``, or an address.
         """
         family = sockets.AF_INET6 if ":" in address[0] else sockets.AF_INET
         made = self.socket(family, sockets.SOCK_STREAM)

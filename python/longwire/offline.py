@@ -19,11 +19,11 @@ VERDICTS: tuple[str, ...] = tuple(_engine.VERDICTS)
 
 
 class Results:
-    """Results for frames: four columns of equal length.
+    """Results of a simulation: four columns of equal length.
 
-    The first rows are the frames in order; the following rows are further deliveries of
-    duplicated frames. Columns have the Arrow PyCapsule interface and the numpy interface,
-    without a copy. In numpy, ``verdict`` is an index in :data:`VERDICTS`, and times of dropped
+    The first rows are the frames in order; the rows after them are additional deliveries of
+    duplicated frames. Columns support the Arrow PyCapsule and numpy interfaces without
+    copying. In numpy, ``verdict`` is an index in :data:`VERDICTS`, and times of dropped
     frames are 0; in Arrow, they are null.
     """
 
@@ -58,7 +58,8 @@ class Link:
     """A link specification for simulations in this process.
 
     ``text`` contains ``NAME=VALUE`` pairs separated by blanks, such as ``"rate=10mbit
-    delay=20ms loss=1%"``; keyword options are added: ``Link(rate="10mbit", delay="20ms")``.
+    delay=20ms loss=1%"``. Options may also be keyword arguments:
+    ``Link(rate="10mbit", delay="20ms")``.
 
     :raises SpecificationError: if a value is invalid.
     """
@@ -82,12 +83,12 @@ class Link:
     def simulate(self, arrival_ns: Any, length: Any) -> Results:
         """Passes frames through the link in virtual time.
 
+        Other threads keep running, and Ctrl-C interrupts the simulation. Frames have no content:
+        flow queues see a single flow, and content filters match nothing.
+
         :param arrival_ns: non-decreasing arrival times in nanoseconds: a list, a numpy array,
             or a column of polars, pandas or pyarrow.
         :param length: lengths in bytes with the Ethernet header, one per frame or one for all.
-
-        Other threads keep running, and Ctrl-C interrupts it. Frames have no content: flow
-        queues see a single flow, and content filters match nothing.
         """
         return Results(self._specification.simulate(self.seed, arrival_ns, length))
 
@@ -103,9 +104,9 @@ def simulate(
     """Passes a capture through a link, or captures through a network, and returns the report.
 
     :param source: a capture (pcap or pcapng, optionally compressed), or a topology file.
-    :param target: capture to write.
-    :param inputs: with a topology: capture that enters at each port.
-    :param outputs: with a topology: capture to write at each port.
+    :param target: the capture to write.
+    :param inputs: with a topology, the capture to read at each port.
+    :param outputs: with a topology, the capture to write at each port.
     :param options: those of ``longwire simulate``, with ``_`` for ``-``.
     :raises StartError: if an option or a file is invalid.
     """

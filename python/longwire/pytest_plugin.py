@@ -9,11 +9,11 @@
 
 Settings, in ``pytest.ini`` or ``pyproject.toml``:
 
-* ``link_require``: what each run must meet, as in ``artifacts-lost=0,artifacts-own<5%``.
-* ``link_unmet``: ``fail`` (default), ``skip`` or ``retry`` a test whose run did not meet it.
-* ``link_retries``: how often (2).
-* ``link_artifacts``: the directory for reports and captures of failed tests (``.longwire``).
-* ``link_capture``: whether failed tests keep a capture as well (``true``).
+* ``link_require``: requirement for each run, such as ``artifacts-lost=0,artifacts-own<5%``.
+* ``link_unmet``: ``fail`` (default), ``skip`` or ``retry`` a test whose run does not meet it.
+* ``link_retries``: number of retries (2).
+* ``link_artifacts``: directory for reports and captures of failed tests (``.longwire``).
+* ``link_capture``: whether to keep captures of failed tests (``true``).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Report:
 
     @property
     def artifacts(self) -> int:
-        """Frames treated differently from the models, at all ports."""
+        """Number of artifacts at all ports: frames handled differently from the models."""
         return sum(sum(row["artifacts"].values()) for row in self._measured())
 
     def _measured(self) -> list[_Row]:

@@ -89,7 +89,7 @@ class Direction:
         return f"<longwire {self.name}>"
 
     def set(self, **options: Value) -> None:
-        """Changes options between two frames; others stay as they are.
+        """Changes options between two frames; other options are unchanged.
 
         :raises RefusedError: if a value is invalid; nothing is changed.
         """

@@ -47,7 +47,7 @@ def until(holds, seconds: float = 15.0) -> bool:  # type: ignore
 
 @pytest.fixture(scope="session", autouse=True)
 def can_make_links() -> Iterator[None]:
-    """Skips all tests if the system forbids links to this user, except in CI."""
+    """Skips all tests if the system does not let this user create links, except in CI."""
     import longwire
 
     try:

@@ -14,7 +14,7 @@ import longwire
 
 
 def echo(server: socket.socket) -> None:
-    """Answers one connection with what it sends."""
+    """Echoes the data of one connection."""
     connection, _address = server.accept()
     with connection:
         while data := connection.recv(4096):
@@ -22,7 +22,7 @@ def echo(server: socket.socket) -> None:
 
 
 def base_of_ping(link: longwire.LiveLink, *words: str) -> float:
-    """Returns the least round trip of three pings, in milliseconds."""
+    """Returns the minimum round trip of three pings, in milliseconds."""
     output = link.near.check_output(
         ["ping", "-n", "-c", "3", "-i", "0.05", *words, "far"], text=True
     )
@@ -116,7 +116,7 @@ def test_a_socket_that_the_system_refuses_is_an_os_error() -> None:
         with pytest.raises(OSError) as refused:
             link.near.socket(socket.AF_INET, 77)
         assert refused.value.errno == errno.EINVAL
-        # The link goes on.
+        # The link still works.
         link.near.socket().close()
 
 

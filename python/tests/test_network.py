@@ -29,7 +29,7 @@ ADDRESSES = {"home1": "10.1.0.1/24", "home2": "10.1.0.2/24", "core": ["10.2.0.1/
 
 
 def base_of_ping(node: longwire.Node, target: str) -> float:
-    """Returns the least round trip of three pings, in milliseconds."""
+    """Returns the minimum round trip of three pings, in milliseconds."""
     output = node.check_output(["ping", "-4", "-n", "-c", "3", "-i", "0.05", target], text=True)
     return float(output.rsplit("= ", 1)[1].split("/")[0])
 

@@ -12,7 +12,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts(page: str) -> "set[str]":
-    """Returns the texts of the figures in a page."""
+    """Returns the text elements of the figures in a page."""
     found = set()
     for part in page.split("<svg")[1:]:
         root = ElementTree.fromstring("<svg" + part.split("</svg>")[0] + "</svg>")
@@ -23,7 +23,7 @@ def texts(page: str) -> "set[str]":
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> "tuple[longwire.LiveLink, Path, str]":
-    """A link that has ended, its log, and what it showed before its end."""
+    """An ended link, its log, and its HTML from before the end."""
     log = tmp_path_factory.mktemp("run") / "run.csv"
     with longwire.link(delay="5ms", log=log) as link:
         link.near.check_output(["ping", "-4", "-q", "-c", "20", "-i", "0.01", "far"])

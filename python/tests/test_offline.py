@@ -1,4 +1,4 @@
-"""Links in virtual time: equal to the program, and at home in other libraries."""
+"""Links in virtual time: same results as the program, and use with other libraries."""
 
 import csv
 import os
@@ -37,7 +37,7 @@ def arrivals(count: int) -> "tuple[list[int], list[int]]":
 
 
 def write_capture(path: Path, times: "list[int]", lengths: "list[int]") -> None:
-    """Writes frames of zeros, with nanoseconds."""
+    """Writes frames of zeros with nanosecond stamps."""
     with open(path, "wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
         for at, length in zip(times, lengths):
@@ -46,14 +46,14 @@ def write_capture(path: Path, times: "list[int]", lengths: "list[int]") -> None:
 
 
 def decisions(results: longwire.Results) -> "list[tuple[int, str, int, int]]":
-    """Returns the rows, in order of frame and release."""
+    """Returns the rows sorted by frame and release."""
     columns = [read(column) for column in results.columns().values()]
     rows = zip(*columns)
     return sorted((f, longwire.VERDICTS[v], d, r) for f, v, d, r in rows)
 
 
 def read(column: Any) -> "list[int]":
-    """Returns the numbers of a column, by the interface of numpy."""
+    """Returns the numbers of a column through the numpy interface."""
     import ctypes
 
     interface = column.__array_interface__
@@ -63,7 +63,7 @@ def read(column: Any) -> "list[int]":
 
 
 def decision(row: "dict[str, str]") -> "tuple[int, str, int, int]":
-    """Returns a row of the program's log as one of results."""
+    """Converts a row of the program's log to a row of results."""
     if row["verdict"] == "drop":
         return int(row["frame"]), row["reason"], 0, 0
     arrival = int(row["epoch_ns"]) + int(row["arrival_ns"])
@@ -105,7 +105,7 @@ def test_numpy_is_read_and_reads_without_a_copy() -> None:
     kept = numpy.asarray(results.verdict) == 0
     assert 0 < kept.sum() < len(times)
     assert (releases[kept] > times[kept]).all() and not releases[~kept].any()
-    # Every second frame, from strided memory, as from a list.
+    # Every second frame, from strided memory; equal to the results from a list.
     strided = link.simulate(times[::2], 1514)
     assert decisions(strided) == decisions(link.simulate(times[::2].tolist(), 1514))
 
@@ -121,7 +121,7 @@ def test_arrow_libraries_take_the_columns() -> None:
     assert set(verdicts) == {"delivered", "loss"}
     nulls = [release is None for release in table["release_ns"].to_pylist()]
     assert nulls == [verdict == "loss" for verdict in verdicts]
-    # Columns of several parts come as a stream.
+    # Chunked columns arrive as a stream.
     parts = pyarrow.chunked_array([times[:100], times[100:]])
     assert decisions(longwire.Link("loss=30%", seed=3).simulate(parts, lengths)) == decisions(results)
 

@@ -37,8 +37,8 @@ HEAD = """# Python API
 
 <!-- Generated from the docstrings: python xtask/python/reference.py docs/reference/python.md -->
 
-Everything that `import longwire` has. [The how-to](../howto/python.md) begins with the common
-cases. Options of links, such as `delay="20ms"`, are those of the
+All names of the package `longwire`. [The how-to](../howto/python.md) begins with the common
+cases. Link options such as `delay="20ms"` are those of the
 [command line](options.md) and of the [models](../models/README.md), with `_` for `-`.
 """
 
