@@ -51,7 +51,7 @@ function View({ route }: { route: Route }) {
   }
 }
 
-/** Opens a run of one link on its charts. */
+/** Shows the charts first if the run has a single link. */
 function useOpening(route: Route): void {
   const opening = useRef(true);
   if (route.view !== 'overview') opening.current = false;
@@ -75,7 +75,7 @@ export function App() {
   const first = useRef(true);
   useEffect(() => {
     document.title = `${title} – Longwire`;
-    // A new view is announced and read from its top; not the first one, which the browser reads.
+    // Screen readers read a new view from its top; the browser handles the first one.
     if (!first.current) {
       main.current?.focus();
       window.scrollTo(0, 0);
@@ -88,7 +88,7 @@ export function App() {
         class="skip"
         href="#main"
         onClick={(event) => {
-          // The fragment is the router's.
+          // The fragment is reserved for the router.
           event.preventDefault();
           main.current?.focus();
         }}

@@ -1,5 +1,5 @@
-// Numbers and times as people read them. Everything keeps its width where it
-// can, so that what changes once a second does not make the page move.
+// Numbers and times for display. Widths are constant if possible, so that values
+// updated once per second do not shift the layout.
 
 const steps: [number, string][] = [
   [1e12, 'T'],
@@ -8,7 +8,7 @@ const steps: [number, string][] = [
   [1e3, 'k'],
 ];
 
-/** What stands where there is no value. */
+/** Placeholder for a missing value. */
 export const noValue = '–';
 
 function scaled(value: number, unit: string): string {
@@ -20,7 +20,7 @@ function scaled(value: number, unit: string): string {
   return unit === '' ? significant(value) : `${significant(value)} ${unit}`;
 }
 
-/** Three digits that mean something. */
+/** Formats three significant digits. */
 export function significant(value: number): string {
   const size = Math.abs(value);
   if (size === 0) return '0';
@@ -38,12 +38,12 @@ export function byteCount(bytes: number | null | undefined): string {
   return isNumber(bytes) ? scaled(bytes, 'B') : noValue;
 }
 
-/** A count with all its digits, in groups. */
+/** Formats a count with all digits, in groups. */
 export function count(value: number | null | undefined): string {
   return isNumber(value) ? Math.round(value).toLocaleString('en') : noValue;
 }
 
-/** A count in few characters. */
+/** Formats a count in few characters. */
 export function shortCount(value: number | null | undefined): string {
   if (!isNumber(value)) return noValue;
   return Math.abs(value) < 10_000 ? count(value) : scaled(value, '').trimEnd();
@@ -68,7 +68,7 @@ export function percent(share: number | null | undefined): string {
   return `${significant(value)} %`;
 }
 
-/** Time of the run: 1:02:03, or with tenths. */
+/** Formats a run time: 1:02:03, or with tenths. */
 export function runTime(seconds: number | null | undefined, digits = 0): string {
   if (!isNumber(seconds)) return noValue;
   const unit = 10 ** digits;
@@ -80,7 +80,7 @@ export function runTime(seconds: number | null | undefined, digits = 0): string 
   return hour > 0 ? `${hour}:${String(minute).padStart(2, '0')}:${tail}` : `${minute}:${tail}`;
 }
 
-/** A length of time in words of units, for sentences. */
+/** Formats a duration with spelled-out units, for sentences. */
 export function duration(seconds: number): string {
   if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
@@ -109,7 +109,7 @@ const reasonNames: Record<string, string> = {
   port_lost: 'port lost',
 };
 
-/** The name of a drop reason or artifact as a label. */
+/** Returns the label of a drop reason or artifact. */
 export function reasonName(reason: string): string {
   return reasonNames[reason] ?? reason.replaceAll('_', ' ');
 }

@@ -1,4 +1,4 @@
-/** Whether a name fits a pattern in which `*` is anything and `?` a character. */
+/** Returns whether a name matches a pattern; `*` matches any text, `?` one character. */
 export function fits(pattern: string, name: string): boolean {
   const source = pattern
     .replace(/[.+^${}()|[\]\\]/g, '\\$&')
@@ -7,7 +7,7 @@ export function fits(pattern: string, name: string): boolean {
   return new RegExp(`^${source}$`, 's').test(name);
 }
 
-/** Whether a name in a change, with or without direction, is about a direction such as `a.up`. */
+/** Returns whether a name in a change selects a direction such as `a.up`. */
 export function concerns(pattern: string, direction: string): boolean {
   const [, names = pattern, side] = /^(.*)\.(up|down)$/s.exec(pattern) ?? [];
   const at = direction.lastIndexOf('.');

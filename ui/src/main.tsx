@@ -12,7 +12,7 @@ async function start(): Promise<void> {
   const root = document.getElementById('app');
   if (!root) return;
   const taken = takeToken(location, history, sessionStorage);
-  // A second address of this page opened in the same tab only changes the fragment.
+  // Opening another URL of this page in the same tab only changes the fragment.
   window.addEventListener('hashchange', () => {
     if (takeToken(location, history, sessionStorage).given) location.reload();
   });

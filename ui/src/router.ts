@@ -8,7 +8,7 @@ export type Route =
   | { view: 'changes'; target: string | null }
   | { view: 'unknown' };
 
-/** The view of a fragment such as `#/link/adsl7.up`. */
+/** Returns the view of a fragment such as `#/link/adsl7.up`. */
 export function parseRoute(fragment: string): Route {
   const [path = '', query = ''] = fragment.replace(/^#\/?/, '').split('?');
   const [view = '', ...rest] = path.split('/');

@@ -1,14 +1,14 @@
 const key = 'longwire-token';
 
-/** The token of a fragment such as `#token=0123abcd`. */
+/** Returns the token in a fragment such as `#token=0123abcd`. */
 export function tokenOfFragment(fragment: string): string | null {
   const match = /^#\/?(?:.*[?&])?token=([0-9A-Za-z_-]+)/.exec(fragment);
   return match?.[1] ?? null;
 }
 
 /**
- * Takes the token out of the address bar, so that it is in no bookmark, no
- * screenshot and no link that is passed on.
+ * Removes the token from the address bar, so that it does not appear in
+ * bookmarks, screenshots and shared links.
  */
 export function takeToken(
   location: Location,

@@ -31,7 +31,7 @@ export function useTheme(): [Theme, () => void] {
   return [theme, toggle];
 }
 
-/** Counts the changes of colours: those of the toggle and those of the system. */
+/** Counts colour changes by the toggle and by the system. */
 export function useThemeVersion(): number {
   const [version, setVersion] = useState(0);
   useEffect(() => {
@@ -47,7 +47,7 @@ export function useThemeVersion(): number {
   return version;
 }
 
-/** The value of a custom property such as `--blue` under the theme in force. */
+/** Returns the value of a custom property such as `--blue` in the current theme. */
 export function cssColor(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -2,8 +2,8 @@ const firstMs = 500;
 const mostMs = 10_000;
 
 /**
- * Milliseconds before the next try after `failures` failed ones. Half of it is
- * drawn, so that the tabs of a run do not all return in the same instant.
+ * Returns the milliseconds before the next attempt after `failures` failures. Half
+ * of the time is random, so that the tabs of a run do not all retry at the same time.
  */
 export function backoffMs(failures: number, random: () => number = Math.random): number {
   const whole = Math.min(mostMs, firstMs * 2 ** Math.max(0, failures - 1));

@@ -1,6 +1,6 @@
 import type { Problem } from './types';
 
-/** A refused or failed request. `status` is 0 when no answer came. */
+/** A refused or failed request. `status` is 0 if there was no response. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -21,7 +21,7 @@ export interface RequestOptions {
   signal?: AbortSignal;
 }
 
-/** Turns a response that is not 2xx into the error that it describes. */
+/** Converts a non-2xx response to the error that it describes. */
 export async function refusal(response: Response): Promise<ApiError> {
   const wait = Number(response.headers.get('Retry-After'));
   const retryAfter_s = Number.isFinite(wait) && wait > 0 ? wait : null;
@@ -34,14 +34,14 @@ export async function refusal(response: Response): Promise<ApiError> {
   }
 }
 
-/** Client of the control API with one token. */
+/** Client of the control API, with a token. */
 export class Client {
   constructor(
     private readonly fetch: Fetch,
     private readonly token: string,
   ) {}
 
-  /** Sends a request and returns the response when its status is 2xx. */
+  /** Sends a request and returns the response if its status is 2xx. */
   async open(path: string, options: RequestOptions = {}): Promise<Response> {
     const headers: Record<string, string> = { Authorization: `Bearer ${this.token}` };
     const init: RequestInit = { method: options.method ?? 'GET', headers, cache: 'no-store' };
@@ -72,7 +72,7 @@ export class Client {
   }
 }
 
-/** A pattern for `match=`: a word without wildcards is searched anywhere. */
+/** Returns a pattern for `match=`; a word without wildcards matches anywhere in a name. */
 export function searchPattern(text: string): string {
   const word = text.trim();
   if (word === '' || /[*?]/.test(word)) return word;

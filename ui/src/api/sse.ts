@@ -5,14 +5,14 @@ export interface ServerEvent {
 }
 
 /**
- * Parser of `text/event-stream`, fed with pieces of any length.
+ * Parser of `text/event-stream`, which takes chunks of any length.
  *
- * `EventSource` cannot send a token, so the stream is read with `fetch`. Only
- * the fields that Longwire sends are kept: `event` and `data`. Comments, which
- * are heartbeats, give no event.
+ * `EventSource` cannot send a token, so the stream is read with `fetch`. Only the
+ * fields sent by Longwire, `event` and `data`, are kept. Comments are heartbeats
+ * and produce no event.
  */
 export class SseParser {
-  /** Pieces of a line that has no end yet; joined once, as lines reach megabytes. */
+  /** Chunks of an incomplete line; joined once, because lines reach megabytes. */
   private pieces: string[] = [];
   private event = '';
   private data: string[] = [];
@@ -22,7 +22,7 @@ export class SseParser {
     const events: ServerEvent[] = [];
     let start = 0;
     for (let at = nextBreak(text, 0); at >= 0; at = nextBreak(text, start)) {
-      // CR LF is one break, also when it is cut between two pieces.
+      // CR LF is one line break, even if split across two chunks.
       const isSecondHalf =
         this.afterReturn && at === 0 && text[0] === '\n' && this.pieces.length === 0;
       if (!isSecondHalf) {
@@ -70,7 +70,7 @@ function nextBreak(text: string, from: number): number {
   return cr < 0 ? lf : from + cr;
 }
 
-/** Reads a stream to its end and passes on every event; `alive` at each piece. */
+/** Reads a stream to its end and reports every event; calls `alive` for each chunk. */
 export async function readEvents(
   body: ReadableStream<Uint8Array>,
   onEvent: (event: ServerEvent) => void,

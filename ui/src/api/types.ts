@@ -1,4 +1,4 @@
-// Shapes of the control API, as far as the page reads them.
+// Types of the control API fields that the page reads.
 
 export interface Problem {
   pointer?: string;
@@ -16,14 +16,14 @@ export interface Run {
   paths: number;
   /** Whether the token may change the network. */
   may_change: boolean;
-  /** Whether the run keeps histories: it was started with `--view`. */
+  /** Whether the run keeps histories, that is, was started with `--view`. */
   view: boolean;
-  /** The replay, if the run is one: nothing can be changed. */
+  /** The replay, if the run is one; a replay cannot be changed. */
   replay?: ReplayProgress;
 }
 
 export interface ReplayProgress {
-  /** The share that has been sent; null if the length is not known. */
+  /** Share sent so far; null if the length is unknown. */
   sent: number | null;
   inputs: { name: string; read: number | null; behind_max_us: number }[];
 }
@@ -167,14 +167,14 @@ export interface Flow {
 }
 
 export interface Flows {
-  /** Run times: since when flows are counted, and of this answer. */
+  /** Run times of the start of flow counting and of this response. */
   since_s: number;
   elapsed_s: number;
   packets: number;
   flows: Flow[];
 }
 
-/** An event that is to come. Those of the next seconds are in the list of changes already. */
+/** An upcoming event. Events of the next seconds are already in the list of changes. */
 export interface ScenarioEvent {
   at_ns: number;
   change: Change;
@@ -183,7 +183,7 @@ export interface ScenarioEvent {
 export interface Scenario {
   events: ScenarioEvent[];
   elapsed_s: number;
-  /** By how much skips have brought the events forward. */
+  /** Time by which skips have advanced the events. */
   skipped_s: number;
 }
 
@@ -220,7 +220,7 @@ export interface Registry {
 
 export type Names = string | string[];
 
-/** A change as `POST /v1/changes` takes it. */
+/** The body of `POST /v1/changes`. */
 export interface Change {
   at?: string;
   in?: string;

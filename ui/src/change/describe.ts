@@ -10,7 +10,7 @@ export function valueText(value: OptionValue | null): string {
   return Array.isArray(value) ? value.join(' + ') || 'none' : String(value);
 }
 
-/** Every name and pattern that a change is about. */
+/** Returns the names and patterns in a change. */
 export function targetsOf(change: Change): string[] {
   return [
     ...Object.keys(change.set ?? {}),
@@ -23,7 +23,7 @@ export function targetsOf(change: Change): string[] {
   ];
 }
 
-/** A change in words, such as "adsl1: rate=2mbit; adsl2 off". */
+/** Describes a change, such as "adsl1: rate=2mbit; adsl2 off". */
 export function changeText(change: Change): string {
   const parts: string[] = [];
   for (const [name, options] of Object.entries(change.set ?? {})) {

@@ -4,7 +4,7 @@ import { draftOf, type OptionDraft, writeOption } from './optiontext';
 export type Action = 'set' | 'on' | 'off' | 'pause';
 export type Side = 'both' | 'up' | 'down';
 
-/** A part of a change: what is done to which links. */
+/** A part of a change: an action on links. */
 export interface Part {
   id: number;
   /** Names and patterns, separated by commas or spaces. */
@@ -28,7 +28,7 @@ export function newPart(id: number, targets: string): Part {
   return { id, targets, side: 'both', action: 'set', options: {} };
 }
 
-/** The names that a part is about, with their direction when it is one. */
+/** Returns the names in a part, with the direction if only one is selected. */
 export function keysOf(part: Part): string[] {
   return part.targets
     .split(/[\s,]+/)
@@ -38,7 +38,7 @@ export function keysOf(part: Part): string[] {
     );
 }
 
-/** What is missing before the run can be asked. */
+/** Returns a message if the draft is incomplete and cannot be validated yet. */
 export function missing(draft: Draft): string | null {
   for (const part of draft.parts) {
     if (keysOf(part).length === 0) return 'Name a link, or a pattern such as adsl*.';
@@ -50,7 +50,7 @@ export function missing(draft: Draft): string | null {
   return draft.parts.length === 0 ? 'Add a part.' : null;
 }
 
-/** The change as the API takes it. Later parts win over earlier ones. */
+/** Converts the draft to a change for the API. Later parts override earlier ones. */
 export function toChange(registry: Registry, draft: Draft): Change {
   const change: Change = {};
   if (draft.when.kind !== 'now') change[draft.when.kind] = draft.when.text.trim();
@@ -75,13 +75,13 @@ function addOptions(registry: Registry, change: Change, part: Part): void {
   for (const key of keysOf(part)) change.set[key] = { ...change.set[key], ...options };
 }
 
-/** The parts of a preset: one when both directions are the same, else one for each. */
+/** Returns the parts of a preset: one if both directions are equal, otherwise one each. */
 export function presetParts(registry: Registry, part: Part, preset: Preset, id: number): Part[] {
   const options = (side: 'up' | 'down'): Record<string, OptionDraft> =>
     Object.fromEntries(
       Object.entries(preset[side]).map(([kind, value]) => [kind, draftOf(registry, kind, value)]),
     );
-  // The targets may name a direction already; then only that one is meant.
+  // If the targets include a direction, only that direction is set.
   const named = /\.(up|down)$/.exec(part.targets.trim())?.[1] as 'up' | 'down' | undefined;
   const side = named ?? (part.side === 'both' ? null : part.side);
   if (side) return [{ ...part, action: 'set', options: options(side) }];
@@ -94,7 +94,7 @@ export function presetParts(registry: Registry, part: Part, preset: Preset, id: 
   ];
 }
 
-/** Where in the form a problem belongs. */
+/** A problem and its position in the form. */
 export interface Placed {
   problem: Problem;
   part: number | null;
@@ -103,7 +103,7 @@ export interface Placed {
   when: boolean;
 }
 
-/** The keys of a JSON pointer (RFC 6901). */
+/** Returns the keys of a JSON pointer (RFC 6901). */
 export function pointerKeys(pointer: string): string[] {
   return pointer
     .split('/')
@@ -111,7 +111,7 @@ export function pointerKeys(pointer: string): string[] {
     .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** Leads the problems of a refusal to the fields that caused them. */
+/** Assigns the problems of a refusal to the form fields that caused them. */
 export function place(draft: Draft, problems: Problem[]): Placed[] {
   return problems.flatMap((problem): Placed[] => {
     const keys = problem.pointer ? pointerKeys(problem.pointer) : fieldKeys(draft, problem.field);
@@ -132,7 +132,7 @@ export function place(draft: Draft, problems: Problem[]): Placed[] {
   });
 }
 
-/** A problem with a name has no pointer; its field begins with `set.NAME`. */
+/** Returns the keys for a problem without pointer, whose field begins with `set.NAME`. */
 function fieldKeys(draft: Draft, field: string): string[] {
   const action = field.split('.')[0] ?? '';
   for (const key of draft.parts.flatMap(keysOf)) {
@@ -154,13 +154,13 @@ function isAbout(
   return option === undefined || part.options[option] !== undefined;
 }
 
-/** Reasons begin with model and parameter: "normal: stddev: 'x' is not …". */
+/** Returns the parameter named in a reason such as "normal: stddev: 'x' is not …". */
 function paramOf(part: Part, option: string | undefined, reason: string): string | null {
   const draft = option === undefined ? undefined : part.options[option];
   if (draft?.mode !== 'model') return null;
   const named = /^([a-z0-9-]+): ([a-z0-9-]+): /.exec(reason);
   if (named?.[1] === draft.model) return named[2] ?? null;
-  // A plain value is the only parameter that is given.
+  // A bare value is the only given parameter.
   const given = Object.entries(draft.params).filter(([, value]) => value.trim() !== '');
   return given.length === 1 ? (given[0]?.[0] ?? null) : null;
 }

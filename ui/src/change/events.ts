@@ -12,8 +12,8 @@ export interface TimelineEvent {
 const mostPast = 300;
 
 /**
- * What was changed and what will be, in order of time. The list of changes has
- * the past and the next seconds, the scenario what comes after them.
+ * Returns past and future changes in chronological order. The list of changes covers
+ * the past and the next seconds, the scenario covers later events.
  */
 export function timelineOf(
   changes: ChangeDone[],
@@ -33,7 +33,7 @@ export function timelineOf(
     .map(({ at_ns, by, text }) => ({ at_s: at_ns / 1e9, by, text, done: at_ns / 1e9 <= now_s }));
 }
 
-/** The times that the timeline spans: from the start to the last event, and some more. */
+/** Returns the end of the timeline: the last event, plus a margin. */
 export function timelineEnd(events: TimelineEvent[], now_s: number): number {
   const last = events[events.length - 1]?.at_s ?? 0;
   return Math.max(10, Math.max(last, now_s) * 1.05);

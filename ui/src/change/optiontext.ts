@@ -1,14 +1,14 @@
 import type { Model, OptionValue, Param, Registry } from '../api/types';
 import { modelOf, modelsOf } from './registry';
 
-/** An option as the form holds it: a model with its parameters, or text. */
+/** An option in the form: a model with its parameters, or text. */
 export type OptionDraft =
   | { mode: 'model'; model: string; params: Record<string, string> }
   | { mode: 'text'; text: string };
 
 const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
-/** Whether a bare value can be one of this unit, as on the command line. */
+/** Returns whether a bare value has this unit, as on the command line. */
 export function reads(param: Param, value: string): boolean {
   if (param.choices) return param.choices.includes(value);
   switch (param.unit) {
@@ -33,7 +33,7 @@ export function reads(param: Param, value: string): boolean {
   }
 }
 
-/** Reads `model:key=value,value`, or a plain value of the first model; null when it is more. */
+/** Parses `model:key=value,value` or a bare value of the first model; null for anything else. */
 export function parseOption(registry: Registry, kind: string, text: string): OptionDraft | null {
   const head = /^([a-z][a-z0-9-]*)(?::(.*))?$/s.exec(text);
   const named = head?.[1] ? modelOf(registry, kind, head[1]) : null;
@@ -63,7 +63,7 @@ function parseParams(model: Model, text: string): Record<string, string> | null 
   return params;
 }
 
-/** The option as the API takes it; null when the form says nothing. */
+/** Converts the option to text for the API; null if the form is empty. */
 export function writeOption(
   registry: Registry,
   kind: string,
@@ -84,7 +84,7 @@ export function writeOption(
   const isFirst = modelsOf(registry, kind)[0]?.name === model.name;
   const only = given[0];
   const value = (param: Param): string => (draft.params[param.name] ?? '').trim();
-  // The short form that people write, such as 10mbit.
+  // The usual short form, such as 10mbit.
   if (
     isFirst &&
     given.length === 1 &&
@@ -98,11 +98,11 @@ export function writeOption(
 }
 
 function writeParam(param: Param, value: string): string {
-  // A plugin takes keys of its own, which are written out in one field.
+  // A plugin has its own keys, which are entered as text in one field.
   return param.unit === 'any key=value' ? value : `${param.name}=${value}`;
 }
 
-/** The draft of a value that a link has. */
+/** Returns the draft of a link's value. */
 export function draftOf(registry: Registry, kind: string, value: OptionValue): OptionDraft {
   if (Array.isArray(value)) {
     const only = value[0];

@@ -1,6 +1,6 @@
 import type { Model, Param, Registry } from '../api/types';
 
-/** The options of a link that a change can set, in the order in which a frame meets them. */
+/** The link options that a change can set, in the order in which they apply to a frame. */
 export const optionKinds = [
   'rate',
   'delay',
@@ -28,14 +28,14 @@ export function modelOf(registry: Registry, kind: string, name: string): Model |
   return registry.models.find((model) => model.kind === kind && model.name === name) ?? null;
 }
 
-/** Ranges of units that have one for all parameters. */
+/** Ranges of units with the same range for all parameters. */
 const unitRanges: Record<string, string> = {
   probability: '0 % to 100 %',
   ratio: '0 to 1',
   correlation: 'above −100 % and below 100 %',
 };
 
-/** What a field takes, in few words: unit, range, default. */
+/** Returns a short hint for a field: unit, range, default. */
 export function hintOf(param: Param): string {
   const parts: string[] = [];
   if (!param.choices) {

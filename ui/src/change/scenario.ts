@@ -1,6 +1,6 @@
 import type { Change, ChangeDone, OptionValue } from '../api/types';
 
-/** A time in seconds with all its nanoseconds, as Longwire reads it. */
+/** Formats a time in seconds with nanoseconds, in Longwire's syntax. */
 export function timeText(ns: number): string {
   const whole = Math.floor(ns / 1e9);
   const fraction = String(Math.round(ns - whole * 1e9))
@@ -10,7 +10,7 @@ export function timeText(ns: number): string {
 }
 
 function tomlString(text: string): string {
-  // JSON's escapes are TOML's, but for DEL, which TOML wants escaped.
+  // JSON and TOML have the same escapes, except that TOML requires one for DEL.
   return JSON.stringify(text).replaceAll('\u007f', '\\u007f');
 }
 
@@ -30,10 +30,10 @@ function tomlValue(value: unknown): string {
   return tomlString(String(value));
 }
 
-/** The fields of a change that `[[at]]` has too. */
+/** The fields of a change that `[[at]]` supports. */
 const fields = ['set', 'on', 'off', 'pause', 'move', 'outage'] as const;
 
-/** The change with the texts of defaults in place of null, which TOML does not have. */
+/** Replaces null, which TOML lacks, with the text of the default. */
 function writable(change: Change, defaults: Record<string, string>): Change {
   if (!change.set) return change;
   const set: Record<string, Record<string, OptionValue>> = {};
@@ -47,12 +47,12 @@ function writable(change: Change, defaults: Record<string, string>): Change {
   return { ...change, set };
 }
 
-/** Whether a scenario can do what a change did. */
+/** Returns whether a scenario can express a change. */
 export function isRecordable({ by, change, error }: ChangeDone): boolean {
   return by === 'control' && !error && change.add === undefined && change.remove === undefined;
 }
 
-/** The manual changes of a stretch of a run, in order of time. */
+/** Returns the manual changes of a period of a run in chronological order. */
 export function recorded(changes: ChangeDone[], from_ns: number, to_ns: number): ChangeDone[] {
   return changes
     .filter((done) => isRecordable(done) && done.at_ns >= from_ns && done.at_ns <= to_ns)
@@ -60,8 +60,9 @@ export function recorded(changes: ChangeDone[], from_ns: number, to_ns: number):
 }
 
 /**
- * A scenario file that does these changes again, at times from `origin_ns`:
- * 0 keeps the times of the run. `defaults` are those of options, as `/v1/models` has them.
+ * Returns a scenario file that repeats these changes, with times relative to
+ * `origin_ns`; 0 keeps the times of the run. `defaults` are the options' defaults
+ * in `/v1/models`.
  */
 export function scenarioOf(
   changes: ChangeDone[],

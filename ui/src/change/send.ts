@@ -4,12 +4,12 @@ import { Store } from '../data/store';
 import { targetsOf } from './describe';
 import { pushEntry, type UndoEntry, undoOf } from './undo';
 
-/** Of more links than this, the options before a change are not kept. */
+/** Maximum number of links whose options before a change are kept for undo. */
 const mostLinks = 1000;
 
 export const undoStore = new Store<UndoEntry[]>('longwire-undo', []);
 
-/** All links that a change is about; null when they are too many. */
+/** Returns the links that a change affects; null if there are too many. */
 async function linksOf(client: Client, change: Change): Promise<Link[] | null> {
   const links = new Map<string, Link>();
   const patterns = new Set(targetsOf(change).map((name) => name.replace(/\.(up|down)$/, '')));
@@ -23,7 +23,7 @@ async function linksOf(client: Client, change: Change): Promise<Link[] | null> {
   return [...links.values()];
 }
 
-/** Makes a change, and keeps what takes it back. */
+/** Applies a change and keeps its undo entry. */
 export async function send(client: Client, change: Change): Promise<Changed> {
   const before = await linksOf(client, change);
   const changed = await client.json<Changed>('/v1/changes', { method: 'POST', body: change });
@@ -32,7 +32,7 @@ export async function send(client: Client, change: Change): Promise<Changed> {
   return changed;
 }
 
-/** Takes a change back. */
+/** Undoes a change. */
 export async function takeBack(client: Client, entry: UndoEntry): Promise<void> {
   if (targetsOf(entry.undo).length > 0) await send(client, entry.undo);
   undoStore.set(undoStore.get().filter((each) => each.at_ns !== entry.at_ns));

@@ -2,7 +2,7 @@ import type { Change, Link, OptionValue } from '../api/types';
 import { concerns } from '../glob';
 import { changeText, namesOf, targetsOf } from './describe';
 
-/** A change that can be taken back. */
+/** A change that can be undone. */
 export interface UndoEntry {
   at_ns: number;
   text: string;
@@ -21,10 +21,10 @@ function directionsOf(links: Link[]): { name: string; link: Link; side: Side }[]
 }
 
 /**
- * The change that gives links back the options and states that they have in
- * `before`; null when the change does more than set those.
+ * Returns the change that restores the links' options and states in `before`, or
+ * null if the change has other effects.
  *
- * An option that was not given is set to null: the run restores its default.
+ * An option without a previous value is set to null, which restores its default.
  */
 export function undoOf(change: Change, before: Link[]): Change | null {
   if (change.add !== undefined || change.remove !== undefined || change.move !== undefined) {
@@ -54,7 +54,7 @@ export function undoOf(change: Change, before: Link[]): Change | null {
 const mostEntries = 20;
 const mostBytes = 200_000;
 
-/** The newest entries, bounded in number and size. */
+/** Adds an entry; keeps the newest entries, bounded in number and size. */
 export function pushEntry(entries: UndoEntry[], change: Change, at_ns: number, undo: Change) {
   const added = [{ at_ns, text: changeText(change), undo }, ...entries].slice(0, mostEntries);
   let bytes = 0;

@@ -19,14 +19,14 @@ interface Props {
   onState: (change: (before: RangeState) => RangeState) => void;
   onReset: () => void;
   markers: number[];
-  /** The canvas of the chart, for pictures of all charts. */
+  /** Reports the canvas of the chart, for images of all charts. */
   onCanvas: (id: string, canvas: HTMLCanvasElement | null) => void;
 }
 
 /** A chart with its legend, its summary and its table. */
 export function Chart(props: Props) {
   const { spec, history, version, state } = props;
-  // The object of the history stays; its version says that there is more in it.
+  // The history object stays the same; its version shows changes.
   const series = useMemo(() => spec.series(history), [spec, history, version]);
   const [index, setIndex] = useState<number | null>(null);
   const [asTable, setAsTable] = useState(false);
@@ -84,7 +84,7 @@ export function Chart(props: Props) {
   );
 }
 
-/** The values at the cursor as a sentence, for screen readers. */
+/** Returns the values at the cursor as a sentence, for screen readers. */
 function valuesAt(
   spec: ChartSpec,
   series: SeriesSpec[],
@@ -96,17 +96,17 @@ function valuesAt(
   return `${runTime(history.elapsed_s[index], 1)}: ${values.join(', ')}`;
 }
 
-/** Keeps a plot in step with the data, the range, the width and the theme. */
+/** Updates a plot on changes of data, range, width and theme. */
 function usePlot(props: Props, series: SeriesSpec[], onCursor: (index: number | null) => void) {
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const theme = useThemeVersion();
-  // The plot asks for these while it draws, long after it was made.
+  // The plot reads these while drawing, long after its creation.
   const latest = useRef({ props, series });
   latest.current = { props, series };
   const look = series.map(({ id }) => id).join(' ');
 
-  // The look stands for the series.
+  // The dependency is the series' style, which stands for the series.
   useEffect(() => {
     const element = holder.current;
     if (!element) return;
@@ -141,7 +141,7 @@ function usePlot(props: Props, series: SeriesSpec[], onCursor: (index: number | 
 
   const [from, to] = visible(props.state, props.history.last_s);
   const markers = props.markers.join(' ');
-  // The version stands for the data.
+  // The dependency is the version, which stands for the data.
   useEffect(() => {
     plot.current?.setData(dataOf(props.history, series), true);
   }, [props.version, from, to, look, markers]);
@@ -160,7 +160,7 @@ interface LegendProps {
   range: [number, number];
 }
 
-/** The lines with their values at the cursor, or the newest that are shown. */
+/** The lines with their values at the cursor, or their newest displayed values. */
 function Legend({ spec, series, history, index, range }: LegendProps) {
   const newest = Math.min(history.length, history.indexAt(range[1] + 1e-6)) - 1;
   const at = index ?? newest;

@@ -10,7 +10,7 @@ interface Props {
   range: [number, number];
 }
 
-/** The numbers of a chart. */
+/** The values of a chart as a table. */
 export function ChartTable({ spec, series, history, range }: Props) {
   const { head, rows, step_s } = tableOf(series, history, range);
   return (

@@ -1,14 +1,14 @@
 import { type History, valueColumns } from '../data/history';
 import { indices } from './summary';
 
-/** A field of a CSV file (RFC 4180). */
+/** Formats a field of a CSV file (RFC 4180). */
 function field(value: string | number | null | undefined): string {
   if (value === null || value === undefined) return '';
   const text = String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** All samples of a range with all columns, a line for every 100 ms. */
+/** Returns a range as CSV with all columns, one line per sample (100 ms). */
 export function csvOf(direction: string, history: History, range: [number, number]): string {
   const [from, to] = indices(history, range);
   const reasons = Object.keys(history.drops).sort();
@@ -18,7 +18,7 @@ export function csvOf(direction: string, history: History, range: [number, numbe
     lines.push(
       [
         direction,
-        // Times are sums of tenths in binary; three digits are all they have.
+        // Times are binary sums of tenths; three digits are exact.
         history.elapsed_s[at]?.toFixed(3),
         ...valueColumns.map((name) => history.values[name][at]),
         ...reasons.map((reason) => history.drops[reason]?.[at]),

@@ -6,7 +6,7 @@ export type KeyAction =
   | { kind: 'reset' }
   | { kind: 'moved' };
 
-/** What a key does in a chart; moving the cursor is done at once, in all charts. */
+/** Returns the action of a key in a chart. Cursor keys act immediately, in all charts. */
 export function keyAction(event: KeyboardEvent, plot: uPlot): KeyAction | null {
   if (event.ctrlKey || event.metaKey || event.altKey) return null;
   switch (event.key) {
@@ -33,13 +33,13 @@ function move(plot: uPlot, by: number): KeyAction {
   const left = plot.cursor.left ?? -1;
   const start = left < 0 ? (by < 0 ? width : 0) : left;
   const next = Math.max(0, Math.min(width, start + by * Math.max(1, width / 100)));
-  // The third argument, which the types leave out, passes the place on to the other charts.
+  // The third argument, missing from the types, moves the cursor in the other charts too.
   const setCursor = plot.setCursor as (at: uPlot.Cursor, fire: boolean, pass: boolean) => void;
   setCursor({ left: next, top: height / 2 }, true, true);
   return { kind: 'moved' };
 }
 
-/** The time at the cursor, or in the middle when there is none. */
+/** Returns the time at the cursor, or at the middle without a cursor. */
 function centre(plot: uPlot): number {
   const left = plot.cursor.left ?? -1;
   return plot.posToVal(left >= 0 ? left : plot.over.clientWidth / 2, 'x');

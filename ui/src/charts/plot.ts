@@ -9,17 +9,17 @@ export interface PlotEvents {
   onCursor: (index: number | null) => void;
   /** Times of changes, drawn as vertical lines. */
   markers: () => number[];
-  /** The largest value that the scale has to hold. */
+  /** The range of the scale. */
   range: () => [number, number];
 }
 
-/** Distances of times on the axis, which are whole in minutes and seconds. */
+/** Tick distances on the time axis, round in minutes or seconds. */
 const steps_s = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300];
 
 export const chartHeight = 168;
 const font = '12px system-ui, sans-serif';
 
-/** The options of a chart with the colours of the theme in force. */
+/** Returns the uPlot options of a chart, with the colours of the current theme. */
 export function plotOptions(
   spec: ChartSpec,
   series: SeriesSpec[],
@@ -35,7 +35,7 @@ export function plotOptions(
     legend: { show: false },
     padding: [8, 12, 0, 0],
     cursor: {
-      // All charts of the view have one cursor and one zoom.
+      // All charts of the view share the cursor and the zoom.
       sync: { key: 'link', setSeries: false, scales: ['x', null] },
       drag: { x: true, y: false, setScale: false, dist: 4 },
       bind: {
@@ -92,7 +92,7 @@ function seriesOptions(series: SeriesSpec): uPlot.Series {
   return options;
 }
 
-/** Between a filled series and the one before it; the first fills down to 0. */
+/** Returns the bands between each filled series and the previous one; the first fills to 0. */
 function bandsOf(series: SeriesSpec[]): uPlot.Band[] {
   return series.flatMap((each, at) => {
     if (!each.fill || at === 0) return [];
@@ -110,7 +110,7 @@ function select(plot: uPlot, events: PlotEvents): void {
   if (width < 4) return;
   const from = plot.posToVal(left, 'x');
   const to = plot.posToVal(left + width, 'x');
-  // Only the chart under the pointer has a selection of its own; the others follow it.
+  // Only the chart under the pointer has a selection; the other charts follow it.
   plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   events.onZoom(from, to);
 }
@@ -134,7 +134,7 @@ function drawMarkers(plot: uPlot, times: number[]): void {
   ctx.restore();
 }
 
-/** The first series fills to 0 by itself. */
+/** Makes the first series fill to 0. */
 export function withFirstFill(options: uPlot.Options, series: SeriesSpec[]): uPlot.Options {
   const first = series[0];
   const target = options.series[1];

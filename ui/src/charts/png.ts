@@ -5,7 +5,7 @@ import { chartSpecs } from './spec';
 const headHeight = 26;
 const titleHeight = 34;
 
-/** A picture of all charts as they are shown, with titles and legends. */
+/** Returns an image of all charts as shown, with titles and legends. */
 export function pngOf(
   title: string,
   history: History,

@@ -1,10 +1,10 @@
-/** What part of the kept time is shown. */
+/** The displayed part of the recorded time. */
 export interface RangeState {
-  /** Length of the window that follows the run. */
+  /** Length of the window, which follows the run. */
   span_s: number;
-  /** Where the window stands still, or null while it follows. */
+  /** Time at which the window is paused, or null while it follows. */
   pausedAt_s: number | null;
-  /** A part that was chosen by zooming, or null. */
+  /** Range selected by zooming, or null. */
   zoom: [number, number] | null;
 }
 
@@ -12,7 +12,7 @@ export const spans_s = [30, 60, 120, 300, 600] as const;
 export const startRange: RangeState = { span_s: 60, pausedAt_s: null, zoom: null };
 const least_s = 0.5;
 
-/** The shown times, from the state and the time of the newest sample. */
+/** Returns the displayed range for a state and the time of the newest sample. */
 export function visible(state: RangeState, last_s: number): [number, number] {
   if (state.zoom) return state.zoom;
   const end = Math.max(state.pausedAt_s ?? last_s, Math.min(state.span_s, 10));
@@ -26,7 +26,7 @@ export function zoomTo(state: RangeState, from_s: number, to_s: number): RangeSt
   return { ...state, zoom: [low, high] };
 }
 
-/** Zooms about a time: a factor below 1 shows less. */
+/** Zooms around a time; a factor below 1 zooms in. */
 export function zoomBy(
   state: RangeState,
   last_s: number,

@@ -6,27 +6,27 @@ import { bitRate, micros, perSecond, reasonName, shortCount } from '../format';
 export interface SeriesSpec {
   id: string;
   label: string;
-  /** Name of a custom property of the page's colours. */
+  /** CSS custom property of the colour. */
   color: string;
-  /** Lengths of dashes, so that lines differ by more than colour. */
+  /** Dash lengths, so that lines differ not only by colour. */
   dash: number[];
   width: number;
   stepped: boolean;
   values: Column;
-  /** Fills down to the series before, or to 0, with this custom property. */
+  /** CSS custom property of the fill down to the previous series, or to 0. */
   fill: string | null;
-  /** Whether the scale reaches up to it; otherwise it is cut off above the scale. */
+  /** Whether the scale includes the series; otherwise it is cut off above the scale. */
   scales: boolean;
 }
 
-/** A chart: its lines for a history, and how its values are written. */
+/** A chart: its series for a history, and the format of its values. */
 export interface ChartSpec {
   id: string;
   title: string;
-  /** What it shows and how, for those who see it for the first time. */
+  /** Explanation for first-time users. */
   note: string;
   format: (value: number | null | undefined) => string;
-  /** The scale reaches at least this far, so that noise does not look like much. */
+  /** Minimum end of the scale, so that noise does not look large. */
   least: number;
   series: (history: History) => SeriesSpec[];
 }
@@ -65,7 +65,7 @@ const throughput: ChartSpec = {
       dash: [1, 3],
       stepped: true,
       width: 2,
-      // On a link that carries little, the traffic would be a line at the bottom.
+      // On a lightly loaded link, the traffic would be a line at the bottom.
       scales: false,
     }),
   ],
@@ -131,7 +131,7 @@ const lateness: ChartSpec = {
 
 export const chartSpecs: ChartSpec[] = [throughput, queue, delay, losses, lateness];
 
-/** Reasons keep their line wherever they appear, so that they can be learnt. */
+/** Each drop reason has the same line style in all charts. */
 const lossLooks: Record<string, [string, number[]]> = {
   queue_full: ['--c-red', []],
   loss: ['--c-orange', [6, 2]],
@@ -142,7 +142,7 @@ const lossLooks: Record<string, [string, number[]]> = {
   mtu: ['--c-blue', [8, 2, 2, 2]],
 };
 
-/** The upper end of the scale for the samples of a range. */
+/** Returns the upper end of the scale for the samples of a range. */
 export function scaleEnd(spec: ChartSpec, series: SeriesSpec[], from: number, to: number): number {
   let most = spec.least;
   for (const { values, scales } of series) {
@@ -157,7 +157,7 @@ function lossLine(reason: string, values: Column): SeriesSpec {
   return line(reason, reasonName(reason), color, values, { dash });
 }
 
-/** Delay without queueing, of the medians. */
+/** Returns the median delay without queueing. */
 export function propagation(values: History['values']): Column {
   return values.delay_p50_us.map((all, at) => {
     const queued = values.queueing_p50_us[at];

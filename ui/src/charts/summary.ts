@@ -9,7 +9,7 @@ export interface Figures {
   most: number | null;
 }
 
-/** The newest value, the mean and the largest of a part of a column; gaps are left out. */
+/** Returns the newest, mean and maximum value of part of a column, without gaps. */
 export function figures(column: Column, from: number, to: number): Figures {
   let sum = 0;
   let count = 0;
@@ -26,12 +26,12 @@ export function figures(column: Column, from: number, to: number): Figures {
   return { last, mean: count > 0 ? sum / count : null, most };
 }
 
-/** Indices of the samples of a range of times. */
+/** Returns the indices of the samples in a time range. */
 export function indices(history: History, range: [number, number]): [number, number] {
   return [history.indexAt(range[0]), history.indexAt(range[1] + 1e-6)];
 }
 
-/** A chart in one sentence per line: for those who do not see it, and for a quick look. */
+/** Describes a chart with one sentence per line, for screen readers and as an overview. */
 export function summary(spec: ChartSpec, history: History, range: [number, number]): string {
   const [from, to] = indices(history, range);
   if (to <= from) return 'No samples in this range.';
@@ -51,7 +51,7 @@ export interface TableData {
 const mostTableRows = 60;
 const steps_s = [0.1, 0.5, 1, 2, 5, 10, 30];
 
-/** The rows of a chart's table: means over equal times, at most 60 of them, the newest first. */
+/** Returns at most 60 rows of a chart's table: means over equal intervals, newest first. */
 export function tableOf(
   series: SeriesSpec[],
   history: History,
@@ -72,7 +72,7 @@ export function tableOf(
   return { head: ['time', ...series.map(({ label }) => label)], rows: rows.reverse(), step_s };
 }
 
-/** The number of a time's step. Times are sums of tenths, which binary holds a little too small. */
+/** Returns the interval of a time. Binary sums of tenths are slightly too small. */
 function slotOf(time_s: number | undefined, step_s: number): number {
   return Math.floor((time_s ?? 0) / step_s + 1e-6);
 }

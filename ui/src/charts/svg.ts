@@ -12,14 +12,14 @@ const axisHeight = 24;
 const titleHeight = 36;
 const chartHeight = headHeight + plotHeight + axisHeight;
 
-/** Turns the name of a custom property into its colour. */
+/** Maps the name of a CSS custom property to its colour. */
 export type Colors = (name: string) => string;
 
 function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 }
 
-/** All charts of a range as an SVG document, with lines that can be edited. */
+/** Returns all charts of a range as an SVG document with editable lines. */
 export function svgOf(
   title: string,
   history: History,
@@ -41,7 +41,7 @@ export function svgOf(
   ].join('\n');
 }
 
-/** Steps of 1, 2 or 5 of which some four fit. */
+/** Returns approximately `about` ticks, at steps of 1, 2 or 5 times a power of ten. */
 export function ticks(low: number, high: number, about: number): number[] {
   const raw = (high - low) / about;
   if (!(raw > 0)) return [];

@@ -6,24 +6,24 @@ import type { Source } from './topics';
 
 export interface Connection {
   source: Source;
-  /** The token in use: ours, or that of another tab; null when there is none. */
+  /** The token in use, from this tab or another; null if there is none. */
   token: string | null;
 }
 
 const browserFetch = (input: string, init?: RequestInit): Promise<Response> => fetch(input, init);
 
-/** A client for single requests, such as changes. */
+/** Returns a client for single requests, such as changes. */
 export function clientOf(token: string): Client {
   return new Client(browserFetch, token);
 }
 
-/** Joins the connection that tabs share, or opens one where workers cannot be shared. */
+/** Joins the tabs' shared connection, or opens a separate one without shared workers. */
 export async function connect(token: string | null, given: boolean): Promise<Connection> {
   if ('SharedWorker' in window) {
     try {
       return await joinShared(token, given);
     } catch {
-      // A browser may have the class and refuse to start it, in private windows for example.
+      // A browser may have the class but refuse to start it, for example in private windows.
     }
   }
   const hub = new Hub(realTimers);
@@ -52,14 +52,14 @@ function joinShared(token: string | null, given: boolean): Promise<Connection> {
     const lock = `longwire-tab-${crypto.getRandomValues(new Uint32Array(2)).join('-')}`;
     hold(lock, () => port.postMessage({ kind: 'hello', token, given, lock }));
     window.addEventListener('pagehide', () => port.postMessage({ kind: 'bye' }));
-    // A page that comes back from the browser's cache has lost its subscriptions.
+    // A page restored from the back-forward cache has lost its subscriptions.
     window.addEventListener('pageshow', (event) => {
       if (event.persisted) location.reload();
     });
   });
 }
 
-/** Holds a lock for as long as the tab lives, then continues. */
+/** Takes a lock for the lifetime of the tab, then continues. */
 function hold(lock: string, then: () => void): void {
   if (!('locks' in navigator)) {
     then();

@@ -9,25 +9,25 @@ import { failureOf, type Update } from './topics';
 interface Held {
   history: History;
   wanted: boolean;
-  /** Whether the stream's next event has everything, not only what is new. */
+  /** Whether the stream's next event contains the whole history, not only new samples. */
   fresh: boolean;
   stopRelease: () => void;
 }
 
-/** Requests of one view come one after the other; the stream is opened for all of them. */
+/** A view's requests arrive in sequence; the stream is opened once for all of them. */
 const gatherMs = 30;
-/** A direction that nobody looks at stays in the stream for this long, as people go back and forth. */
+/** Time that an unviewed direction stays in the stream, because users go back and forth. */
 const keepMs = 10_000;
-/** As many as the run takes in one stream. */
+/** Maximum number of directions in one stream of the run. */
 const mostDirections = 8;
 
-/** One stream of the histories of all directions that tabs look at. */
+/** A single stream with the histories of all viewed directions. */
 export class Histories {
   private readonly held = new Map<string, Held>();
   private client: Client | null = null;
   private stream: Stream | null = null;
   private stopGather: () => void = () => {};
-  /** The run has ended: what is held is all that there will be. */
+  /** Whether the run has ended, so that histories are complete. */
   private ended = false;
 
   constructor(
@@ -43,7 +43,7 @@ export class Histories {
       held.wanted = true;
       if (held.history.length > 0) {
         const update = this.snapshot(direction);
-        // After the subscriber has been entered.
+        // After the subscriber is registered.
         if (update) this.timers.after(0, () => this.publish(direction, update));
       }
       return;
@@ -100,7 +100,7 @@ export class Histories {
     this.stream = null;
   }
 
-  /** Keeps what is held: the run has ended. */
+  /** Marks the end of the run; histories are kept. */
   end(): void {
     this.ended = true;
     for (const held of this.held.values()) held.stopRelease();
@@ -145,8 +145,8 @@ export class Histories {
   }
 
   /**
-   * Drops the directions for which the run refuses the stream, so that a link
-   * that is gone in one tab does not stop the charts of the others.
+   * Removes the directions that the run refuses to stream, so that a removed link
+   * in one tab does not stop the charts of other tabs.
    */
   private async sift(refusal: ApiError): Promise<void> {
     const client = this.client;
@@ -180,10 +180,10 @@ export class Histories {
   }
 }
 
-/** The error with which the run refuses a direction's history, or null when it does not. */
+/** Returns the run's error for a direction's history, or null if the run accepts it. */
 async function refusalOf(client: Client, direction: string): Promise<ApiError | null> {
   try {
-    // None is newer than that, so that the answer is short.
+    // No sample is that new, so the response is short.
     await client.open(`/v1/history/${encodeURIComponent(direction)}?since=1000000s`);
     return null;
   } catch (error) {

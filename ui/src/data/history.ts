@@ -1,6 +1,6 @@
 import type { Column, HistoryColumns } from '../api/types';
 
-/** Names of the columns beside `elapsed_s` and the drops. */
+/** Names of the columns other than `elapsed_s` and the drops. */
 export const valueColumns = [
   'bits_in_per_s',
   'bits_out_per_s',
@@ -16,22 +16,21 @@ export const valueColumns = [
 
 export type ValueColumn = (typeof valueColumns)[number];
 
-/** Samples of 10 minutes at 10 Hz, as many as the run keeps. */
+/** Samples of 10 minutes at 10 Hz, the same number as in the run. */
 export const keptSamples = 6000;
-/** Samples are removed in blocks: removing each one by itself moves the whole array. */
+/** Samples are removed in blocks, because each removal moves the whole array. */
 const slack = 600;
 
 /**
- * The kept samples of one direction, bounded by `limit`.
+ * The samples of one direction, bounded by `limit`.
  *
- * Plain arrays rather than typed ones: a gap is `null`, which is what the
- * charts and the API call it.
+ * Arrays are untyped, because a gap is `null`, as in the charts and the API.
  */
 export class History {
   readonly elapsed_s: number[] = [];
   readonly values: Record<ValueColumn, Column>;
   readonly drops: Record<string, Column> = {};
-  /** Changes with every change of the contents. */
+  /** Incremented by each change of the contents. */
   version = 0;
 
   constructor(private readonly limit: number = keptSamples) {
@@ -53,7 +52,7 @@ export class History {
     return this.elapsed_s[0] ?? 0;
   }
 
-  /** Replaces everything, as the first event of a stream does. */
+  /** Replaces all samples, for the first event of a stream. */
   replace(columns: HistoryColumns): void {
     this.elapsed_s.length = 0;
     for (const name of valueColumns) this.values[name].length = 0;
@@ -61,7 +60,7 @@ export class History {
     this.append(columns);
   }
 
-  /** Adds samples that are newer than the last one. */
+  /** Appends samples newer than the last one. */
   append(columns: HistoryColumns): void {
     const from = this.firstNew(columns.elapsed_s);
     const before = this.length;
@@ -70,7 +69,7 @@ export class History {
     if (added <= 0) return;
     pushAll(this.elapsed_s, columns.elapsed_s, from);
     for (const name of valueColumns) {
-      // A run without this column is a run of gaps.
+      // A missing column is filled with gaps.
       pushAll(this.values[name], columns[name] ?? gaps(from + added), from);
     }
     for (const reason of Object.keys(columns.drops_per_s ?? {})) {
@@ -82,7 +81,7 @@ export class History {
     this.trim();
   }
 
-  /** Everything as columns, for another holder of the same history. */
+  /** Returns all samples as columns, for a copy of this history. */
   columns(): HistoryColumns {
     const drops = Object.entries(this.drops).map(([reason, column]) => [reason, column.slice()]);
     return {
@@ -94,7 +93,7 @@ export class History {
     };
   }
 
-  /** Index of the first sample at or after a time. */
+  /** Returns the index of the first sample at or after a time. */
   indexAt(time_s: number): number {
     let low = 0;
     let high = this.length;
@@ -121,7 +120,7 @@ export class History {
     for (const name of valueColumns) this.values[name].splice(0, surplus);
     for (const [reason, column] of Object.entries(this.drops)) {
       column.splice(0, surplus);
-      // A reason that has left the window no longer needs a column.
+      // A reason without drops in the window needs no column.
       if (column.every((value) => value === 0)) delete this.drops[reason];
     }
   }

@@ -20,22 +20,22 @@ interface Entry {
   topic: Topic;
   listeners: Set<Listener>;
   poll: Poll | null;
-  /** For subscribers that come later. Of a document only while somebody asks for it. */
+  /** Last update, for later subscribers; for a document, only while it is polled. */
   last: Update | null;
 }
 
-/** Documents that are kept after the last subscriber, for when the run has ended. */
+/** Number of documents kept after their last subscriber, for the time after the run. */
 const mostKept = 32;
 
 /**
- * The one connection to the run. A stream of totals is always open: it says
- * that the run is there, and when it has ended. Documents are asked for and
- * histories streamed only while somebody subscribes to them.
+ * The connection to the run. A stream of totals is always open and shows whether
+ * the run is alive or has ended. Documents are polled and histories streamed only
+ * while they have subscribers.
  */
 export class Hub implements Source {
   private client: Client | null = null;
   private readonly entries = new Map<string, Entry>();
-  /** The last answers that nobody subscribes to, the newest at the end. */
+  /** The last responses without subscribers, newest last. */
   private readonly kept = new Map<string, Update>();
   private base: Stream | null = null;
   private stopRetry: () => void = () => {};
@@ -54,7 +54,7 @@ export class Hub implements Source {
     );
   }
 
-  /** Begins, or begins again with another token. */
+  /** Connects, or reconnects with another token. */
   connect(client: Client): void {
     this.client = client;
     this.stop();
@@ -73,7 +73,7 @@ export class Hub implements Source {
     const key = topicKey(topic);
     let entry = this.entries.get(key);
     if (!entry) {
-      // What a run said that has ended is all that there is. Of one that lives, it is of before.
+      // Kept responses are final once the run has ended; before, they are stale.
       const last = (this.status.phase === 'ended' && this.kept.get(key)) || null;
       entry = { topic, listeners: new Set(), poll: null, last };
       this.entries.set(key, entry);
@@ -122,7 +122,7 @@ export class Hub implements Source {
   }
 
   private pollFailed(topic: Topic, error: ApiError): void {
-    // No answer at all: the stream of totals notices too, and says so once.
+    // Without a response, the stream of totals fails too and reports the failure once.
     if (error.status === 0) return;
     this.publish(topic, { kind: 'failure', failure: failureOf(error) });
   }
@@ -194,7 +194,7 @@ export class Hub implements Source {
     failures = 0,
     retryAt_ms: number | null = null,
   ): void {
-    // How long it has been lost counts from the first failure, not the last try.
+    // The time of the loss is that of the first failure, not of the last attempt.
     const since_ms =
       phase === this.status.phase && phase === 'lost' ? this.status.since_ms : this.timers.now();
     this.status = { phase, since_ms, failures, retryAt_ms, reason };

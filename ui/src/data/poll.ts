@@ -1,7 +1,7 @@
 import { ApiError, type Client } from '../api/client';
 import type { Timers } from './timers';
 
-/** Asks for a document again and again: the next time `every_ms` after the answer before. */
+/** Polls a document; each request follows `every_ms` after the previous response. */
 export class Poll {
   private readonly abort = new AbortController();
   private stopTimer: () => void = () => {};

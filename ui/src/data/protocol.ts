@@ -1,6 +1,6 @@
 import type { Topic, Update } from './topics';
 
-/** Messages of a tab to the worker that holds the shared connection. */
+/** Messages from a tab to the worker with the shared connection. */
 export type ToWorker =
   | { kind: 'hello'; token: string | null; given: boolean; lock: string }
   | { kind: 'subscribe'; id: number; topic: Topic }
@@ -8,7 +8,7 @@ export type ToWorker =
   | { kind: 'retry' }
   | { kind: 'bye' };
 
-/** Messages of the worker to a tab. */
+/** Messages from the worker to a tab. */
 export type ToTab =
   | { kind: 'token'; token: string | null }
   | { kind: 'update'; id: number; update: Update };

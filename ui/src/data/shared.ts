@@ -1,13 +1,13 @@
 import type { ToTab, ToWorker } from './protocol';
 import type { Listener, Source, Topic } from './topics';
 
-/** A port to a worker, as far as it is used. */
+/** The used subset of a worker's port. */
 export interface PortLike {
   postMessage(message: ToWorker): void;
   onmessage: ((event: MessageEvent<ToTab>) => void) | null;
 }
 
-/** The source of a tab that shares the connection of others. */
+/** The source of a tab with a shared connection. */
 export class SharedSource implements Source {
   private readonly listeners = new Map<number, Listener>();
   private nextId = 1;

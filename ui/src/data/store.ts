@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** A value that views share and that outlives them, in this tab. */
+/** A value of this tab, shared by its views and kept across them. */
 export class Store<T> {
   private value: T;
   private readonly listeners = new Set<() => void>();
@@ -21,7 +21,7 @@ export class Store<T> {
     try {
       sessionStorage.setItem(this.key, JSON.stringify(value));
     } catch {
-      // A full storage only means that a reload forgets it.
+      // If the storage is full, a reload loses the value.
     }
     for (const listener of [...this.listeners]) listener();
   }

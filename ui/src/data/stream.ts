@@ -5,11 +5,11 @@ import type { Timers } from './timers';
 export interface StreamHandlers {
   onOpen(): void;
   onEvent(event: ServerEvent): void;
-  /** The stream is over, for whichever reason but `close`. */
+  /** Called when the stream ends for any reason other than `close`. */
   onClose(error: ApiError): void;
 }
 
-/** A stream without a byte for so long is taken as lost; the run sends at least once a second. */
+/** Silence after which a stream counts as lost; the run sends at least once per second. */
 const silenceMs = 10_000;
 
 /** Reads one event stream until it ends, fails, falls silent or is closed. */

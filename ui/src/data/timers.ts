@@ -1,4 +1,4 @@
-/** Time as the data layer sees it, so that tests can drive it. */
+/** The clock and timers of the data layer, which tests can replace. */
 export interface Timers {
   now(): number;
   after(delay_ms: number, action: () => void): () => void;

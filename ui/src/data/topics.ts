@@ -2,9 +2,8 @@ import type { ApiError } from '../api/client';
 import type { HistoryColumns, Problem, StatsEvent } from '../api/types';
 
 /**
- * What a tab can subscribe to: the state of the connection, the totals of the
- * run, the history of a direction, or a document that is asked for again and
- * again.
+ * A subscription of a tab: the state of the connection, the totals of the run,
+ * the history of a direction, or a polled document.
  */
 export type Topic =
   | { kind: 'status' }
@@ -25,7 +24,7 @@ export function topicKey(topic: Topic): string {
 
 export type Phase = 'connecting' | 'live' | 'lost' | 'ended' | 'denied';
 
-/** State of the connection. Times are of `Date.now()`. */
+/** State of the connection. Times are from `Date.now()`. */
 export interface Status {
   phase: Phase;
   since_ms: number;
@@ -44,7 +43,7 @@ export function failureOf(error: ApiError): Failure {
   return { status: error.status, message: error.message, problems: error.problems };
 }
 
-/** A message to a subscriber; plain data, since it crosses to other tabs. */
+/** A message to a subscriber; plain data, because it is sent between tabs. */
 export type Update =
   | { kind: 'status'; status: Status }
   | { kind: 'totals'; event: StatsEvent }
@@ -54,7 +53,7 @@ export type Update =
 
 export type Listener = (update: Update) => void;
 
-/** Where a tab gets its data from: its own connection, or the one that tabs share. */
+/** A tab's data source: its own connection, or the shared one. */
 export interface Source {
   subscribe(topic: Topic, listener: Listener): () => void;
   retry(): void;

@@ -18,7 +18,7 @@ export function useConnection(): Context {
   return context;
 }
 
-/** Whether anybody can see the page. A hidden page asks for nothing. */
+/** Returns whether the page is visible. A hidden page sends no requests. */
 export function useVisible(): boolean {
   const [visible, setVisible] = useState(() => document.visibilityState !== 'hidden');
   useEffect(() => {
@@ -29,13 +29,13 @@ export function useVisible(): boolean {
   return visible;
 }
 
-/** Subscribes while the component is there and the page is visible. */
+/** Subscribes while the component is mounted and the page is visible. */
 function useTopic(topic: Topic | null, key: string, onUpdate: (update: Update) => void): void {
   const { source } = useConnection();
   const visible = useVisible();
   const handler = useRef(onUpdate);
   handler.current = onUpdate;
-  // The key stands for the topic, which is a new object every time.
+  // The dependency is the key, because the topic is a new object in each rendering.
   useEffect(() => {
     if (!topic || !visible) return;
     return source.subscribe(topic, (update) => handler.current(update));
@@ -56,7 +56,7 @@ export function useStatus(): Status {
   return status;
 }
 
-/** Whether the run has ended: nothing can be asked or changed any more. */
+/** Returns whether the run has ended, after which requests and changes are impossible. */
 export function useEnded(): boolean {
   return useStatus().phase === 'ended';
 }
@@ -72,11 +72,11 @@ export function useTotals(): StatsEvent | null {
 export interface Document<T> {
   value: T | null;
   failure: Failure | null;
-  /** The path that `value` answers, while the answer to a new one is under way. */
+  /** The path that `value` belongs to; differs while the request for a new path is pending. */
   path: string | null;
 }
 
-/** A document that is asked for every `every_ms`; once when that is 0. */
+/** Returns a document polled every `every_ms`, or requested once if that is 0. */
 export function useDocument<T>(path: string | null, every_ms: number): Document<T> {
   const [document, setDocument] = useState<Document<T>>({ value: null, failure: null, path: null });
   const topic: Topic | null = path === null ? null : { kind: 'document', path, every_ms };
@@ -95,7 +95,7 @@ export interface HistoryView {
   failure: Failure | null;
 }
 
-/** The history of a direction. The object is the same while `version` counts up. */
+/** Returns the history of a direction. The object stays the same; `version` counts its changes. */
 export function useHistory(direction: string): HistoryView {
   const held = useRef<{ direction: string; history: History } | null>(null);
   if (held.current?.direction !== direction) held.current = { direction, history: new History() };
@@ -120,10 +120,10 @@ export function useRun(): Run | null {
   return useDocument<Run>('/v1', 60_000).value;
 }
 
-/** A run keeps up to 10,000 changes, which are megabytes: many are asked for less often. */
+/** Number of changes above which they are polled less often; 10,000 changes are megabytes. */
 const manyChanges = 1000;
 
-/** The changes of the run, null before the first answer. */
+/** Returns the changes of the run; null before the first response. */
 export function useChanges(): Changes | null {
   const [every_ms, setEvery] = useState(1000);
   const { value } = useDocument<Changes>('/v1/changes', every_ms);
@@ -132,7 +132,7 @@ export function useChanges(): Changes | null {
   return value;
 }
 
-/** Whether the token may change the network; null while that is not known. */
+/** Returns whether the token may change the network; null if not yet known. */
 export function useMayChange(): boolean | null {
   return useRun()?.may_change ?? null;
 }

@@ -1,6 +1,6 @@
 /// <reference lib="webworker" />
-// The connection that all tabs share. Each tab has a port; what it subscribed
-// to ends with it.
+// The connection shared by all tabs. Each tab has a port; a tab's subscriptions
+// end with it.
 import { Client } from '../api/client';
 import { Hub } from './hub';
 import type { ToTab, ToWorker } from './protocol';
@@ -36,8 +36,8 @@ function serve(port: MessagePort): void {
     const message = event.data;
     switch (message.kind) {
       case 'hello':
-        // A token that a tab remembers may be of an earlier run at this address;
-        // one in the address that was opened is of this run.
+        // A token stored by a tab may belong to an earlier run at this address; a token
+        // in the opened URL belongs to this run.
         if (message.token && (message.given || !current)) useToken(message.token);
         send({ kind: 'token', token: current });
         whenReleased(message.lock, finish);
@@ -65,8 +65,8 @@ function serve(port: MessagePort): void {
 }
 
 /**
- * A tab holds this lock while it lives. No event of a port says that its tab
- * has crashed; that its lock is free does.
+ * Calls `action` when a tab's lock is released. A tab holds its lock for its
+ * lifetime; a port has no event for a crashed tab.
  */
 function whenReleased(lock: string, action: () => void): void {
   if (!('locks' in navigator)) return;

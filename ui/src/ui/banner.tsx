@@ -3,7 +3,7 @@ import type { Status } from '../data/topics';
 import { useConnection } from '../data/use';
 import { clock } from '../format';
 
-/** Says what is wrong with the connection, and nothing while nothing is. */
+/** Describes a connection problem; empty without one. */
 export function ConnectionBanner({ status }: { status: Status }) {
   return (
     <div class="banners" role="status">
@@ -58,7 +58,7 @@ function Retry() {
   );
 }
 
-/** Counts down; hidden from screen readers, which would read every second. */
+/** A countdown, hidden from screen readers, which would read every second. */
 function NextTry({ status }: { status: Status }) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {

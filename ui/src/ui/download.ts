@@ -1,4 +1,4 @@
-/** Hands a file that the page has made to the browser. */
+/** Offers a generated file as a download. */
 export function download(name: string, contents: Blob | string, type = 'text/plain'): void {
   const blob = typeof contents === 'string' ? new Blob([contents], { type }) : contents;
   const url = URL.createObjectURL(blob);
@@ -6,11 +6,11 @@ export function download(name: string, contents: Blob | string, type = 'text/pla
   link.href = url;
   link.download = name;
   link.click();
-  // The browser has begun to read it by then.
+  // By then the browser has started to read the file.
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** A name of a link as part of a name of a file. */
+/** Converts a link name to part of a file name. */
 export function fileName(name: string): string {
   return name.replace(/[^A-Za-z0-9._-]+/g, '-');
 }

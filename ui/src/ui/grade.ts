@@ -1,6 +1,6 @@
 import type { Grade } from '../api/types';
 
-/** The shade of a grade: that of its verdict. */
+/** Returns the shade of a grade, which is that of its verdict. */
 export function shade(grade: Grade): 'good' | 'warn' | 'bad' {
   switch (grade) {
     case 'faithful':

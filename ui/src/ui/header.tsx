@@ -63,7 +63,7 @@ export function Header({ route, status }: { route: Route; status: Status }) {
   );
 }
 
-/** What a person wants to know first, on every view. */
+/** The header of every view: state and key figures of the run. */
 function Glance({ totals }: { totals: StatsEvent | null }) {
   const fidelity = useDocument<Fidelity>('/v1/fidelity', 1000).value;
   const dropped = sum(totals?.totals.drops);

@@ -1,6 +1,6 @@
 import { useEnded } from '../data/use';
 
-/** Shown until the first answer; after the end of the run there is none. */
+/** Shown until the first response; after the end of the run there is none. */
 export function Loading({ label }: { label: string }) {
   const ended = useEnded();
   return (

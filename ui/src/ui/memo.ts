@@ -1,6 +1,6 @@
 import { Component, type ComponentType, h, type VNode } from 'preact';
 
-/** A component that is rendered again only when `same` says that its props differ. */
+/** Memoises a component; it is rendered again only if `same` returns false for its props. */
 export function memo<P extends object>(
   Inner: ComponentType<P> | ((props: P) => VNode | null),
   same: (before: P, after: P) => boolean,

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** A value that follows another at most every `pace_ms`, the first time at once. */
+/** Throttles a value to one update per `pace_ms`; the first update is immediate. */
 export function usePaced<T>(value: T, pace_ms: number): T {
   const [paced, setPaced] = useState(value);
   const changed_ms = useRef(0);

@@ -1,7 +1,7 @@
 import type { LinkState } from '../api/types';
 import { Icon } from './icon';
 
-/** State of a link: a sign and a word, so that it does not depend on colour. */
+/** State of a link, shown by a symbol and a word, independent of colour. */
 export function StateLabel({ state }: { state: LinkState }) {
   return (
     <span class={`state state-${state}`}>

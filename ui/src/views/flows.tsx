@@ -5,7 +5,7 @@ import { Loading } from '../ui/loading';
 import { LinkHead } from './link/head';
 import { splitDirection } from './link/link';
 
-/** The largest flows of a direction. The run counts them while this view asks, and not otherwise. */
+/** The largest flows of a direction. The run counts flows only while this view polls them. */
 export function FlowsView({ direction: name }: { direction: string }) {
   const { link: linkName, direction } = splitDirection(name);
   const full = `${linkName}.${direction}`;

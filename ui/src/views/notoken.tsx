@@ -1,4 +1,4 @@
-/** Shown when the page was opened without the token that the run printed. */
+/** Shown if the page is opened without the token printed by the run. */
 export function NoToken() {
   return (
     <main class="lone">

@@ -5,7 +5,7 @@ import { ChangeList } from './list';
 import { Recorder } from './recorder';
 import { Timeline } from './timeline';
 
-/** What was, is being and will be changed, and the form that changes it. */
+/** Past and scheduled changes, and the form for new ones. */
 export function Changes({ target }: { target: string | null }) {
   const mayChange = useMayChange();
   const replays = useRun()?.replay !== undefined;

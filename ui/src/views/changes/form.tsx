@@ -7,7 +7,7 @@ import { PartFields } from './part';
 import { ProblemText } from './problem';
 import { type Form, useForm, type Verdict } from './useform';
 
-/** The form for a change: parts, a time, and what the run says about it. */
+/** The form for a change: parts, a time, and the run's validation result. */
 export function ChangeForm({ target }: { target: string }) {
   const { value, failure } = useDocument<Registry>('/v1/models', 0);
   return (

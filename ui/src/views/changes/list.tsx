@@ -10,7 +10,7 @@ import { count, runTime } from '../../format';
 
 const most = 100;
 
-/** The changes of the run, the newest first, with a way back where one is known. */
+/** The changes of the run, newest first, with undo if possible. */
 export function ChangeList({ mayChange }: { mayChange: boolean }) {
   const { client } = useConnection();
   const value = useChanges();

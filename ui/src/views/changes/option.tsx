@@ -11,7 +11,7 @@ interface Props {
   id: string;
   draft: OptionDraft | null;
   current: OptionValue | null;
-  /** Whether links are named, whose value of now is `current`. */
+  /** Whether target links are given; their value is `current`. */
   known: boolean;
   placed: Placed[];
   onDraft: (draft: OptionDraft | null) => void;
@@ -19,7 +19,7 @@ interface Props {
 
 const writtenOut = '(text)';
 
-/** An option of a link: unchanged, a model with its parameters, or written out. */
+/** Input for a link option: unchanged, a model with parameters, or text. */
 export function OptionRow(props: Props) {
   const { registry, kind, id, draft, current, known, placed, onDraft } = props;
   const model = draft?.mode === 'model' ? modelOf(registry, kind, draft.model) : null;
@@ -77,7 +77,7 @@ export function OptionRow(props: Props) {
   );
 }
 
-/** The draft after a choice: the values of now where the model is that of now. */
+/** Returns the draft after a selection, with the current values if the model is the current one. */
 function chosen(
   registry: Registry,
   kind: string,

@@ -31,7 +31,7 @@ interface Props {
   placed: Placed[];
 }
 
-/** One part of a change: which links, and what is done to them. */
+/** One part of a change: links and an action. */
 export function PartFields({ registry, form, part, number, placed }: Props) {
   const own = placed.filter((each) => each.option === null);
   const current = useCurrent(part);
@@ -115,13 +115,13 @@ export function PartFields({ registry, form, part, number, placed }: Props) {
   );
 }
 
-/** Whether every target says its direction itself. */
+/** Whether every target name includes its direction. */
 function isNamed(part: Part): boolean {
   const names = part.targets.split(/[\s,]+/).filter((name) => name !== '');
   return names.length > 0 && names.every((name) => /\.(up|down)$/.test(name));
 }
 
-/** The directions that a part is about, as they are now; of patterns the first 50 links. */
+/** The current state of the directions selected by a part; for patterns, the first 50 links. */
 function useCurrent(part: Part) {
   const keys = usePaced(keysOf(part).join(' '), 300);
   const first = keys.split(' ')[0] ?? '';

@@ -1,6 +1,6 @@
 import type { Placed } from '../../change/draft';
 
-/** Problems of one field: the reason, and what helps. */
+/** Problems of one field, with reasons and remedies. */
 export function ProblemText({ id, placed }: { id?: string; placed: Placed[] }) {
   return (
     <span class="problem" id={id}>

@@ -8,19 +8,19 @@ import { download } from '../../ui/download';
 
 interface Recording {
   from_ns: number;
-  /** Null while it goes on. */
+  /** Null during recording. */
   to_ns: number | null;
 }
 
 const recordingStore = new Store<Recording | null>('longwire-recording', null);
 
-/** Turns the manual changes of a stretch of the run into a scenario file. */
+/** Converts the manual changes of a period of the run to a scenario file. */
 export function Recorder() {
   const recording = useStore(recordingStore);
   const ended = useEnded();
   const now_ns = (useTotals()?.elapsed_s ?? 0) * 1e9;
   const changes = useChanges()?.changes ?? [];
-  // Statistics are up to a second old, and a change is shown at once.
+  // Statistics are up to a second old, whereas changes are shown immediately.
   const last_ns = Math.max(now_ns, ...changes.map((done) => done.at_ns + 1));
   const [fromStart, setFromStart] = useState(true);
   const part = recording

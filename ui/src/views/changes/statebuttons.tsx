@@ -12,7 +12,7 @@ const actions: { action: Exclude<Action, 'set'>; label: string; state: LinkState
   { action: 'off', label: 'Off', state: 'off' },
 ];
 
-/** On, pause and off for one target, with a way back. */
+/** Buttons for on, pause and off of one target, with undo. */
 export function StateButtons({ target, state }: { target: string; state: LinkState | null }) {
   const { client } = useConnection();
   const [problem, setProblem] = useState('');

@@ -8,7 +8,7 @@ import { count, duration, runTime } from '../../format';
 const nextShown = 8;
 const asked = 200;
 
-/** The scenario: what has happened, where the run is, and what comes. */
+/** The scenario: past events, the current time, and upcoming events. */
 export function Timeline({ mayChange }: { mayChange: boolean }) {
   const { value, failure } = useDocument<Scenario>(`/v1/scenario?limit=${asked}`, 1000);
   const changes = useChanges()?.changes ?? [];

@@ -21,7 +21,7 @@ export type Verdict =
 
 const pauseMs = 300;
 
-/** A draft of a change, which the run checks while it is written. */
+/** A draft of a change, which the run validates during editing. */
 export function useForm(client: Client, registry: Registry, target: string) {
   const [draft, setDraft] = useState<Draft>(() => ({
     parts: [newPart(1, target)],
@@ -64,7 +64,7 @@ export function useForm(client: Client, registry: Registry, target: string) {
       ...before,
       parts: before.parts.map((part) => (part.id === id ? change(part) : part)),
     }));
-  // What was done is said until the next change is begun.
+  // The result is shown until the next change is started.
   const said: Verdict = made ? { kind: 'done', changed: made } : verdict;
   return { draft, verdict: said, changed, setPart, apply, newId: () => nextId.current++ };
 }

@@ -1,4 +1,4 @@
-// The kinds of docs/reference/report.md, with what can be done about them.
+// Kinds of artifacts, as in docs/reference/report.md, with their remedies.
 const help: Record<string, string> = {
   late: 'Handed over later than --tolerance. A quieter machine or --wait spin helps.',
   late_start: 'Late within --grace of the start. Nothing needs to be done.',

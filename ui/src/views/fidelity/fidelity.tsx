@@ -7,7 +7,7 @@ import { Loading } from '../../ui/loading';
 import { artifactHelp } from './artifacts';
 import { Histogram } from './histogram';
 
-/** How true the run is: what the machine did that no link asked for. */
+/** Fidelity of the run: verdict, lateness, artifacts and pauses. */
 export function FidelityView() {
   const { value, failure } = useDocument<Fidelity>('/v1/fidelity', 1000);
   if (!value) {

@@ -13,7 +13,7 @@ export function bucketLabel({ from_us, to_us }: Buckets[number]): string {
   return to_us === null ? `from ${micros(from_us)}` : `${micros(from_us)} – ${micros(to_us)}`;
 }
 
-/** Heights on a scale of logarithms: a few late frames among a million stay visible. */
+/** Bars with logarithmic heights, so that a few late frames among a million stay visible. */
 export function barHeight(value: number, most: number, full: number): number {
   if (value <= 0 || most <= 0) return 0;
   return Math.max(2, (Math.log10(value + 1) / Math.log10(most + 1)) * full);

@@ -8,7 +8,7 @@ interface Props {
   onShow: (change: (before: RangeState) => RangeState) => void;
 }
 
-/** The changes of this direction that the charts mark, and a way to each of them. */
+/** The changes of this direction marked in the charts, each with a button that shows it there. */
 export function Events({ events, range, onShow }: Props) {
   const shown = events.filter(({ at_s }) => at_s >= range[0] && at_s <= range[1]);
   const others = events.length - shown.length;

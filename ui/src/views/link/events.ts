@@ -10,7 +10,7 @@ export interface LinkEvent {
 
 const most = 200;
 
-/** The newest changes that are about a direction, in order of time. */
+/** Returns the newest changes of a direction in chronological order. */
 export function concerning(changes: ChangeDone[], direction: string): LinkEvent[] {
   return changes
     .filter(

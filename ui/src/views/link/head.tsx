@@ -13,7 +13,7 @@ interface Props {
   view: 'link' | 'flows';
 }
 
-/** Name, state and options of a direction, with the ways to its other views. */
+/** Name, state and options of a direction, with links to its other views. */
 export function LinkHead({ name, direction, link, view }: Props) {
   const mayChange = useMayChange();
   const ended = useEnded();

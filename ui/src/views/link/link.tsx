@@ -10,14 +10,14 @@ import { concerning } from './events';
 import { LinkHead } from './head';
 import { ChartTools } from './tools';
 
-/** The link and direction of a name such as `adsl7.up`; up when it is not said. */
+/** Returns the link and direction of a name such as `adsl7.up`; the default is up. */
 export function splitDirection(name: string): { link: string; direction: 'up' | 'down' } {
   const match = /^(.*)\.(up|down)$/.exec(name);
   if (!match) return { link: name, direction: 'up' };
   return { link: match[1] ?? name, direction: match[2] as 'up' | 'down' };
 }
 
-/** One direction of a link: its state, and charts on one axis of time. */
+/** One direction of a link: its state, and charts with a shared time axis. */
 export function LinkView({ direction: name }: { direction: string }) {
   const { link: linkName, direction } = splitDirection(name);
   const full = `${linkName}.${direction}`;

@@ -15,7 +15,7 @@ interface Props {
   canvases: Map<string, HTMLCanvasElement>;
 }
 
-/** Range, pause, and files of what is shown. */
+/** Controls for the time range, pause, and export. */
 export function ChartTools({ name, history, state, onState, canvases }: Props) {
   const range = visible(state, history.last_s);
   const paused = state.pausedAt_s !== null;

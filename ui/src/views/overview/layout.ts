@@ -1,8 +1,8 @@
 import type { Link, Path, Port, Rule } from '../../api/types';
 
-// Where ports, links and paths stand in the picture. Links are columns from
-// left to right in the order in which paths cross them; a way through them
-// that skips a column passes it in a gap between its links.
+// Positions of ports, links and paths in the diagram. Links are in columns from
+// left to right, in the order in which paths cross them; a route that skips a
+// column passes between its links.
 
 export const boxWidth = 190;
 export const boxHeight = 76;
@@ -10,14 +10,14 @@ const rowGap = 22;
 const passHeight = 18;
 export const portHeight = 40;
 const portGap = 20;
-/** Room for the names over the bars of the switch. */
+/** Space for the names above the bars of the switch. */
 export const headRoom = 20;
 
 interface Widths {
   port: number;
-  /** Between ports and the bars of the switch. */
+  /** Distance between ports and the bars of the switch. */
   side: number;
-  /** Between the bars and links, and between links. */
+  /** Distance between bars and links, and between links. */
   column: number;
   margin: number;
 }
@@ -33,12 +33,12 @@ export interface Box {
 }
 
 export interface Way {
-  /** The path's name, or that of the only link. */
+  /** Name of the path, or of the single link. */
   name: string;
   isPath: boolean;
   via: string[];
   d: string;
-  /** Where it leaves the left bar. */
+  /** Position at which it leaves the left bar. */
   y: number;
 }
 
@@ -49,7 +49,7 @@ export interface Picture {
   ports: (Box & { side: 'left' | 'right' })[];
   links: Box[];
   ways: Way[];
-  /** The x of both bars of the switch. */
+  /** x positions of the two bars of the switch. */
   bars: [number, number];
   portEdges: string[];
 }
@@ -71,7 +71,7 @@ function baseName(direction: string): string {
   return direction.replace(/\.(up|down)$/, '');
 }
 
-/** Ways through the network: every path, and every link that frames cross alone. */
+/** Returns the routes through the network: every path, and every link outside paths. */
 export function lanesOf({ links, paths }: Topology): Lane[] {
   const lanes: Lane[] = paths.map((path) => ({
     name: path.name,
@@ -87,12 +87,12 @@ export function lanesOf({ links, paths }: Topology): Lane[] {
   return lanes;
 }
 
-/** The column of each link: behind all links that some path crosses before it. */
+/** Returns the column of each link, to the right of all links that a path crosses before it. */
 export function columnsOf(lanes: Lane[]): Map<string, number> {
   const column = new Map<string, number>();
   const links = new Set(lanes.flatMap((lane) => lane.links));
   for (const link of links) column.set(link, 0);
-  // As many rounds as links: a path may cross a link in a circle, which has no order.
+  // Bounded by the number of links, because paths may form a cycle, which has no order.
   for (let round = 0; round < links.size; round += 1) {
     let moved = false;
     for (const lane of lanes) {
@@ -111,7 +111,7 @@ export function columnsOf(lanes: Lane[]): Map<string, number> {
   return column;
 }
 
-/** Ports by side: those whose frames cross links upwards stand on the left. */
+/** Returns the ports by side; ports whose frames cross links upwards are on the left. */
 export function sidesOf({ ports, rules }: Topology): { left: string[]; right: string[] } {
   const score = new Map<string, number>();
   for (const { match, leads_to } of rules) {
@@ -123,7 +123,7 @@ export function sidesOf({ ports, rules }: Topology): { left: string[]; right: st
   const left = names.filter((name) => (score.get(name) ?? 0) > 0);
   const right = names.filter((name) => (score.get(name) ?? 0) < 0);
   const open = names.filter((name) => (score.get(name) ?? 0) === 0);
-  // Ports that no rule names are shared out, so that neither side is empty.
+  // Ports without rules are distributed, so that neither side is empty.
   for (const name of open) (left.length <= right.length ? left : right).push(name);
   if (right.length === 0 && left.length > 1) right.push(...left.splice(Math.ceil(left.length / 2)));
   return { left, right };
@@ -145,7 +145,7 @@ function cellsOf(lanes: Lane[], column: Map<string, number>, columns: number): C
         continue;
       }
       places.set(key, [at]);
-      // Beside paths, links that frames cross alone keep their row, and so a straight way.
+      // Links outside paths keep their row, so that their routes are straight.
       const height = link || !lane.isPath ? boxHeight : passHeight;
       cells[each]?.push({ key, height, order: 0, y: 0 });
     }
@@ -171,7 +171,7 @@ function heightOf(cells: { height: number }[], gap: number): number {
   return cells.reduce((sum, cell) => sum + cell.height + gap, -gap);
 }
 
-/** Straight through what is crossed, and curved between. */
+/** Returns a line that is straight through links and curved between them. */
 export function curve(points: [number, number][]): string {
   let d = '';
   points.forEach(([x, y], at) => {
@@ -186,7 +186,7 @@ export function curve(points: [number, number][]): string {
   return d;
 }
 
-/** Places everything; `small` for a screen of 390 pixels, as far as the topology fits there. */
+/** Computes all positions; `small` for a screen of 390 pixels, if the topology fits. */
 export function layout(topology: Topology, small = false): Picture {
   const lanes = lanesOf(topology);
   const column = columnsOf(lanes);
@@ -203,7 +203,7 @@ export function layout(topology: Topology, small = false): Picture {
   for (const each of cells) stack(each, rowGap, inner);
   stack(ports.left, portGap, inner);
   stack(ports.right, portGap, inner);
-  // Names of paths stand between the bar and the links.
+  // Path names need space between the bar and the links.
   const widths = small && columns === 1 && topology.paths.length === 0 ? narrow : wide;
   const firstBar = widths.margin + widths.port + widths.side;
   const columnX = (at: number): number =>
@@ -271,7 +271,7 @@ function wayOf(lane: Lane, at: number, lanes: Lane[], cells: Cell[][], frame: Fr
   cells.forEach((each, column) => {
     const cell = each.find(({ key }) => key === `pass ${at} ${column}` || lane.links.includes(key));
     if (!cell) return;
-    // Ways that share a link cross it side by side.
+    // Routes that share a link cross it in parallel.
     const sharing = lanes.filter((other) => other.links.includes(cell.key));
     const place = cell.key.startsWith('pass ') ? 0 : sharing.indexOf(lane);
     const count = cell.key.startsWith('pass ') ? 1 : sharing.length;

@@ -13,8 +13,8 @@ const units: Record<string, number> = {
 };
 
 /**
- * The rate of an option such as `10mbit` or `fixed:10mbit`, in bits a second;
- * null for models whose rate changes, and for what is not understood.
+ * Returns the rate of an option such as `10mbit` or `fixed:10mbit` in bit/s, or
+ * null for models with a varying rate and for unknown options.
  */
 export function rateOf(option: OptionValue | undefined): number | null {
   if (typeof option !== 'string') return null;

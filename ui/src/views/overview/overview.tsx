@@ -5,7 +5,7 @@ import { TopologyPicture } from './picture';
 import { ReplayState } from './replay';
 import { LinkTable } from './table';
 
-/** Up to so many links are drawn; more are read in the table. */
+/** Maximum number of links in the diagram; larger networks have only the table. */
 const mostDrawn = 12;
 
 export function Overview() {
@@ -31,7 +31,7 @@ export function Overview() {
   );
 }
 
-/** Links and paths come and go by changes, so their list is asked for now and then. */
+/** Changes add and remove links and paths, so their list is polled. */
 function DrawnTopology() {
   const links = useDocument<Links>('/v1/links?limit=50', 5000).value;
   const paths = useDocument<{ paths: Path[] }>('/v1/paths', 10_000).value;

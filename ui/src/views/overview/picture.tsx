@@ -15,7 +15,7 @@ import {
 import { rateOf } from './load';
 import { useSmall } from './small';
 
-/** Picture of a small network: ports, the switch, links with state and load, paths. */
+/** Diagram of a small network: ports, the switch, links with state and load, paths. */
 export function TopologyPicture({ topology }: { topology: Topology }) {
   const stamp = JSON.stringify([
     topology.links.map((link) => [link.name, link.match]),
@@ -23,7 +23,7 @@ export function TopologyPicture({ topology }: { topology: Topology }) {
     topology.rules,
     topology.ports.map((port) => port.name),
   ]);
-  // The names decide about the picture; counters, which change all the time, do not.
+  // The layout depends on names only, not on counters, which change constantly.
   const small = useSmall();
   const picture = useMemo(() => layout(topology, small), [stamp, small]);
   const table = useDocument<TablePage>('/v1/table?sort=name&order=asc&offset=0&limit=50', 1000);
@@ -106,7 +106,7 @@ function Ports({ picture, lost }: { picture: Picture; lost: Set<string> }) {
   );
 }
 
-/** Names of paths stand on their first piece, over everything else. */
+/** Path names, placed on the first segment of each path, above everything else. */
 function PathNames({ picture }: { picture: Picture }) {
   const paths = picture.ways.filter(({ isPath }) => isPath);
   return (

@@ -8,7 +8,7 @@ export interface TableQuery {
   order: 'asc' | 'desc';
 }
 
-/** The path without the part that is asked for: the same for all pages of a query. */
+/** The path without the requested range; equal for all pages of a query. */
 export function queryPath(query: TableQuery): string {
   const parts = new URLSearchParams({ sort: query.sort, order: query.order });
   const pattern = searchPattern(query.search);
@@ -20,7 +20,7 @@ export function tablePath(query: TableQuery, offset: number, limit: number): str
   return `${queryPath(query)}&offset=${offset}&limit=${limit}`;
 }
 
-/** The order after a click on a column: names begin at the first, numbers at the largest. */
+/** Returns the order after a click on a column: names ascending, numbers descending. */
 export function sortedBy(query: TableQuery, sort: SortKey): TableQuery {
   if (query.sort === sort) {
     return { ...query, order: query.order === 'asc' ? 'desc' : 'asc' };
@@ -28,7 +28,7 @@ export function sortedBy(query: TableQuery, sort: SortKey): TableQuery {
   return { ...query, sort, order: sort === 'name' ? 'asc' : 'desc' };
 }
 
-/** The offset that a path of the table asks for. */
+/** Returns the offset requested by a path of the table. */
 export function offsetOf(path: string): number {
   return Number(new URLSearchParams(path.split('?')[1] ?? '').get('offset') ?? 0);
 }

@@ -2,7 +2,7 @@ import type { Run } from '../../api/types';
 import { useDocument } from '../../data/use';
 import { micros, percent } from '../../format';
 
-/** How far a replay is, in place of a picture of the topology. */
+/** Progress of a replay, shown instead of the topology diagram. */
 export function ReplayState() {
   const replay = useDocument<Run>('/v1', 1000).value?.replay;
   if (!replay) return null;

@@ -40,7 +40,7 @@ function same(before: Props, after: Props): boolean {
   );
 }
 
-/** One row; rendered again only when its numbers or its place have changed. */
+/** One row; rendered again only if its values or its position change. */
 export const RowView = memo(function RowView({ place, top, row, active, onPoint }: Props) {
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Enter on the grid opens the active row
@@ -93,7 +93,7 @@ function Cells({ row }: { row: TableRow }) {
   );
 }
 
-/** One cell for all: a fast scroll passes thousands of rows that nobody reads. */
+/** A placeholder row with a single cell, because fast scrolling passes thousands of rows. */
 function LoadingCells() {
   return (
     <div role="gridcell" class="cell loading" aria-colspan={columns.length}>

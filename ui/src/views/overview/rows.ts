@@ -1,18 +1,18 @@
 import type { TablePage, TableRow } from '../../api/types';
 
-/** Pages of the table that were shown, so that going back does not show gaps. */
+/** Number of visited pages to keep, so that going back shows no gaps. */
 const keptRows = 2000;
 
 /**
- * Rows by their place under one search and order. Rows that have left the
- * screen stay for a while, with the numbers that they had.
+ * Rows by position, for one search and order. Rows that have left the screen are
+ * kept for a while with their last values.
  */
 export class RowCache {
   private readonly rows = new Map<number, TableRow>();
 
   put(offset: number, page: TablePage): void {
     page.rows.forEach((row, at) => {
-      // Deleted first, so that the order of the map is that of the last use.
+      // Deleted first, so that the map is ordered by last use.
       this.rows.delete(offset + at);
       this.rows.set(offset + at, row);
     });

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { scrollToRow, windowAt } from './window';
 
-/** The window of rows of a scrolling element, recomputed once a frame at most. */
+/** The window of rows of a scrolling element, recomputed at most once per frame. */
 export function useScrollWindow(rows: number) {
   const ref = useRef<HTMLDivElement>(null);
   const [place, setPlace] = useState({ scrollTop: 0, viewport: 480 });
@@ -31,7 +31,7 @@ export function useScrollWindow(rows: number) {
   const show = (row: number): void => {
     const element = ref.current;
     if (!element) return;
-    // The head of the table covers a row's height at the top.
+    // The table header covers the height of a row at the top.
     const room = element.clientHeight - headHeight;
     const target = scrollToRow(row, element.scrollTop, room, rows);
     if (target !== null) element.scrollTop = target;

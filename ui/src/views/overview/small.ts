@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 
 const query = '(max-width: 640px)';
 
-/** Whether the screen is as narrow as a phone's. */
+/** Whether the screen has the width of a phone. */
 export function useSmall(): boolean {
   const [small, setSmall] = useState(() => matchMedia(query).matches);
   useEffect(() => {

@@ -3,7 +3,7 @@ import { memo } from '../../ui/memo';
 const width = 96;
 const height = 18;
 
-/** The path of a sparkline: the newest value on the right, the scale from 0 to the largest. */
+/** Returns the SVG path of a sparkline: newest value on the right, scale from 0 to the maximum. */
 export function sparkPath(values: readonly (number | null)[], slots = 60): string {
   const most = values.reduce<number>((max, value) => Math.max(max, value ?? 0), 0);
   const scale = most > 0 ? (height - 2) / most : 0;
@@ -28,7 +28,7 @@ interface Props {
   values: readonly (number | null)[];
 }
 
-/** The last minute of a direction. The numbers are in the cells beside it. */
+/** The last minute of a direction. Adjacent cells show the numbers. */
 export const Sparkline = memo(
   function Sparkline({ values }: Props) {
     return (

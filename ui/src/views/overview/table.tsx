@@ -60,14 +60,14 @@ type Table = ReturnType<typeof useTable>;
 function useTable(query: TableQuery) {
   const cache = useMemo(() => ({ rows: new RowCache(), query }), [query]);
   const [active, setActive] = useState(0);
-  // What was known under the search before is better than an empty table for an instant.
+  // Rows of the previous search are shown until the new ones arrive.
   const [size, setSize] = useState({ directions: 0, fitting: 0, known: false });
   const scroll = useScrollWindow(size.fitting);
   const page = usePaced(pageKey(scroll.window), 80);
   const [offset = 0, limit = 0] = page.split(' ').map(Number);
   const path = tablePath(query, offset, limit);
   const { value, failure, path: answered } = useDocument<TablePage>(path, 1000);
-  // Before the rows are rendered, not after it: they are read from the cache in this very pass.
+  // Must precede rendering of the rows, which reads the cache in the same pass.
   useMemo(() => {
     if (value && isOf(query, answered)) cache.rows.put(offsetOf(answered), value);
   }, [value, answered, cache, query]);
@@ -83,7 +83,7 @@ function useTable(query: TableQuery) {
   return { ...size, ...scroll, cache: cache.rows, active, setActive, failure, value };
 }
 
-/** Whether a path asks for a part of this query's table. */
+/** Whether a path requests a range of this query's table. */
 function isOf(query: TableQuery, path: string | null): path is string {
   return path?.startsWith(`${queryPath(query)}&offset=`) ?? false;
 }
@@ -129,7 +129,7 @@ function Grid(props: { table: Table; query: TableQuery; onSort: (key: SortKey) =
       <div role="rowgroup" class="grid-body" style={{ height: `${window.height}px` }}>
         {places.map((place, at) => (
           <RowView
-            // A row that leaves the window becomes the one that enters it.
+            // The element of a row that leaves the window is reused for the row that enters.
             key={place % mostWindowRows}
             place={place}
             top={window.top + at * rowHeight}
@@ -144,7 +144,7 @@ function Grid(props: { table: Table; query: TableQuery; onSort: (key: SortKey) =
   );
 }
 
-/** As high as its rows, up to most of the screen. */
+/** Height of the rows, up to most of the screen. */
 function gridHeight(rows: number): string {
   return `min(70vh, ${Math.max(3, Math.min(rows, 1000)) * rowHeight + 36}px)`;
 }

@@ -1,23 +1,26 @@
-// Which rows of a long table are on the screen, and where they stand.
+// Visible rows of a long table, and their positions.
 
 export const rowHeight = 30;
-/** Rows beyond the screen, so that a scroll shows rows and not gaps. */
+/** Rows rendered beyond the screen, so that scrolling shows no gaps. */
 const overscan = 8;
-/** More than are ever in the window, on a screen of 3,000 pixels. */
+/** More rows than the window ever contains, on a screen of 3,000 pixels. */
 export const mostWindowRows = 128;
-/** Browsers cut elements that are higher than some 30 million pixels. */
+/** Browsers truncate elements higher than about 30 million pixels. */
 const mostPixels = 12_000_000;
 
 export interface Window {
-  /** Height of all rows, or the most that a browser takes. */
+  /** Height of all rows, or the maximum height in a browser. */
   height: number;
   offset: number;
   limit: number;
-  /** Where the row `offset` stands. */
+  /** Position of the row `offset`. */
   top: number;
 }
 
-/** The window for a scroll position. Beyond `mostPixels` the scroll bar moves several rows a pixel. */
+/**
+ * Returns the window at a scroll position. Above `mostPixels`, the scroll bar moves several rows
+ * per pixel.
+ */
 export function windowAt(scrollTop: number, viewport: number, rows: number): Window {
   const whole = rows * rowHeight;
   const height = Math.min(whole, mostPixels);
@@ -32,7 +35,7 @@ export function windowAt(scrollTop: number, viewport: number, rows: number): Win
   return { height, offset, limit, top: position - (virtual - offset * rowHeight) };
 }
 
-/** The scroll position that shows a row, or null when it is shown already. */
+/** Returns the scroll position that shows a row, or null if the row is visible. */
 export function scrollToRow(
   row: number,
   scrollTop: number,
@@ -50,8 +53,8 @@ export function scrollToRow(
 }
 
 /**
- * The part of the table to ask for: whole pages, so that a slow scroll does not
- * ask for a new part with every row.
+ * Returns the range of the table to request: whole pages, so that slow scrolling
+ * does not send a request per row.
  */
 export function pageOf(window: Window, page = 25): { offset: number; limit: number } {
   const offset = Math.floor(window.offset / page) * page;
@@ -59,7 +62,7 @@ export function pageOf(window: Window, page = 25): { offset: number; limit: numb
   return { offset, limit: Math.max(page, end - offset) };
 }
 
-/** The row that a key leads to, or null for keys that do not move. */
+/** Returns the row that a key moves to, or null for other keys. */
 export function moveBy(key: string, row: number, rows: number, viewport: number): number | null {
   if (rows === 0) return null;
   const page = Math.max(1, Math.floor(viewport / rowHeight) - 1);
