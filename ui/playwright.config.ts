@@ -1,12 +1,12 @@
 import { defineConfig } from '@playwright/test';
 
-// The browser is Debian's: nothing is downloaded.
+// Uses Debian's browser, so nothing is downloaded.
 const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 
 export default defineConfig({
   testDir: 'test/e2e',
   testMatch: process.env['SHOOT'] ? 'shots.ts' : '*.spec.ts',
-  // Every test has a run of its own, with traffic; two at once would make each other late.
+  // Each test has a separate run with traffic; concurrent runs would delay each other.
   workers: 1,
   fullyParallel: false,
   timeout: 90_000,
@@ -16,7 +16,7 @@ export default defineConfig({
     viewport: { width: 1280, height: 800 },
     launchOptions: {
       executablePath,
-      // Root cannot use the browser's sandbox, and CI is root.
+      // The browser's sandbox does not work as root, as in CI.
       args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
     },
   },

@@ -1,21 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { defineConfig, type Plugin, type ProxyOptions } from 'vite';
 
-// `LONGWIRE_URL=http://127.0.0.1:PORT npm run dev` serves the page for a run
-// that was started with --view: the address that it printed, up to the token,
-// which goes behind the address of this server.
+// `LONGWIRE_URL=http://127.0.0.1:PORT npm run dev` serves the page for a run with
+// --view. PORT is from the run's URL; append the URL's token to this server's
+// address.
 const url = process.env['LONGWIRE_URL'];
 
 const toRun: ProxyOptions = {
   target: url ?? '',
   changeOrigin: true,
   configure: (proxy) => {
-    // The run refuses pages of other origins, which this server's is.
+    // The run refuses requests from other origins, such as this server's.
     proxy.on('proxyReq', (request) => request.removeHeader('origin'));
   },
 };
 
-/** The licences of what the page contains, which have to go with every copy of it. */
+/** The licences of the bundled packages, required in every copy of the page. */
 const licences: Plugin = {
   name: 'licences',
   generateBundle() {
@@ -28,7 +28,7 @@ const licences: Plugin = {
   },
 };
 
-/** The program names each file: a change of the page is then a change of contents alone. */
+/** Fixed file names, because the program embeds each file by name. */
 const names = {
   entryFileNames: 'assets/[name].js',
   chunkFileNames: 'assets/[name].js',
@@ -40,11 +40,11 @@ export default defineConfig({
   plugins: [licences],
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   build: {
-    // Committed: the program is built without Node.
+    // The output is committed, so that the program is built without Node.
     outDir: '../crates/longwire/page',
     emptyOutDir: true,
     target: 'es2022',
-    // No data: URLs: the policy of the page allows files only.
+    // No data: URLs, because the page's content security policy allows only files.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

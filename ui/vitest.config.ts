@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   test: {
-    // Only against hangs: tests of pure code have no limit of time.
+    // Only guards against hangs.
     testTimeout: 120_000,
     include: ['test/unit/**/*.test.ts'],
     environment: 'node',

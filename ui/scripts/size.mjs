@@ -1,4 +1,4 @@
-// Fails when the compressed size of the built page exceeds the limit.
+// Fails if the compressed size of the built page exceeds the limit.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';

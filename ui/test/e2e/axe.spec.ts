@@ -1,4 +1,4 @@
-// axe finds nothing on any view, in both themes, wide and narrow.
+// axe reports no violations in any view, in both themes, wide and narrow.
 import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { expect, open, seconds, test } from './base';
@@ -103,7 +103,7 @@ test('everything that can be pressed is at least 24 pixels high', async ({ page 
       [...document.querySelectorAll<HTMLElement>('button, select, input, a.button, nav a, summary')]
         .filter((element) => element.checkVisibility())
         .map((element) => {
-          // A check box is pressed by its label too.
+          // A check box is also toggled by its label.
           const target = element.closest('label.check') ?? element;
           const { width, height } = target.getBoundingClientRect();
           return { text: element.outerHTML.slice(0, 80), width, height };

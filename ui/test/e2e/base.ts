@@ -3,10 +3,10 @@ import type { Run } from './run';
 
 export { expect };
 
-/** Messages of the browser about requests that a test makes fail on purpose. */
+/** Browser messages about requests that fail by design of a test. */
 const expectedErrors = /Failed to load resource|net::ERR_/;
 
-/** A test that also fails when a page says an error, breaks its policy, or asks another origin. */
+/** A test that fails if a page logs an error, violates its policy, or requests another origin. */
 export const test = plain.extend<{ watched: undefined }>({
   watched: [
     async ({ context }, use) => {
@@ -37,13 +37,13 @@ export async function open(page: Page, url: string): Promise<void> {
   await expect(page.locator('.phase')).toContainText('live');
 }
 
-/** Opens a run of one link, and waits for its charts. */
+/** Opens a run with one link and waits for its charts. */
 export async function openCharts(page: Page, url: string): Promise<void> {
   await open(page, url);
   await expect(page.getByRole('heading', { name: 'link.up', level: 1 })).toBeVisible();
 }
 
-/** Opens a run of one link, and goes to the table. */
+/** Opens a run with one link and switches to the table. */
 export async function openTable(page: Page, url: string): Promise<void> {
   await openCharts(page, url);
   await showTable(page);
@@ -54,7 +54,7 @@ export async function showTable(page: Page): Promise<void> {
   await expect(page.getByRole('row', { name: /link\.up/ })).toBeVisible();
 }
 
-/** The figures of the header, as texts. */
+/** Returns the figures in the header as text. */
 export async function glance(page: Page): Promise<Record<string, string>> {
   const figures = await page.locator('.figure').all();
   const texts = await Promise.all(
@@ -66,7 +66,7 @@ export async function glance(page: Page): Promise<Record<string, string>> {
   return Object.fromEntries(texts);
 }
 
-/** A text such as "9.53 Mbit/s" or "1.2 k" as a number. */
+/** Parses text such as "9.53 Mbit/s" or "1.2 k" as a number. */
 export function parse(text: string): number {
   const match = /([\d.,]+)\s*([TGMk]?)/.exec(text);
   const factors: Record<string, number> = { T: 1e12, G: 1e9, M: 1e6, k: 1e3, '': 1 };

@@ -1,4 +1,4 @@
-// The form: every model, several parts at one time, presets, undo, scenario, recorder.
+// The form: every model, changes with several parts, presets, undo, scenario, recorder.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { type Run, startRun } from './run';
 let folder: string;
 let run: Run;
 
-// Made in the hook: the runner loads this file more than once.
+// Created in the hook, because the runner loads this file more than once.
 test.beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'longwire-page-'));
 });
@@ -46,7 +46,7 @@ async function toChanges(page: Page, target: string): Promise<void> {
 test('writes every model of the registry as the run takes it', async () => {
   const registry = await run.ask<Registry>('/v1/models');
   const kinds = new Set<string>(optionKinds);
-  // The registry has what an option of a link can be, and the form has all of these.
+  // The form offers every option and model in the registry.
   const refused: string[] = [];
   let tried = 0;
   for (const model of registry.models.filter(({ kind }) => kinds.has(kind))) {
@@ -67,7 +67,7 @@ test('writes every model of the registry as the run takes it', async () => {
     }
   }
   expect(tried).toBeGreaterThan(45);
-  // Only parameters that exclude each other may be refused, with a reason that says so.
+  // Only mutually exclusive parameters may be refused, with that reason.
   expect(refused).toEqual([]);
 });
 
@@ -93,7 +93,7 @@ test('several options and parts are one change at a stated time', async ({ page 
   await toChanges(page, 'link.up');
   await expect(page.locator('.option-row').first()).toContainText('now 10mbit');
   await page.locator('select[id$="-rate"]').selectOption('fixed');
-  // The value of now is what one begins with.
+  // The form starts with the current value.
   await expect(page.locator('input[id$="-rate-rate"]')).toHaveValue('10mbit');
   await page.locator('input[id$="-rate-rate"]').fill('3mbit');
   await page.locator('select[id$="-delay"]').selectOption('normal');
@@ -176,7 +176,7 @@ test('the timeline shows what comes, and skips to it', async ({ page }) => {
 test('the recorder writes a scenario that does the same again', async ({ page }) => {
   await toChanges(page, 'link.up');
   await page.getByRole('button', { name: 'Record from now' }).click();
-  // By another client; the recorder has it all the same.
+  // A change by another client is recorded too.
   await run.ask('/v1/changes', {
     method: 'POST',
     body: { set: { 'li*': { rate: '4mbit', loss: ['1%', '2%'] } } },

@@ -1,4 +1,4 @@
-// Lost connections, the end of the run, tabs, and the token that may only read.
+// Lost connections, the end of the run, tabs, and the read token.
 import type { HistoryColumns, StatsEvent } from '../../src/api/types';
 import { downloaded, expect, glance, open, openTable, parse, seconds, test } from './base';
 import { type Run, startRun } from './run';
@@ -30,7 +30,7 @@ test('a lost connection is said, keeps the data, and recovers', async ({ page })
   await page.getByRole('button', { name: 'Retry now' }).click();
   await expect(page.getByText('Connection lost')).toBeHidden();
   await expect(page.locator('.phase')).toContainText('live');
-  // The history has no hole: the run sends what was missed.
+  // The history has no gap, because the run sends missed samples.
   await page.getByRole('button', { name: 'Table of Throughput' }).click();
   const table = page.getByRole('group', { name: 'Table of Throughput' });
   const times = async () =>
@@ -38,7 +38,7 @@ test('a lost connection is said, keeps the data, and recovers', async ({ page })
       const [minutes = 0, rest = 0] = text.split(':').map(Number);
       return minutes * 60 + rest;
     });
-  // Of a younger run, a chart that is paused goes on until 10 s.
+  // In a shorter run, a paused chart continues until 10 s.
   await expect
     .poll(async () => (await times())[0] ?? 0, { timeout: 20_000 })
     .toBeGreaterThan(Math.max(found + 1, 10));
@@ -46,12 +46,12 @@ test('a lost connection is said, keeps the data, and recovers', async ({ page })
   const csv = await downloaded(page, () => page.getByRole('button', { name: 'CSV' }).click());
   const [, ...lines] = csv.toString().trim().split('\r\n');
   const exported = lines.map((line) => Number(line.split(',')[1]));
-  // A run that was paused with its machine lacks samples: no more than these may be missing.
+  // Machine pauses cause missing samples; only these may be missing.
   const history = (await run.ask<HistoryColumns>('/v1/history/link.up')).elapsed_s;
   const shown = history.filter((time) => time <= (exported.at(-1) ?? 0));
   expect(shown.filter((time) => time > lost && time < found).length).toBeGreaterThan(10);
   expect(exported).toEqual(shown);
-  // Each has its row.
+  // Each interval with samples has a row.
   const step = Number(/means over ([\d.]+) s/.exec(await table.innerText())?.[1]);
   const slots = shown.map((time) => Math.floor(time / step + 1e-6) * step);
   expect((await times()).reverse()).toEqual([...new Set(slots)]);
@@ -83,7 +83,7 @@ test('the end of the run is said, and the data stay', async ({ page }) => {
   for (const name of ['Up', 'Pause', 'Down']) {
     await expect(page.getByRole('button', { name, exact: true })).toBeDisabled();
   }
-  // Other views say what they have, and none waits for an answer.
+  // Other views show their last data without waiting for a response.
   for (const [hash, text] of [
     ['#/', 'Links'],
     ['#/changes', 'nothing can be changed any more'],
@@ -116,7 +116,7 @@ test('tabs share one stream, and a tab without the token joins them', async ({ p
   }
   expect(streams.filter((path) => path.includes('stats')).length).toBe(1);
   expect(streams.filter((path) => path.includes('history')).length).toBe(1);
-  // The address bar, and so bookmarks and screenshots, have no token.
+  // The address bar, and thus bookmarks and screenshots, contain no token.
   expect(page.url()).not.toContain('token');
   await third.close();
   await second.close();

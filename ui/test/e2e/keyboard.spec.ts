@@ -1,4 +1,4 @@
-// Everything by keyboard alone: no test here uses the pointer.
+// Operation by keyboard only: no test in this file uses the pointer.
 import type { Page } from '@playwright/test';
 import type { Changes, Link } from '../../src/api/types';
 import { expect, open, openCharts, openTable, seconds, showTable, test } from './base';
@@ -12,7 +12,7 @@ test.beforeAll(async () => {
 
 test.afterAll(() => run.stop());
 
-/** Presses Tab until an element that fits has the focus, which has to be visible all the way. */
+/** Presses Tab until a matching element is focused; each focused element must be visible. */
 async function tabTo(page: Page, selector: string, name?: string | RegExp): Promise<void> {
   const target = name ? page.locator(selector, { hasText: name }) : page.locator(selector);
   for (let times = 0; times < 120; times += 1) {
@@ -63,7 +63,7 @@ test('from the table to a chart', async ({ page }) => {
   await seconds(1);
   await tabTo(page, '.plot');
   for (let times = 0; times < 5; times += 1) await page.keyboard.press('ArrowLeft');
-  // The cursor is one for all charts.
+  // All charts share the cursor.
   await expect(page.locator('.legend .at')).toHaveCount(5);
   const range = page.locator('.toolbar .more').first();
   const before = await range.innerText();
@@ -76,7 +76,7 @@ test('from the table to a chart', async ({ page }) => {
   await tabTo(page, 'button', 'Table of Queue');
   await page.keyboard.press('Space');
   await expect(page.getByRole('table', { name: /Queue/ })).toBeVisible();
-  // The chart stands between the button and the table.
+  // The chart is between the button and the table.
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   await expect(page.getByRole('group', { name: 'Table of Queue' })).toBeFocused();

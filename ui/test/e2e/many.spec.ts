@@ -1,4 +1,4 @@
-// 10,000 links: the first view, scrolling, searching; and a page that stays open.
+// 10,000 links: first view, scrolling, searching, and a page left open.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const links = 10_000;
 let folder: string;
 let run: Run;
 
-// Made in the hook: the runner loads this file more than once.
+// Created in the hook, because the runner loads this file more than once.
 test.beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'longwire-page-'));
   const file = join(folder, 'many.toml');
@@ -32,9 +32,9 @@ test.afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Opens the page, and returns how long its first rows took, in milliseconds. */
+/** Opens the page and returns the time until its first rows, in milliseconds. */
 async function firstView(page: Page): Promise<number> {
-  // Of a browser that has started: its own start is not the page's.
+  // In a running browser, because browser startup does not count.
   await page.goto('about:blank');
   const start = Date.now();
   await page.goto(run.url, { waitUntil: 'commit' });
@@ -52,9 +52,9 @@ test('the first view is there within a second', async ({ page, context, browser 
     );
   let shown = page;
   let least = await firstView(shown);
-  // A machine that is busy with something else is late at times; a slow page always is.
+  // A busy machine is late sometimes, a slow page always.
   for (let times = 1; times < 5 && least >= 1000; times += 1) {
-    // Nothing is left of the page before: neither its worker, which tabs share, nor a cache.
+    // The next page starts without the previous page's shared worker and cache.
     const next = await context.newPage();
     await shown.close();
     await expect.poll(hasWorker).toBe(false);
@@ -64,11 +64,11 @@ test('the first view is there within a second', async ({ page, context, browser 
   }
   expect(least).toBeLessThan(1000);
   await expect(shown.getByText('20,000 directions')).toBeVisible();
-  // Only what is visible is in the document.
+  // The document contains only visible rows.
   expect(await shown.locator('.grid-body .grid-row').count()).toBeLessThan(60);
 });
 
-/** Scrolls a share of the whole table in a time, and measures the frames that the browser shows. */
+/** Scrolls through a share of the table in a given time and measures the displayed frames. */
 async function scroll(page: Page, pixelsPerFrame: number, milliseconds: number): Promise<number[]> {
   return page.locator('.grid').evaluate(
     (grid, [step, length]) =>
@@ -97,7 +97,7 @@ test('scrolls at 60 frames a second', async ({ page }) => {
     ['slowly', 12],
     ['fast', 400],
   ] as const) {
-    // A machine that is busy with something else draws fewer; a slow page always does.
+    // A busy machine draws fewer frames sometimes, a slow page always.
     let [rate, p95] = [0, Infinity];
     for (let times = 0; times < 5 && (rate <= 57 || p95 >= 25); times += 1) {
       const gaps = (await scroll(page, step, 3000)).sort((a, b) => a - b);
@@ -131,7 +131,7 @@ test('a page that stays open leaks nothing', async ({ page, context }) => {
   const session = await context.newCDPSession(page);
   await session.send('Performance.enable');
   const measure = async (): Promise<Record<string, number>> => {
-    // Twice: what the first collection frees may hold more.
+    // Twice, because the first collection may release references to more objects.
     for (let times = 0; times < 3; times += 1) await session.send('HeapProfiler.collectGarbage');
     const { metrics } = await session.send('Performance.getMetrics');
     return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
@@ -160,7 +160,7 @@ test('a page that stays open leaks nothing', async ({ page, context }) => {
   console.log(
     `after 25 rounds of all views: heap ${(grown('JSHeapUsedSize') / 1024).toFixed(0)} KiB, nodes ${grown('Nodes')}, listeners ${grown('JSEventListeners')}`,
   );
-  // A leaked view would be 25 times its nodes (hundreds), listeners (dozens) and history (1 MB).
+  // A leaked view would add 25 times its nodes (hundreds), listeners (dozens) and history (1 MB).
   expect(grown('Nodes')).toBeLessThan(400);
   expect(grown('JSEventListeners')).toBeLessThan(50);
   expect(grown('JSHeapUsedSize')).toBeLessThan(2 * 1024 * 1024);

@@ -7,7 +7,7 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** A proxy to a run that can be cut, as a network between browser and run can. */
+/** A proxy to a run, which can simulate a lost network connection. */
 export class CutProxy {
   private server: Server | null = null;
   private readonly sockets = new Set<Socket>();

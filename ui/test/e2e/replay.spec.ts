@@ -1,4 +1,4 @@
-// The page of a run whose frames are read ahead, and which nothing changes.
+// The page of a run that reads frames ahead and cannot be changed.
 import { expect, open, test } from './base';
 import { startGenerator } from './run';
 
@@ -13,7 +13,7 @@ test('the charts of an output are shown, without controls', async ({ page }) => 
     await expect(page.getByRole('heading', { name: 'out', exact: true })).toBeVisible();
     await expect(page.locator('.chart')).toHaveCount(5);
     await expect(page.locator('.summary').first()).toContainText('delivered');
-    // 200 bytes, 500 times a second.
+    // 500 frames/s of 200 bytes.
     const rate = page
       .locator('.chart')
       .first()

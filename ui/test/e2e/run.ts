@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { CutProxy } from './proxy';
 
 export interface Run {
-  /** The address that opens the page with the token that may change. */
+  /** URL of the page with the write token. */
   url: string;
-  /** The same through the proxy, whose connections can be cut. */
+  /** The same through the proxy, which can close connections. */
   cutUrl: string;
-  /** The address with the token that may only read. */
+  /** URL of the page with the read token. */
   readUrl: string;
   base: string;
   token: string;
@@ -15,7 +15,7 @@ export interface Run {
   stderr: () => string;
   ended: Promise<number | null>;
   stop: () => Promise<void>;
-  /** Asks the API itself, past the page. */
+  /** Requests the API directly, without the page. */
   ask: <T>(path: string, init?: { method?: string; body?: unknown }) => Promise<T>;
 }
 
@@ -26,12 +26,12 @@ export function program(): string {
   return path;
 }
 
-/** Starts `longwire exec --view`, and returns when its page can be opened. */
+/** Starts `longwire exec --view` and waits until its page is available. */
 export function startRun(options: string[], command: string[]): Promise<Run> {
   return start(['exec', '--view', ...options, '--', ...command]);
 }
 
-/** The same of `longwire generate`, whose links are those of a replay. */
+/** The same for `longwire generate`, whose links are those of a replay. */
 export function startGenerator(options: string[]): Promise<Run> {
   return start(['generate', '--view', ...options]);
 }
@@ -39,7 +39,7 @@ export function startGenerator(options: string[]): Promise<Run> {
 async function start(words: string[]): Promise<Run> {
   const child = spawn(program(), words, {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A desktop would open the page in its own browser.
+    // On a desktop, the run would open the page in a browser.
     env: { ...process.env, DISPLAY: '', WAYLAND_DISPLAY: '' },
   });
   let stdout = '';

@@ -1,5 +1,5 @@
-// Pictures of every view of a real run, in both themes and two sizes:
-// `LONGWIRE_PROGRAM=… npm run shots`. For looking at, not a test.
+// Takes screenshots of every view of a real run, in both themes and two sizes:
+// `LONGWIRE_PROGRAM=… npm run shots`. Not a test.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { test } from '@playwright/test';
 import { startRun } from './run';
@@ -67,7 +67,7 @@ test('pictures of every view', async ({ browser }) => {
               await page.waitForTimeout(800);
             }
           }
-          // In a picture of the whole page the bar at the bottom of the screen would hide a part.
+          // In a full-page screenshot, the bar at the bottom of the screen would hide content.
           await page.addStyleTag({ content: '.apply { position: static }' });
           await page.screenshot({
             path: `${folder}/${name}-${scheme}-${size}.png`,

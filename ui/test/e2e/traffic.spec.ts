@@ -1,11 +1,11 @@
-// The page shows what the API says, and both what iperf3 says.
+// The page agrees with the API, and both agree with iperf3.
 import type { HistoryColumns, StatsEvent, TablePage } from '../../src/api/types';
 import { valueColumns } from '../../src/data/history';
 import { downloaded, expect, glance, open, openTable, parse, seconds, test } from './base';
 import { type Run, startRun } from './run';
 
 const rate = 8e6;
-/** Of 1514 bytes on the link, 1428 are TCP's data: IPv6 and timestamps. */
+/** TCP payload in a 1514-byte frame with IPv6 and timestamps: 1428 bytes. */
 const dataShare = 1428 / 1514;
 let run: Run;
 
@@ -35,7 +35,7 @@ test('numbers of page, API and iperf3 agree', async ({ page }) => {
   await openTable(page, run.url);
   await seconds(5);
 
-  // The header lies between two answers of the API.
+  // The header's values are between two responses of the API.
   const before = await run.ask<StatsEvent>('/v1/stats');
   await seconds(1.5);
   const shown = await glance(page);
@@ -46,16 +46,16 @@ test('numbers of page, API and iperf3 agree', async ({ page }) => {
   expect(frames).toBeLessThanOrEqual(after.totals.packets_out * 1.005);
   expect(await page.locator('.verdict').innerText()).not.toBe('');
 
-  // A row of the table is that of the API, whose rates are of the same second.
+  // A row of the table equals the API's, if its rates are for the same second.
   const cell = page.getByRole('row', { name: /link\.up/ }).locator('.cell-out');
-  // The page asks once a second, so one of the two can be a second ahead.
+  // The page polls once per second, so one of the two may be a second ahead.
   const apart = async (): Promise<number> => {
     const api = (await run.ask<TablePage>('/v1/table?match=link.up')).rows[0];
     return Math.abs(parse(await cell.innerText()) / (api?.bits_out_per_s ?? 0) - 1);
   };
   await expect.poll(apart).toBeLessThan(0.15);
 
-  // Every sample of the exported file is the API's.
+  // Every exported sample equals the API's.
   await page.locator('.cell-name a', { hasText: 'link.up' }).click();
   await expect(page.getByRole('heading', { name: 'Throughput' })).toBeVisible();
   await seconds(1);
@@ -82,7 +82,7 @@ test('numbers of page, API and iperf3 agree', async ({ page }) => {
   }
   expect(compared).toBe(lines.length * valueColumns.length);
 
-  // The run goes on until its program ends; what iperf3 received is what was delivered.
+  // The run continues until its program ends; iperf3 received the delivered bytes.
   await run.ended;
   const result = JSON.parse(run.stdout()) as { end: { sum_received: { bits_per_second: number } } };
   const received = result.end.sum_received.bits_per_second / dataShare;
@@ -99,13 +99,13 @@ test('numbers of page, API and iperf3 agree', async ({ page }) => {
 });
 
 test('exported pictures have all charts', async ({ page }) => {
-  // The page of the test before has gone with its run: this needs one of its own.
+  // The previous test's page ended with its run, so this test needs another.
   const own = await startRun(['--rate', '8mbit', '--time', '30s'], ['ping', '-i', '0.05', 'far']);
   try {
     await open(page, own.url);
     await expect(page.getByRole('heading', { name: 'Late frames' })).toBeVisible();
     await seconds(2);
-    // A stretch that is drawn over one chart is shown by all; a double click shows all again.
+    // Dragging across one chart zooms all charts; a double click resets the zoom.
     const plots = await page.locator('.plot .u-over').all();
     const box = await plots[1]?.boundingBox();
     if (!box) throw new Error('no chart');
@@ -137,7 +137,7 @@ test('exported pictures have all charts', async ({ page }) => {
     }
     const png = await downloaded(page, () => page.getByRole('button', { name: 'PNG' }).click());
     expect(png.subarray(1, 4).toString()).toBe('PNG');
-    // Width and height of the image's header: five charts of 168 pixels and their titles.
+    // Width and height in the image header: five charts of 168 pixels with titles.
     expect(png.readUInt32BE(16)).toBeGreaterThan(800);
     expect(png.readUInt32BE(20)).toBeGreaterThan(5 * 168);
   } finally {

@@ -80,7 +80,7 @@ describe('what charts say', () => {
     const spec = chartSpecs[0] as (typeof chartSpecs)[0];
     const most = Math.max(...data.values.bits_in_per_s.slice(0, 20).map(Number));
     expect(scaleEnd(spec, spec.series(data), 0, 20)).toBeCloseTo(Math.max(spec.least, most) * 1.08);
-    // Lines above the scale are cut off, not drawn over the chart before.
+    // Lines above the scale are cut off and not drawn over the previous chart.
     expect(svgOf('link.up', data, [0, 2], () => '#000')).not.toMatch(/NaN|[ML ,]-\d/);
   });
 
@@ -101,7 +101,7 @@ describe('what charts say', () => {
       expect(rows[0]?.[0]).toBeGreaterThan(rows[1]?.[0] ?? 0);
     }
     const { rows } = tableOf(series, data, [0, 60]);
-    // Ten samples of 10 times their time, from 59.0 to 59.9.
+    // Ten samples with the value 10 × time, from 59.0 to 59.9.
     expect(rows.find(([time]) => time === 59)?.[1]).toBeCloseTo(594.5);
   });
 

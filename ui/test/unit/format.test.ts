@@ -80,7 +80,7 @@ describe('patterns of names', () => {
     expect(concerns('adsl1.down', 'adsl1.up')).toBe(false);
     expect(concerns('*.up', 'adsl1.up')).toBe(true);
     expect(concerns('*.up', 'adsl1.down')).toBe(false);
-    // As in ctl, where a pattern is about names of links.
+    // As in ctl, patterns match link names.
     expect(concerns('adsl1.*', 'adsl1.up')).toBe(false);
     expect(concerns('a.b', 'a.b.up')).toBe(true);
   });

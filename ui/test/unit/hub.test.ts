@@ -5,7 +5,7 @@ import type { Timers } from '../../src/data/timers';
 import type { Status, Update } from '../../src/data/topics';
 import { columns } from './samples';
 
-/** Time that only passes when a test says so. */
+/** A clock that advances only on request. */
 class FakeTimers implements Timers {
   time = 0;
   private tasks: { at: number; action: () => void }[] = [];
@@ -41,16 +41,16 @@ class FakeTimers implements Timers {
   }
 }
 
-/** Lets promises that are ready run. */
+/** Runs pending promise callbacks. */
 async function settle(): Promise<void> {
   for (let round = 0; round < 30; round += 1) await Promise.resolve();
 }
 
-/** A run that answers from memory: it counts requests and holds the ends of its streams. */
+/** A mock run that counts requests and keeps its streams open. */
 class FakeRun {
   up = true;
   refuse: number | null = null;
-  /** A direction that the run does not have. */
+  /** A direction missing from the run. */
   unknown: string | null = null;
   readonly paths: string[] = [];
   readonly streams: { path: string; send: (text: string) => void; close: () => void }[] = [];
@@ -156,7 +156,7 @@ describe('the connection that tabs share', () => {
     await timers.pass(0);
     expect(a.map((update) => update.kind === 'history' && update.replaces)).toEqual([true, false]);
     expect(b.length).toBe(2);
-    // A tab that comes later gets everything at once, without another stream.
+    // A later tab gets the whole history immediately, without another stream.
     const late: Update[] = [];
     hub.subscribe(history('l.up'), (update) => late.push(update));
     expect(late.length).toBe(1);
@@ -192,7 +192,7 @@ describe('the connection that tabs share', () => {
     await timers.pass(20_000);
     expect(run.streams.length).toBe(1);
     expect(timers.pending).toBe(before);
-    // As many directions as the run takes, and no more.
+    // The maximum number of directions in a stream, and no more.
     for (const path of run.paths) expect(path.split(',').length).toBeLessThanOrEqual(8);
   });
 
@@ -209,7 +209,7 @@ describe('the connection that tabs share', () => {
     const asked = run.paths.length;
     await timers.pass(60_000);
     const tries = run.paths.slice(asked);
-    // Nothing but the stream of totals is tried, at 0.5, 1, 2, 4, 8, 10, 10 … seconds.
+    // Only the stream of totals is retried, after 0.5, 1, 2, 4, 8, 10, 10 … seconds.
     expect(new Set(tries)).toEqual(new Set(['/v1/stats/stream?every=1s']));
     expect(tries.length).toBe(9);
     expect(statuses.at(-1)?.since_ms).toBe(since);
@@ -265,7 +265,7 @@ describe('the connection that tabs share', () => {
     await timers.pass(0);
     for (const end of leave) end();
     await timers.pass(1000);
-    // While the run lives, an answer of before is not shown as one of now.
+    // While the run is active, an earlier response is not shown as current.
     const early: Update[] = [];
     run.refuse = 404;
     hub.subscribe({ kind: 'document', path: '/v1', every_ms: 1000 }, (u) => early.push(u))();

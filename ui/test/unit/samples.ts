@@ -1,7 +1,7 @@
 import type { HistoryColumns } from '../../src/api/types';
 import { valueColumns } from '../../src/data/history';
 
-/** Samples as the run sends them: `count` of them, 100 ms apart, from the number `from` on. */
+/** Returns `count` samples as sent by the run, 100 ms apart, starting with number `from`. */
 export function columns(
   from: number,
   count: number,

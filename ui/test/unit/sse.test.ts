@@ -31,7 +31,7 @@ describe('parser of event streams', () => {
   ])('takes %s as the end of a line, cut anywhere', (_, end) => {
     const text = stream.replaceAll('\n', end);
     for (let size = 1; size <= text.length; size += 1) {
-      // A lone CR at the end may be half of a CR LF: the line ends all the same.
+      // A lone CR at the end may be half of a CR LF, but ends the line in any case.
       expect(cutAt(text, size), `pieces of ${size}`).toEqual(expected);
     }
   });
