@@ -15,7 +15,7 @@ import (
 	longwire "github.com/longwire/longwire/clients/go"
 )
 
-// holdVariable makes this program hold a link, and end in the way that it names.
+// holdVariable makes this program hold a link and end in the way given by its value.
 const holdVariable = "LONGWIRE_TEST_HOLD"
 
 func TestMain(m *testing.M) {
@@ -76,7 +76,7 @@ func TestAnOrdinaryUserNeedsNoRoot(t *testing.T) {
 	assertNothingLeft(t, "SIGKILL", user...)
 }
 
-// assertNothingLeft runs this program with a link, and looks for what it leaves.
+// assertNothingLeft runs this program with a link and checks that nothing remains afterwards.
 func assertNothingLeft(t *testing.T, ending string, words ...string) {
 	directory := t.TempDir()
 	holder := exec.CommandContext(t.Context(), words[0], words[1:]...)
@@ -101,7 +101,7 @@ func assertNothingLeft(t *testing.T, ending string, words ...string) {
 	t.Errorf("left behind: %q", left)
 }
 
-// processes returns the processes that are in one of these network namespaces.
+// processes returns the processes in any of the network namespaces.
 func processes(networks []string) []string {
 	links, _ := filepath.Glob("/proc/[0-9]*/ns/net")
 	return slices.DeleteFunc(links, func(path string) bool {

@@ -1,5 +1,5 @@
-// Package longwire starts links of Longwire: two networks of this machine, near and far, and the
-// emulated link between them. It needs Linux, the program longwire, and no root.
+// Package longwire starts emulated links between two networks of this machine, near and far. It
+// requires Linux and the program longwire, but not root.
 //
 // Tests use [github.com/longwire/longwire/clients/go/longwiretest].
 package longwire
@@ -28,19 +28,19 @@ import (
 	"github.com/longwire/longwire/clients/go/api"
 )
 
-// Options of a link, as on the command line: Options{Delay: "20ms", Rate: "10mbit"}.
+// Options are link options, as on the command line: Options{Delay: "20ms", Rate: "10mbit"}.
 type Options = api.Options
 
-// ErrEnded reports that the link has ended, or did not end well.
+// ErrEnded reports that the link has ended, or ended with an error.
 var ErrEnded = errors.New("the link has ended")
 
-// StartError reports that a link did not start: an option is wrong, or the system forbids user
+// StartError reports that a link did not start: an option is invalid, or the system forbids user
 // namespaces.
 type StartError struct{ Message string }
 
 func (e *StartError) Error() string { return "longwire: " + e.Message }
 
-// RefusedError reports that a change was refused, and that nothing was changed.
+// RefusedError reports a refused change; nothing was changed.
 type RefusedError struct{ Answer api.Error }
 
 func (e *RefusedError) Error() string {
@@ -53,23 +53,24 @@ func (e *RefusedError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// FidelityError reports a requirement that the run did not meet.
+// FidelityError reports an unmet requirement on the run.
 type FidelityError struct{ Message string }
 
 func (e *FidelityError) Error() string { return "longwire: " + e.Message }
 
 const (
-	// directoryMax limits the bytes of a parent directory: the path of a Unix socket has 107.
+	// directoryMax is the maximum length of a parent directory in bytes, since a Unix socket path
+	// has at most 107.
 	directoryMax = 60
 
-	// unmet is the program's exit code for a requirement that is not met.
+	// unmet is the program's exit code for an unmet requirement.
 	unmet = 3
 
-	// endTime is the time for a link to end; the program gives its processes half a second.
+	// endTime is the end timeout; the program waits half a second for its processes.
 	endTime = 20 * time.Second
 
-	// nearCommand runs in near. A line on stdin is an orderly end; the end of the stream is the
-	// end of this process, which then cannot remove its directory.
+	// nearCommand runs in near. A line on stdin is an orderly end. The end of the stream without a
+	// line means that this process died and cannot remove its directory.
 	nearCommand = `echo "near $$" >&3; exec 3>&-; read -r line || exec rm -rf -- "$0"`
 	farCommand  = `echo "far $$" >&3; exec sleep infinity 3>&-`
 )
@@ -86,12 +87,11 @@ type Link struct {
 	report    *Report
 }
 
-// Start starts a link by `longwire exec`: the program that the environment variable LONGWIRE
-// names, else the one on PATH. Further words are those of its command line: "--preset=lte",
-// "--up-loss=1%".
+// Start starts a link with `longwire exec`. The program is found through the environment variable
+// LONGWIRE or in PATH. Further words are command-line arguments: "--preset=lte", "--up-loss=1%".
 //
-// The link ends with [Link.Close], and with this process, however that ends. All processes in
-// its networks end with it. ctx is for the start alone.
+// The link ends with [Link.Close], or when this process exits or is killed. All processes in its
+// networks end with it. ctx applies only to the start.
 func Start(ctx context.Context, options Options, words ...string) (*Link, error) {
 	directory, err := os.MkdirTemp(parentDirectory(), "longwire-go-")
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *Link) start(ctx context.Context, words []string) error {
 	arguments = append(arguments, "--peer-wait", "0s", "--peer", farCommand)
 	arguments = append(arguments, "--", "sh", "-c", nearCommand, l.directory)
 	l.program = exec.Command(name, arguments...)
-	// In a separate session: Ctrl-C is for this process, whose end ends the link.
+	// A separate session: Ctrl-C is for this process, which ends the link.
 	l.program.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	stderr, err := os.Create(l.file("stderr"))
 	if err != nil {
@@ -152,7 +152,7 @@ func (l *Link) start(ctx context.Context, words []string) error {
 		return missing(name, err)
 	}
 	go func() {
-		// The state of the process has the exit code.
+		// The process state contains the exit code.
 		_ = l.program.Wait()
 		close(l.exited)
 	}()
@@ -161,7 +161,7 @@ func (l *Link) start(ctx context.Context, words []string) error {
 	return l.awaitProcesses(ctx, hello)
 }
 
-// missing returns why the program of this name cannot be started.
+// missing returns why the program cannot be started.
 func missing(name string, err error) error {
 	switch {
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, exec.ErrNotFound):
@@ -173,7 +173,7 @@ func missing(name string, err error) error {
 	}
 }
 
-// awaitProcesses reads the numbers of the processes in the networks.
+// awaitProcesses reads the IDs of the processes in the networks.
 func (l *Link) awaitProcesses(ctx context.Context, hello io.Reader) error {
 	lines := bufio.NewScanner(hello)
 	for (l.near == nil || l.far == nil) && lines.Scan() {
@@ -205,7 +205,7 @@ func (l *Link) Near() *Network { return l.near }
 // Far returns the network at the far end.
 func (l *Link) Far() *Network { return l.far }
 
-// Set changes options of both directions, between two frames. Options that are not given stay.
+// Set changes options of both directions between two frames. Other options are kept.
 func (l *Link) Set(ctx context.Context, options Options) error {
 	return l.set(ctx, "link", options)
 }
@@ -239,18 +239,18 @@ func (l *Link) On(ctx context.Context) error {
 	return l.Change(ctx, api.Change{On: "link"})
 }
 
-// Change makes a change as `longwire ctl apply` does: all of it, or nothing.
+// Change applies a change like `longwire ctl apply`, atomically.
 func (l *Link) Change(ctx context.Context, change api.Change) error {
 	return l.Call(ctx, http.MethodPost, "/v1/changes", change, nil)
 }
 
-// Stats returns counters so far, summed up over both directions.
+// Stats returns the counters so far, summed over both directions.
 func (l *Link) Stats(ctx context.Context) (*api.Stats, error) {
 	stats := new(api.Stats)
 	return stats, l.Call(ctx, http.MethodGet, "/v1/stats", nil, stats)
 }
 
-// Report returns the report: so far while the link runs, and of all of it after Close.
+// Report returns the report: so far while the link runs, complete after Close.
 func (l *Link) Report(ctx context.Context) (*Report, error) {
 	if l.report != nil {
 		return l.report, nil
@@ -272,8 +272,8 @@ func (l *Link) Report(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// Close ends the link and the processes in its networks. It returns a [FidelityError] if the
-// word "--require=…" was given and is not met. Further calls return the same.
+// Close ends the link and the processes in its networks. It returns a [FidelityError] if a
+// "--require=…" argument is not met. Further calls return the same.
 func (l *Link) Close() error { return l.close() }
 
 func (l *Link) end() error {
@@ -304,7 +304,7 @@ func (l *Link) kill() { _ = l.program.Process.Kill() }
 
 func (l *Link) file(name string) string { return filepath.Join(l.directory, name) }
 
-// messages returns what the program has printed.
+// messages returns the program's output.
 func (l *Link) messages() string {
 	text, _ := os.ReadFile(l.file("stderr"))
 	var kept []string
@@ -317,8 +317,8 @@ func (l *Link) messages() string {
 }
 
 // Call sends a request to the control API: link.Call(ctx, "GET", "/v1/report", nil, &report). The
-// body and the answer are types of package api; either may be nil. A request that the run refuses
-// returns a [RefusedError].
+// body and the answer are types of package api; either may be nil. If the run refuses the request,
+// Call returns a [RefusedError].
 func (l *Link) Call(ctx context.Context, method, path string, body, answer any) error {
 	var content io.Reader
 	if body != nil {
@@ -357,7 +357,7 @@ func (l *Link) Call(ctx context.Context, method, path string, body, answer any) 
 	return json.Unmarshal(text, answer)
 }
 
-// commandWords returns options as words of a command line, in the order of their names.
+// commandWords converts options to command-line arguments, sorted by name.
 func commandWords(options Options) ([]string, error) {
 	text, err := json.Marshal(options)
 	if err != nil {
@@ -365,7 +365,7 @@ func commandWords(options Options) ([]string, error) {
 	}
 	values := map[string]any{}
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	// A number stays as it is written.
+	// Numbers are kept as written.
 	decoder.UseNumber()
 	if err := decoder.Decode(&values); err != nil {
 		return nil, err
@@ -383,7 +383,7 @@ func commandWords(options Options) ([]string, error) {
 	return words, nil
 }
 
-// parentDirectory returns the directory for private directories.
+// parentDirectory returns the parent of private directories.
 func parentDirectory() string {
 	if len(os.TempDir()) > directoryMax {
 		return "/tmp"

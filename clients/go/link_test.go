@@ -21,8 +21,8 @@ import (
 
 var timePattern = regexp.MustCompile(`time=([\d.]+)`)
 
-// assertRoundTrip compares round trips from near to far, in milliseconds, and returns how many
-// pings it sent. None is below least, and one is below most: a busy machine delays some, not all.
+// assertRoundTrip checks round trips from near to far, in milliseconds, and returns the number of
+// pings. None may be below least, and one must be below most: a busy machine delays some, not all.
 func assertRoundTrip(t *testing.T, link *longwiretest.LiveLink, least, most float64) int {
 	t.Helper()
 	const count = 5
@@ -65,7 +65,7 @@ func TestLinkHasItsDelayAndChanges(t *testing.T) {
 	}
 	pings += assertRoundTrip(t, link, 30, 55)
 	stats := link.Stats()
-	// A ping that was paused may end before its last reply.
+	// After a pause of the machine, ping may end before its last reply.
 	for tries := 0; tries < 50 && stats.Totals.PacketsIn < 2*pings; tries++ {
 		time.Sleep(100 * time.Millisecond)
 		stats = link.Stats()

@@ -12,18 +12,18 @@ import (
 // listening is the state of a listening socket in /proc/net/tcp.
 const listening = "0A"
 
-// Network is a network at one end of a link. Both ends know each other as near and far.
+// Network is a network at one end of a link. The names near and far resolve in both networks.
 type Network struct {
 	Name, Address, Address6 string
 
-	// process is in this network, and lives as long as the link.
+	// process is a process in this network that lives as long as the link.
 	process int
 	link    *Link
 }
 
-// Command returns a command that runs a program in this network, as [exec.CommandContext]. It
-// replaces itself by the program, and is ended with the link at the latest. The program starts
-// in the directory that this process has now.
+// Command returns a command that runs a program in this network, like [exec.CommandContext]. It
+// execs the program, which is ended with the link. The program starts in this process's current
+// directory.
 func (n *Network) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	// The names near and far are in /etc/hosts of the process's root directory.
 	words := []string{fmt.Sprintf("--target=%d", n.process), "--net", "--root"}
@@ -46,7 +46,7 @@ func (n *Network) Command(ctx context.Context, name string, args ...string) *exe
 	return command
 }
 
-// WaitListening waits until something in this network listens on a TCP port.
+// WaitListening waits until a process in this network listens on a TCP port.
 func (n *Network) WaitListening(ctx context.Context, port int) error {
 	for !n.isListening(port) {
 		select {
@@ -63,7 +63,7 @@ func (n *Network) WaitListening(ctx context.Context, port int) error {
 func (n *Network) isListening(port int) bool {
 	wanted := fmt.Sprintf(":%04X", port)
 	for _, table := range []string{"tcp", "tcp6"} {
-		// It fails when the link has ended.
+		// Fails if the link has ended.
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", n.process, table))
 		for line := range strings.Lines(string(text)) {
 			fields := strings.Fields(line)

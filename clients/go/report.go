@@ -11,7 +11,7 @@ import (
 	"github.com/longwire/longwire/clients/go/api"
 )
 
-// Report is the report of a run: ports, links, pauses of the machine.
+// Report is the report of a run: ports, links, machine pauses.
 type Report struct {
 	api.Report
 	Links []DirectionReport `json:"links"`
@@ -23,7 +23,7 @@ type DirectionReport struct {
 	api.Totals
 }
 
-// Require returns a [FidelityError] unless all conditions hold. The expression is one of
+// Require returns a [FidelityError] unless all conditions hold. The expression is as for
 // --require: "artifacts-lost=0,lateness.p99<1ms,up.drops<1%".
 func (r *Report) Require(expression string) error {
 	rows, err := r.rows()
@@ -44,7 +44,7 @@ func (r *Report) Require(expression string) error {
 	return nil
 }
 
-// row has the measures of a port, of a direction, or of the run, by the names of the JSON report.
+// row has the measures of a port, a direction or the run, by their names in the JSON report.
 type row map[string]any
 
 func (r *Report) rows() ([]row, error) {
@@ -68,16 +68,16 @@ var (
 	timePattern   = regexp.MustCompile(`(^|\.)(lateness(-own)?|pauses|stops)\.`)
 )
 
-// units has the factors of times, which are compared in nanoseconds.
+// units has the conversion factors of time units to nanoseconds.
 var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 
-// excused are artifacts by pauses of the machine and by the start.
+// excused are artifacts caused by machine pauses and by the start.
 var excused = []string{"late_paused", "late_start"}
 
 // lost are artifacts that are frames lost by the emulator.
 var lost = strings.Fields("memory refused ring_full too_long no_carrier send_failed unusable")
 
-// judge returns a sentence for each row that does not meet a condition.
+// judge returns a message for each row that does not meet a condition.
 func judge(rows []row, clause string) ([]string, error) {
 	match := clausePattern.FindStringSubmatch(clause)
 	if match == nil {
@@ -127,13 +127,13 @@ func holds(found float64, comparison string, wanted float64) bool {
 	return found == wanted
 }
 
-// measurement is a measure of one row: nanoseconds, or a count.
+// measurement is a measure of one row, in nanoseconds or as a count.
 type measurement struct {
 	row   row
 	value float64
 }
 
-// measures returns a measure of all rows that have it, or of the one whose name comes first in it.
+// measures returns a measure of all rows that have it, or of the row whose name is its prefix.
 func measures(rows []row, name string) []measurement {
 	var all []measurement
 	for _, one := range rows {
@@ -200,7 +200,7 @@ func (r row) sum(object string, includes func(kind string) bool) (float64, bool)
 	return total, has
 }
 
-// frames returns the frames of which shares are taken, or 1 if there are none.
+// frames returns the base of shares in frames; 1 if there are none.
 func (r row) frames() float64 {
 	in, _ := r["packets_in"].(float64)
 	out, _ := r["packets_out"].(float64)

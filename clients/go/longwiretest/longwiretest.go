@@ -1,4 +1,4 @@
-// Package longwiretest gives a test a bad network.
+// Package longwiretest provides tests with an emulated link.
 //
 //	func TestLogin(t *testing.T) {
 //		link := longwiretest.Link(t, longwire.Options{Delay: "20ms", Loss: "1%"})
@@ -15,15 +15,15 @@ import (
 	"github.com/longwire/longwire/clients/go/api"
 )
 
-// LiveLink is a link that ends with its test. Its methods end the test when they fail; those of
-// the embedded link return errors.
+// LiveLink is a link that ends with its test. Its methods end the test on failure; those of the
+// embedded link return errors.
 type LiveLink struct {
 	*longwire.Link
 	t testing.TB
 }
 
-// Link starts a link for a test. Further words are those of the command line of `longwire exec`.
-// The test fails if the link cannot start, ends early, or misses the word "--require=…".
+// Link starts a link for a test. Further words are command-line arguments of `longwire exec`. The
+// test fails if the link does not start or ends early, or if a "--require=…" argument is not met.
 func Link(t testing.TB, options longwire.Options, words ...string) *LiveLink {
 	t.Helper()
 	link, err := longwire.Start(t.Context(), options, words...)
@@ -56,7 +56,7 @@ func (l *LiveLink) On() {
 	l.check(l.Link.On(l.t.Context()))
 }
 
-// Stats returns counters so far, summed up over both directions.
+// Stats returns the counters so far, summed over both directions.
 func (l *LiveLink) Stats() *api.Stats {
 	l.t.Helper()
 	stats, err := l.Link.Stats(l.t.Context())
@@ -79,13 +79,13 @@ func (l *LiveLink) check(err error) {
 	}
 }
 
-// Report is a report with requirements on its test.
+// Report is a report whose requirements can end the test.
 type Report struct {
 	*longwire.Report
 	t testing.TB
 }
 
-// Require ends the test unless all conditions hold, as in "artifacts-lost=0,lateness.p99<1ms".
+// Require ends the test unless all conditions hold, such as "artifacts-lost=0,lateness.p99<1ms".
 func (r *Report) Require(expression string) {
 	r.t.Helper()
 	if err := r.Report.Require(expression); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/longwire/longwire/clients/go/longwiretest"
 )
 
-// recorder is a test that may fail.
+// recorder is a testing.TB that records failures.
 type recorder struct {
 	testing.TB
 	failures []any
@@ -24,7 +24,7 @@ func (r *recorder) Fatal(messages ...any) {
 	runtime.Goexit()
 }
 
-// failures runs a test, and returns its failures.
+// failures runs a test and returns its failures.
 func failures(t *testing.T, test func(t testing.TB)) []any {
 	r := &recorder{TB: t}
 	done := make(chan struct{})

@@ -5,15 +5,15 @@ export class LongwireError extends Error {
   override readonly name: string = this.constructor.name;
 }
 
-/** The link did not start: an option is wrong, or the system forbids user namespaces. */
+/** The link did not start: an option is invalid, or the system forbids user namespaces. */
 export class StartError extends LongwireError {}
 
-/** The link has ended, or did not end well. */
+/** The link has ended, or ended with an error. */
 export class EndedError extends LongwireError {}
 
 /** A change was refused, and nothing was changed. */
 export class RefusedError extends LongwireError {
-  /** Everything that is wrong, with a remedy where the program knows one. */
+  /** All problems, with remedies if known. */
   readonly problems: components["schemas"]["Error"]["problems"];
 
   constructor(answer: components["schemas"]["Error"]) {
@@ -24,5 +24,5 @@ export class RefusedError extends LongwireError {
   }
 }
 
-/** The run did not meet a requirement: the emulator was not as exact as demanded. */
+/** The run did not meet a fidelity requirement. */
 export class FidelityError extends LongwireError {}

@@ -16,46 +16,46 @@ type Schemas = components["schemas"];
 /** Options of a link, as on the command line: `{ delay: "20ms", rate: "10mbit" }`. */
 export type Options = Schemas["Options"];
 
-/** Options of a link at its start. */
+/** Initial options of a link. */
 export interface LinkOptions extends Options {
   /** Options of the direction from near to far. */
   up?: Options;
   /** Options of the direction from far to near. */
   down?: Options;
-  /** A link by name, as in `lte`. */
+  /** Name of a preset, such as `lte`. */
   preset?: string;
   seed?: number;
-  /** Requirements on the run: if it misses one, {@link Link.close} throws {@link FidelityError}. */
+  /** Requirements on the run; if one is not met, {@link Link.close} throws {@link FidelityError}. */
   require?: string;
-  /** Other words of the command line of `longwire exec`. */
+  /** Additional command-line arguments of `longwire exec`. */
   args?: readonly string[];
 }
 
-/** Bytes of a parent directory at most: the path of a Unix socket has 107. */
+/** Maximum length of a parent directory in bytes, since a Unix socket path has at most 107. */
 const DIRECTORY_MAX = 60;
 
-/** The program's exit code for a requirement that is not met. */
+/** The program's exit code for an unmet requirement. */
 const UNMET = 3;
 
-/** Time for a link to end; the program gives its processes half a second. */
+/** End timeout; the program waits half a second for its processes. */
 const END_MS = 20_000;
 
 /**
- * The command in near. A line on stdin is an orderly end; the end of the stream is the end of
- * the Node process, which then cannot remove its directory.
+ * The command in near. A line on stdin is an orderly end. The end of the stream without a line
+ * means that the Node process died and cannot remove its directory.
  */
 const NEAR = 'echo "near $$" >&3; exec 3>&-; read -r line || exec rm -rf -- "$0"';
 
 const FAR = 'echo "far $$" >&3; exec sleep infinity 3>&-';
 
 /**
- * Starts a link between two networks, near and far, by `longwire exec`: the program that the
- * environment variable LONGWIRE names, else the one on PATH.
+ * Starts a link between two networks, near and far, with `longwire exec`. The program is found
+ * through the environment variable LONGWIRE or in PATH.
  *
- * The link ends with {@link Link.close}, or `await using`, and with this process, however that
- * ends. All processes in its networks end with it.
+ * The link ends with {@link Link.close} or `await using`, or when this process exits or is killed.
+ * All processes in its networks end with it.
  *
- * @throws StartError if an option is wrong, or the system forbids user namespaces
+ * @throws StartError if an option is invalid, or the system forbids user namespaces
  */
 export async function link(options: LinkOptions = {}): Promise<Link> {
   const directory = mkdtempSync(join(parentDirectory(), "longwire-node-"));
@@ -66,7 +66,7 @@ export async function link(options: LinkOptions = {}): Promise<Link> {
     ...["--control", file("control.sock"), "--report", file("report.json")],
     ...["--peer-wait", "0s", "--peer", FAR, "--", "sh", "-c", NEAR, directory],
   ];
-  // In a separate session: Ctrl-C is for this process, whose end ends the link.
+  // A separate session: Ctrl-C is for this process, which ends the link.
   const program = spawn(process.env.LONGWIRE || "longwire", words, {
     detached: true,
     stdio: ["pipe", stderr, stderr, "pipe"],
@@ -83,7 +83,7 @@ export async function link(options: LinkOptions = {}): Promise<Link> {
   }
 }
 
-/** Why the program cannot be started. */
+/** Returns why the program cannot be started. */
 function missing(error: unknown): string {
   const named = process.env.LONGWIRE;
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
@@ -94,7 +94,7 @@ function missing(error: unknown): string {
     : "the program longwire is not on PATH; the environment variable LONGWIRE may name it";
 }
 
-/** Waits until a process runs in each network, and returns their numbers. */
+/** Waits until a process runs in each network, and returns the process IDs. */
 async function started(program: ChildProcess): Promise<Record<"near" | "far", number>> {
   const stream: AsyncIterable<string> = (program.stdio[3] as Readable).setEncoding("utf8");
   const failed = once(program, "exit").then(() => {
@@ -134,13 +134,13 @@ export class Link {
     this.near = new Network("near", "10.77.0.1", "fd77:4c57::1", processes.near, directory);
     this.far = new Network("far", "10.77.0.2", "fd77:4c57::2", processes.far, directory);
     this.#exit = once(program, "exit") as Promise<[number | null, string | null]>;
-    // A link that is left open keeps no process alive.
+    // An open link does not keep the Node process alive.
     program.unref();
     (program.stdin as Writable & { unref(): void }).unref();
     this.#agent = new undici.Agent({ connect: { socketPath: join(directory, "control.sock") } });
     this.client = createClient<paths>({
       baseUrl: "http://localhost",
-      // The types of undici and those of Node's own fetch, which is undici, differ by version.
+      // The types of undici and of Node's fetch, which is undici, differ by version.
       Request: undici.Request as unknown as typeof Request,
       fetch: (request) =>
         undici.fetch(request as unknown as undici.Request, {
@@ -150,9 +150,9 @@ export class Link {
   }
 
   /**
-   * Changes options between two frames, of both directions or of one. Others stay.
+   * Changes options of both directions or of one, between two frames. Other options are kept.
    *
-   * @throws RefusedError if a value is wrong; nothing is changed then
+   * @throws RefusedError if a value is invalid; nothing is changed
    */
   async set(options: Options, direction?: "up" | "down"): Promise<void> {
     const name = direction === undefined ? "link" : `link.${direction}`;
@@ -161,12 +161,12 @@ export class Link {
     );
   }
 
-  /** Loses what arrives and what is queued, until {@link on}. */
+  /** Drops arriving and queued frames until {@link on}. */
   async off(): Promise<void> {
     await this.change({ off: ["link"] });
   }
 
-  /** Holds what arrives, as far as the queue has room, until {@link on}. */
+  /** Holds arriving frames, up to the queue limit, until {@link on}. */
   async pause(): Promise<void> {
     await this.change({ pause: ["link"] });
   }
@@ -177,20 +177,20 @@ export class Link {
   }
 
   /**
-   * Makes a change, at once or at a time: `{ in: "2s", set: { link: { delay: "80ms" } } }`.
+   * Applies a change, immediate or scheduled: `{ in: "2s", set: { link: { delay: "80ms" } } }`.
    *
-   * @throws RefusedError if anything is wrong with it; nothing is changed then
+   * @throws RefusedError if the change is invalid; nothing is changed
    */
   async change(change: Schemas["Change"]): Promise<Schemas["Changed"]> {
     return this.#ask(this.client.POST("/v1/changes", { body: change }));
   }
 
-  /** Returns counters so far, summed up over both directions. */
+  /** Returns the counters so far, summed over both directions. */
   async stats(): Promise<Schemas["Stats"]> {
     return this.#ask(this.client.GET("/v1/stats"));
   }
 
-  /** Returns the report: so far while the link runs, and of all of it afterwards. */
+  /** Returns the report: so far while the link runs, complete afterwards. */
   async report(): Promise<Report> {
     if (this.#report !== undefined) {
       return this.#report;
@@ -203,15 +203,15 @@ export class Link {
       { ...up, name: `${name}.up` },
       ...(down === undefined ? [] : [{ ...down, name: `${name}.down` }]),
     ]);
-    // openapi-fetch makes arrays of tuples in the types of responses.
+    // In its response types, openapi-fetch turns tuples into arrays.
     const report = data as unknown as Schemas["Report"];
     return new Report({ ...report, links: directions });
   }
 
   /**
-   * Ends the link and the processes in its networks. Further calls do nothing.
+   * Ends the link and the processes in its networks. Idempotent.
    *
-   * @throws FidelityError if the option `require` was given and is not met
+   * @throws FidelityError if the option `require` is not met
    * @throws EndedError if the link had ended early
    */
   close(): Promise<void> {
@@ -244,7 +244,7 @@ export class Link {
     }
   }
 
-  /** Returns the data of an answer. */
+  /** Returns the data of a response. */
   async #ask<Data>(
     asked: Promise<{ data?: Data; error?: Schemas["Error"]; response: Response }>,
   ): Promise<Data> {
@@ -263,7 +263,7 @@ export class Link {
   }
 }
 
-/** Returns options as words of a command line. */
+/** Converts options to command-line arguments. */
 function commandWords({ up, down, args, ...options }: LinkOptions): string[] {
   const words = (prefix: string, chosen: object) =>
     Object.entries(chosen)
@@ -273,12 +273,12 @@ function commandWords({ up, down, args, ...options }: LinkOptions): string[] {
   return [...both, ...words("up-", up ?? {}), ...words("down-", down ?? {}), ...(args ?? [])];
 }
 
-/** Returns the directory for private directories. */
+/** Returns the parent of private directories. */
 function parentDirectory(): string {
   return Buffer.byteLength(tmpdir()) <= DIRECTORY_MAX ? tmpdir() : "/tmp";
 }
 
-/** Returns what the program has printed. */
+/** Returns the program's output. */
 function messages(directory: string): string {
   const lines = readFileSync(join(directory, "stderr"), "utf8").split("\n");
   const kept = lines.filter((line) => !/^(the peer does not|For more information, try)/.test(line));
@@ -288,7 +288,7 @@ function messages(directory: string): string {
     .replace(/^error: /, "");
 }
 
-/** Reads a report; there is none if the program was killed. */
+/** Reads a report, which is missing if the program was killed. */
 function readReport(path: string): Report | undefined {
   try {
     return new Report(JSON.parse(readFileSync(path, "utf8")) as ReportData);

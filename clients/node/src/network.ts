@@ -9,18 +9,18 @@ import { EndedError } from "./errors.js";
 /** The state of a listening socket in /proc/net/tcp. */
 const LISTENING = "0A";
 
-/** Options of a command that is run to its end. */
+/** Options of {@link Network.run}. */
 export interface RunOptions {
   cwd?: string;
   env?: NodeJS.ProcessEnv;
-  /** Bytes of output at most; 1 MiB by default. */
+  /** Maximum output in bytes; default: 1 MiB. */
   maxBuffer?: number;
   signal?: AbortSignal;
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   timeout?: number;
 }
 
-/** A network at one end of a link. Both ends know each other as `near` and `far`. */
+/** A network at one end of a link. The names `near` and `far` resolve in both networks. */
 export class Network {
   #ended = false;
 
@@ -28,14 +28,14 @@ export class Network {
     readonly name: "near" | "far",
     readonly address: string,
     readonly address6: string,
-    /** A process in this network, which lives as long as the link. */
+    /** A process in this network that lives as long as the link. */
     private readonly pid: number,
     private readonly directory: string,
   ) {}
 
   /**
    * Returns the command that runs a program in this network, for libraries that start
-   * processes. It replaces itself by the program.
+   * processes. The command execs the program.
    */
   command(file: string, args: readonly string[] = [], cwd = process.cwd()): [string, ...string[]] {
     if (this.#ended) {
@@ -51,13 +51,13 @@ export class Network {
     return ["nsenter", ...enter, "--", file, ...args];
   }
 
-  /** Starts a process in this network, as `spawn` of `node:child_process`. */
+  /** Starts a process in this network, like `spawn` of `node:child_process`. */
   spawn(file: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
     const [enter, ...words] = this.command(file, args, options.cwd?.toString());
     return spawn(enter, words, options);
   }
 
-  /** Runs a command in this network to its end, as `execFile` of `node:child_process`. */
+  /** Runs a command in this network to completion, like `execFile` of `node:child_process`. */
   async run(
     file: string,
     args: readonly string[] = [],
@@ -68,8 +68,8 @@ export class Network {
   }
 
   /**
-   * Writes a script that runs a program in this network with the script's arguments, for
-   * libraries that take a program's path. Returns its path. It is removed with the link.
+   * Writes a script for libraries that take a program's path, and returns its path. The script
+   * runs a program in this network with the script's arguments. It is removed with the link.
    */
   async script(file: string): Promise<string> {
     const words = this.command(file).map((word) => `'${word.replaceAll("'", "'\\''")}'`);
@@ -79,7 +79,7 @@ export class Network {
     return path;
   }
 
-  /** Waits until something in this network listens on a TCP port. */
+  /** Waits until a process in this network listens on a TCP port. */
   async listening(port: number, seconds = 30): Promise<void> {
     const end = performance.now() + seconds * 1000;
     while (!(await this.#ports()).has(port)) {
@@ -90,7 +90,7 @@ export class Network {
     }
   }
 
-  /** Returns the TCP ports on which something listens. */
+  /** Returns the listening TCP ports. */
   async #ports(): Promise<Set<number>> {
     const tables = ["tcp", "tcp6"].map((name) => `/proc/${this.pid}/net/${name}`);
     const texts = await Promise.all(tables.map((path) => readFile(path, "utf8")));

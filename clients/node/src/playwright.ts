@@ -10,8 +10,8 @@ export interface LinkFixtures {
 }
 
 /**
- * A test whose browser runs in the near network of its link. `page` and `context`
- * belong to that browser; `browser` and `request` are outside.
+ * A test with a browser in the near network of its link. `page` and `context`
+ * belong to this browser; `browser` and `request` are outside the network.
  */
 export const test = base.extend<LinkFixtures>({
   linkOptions: [{}, { option: true }],

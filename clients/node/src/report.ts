@@ -3,18 +3,18 @@ import { FidelityError } from "./errors.js";
 
 type Schemas = components["schemas"];
 
-/** The counters of one direction, by its name: `link.up` or `link.down`. */
+/** Counters of a direction, `link.up` or `link.down`. */
 export type DirectionReport = { name: string } & Schemas["Totals"];
 
 /** The report of a run as JSON: ports, links, pauses of the machine. */
 export type ReportData = Schemas["Report"] & { links: DirectionReport[] };
 
-/** A row of measures: of a port, a direction, or the run. */
+/** Measures of a port, a direction, or the run. */
 type Row = Partial<Schemas["Port"] & Schemas["Totals"] & Pick<ReportData, "pauses" | "stops">> & {
   name: string;
 };
 
-/** Artifacts by pauses of the machine and by the start, which are not the emulator's own. */
+/** Artifacts caused by machine pauses and by the start, not by the emulator itself. */
 const EXCUSED = ["late_paused", "late_start"];
 
 /** Artifacts that are frames lost by the emulator. */
@@ -37,15 +37,15 @@ const COMPARISONS: Record<string, (found: number, wanted: number) => boolean> = 
   ">": (found, wanted) => found > wanted,
 };
 
-/** The report of a run: so far, or of all of it after the end of the link. */
+/** The report of a run so far; complete once the link has ended. */
 export class Report {
   constructor(readonly data: ReportData) {}
 
   /**
-   * Returns a sentence for each condition that does not hold.
+   * Returns a message for each condition that does not hold.
    *
-   * @param expression as of `--require`: `"artifacts-lost=0,lateness.p99<1ms,up.drops<1%"`
-   * @throws RangeError if the expression cannot be read
+   * @param expression as for `--require`: `"artifacts-lost=0,lateness.p99<1ms,up.drops<1%"`
+   * @throws RangeError if the expression is invalid
    */
   unmet(expression: string): string[] {
     return expression.split(",").flatMap((clause) => this.#unmet(clause.trim()));
@@ -87,7 +87,7 @@ export class Report {
     );
   }
 
-  /** Returns a measure of all that have it, or of the one whose name comes first in it. */
+  /** Returns a measure of all rows that have it, or of the row whose name is its prefix. */
   #measures(name: string): { row: Row; value: number }[] {
     const { pauses, stops, ports, links } = this.data;
     const rows: Row[] = [{ name: "the run", pauses, stops }, ...ports, ...links];
@@ -105,7 +105,7 @@ export class Report {
   }
 }
 
-/** Returns a measure of a port, a direction or the run: nanoseconds, or a count. */
+/** Returns a measure of a port, a direction or the run, in nanoseconds or as a count. */
 function measure(row: Row, name: string): number | undefined {
   const [family = "", part = ""] = name.split(".", 2);
   const times = (found: Record<string, number> | undefined, field: string) => {
@@ -140,7 +140,7 @@ function sum(
   return counts && chosen.reduce((total, [, value]) => total + value, 0);
 }
 
-/** Returns the frames of which shares are taken, or 1 if there are none. */
+/** Returns the base of shares in frames; 1 if there are none. */
 function frames({ packets_in = 0, packets_out = 0, artifacts = {} }: Row): number {
   const lost = (artifacts.ring_full ?? 0) + (artifacts.too_long ?? 0);
   return Math.max(Math.max(packets_in, packets_out) + lost, 1);

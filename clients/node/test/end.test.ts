@@ -14,7 +14,7 @@ interface Held {
   hasUserNamespace: boolean;
 }
 
-/** Runs the program that holds a link, and returns what it has printed. */
+/** Runs the program that holds a link, and returns its output. */
 async function hold(ending: string, ...before: string[]): Promise<Held> {
   const [file, ...words] = [...before, process.execPath, HOLDER, ending];
   const holder = spawn(file, words, { stdio: ["ignore", "pipe", "ignore"] });
@@ -28,7 +28,7 @@ async function hold(ending: string, ...before: string[]): Promise<Held> {
   return held;
 }
 
-/** Returns the network namespaces that processes are in. */
+/** Returns the network namespaces of all processes. */
 function networks(): Set<string> {
   const found = readdirSync("/proc").flatMap((name) => {
     try {

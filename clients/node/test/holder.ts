@@ -1,6 +1,6 @@
 /**
- * Starts a link with processes in it, prints where they are, and ends in the way of its
- * argument: the program of `end.test.ts`.
+ * The program of `end.test.ts`: starts a link with processes in it, prints their networks, and
+ * ends in the way given by its argument.
  */
 import { readlinkSync } from "node:fs";
 import { dirname } from "node:path";

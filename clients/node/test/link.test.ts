@@ -9,8 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { EndedError, FidelityError, type Link, link, RefusedError, StartError } from "longwire";
 
 /**
- * Compares round trips from near to far, in milliseconds, and returns how many pings it sent.
- * None is below `least`, and one is below `most`: a busy machine delays some, not all.
+ * Checks round trips from near to far, in milliseconds, and returns the number of pings. None may
+ * be below `least`, and one must be below `most`: a busy machine delays some, not all.
  */
 async function assertRoundTrip(live: Link, least: number, most: number): Promise<number> {
   const times: number[] = [];
@@ -32,7 +32,7 @@ test("a link has its delay, and changes while it runs", async () => {
   await live.set({ delay: "10ms" }, "up");
   pings += await assertRoundTrip(live, 60, 95);
   let stats = await live.stats();
-  // A ping that was paused may end before its last reply.
+  // After a pause of the machine, ping may end before its last reply.
   for (let tries = 0; tries < 50 && stats.totals.packets_in < 2 * pings; tries += 1) {
     await sleep(100);
     stats = await live.stats();
