@@ -1,32 +1,32 @@
-/* A wireless channel that fades now and then. It is good or bad for times
- * that are exponentially distributed (Gilbert 1960, in continuous time).
- * While it is bad, a frame is lost with probability loss, and one that gets
- * through has taken retry longer. A frame meets the channel when it departs.
+/* A fading wireless channel, which is good or bad for exponentially distributed
+ * times (Gilbert 1960, in continuous time). In a bad period, a frame is lost
+ * with probability loss, and a delivered frame takes retry longer. The state at
+ * a frame's departure applies.
  *
  *     cc -std=c99 -O2 -shared -fPIC -I include -o bursty_wireless.so \
  *         examples/plugins/bursty_wireless.c
  *     P=plugin:file=bursty_wireless.so,good=800ms,bad=50ms,delay=2ms,retry=15ms,loss=30%
  *     longwire exec --loss $P --delay $P -- ping far
  *
- * Both hooks ask the same channel, for with the same parameters they share
- * one state. The channel is drawn by whichever hook first reaches a time.
+ * Both hooks use the same channel: with equal parameters, they share one state.
+ * The hook that first reaches a time draws the channel's state for it.
  */
 #include <stdlib.h>
 
 #include "longwire_plugin.h"
 
-/* So many past changes of the channel are kept: lose is called for all
- * packets of an array before delay is called for the first. */
+/* Number of past changes of the channel to keep: lose is called for all packets
+ * of an array before delay is called for the first. */
 #define CHANGES 256
 
 struct state {
     const struct longwire_host *host;
-    int64_t mean[2]; /* of good and of bad times */
+    int64_t mean[2]; /* of good and of bad periods */
     int64_t delay;
     int64_t retry;
     double loss;
-    /* When the channel changed, in a ring: the even changes begin good times.
-     * The first one is at 0, and the last one may lie ahead. */
+    /* Ring of the times of changes; even changes begin good periods. The first
+     * change is at 0, and the last may be in the future. */
     int64_t changes[CHANGES];
     uint64_t count;
 };
@@ -66,16 +66,16 @@ static int64_t change(const struct state *state, uint64_t number)
     return state->changes[number % CHANGES];
 }
 
-/* Whether the channel is bad at a time; -1 if that is too long ago. */
+/* Returns whether the channel is bad at a time; -1 if the time is too old. */
 static int is_bad(struct state *state, struct longwire_random *random, int64_t at)
 {
     uint64_t number;
     while (change(state, state->count - 1) <= at) {
-        /* The time that began with the last change, until the next. */
+        /* The period from the last change to the next. */
         int64_t mean = state->mean[(state->count - 1) % 2];
         int64_t lasts = state->host->exponential(random, mean);
         int64_t began = change(state, state->count - 1);
-        /* Of two changes at once the latter would hide the former. */
+        /* Two changes at the same time would hide one of them. */
         state->changes[state->count % CHANGES] = began + (lasts > 0 ? lasts : 1);
         state->count++;
     }

@@ -1,12 +1,12 @@
-/* Loss that depends on what a frame holds: frames with certain bytes at a
- * certain place are lost, each with probability p.
+/* Content-dependent loss: each frame with given bytes at a given offset is lost
+ * with probability p.
  *
  *     cc -std=c99 -O2 -shared -fPIC -I include -o data_loss.so examples/plugins/data_loss.c
  *     longwire simulate in.pcap out.pcap \
  *         --loss plugin:file=data_loss.so,offset=23,bytes=11,p=50%
  *
- * offset 23 is the protocol of an untagged IPv4 packet, and 11 is UDP in
- * hexadecimal: half of all UDP packets are lost.
+ * Offset 23 is the protocol field of an untagged IPv4 packet, and hexadecimal 11
+ * is UDP: half of all UDP packets are lost.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct state {
     uint8_t wanted[BYTES_MAX];
 };
 
-/* The value of a hexadecimal digit, or -1. */
+/* Returns the value of a hexadecimal digit, or -1. */
 static int digit(char c)
 {
     const char *digits = "0123456789abcdef";
@@ -31,7 +31,8 @@ static int digit(char c)
     return found ? (int)(found - digits) : -1;
 }
 
-/* Reads "0a1b": the number of bytes, or 0 if it is something else. */
+/* Parses hexadecimal text such as "0a1b"; returns the number of bytes, or 0 if
+ * it is invalid. */
 static size_t read_bytes(const char *text, uint8_t *bytes)
 {
     size_t count = 0;

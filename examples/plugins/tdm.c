@@ -1,12 +1,12 @@
 /* A time-division channel: in each period the link may send in one slot only.
- * A frame waits for the slot, also on an idle link, and for the next one if
- * the rest of the slot is too short for all of it.
+ * A frame waits for the slot, even on an idle link, or for the next slot if the
+ * rest of the current one is too short for the whole frame.
  *
  *     cc -std=c99 -O2 -shared -fPIC -I include -o tdm.so examples/plugins/tdm.c
  *     longwire exec --rate plugin:file=tdm.so,rate=10mbit,period=10ms,slot=2ms -- ping far
  *
- * Slots begin at offset, offset + period, offset + 2 period, ... after the
- * link came to be. A frame that no slot is long enough for ends the run.
+ * Slots begin at offset, offset + period, offset + 2 period, ... after the start
+ * of the link. A frame longer than a slot ends the run.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,8 +47,8 @@ static int create(const struct longwire_host *host,
     return LONGWIRE_OK;
 }
 
-/* The earliest time, at from or after it, at which a slot has still at least
- * this long to go. */
+/* Returns the earliest time, not before from, at which at least need remains of
+ * a slot. */
 static int64_t earliest(const struct state *state, int64_t from, int64_t need)
 {
     int64_t since = from - state->offset;
@@ -76,7 +76,7 @@ static int depart(void *opaque, struct longwire_random *random,
     (void)random;
     for (size_t i = 0; i < count; i++) {
         int64_t at = packets[i].at_ns > free_at ? packets[i].at_ns : free_at;
-        /* Rounded up: a frame takes no less than its bits. */
+        /* Rounded up to a whole nanosecond. */
         int64_t need =
             (int64_t)((packets[i].wire_bits * 1000000000 + state->rate - 1) / state->rate);
         if (need > state->slot) {
