@@ -1,5 +1,5 @@
-//! Cost per 64-byte frame on a link with one model, the table in SPECIFICATION.md. Covers every
-//! registered model whose kind is in [`KINDS`]; new models are included automatically.
+//! Cost per 64-byte frame on a link with a single model: the table of models in SPECIFICATION.md.
+//! Covers every registered model whose kind is in [`KINDS`].
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod table;
@@ -34,7 +34,7 @@ const FRAMES: u64 = 1_024;
 /// Interval between frames: 10 million frames/s.
 const GAP: u64 = 100;
 
-/// Values more typical than the unit's example, with which every frame or none would be lost.
+/// Typical parameter values. With the units' examples, every frame or none would be lost.
 const VALUES: [(&str, &str, &str); 14] = [
     ("normal", "stddev", "3ms"),
     ("pareto-normal", "stddev", "3ms"),
@@ -59,8 +59,8 @@ fn value(info: &ModelInfo, param: &Param) -> &'static str {
     better.map_or(param.unit.example(), |(_, _, value)| value)
 }
 
-/// Returns a model's cases, as name in the table and model text: with required parameters only, and
-/// again with correlation if supported.
+/// Returns a model's cases as (table name, model text): only required parameters, and again with
+/// correlation if supported.
 fn texts(info: &ModelInfo) -> Vec<(String, String)> {
     let pair = |param: &Param| format!("{}={}", param.name, value(info, param));
     let required = info.params.iter().filter(|param| param.default.is_none());
@@ -82,7 +82,7 @@ fn texts(info: &ModelInfo) -> Vec<(String, String)> {
     texts
 }
 
-/// Serves the example contents of a model's file parameters.
+/// Provides example contents for a model's file parameters.
 struct Examples(&'static ModelInfo);
 
 impl Loader for Examples {
@@ -108,7 +108,7 @@ fn frame() -> [u8; LEN] {
     bytes
 }
 
-/// Endless offers; applies the edits of deliveries.
+/// Endless traffic; applies each delivery's edits.
 struct Traffic {
     link: Link,
     bytes: [u8; LEN],

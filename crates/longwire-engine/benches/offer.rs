@@ -49,7 +49,7 @@ fn offer_round(link: &mut Link, clock: &mut u64, len: u32) -> u64 {
     released
 }
 
-/// Offers lengths that never repeat consecutively, as two flows on one link do.
+/// Offers frames of two interleaved flows, so that consecutive lengths always differ.
 fn offer_mixed_round(link: &mut Link, clock: &mut u64) -> u64 {
     let mut released = 0u64;
     for index in 0..FRAMES / 2 {

@@ -15,7 +15,7 @@ const RATE: u64 = 10_000_000_000;
 /// Minimum Ethernet frame, without FCS: 64 bytes.
 const LEN: u64 = 64;
 
-/// Frames with the same timestamp, as ports deliver them.
+/// Frames per burst; ports deliver a burst with a single timestamp.
 const BURST: u64 = 32;
 
 /// Number of interleaved flows.
@@ -24,11 +24,11 @@ const FLOWS: u8 = 16;
 /// Offered load relative to the rate.
 const LOADS: [(&str, f64); 2] = [("full load", 1.0), ("twice the rate", 2.0)];
 
-/// Returns the queue with defaults; required parameters take their unit's example.
+/// Returns the queue's text: defaults, and unit examples for required parameters.
 fn text(info: &ModelInfo) -> String {
     let required = info.params.iter().filter(|param| param.default.is_none());
     let arguments: Vec<String> = match info.name {
-        // The rest have defaults.
+        // Other queues have only optional parameters.
         "tail-drop" => required
             .map(|param| format!("{}={}", param.name, param.unit.example()))
             .collect(),
@@ -57,7 +57,7 @@ fn frame(flow: u8) -> [u8; LEN as usize] {
     bytes
 }
 
-/// Endless bursts.
+/// Endless traffic in bursts.
 struct Traffic {
     link: Link,
     frames: Vec<[u8; LEN as usize]>,
@@ -98,7 +98,7 @@ impl Traffic {
         sum
     }
 
-    /// Measures the time of `frames` frames.
+    /// Measures the processing of `frames` frames.
     fn time(&mut self, frames: u64) -> Duration {
         let bursts = frames.div_ceil(BURST);
         let start = Instant::now();

@@ -1,5 +1,5 @@
-//! Cost per 64-byte frame on a link with one rate model, at 10 million frames/s and a sufficient
-//! rate: the table in SPECIFICATION.md. Every registered model has a case.
+//! Cost per 64-byte frame on a link with a single rate model, at 10 million frames/s and below
+//! saturation: the table in SPECIFICATION.md. Covers every registered model.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod table;
@@ -22,7 +22,7 @@ const FRAMES: u64 = 1_024;
 /// Interval between frames: 10 million frames/s, 5.12 Gbit/s.
 const GAP: u64 = 100;
 
-/// Name in the table and model text.
+/// Table name and model text of each case.
 const CASES: [(&str, &str); 17] = [
     ("fixed", "fixed:rate=10gbit"),
     ("unlimited", "unlimited"),
@@ -71,7 +71,7 @@ const CASES: [(&str, &str); 17] = [
     ),
 ];
 
-/// Files used by the cases.
+/// Provides the files used by the cases.
 struct Files;
 
 impl Loader for Files {
@@ -81,7 +81,7 @@ impl Loader for Files {
             "table" => (0..60_000u64)
                 .map(|milli| format!("{milli},{}\n", 6_000 + milli * 7_919 % 8_000))
                 .fold("time_ms,rate_mbps\n".to_owned(), |text, row| text + &row),
-            // 600 per millisecond equal 7.2 Gbit/s.
+            // 600 opportunities/ms: 7.2 Gbit/s.
             "opportunities" => (0..600_000)
                 .map(|nth| format!("{}\n", 1 + nth / 600))
                 .collect(),
@@ -92,7 +92,7 @@ impl Loader for Files {
     }
 }
 
-/// Endless offers.
+/// Endless traffic.
 struct Traffic {
     link: Link,
     clock: u64,

@@ -7,7 +7,7 @@ use longwire_engine::{LinkId, Nanos, ReleaseQueue};
 /// Pushes and pops per measured round.
 const FRAMES: u64 = 1_024;
 
-/// As large as a stage's frame record: about three words.
+/// About the size of a stage's frame record: three words.
 type Item = [u64; 3];
 
 /// Returns a queue with `links` links and a total of `backlog` items, one per nanosecond.

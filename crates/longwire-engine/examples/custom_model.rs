@@ -1,4 +1,4 @@
-//! A custom delay model: a satellite's passes, as parabolas.
+//! A custom delay model: parabolic delay during the passes of a satellite.
 //!
 //! ```sh
 //! cargo run -p longwire-engine --example custom_model
@@ -11,7 +11,7 @@ use longwire_engine::models::delay::DelayModel;
 use longwire_engine::{FrameContext, FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 use longwire_units::random::Stream;
 
-/// Delay that falls from `longest` to `shortest` by the middle of each pass, then rises again.
+/// Delay that falls from `longest` to `shortest` in the first half of each pass, then rises again.
 #[derive(Clone, Debug)]
 struct Pass {
     shortest: Nanos,

@@ -1,4 +1,4 @@
-//! A network in virtual time: two paths share their last link, and its full queue drops frames from
+//! A network in virtual time: two paths share their last link, whose full queue drops frames of
 //! both.
 //!
 //! ```sh

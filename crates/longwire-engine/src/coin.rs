@@ -40,8 +40,8 @@ impl CorrelatedCoin {
     }
 
     /// # Errors
-    /// The lowest correlation possible for this probability, if `correlation` is below it: at best,
-    /// the opposite always follows the rarer outcome.
+    /// The minimum correlation for this probability, if `correlation` is below it. At the minimum,
+    /// the rarer outcome never repeats.
     fn new(probability: Probability, correlation: Correlation) -> Result<CorrelatedCoin, f64> {
         let (p, c) = (probability.as_f64(), correlation.as_f64());
         let rarer = p.min(1.0 - p);

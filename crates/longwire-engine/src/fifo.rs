@@ -21,7 +21,7 @@ pub(crate) struct Fifo<T> {
 /// Blocks after the first.
 #[derive(Clone, Debug)]
 struct MoreBlocks<T> {
-    /// All but the last are full.
+    /// All blocks except the last are full.
     rest: VecDeque<VecDeque<T>>,
     /// An empty block, so that a queue of constant length never allocates.
     spare: VecDeque<T>,
@@ -30,7 +30,7 @@ struct MoreBlocks<T> {
 /// Approximate size of a block.
 const BLOCK_BYTES: usize = 2048;
 
-/// With fewer blocks than this, the block list's capacity is at most twice this.
+/// Block count below which the block list shrinks to at most twice this capacity.
 const REST_KEPT: usize = 32;
 
 impl<T> Fifo<T> {
@@ -115,7 +115,7 @@ impl<T> Fifo<T> {
         more.rest.push_back(block);
     }
 
-    /// Makes the second block the first; the drained one becomes the spare.
+    /// Makes the second block the first and keeps the drained one as the spare.
     #[cold]
     fn next_block(&mut self) {
         let Some(MoreBlocks { rest, spare }) = self.more.as_deref_mut() else {
@@ -179,7 +179,7 @@ mod tests {
         while line.len > 100 {
             line.pop_front();
         }
-        // The first block, the next one and the spare.
+        // The first two blocks and the spare.
         assert!(
             line.capacity() <= 3 * Fifo::<u64>::BLOCK,
             "{}",

@@ -18,7 +18,7 @@ pub struct FrameContext<'a> {
 }
 
 impl FrameContext<'_> {
-    /// Returns a frame with no bytes that finds an empty queue.
+    /// Returns the context of a frame without bytes at an empty queue.
     pub(crate) fn alone(at: Nanos, len: u32) -> FrameContext<'static> {
         FrameContext {
             frame: FrameMeta::new(at, len),
@@ -35,7 +35,7 @@ pub trait FrameBytes {
     fn bytes(&self, number: u64) -> &[u8];
 }
 
-/// Provides no bytes; sufficient if no model reads them.
+/// Provides no bytes, for links without models that read them.
 impl FrameBytes for () {
     fn bytes(&self, _number: u64) -> &[u8] {
         &[]

@@ -6,7 +6,7 @@ use crate::frame_context::FrameBytes;
 use crate::lane::FrameAccess;
 
 /// Items by frame number, starting at 0. Frames leave nearly in order, so this is almost a queue.
-/// The head is stored inline: a link that holds at most one frame touches no other memory.
+/// The head is stored inline, so a link with at most one queued frame touches no other memory.
 #[derive(Debug)]
 pub struct HeldItems<T> {
     /// Number of the head, or of the next item while empty.
@@ -36,13 +36,13 @@ impl<T> HeldItems<T> {
         }
     }
 
-    /// Adds an item whose number lies beyond all held items.
+    /// Adds an item whose number is above all held ones.
     pub fn push_numbered(&mut self, number: u64, item: T) {
         self.skip_to(number);
         self.push(item);
     }
 
-    /// Sets the next item's number; skipped numbers are not held.
+    /// Sets the next item's number and skips the numbers before it.
     pub fn skip_to(&mut self, number: u64) {
         if self.is_empty() {
             self.first = number;
@@ -53,7 +53,7 @@ impl<T> HeldItems<T> {
         self.rest.resize_with(between, || None);
     }
 
-    /// Skips one number while empty.
+    /// Skips a number; the collection must be empty.
     #[inline]
     pub fn pass(&mut self) {
         debug_assert!(self.is_empty() && self.rest.is_empty(), "frames are held");

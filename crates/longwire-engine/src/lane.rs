@@ -10,7 +10,7 @@ use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkChange, ReplacedParts, SequentialLink};
 use crate::verdict::{Delivery, DropReason, Verdict};
 
-/// Access to frame bytes. `T` is the caller's frame handle. By default, no bytes are known.
+/// Access to frame bytes; by default, none are known. `T` is the caller's frame handle.
 pub trait FrameAccess<T> {
     /// Returns the frame's bytes; empty if they are not known.
     #[inline]
@@ -18,7 +18,7 @@ pub trait FrameAccess<T> {
         &[]
     }
 
-    /// Edits a frame's bytes. If other handles share them, they are copied first.
+    /// Edits a frame's bytes, copying them first if other handles share them.
     fn edit(&mut self, _item: &mut T, _edit: &mut dyn FnMut(&mut [u8])) {}
 
     /// Returns another handle to the same frame, for an additional delivery.
@@ -27,9 +27,9 @@ pub trait FrameAccess<T> {
 
 /// A lane's interface to its caller: frame access and per-frame events.
 pub trait LaneHost<T>: FrameAccess<T> {
-    /// Returns the time until which the link does not change, if [`LaneHost::offered`] may be
-    /// skipped for frames that find the link idle. Frames that depart before that time are decided
-    /// on arrival.
+    /// Returns the time until which the link stays unchanged, or `None` if [`LaneHost::offered`]
+    /// must be called for every frame. An idle link decides frames that depart before that time on
+    /// arrival, without that call.
     #[inline]
     fn steady_until(&self) -> Option<Nanos> {
         None
@@ -39,19 +39,19 @@ pub trait LaneHost<T>: FrameAccess<T> {
     #[inline]
     fn offered(&mut self, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
-    /// Called when the link's router answers a frame with an ICMP error, before it drops the frame.
-    /// `error` is a frame to send from the ingress port of the dropped one.
+    /// Called when the link's router answers a frame with an ICMP error, before the frame is
+    /// dropped. `error` is a frame to send from the dropped frame's ingress port.
     fn icmp_error(&mut self, _item: &T, _at: Nanos, _error: &[u8]) {}
 
-    /// Called for each delivery. `is_duplicate`: the frame was already delivered.
+    /// Called for each delivery. `is_duplicate` is set for all deliveries of a frame but the first.
     fn delivered(&mut self, item: T, delivery: &Delivery, is_duplicate: bool);
 
     /// Called for each drop.
     fn dropped(&mut self, item: T, reason: DropReason);
 }
 
-/// A link with its queued frames. Edits and copies frames as the link decides and reports each
-/// decision to its [`LaneHost`].
+/// A link with its queued frames. Edits and copies frames according to the link's decisions, and
+/// reports each decision to a [`LaneHost`].
 #[derive(Debug)]
 pub struct Lane<T> {
     link: Link,
@@ -73,13 +73,13 @@ impl<T> Lane<T> {
         &self.link
     }
 
-    /// Returns the sequential view of the link, to drive it without the lane.
+    /// Returns a sequential view of the link, for use without the lane.
     #[inline]
     pub(crate) fn in_turn(&mut self) -> SequentialLink<'_> {
         self.link.in_turn()
     }
 
-    /// Returns the number of frames still awaiting a decision report.
+    /// Returns the number of frames whose decisions have not been reported.
     pub fn len(&self) -> usize {
         self.held.len()
     }
@@ -128,7 +128,7 @@ impl<T> Lane<T> {
         true
     }
 
-    /// Reports the deliveries of an edited or duplicated frame that was decided on arrival.
+    /// Reports the deliveries of a frame that was edited or duplicated on arrival.
     #[inline(never)]
     fn deliver_changed(
         &mut self,
@@ -153,8 +153,9 @@ impl<T> Lane<T> {
         host.delivered(item, &delivery, is_duplicate);
     }
 
-    /// Reports decisions up to a time: poll `..=now` before offering a frame that arrives at `now`,
-    /// and `..at` to leave events at `at` for after a change. Polling late changes no decision.
+    /// Reports decisions up to a time. Poll `..=now` before offering a frame that arrives at `now`,
+    /// and `..at` before a change at `at`, to leave events at `at` for after it. Polling late
+    /// changes no decision.
     #[inline]
     pub fn poll(&mut self, until: impl RangeBounds<Nanos> + Clone, host: &mut impl LaneHost<T>) {
         let mut is_duplicate = false;
@@ -179,8 +180,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Reports the next decision and returns `false` if there is none. `is_duplicate`: the frame
-    /// was already delivered. All deliveries of one frame are consecutive.
+    /// Reports the next decision; returns `false` if there is none. `is_duplicate` is set once the
+    /// frame has been delivered. All deliveries of a frame are consecutive.
     #[inline]
     fn report_next(
         &mut self,
@@ -192,7 +193,7 @@ impl<T> Lane<T> {
             held: &self.held,
             of: &*host,
         };
-        // By reference: copying would stall on fields that were just written.
+        // By reference: a copy would stall on recently written fields.
         let polled = self.link.poll(until, &frames);
         let Some((number, verdict)) = &polled else {
             return false;
@@ -232,8 +233,8 @@ impl<T> Lane<T> {
         self.link.next_at()
     }
 
-    /// [Changes](Link::change) the link at `at`, after all earlier events, and reports the drops
-    /// that result.
+    /// [Changes](Link::change) the link at `at`, after all earlier events, and reports the
+    /// resulting drops.
     pub fn change(
         &mut self,
         at: Nanos,
@@ -250,7 +251,7 @@ impl<T> Lane<T> {
         replaced
     }
 
-    /// Appends frames queued by a sequential link, in order, to the lane's frames. Returns their
+    /// Appends the queued frames of a sequential link to the lane's frames, in order. Returns their
     /// number.
     pub(crate) fn take_over(&mut self, items: impl IntoIterator<Item = T>) -> u64 {
         let (numbers, next_number) = self.link.queued_numbers();

@@ -31,7 +31,7 @@ use change::ChangeState;
 pub use change::ReplacedParts;
 pub use sequential::SequentialLink;
 
-/// Link number within a run; together with the seed, it determines the link's random streams.
+/// Link number within a run; determines the link's random streams, together with the seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
@@ -131,20 +131,19 @@ impl LinkQueue {
 }
 
 impl Link {
-    /// Decides what happens to one frame, applying all impairments in order. `bytes` is the frame
-    /// or a prefix of it.
+    /// Decides about one frame, applying all impairments in order. `bytes` is the frame or a prefix
+    /// of it.
     ///
     /// A link with a managed queue ([`Link::is_managed`]) returns [`Verdict::Queued`] for frames
-    /// that its queue accepts and decides about them later. These frames are numbered from 0, and
-    /// [`Link::poll`] returns their verdicts. Before offering a frame, even one of several with the
-    /// same arrival, poll the link up to that arrival until it returns `None`: at any instant,
-    /// dequeues precede enqueues.
+    /// that its queue accepts, numbered from 0; [`Link::poll`] later returns their verdicts. Before
+    /// every offer, even of simultaneous frames, poll the link up to the frame's arrival until it
+    /// returns `None`: at any instant, dequeues precede enqueues.
     ///
     /// If [`Delivery::more`] is set, [`Link::next_copy`] returns a further delivery of the same
     /// frame.
     ///
-    /// An arrival earlier than the latest one counts as simultaneous with it.
-    // Always inlined: callers are per-frame loops, where a call would cost a seventh of the total.
+    /// An arrival before the latest one counts as simultaneous with it.
+    // Always inlined: in per-frame loops, a call would cost a seventh of the total.
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let arrival = frame.arrival.max(self.last_arrival);
@@ -172,7 +171,8 @@ impl Link {
         self.decide_with_all(frame, bytes)
     }
 
-    /// Applies all impairments in order. Cold, to keep the plain link's code straight-line.
+    /// Applies all impairments in order. Cold, so that the code for plain links stays
+    /// straight-line.
     #[cold]
     #[inline(never)]
     fn decide_with_all(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
@@ -218,8 +218,8 @@ impl Link {
         self.medium.pass::<false>(departure, mark, frame_context)
     }
 
-    /// Returns why the frame is refused at ingress, if it is; a router answers it. Routers check
-    /// the TTL before the length (RFC 1812, section 5.2.1).
+    /// Returns the reason if the frame is rejected at ingress; a router also prepares an ICMP
+    /// error. Routers check the TTL before the length (RFC 1812, section 5.2.1).
     #[inline]
     fn refuse(&mut self, frame: FrameMeta, bytes: &[u8]) -> Option<DropReason> {
         let models = self
@@ -257,8 +257,8 @@ impl Link {
 
     /// Processes events up to a time and returns the next decision of a managed queue: frame number
     /// and verdict. A frame with several deliveries is returned once per delivery. `..=now`
-    /// includes events at `now`; `..at` leaves events at `at` for after a [change](Link::change) at
-    /// `at`. Polling late changes no decision, but later offers must not precede the polled time.
+    /// includes events at `now`; `..at` leaves them for after a [change](Link::change) at `at`.
+    /// Polling late changes no decision, but later offers must not precede the polled time.
     #[inline]
     pub fn poll(
         &mut self,
@@ -317,8 +317,8 @@ impl Link {
         }
     }
 
-    /// Returns the MTU and its policy. If frames must be fragmented before they are offered,
-    /// [`Fragments`] does so.
+    /// Returns the MTU and its policy. Where frames must be fragmented before they are offered, use
+    /// [`Fragments`].
     ///
     /// [`Fragments`]: crate::Fragments
     #[inline]

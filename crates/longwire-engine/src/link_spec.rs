@@ -1,4 +1,5 @@
-//! Link specifications, shared by the command line, configuration files, HTTP and library users.
+//! Link specifications, shared by the command line, configuration files, the HTTP API and library
+//! users.
 
 mod joint;
 mod text;
@@ -32,7 +33,7 @@ pub struct OptionError {
     pub source: Box<SpecError>,
 }
 
-/// Models given for one part; empty for `none` and for a `derived` queue.
+/// Models specified for one part; empty for `none` and for a `derived` queue.
 #[derive(Clone, Debug)]
 pub struct Setting<M>(Vec<ModelSpec<M>>);
 
@@ -72,7 +73,7 @@ impl<M: PartModel> Setting<M> {
         files.cloned().collect()
     }
 
-    /// Sets a part to a model, or appends the model if the part is a list.
+    /// Sets a part to a model; if the part is a list, appends the model.
     pub(crate) fn push(setting: &mut Option<Setting<M>>, model: ModelSpec<M>, is_list: bool) {
         match setting {
             Some(Setting(models)) if is_list => models.push(model),
@@ -80,8 +81,8 @@ impl<M: PartModel> Setting<M> {
         }
     }
 
-    /// Parses a value and sets a part to it, or appends it if the part is a list. `absent` is the
-    /// keyword for "no model"; it cannot be combined with models.
+    /// Parses a value and sets a part to it; if the part is a list, appends it. `absent` is the
+    /// keyword for "no model", which cannot be combined with models.
     pub(crate) fn add(
         setting: &mut Option<Setting<M>>,
         kind: &Kind<M>,
@@ -100,7 +101,7 @@ impl<M: PartModel> Setting<M> {
         Setting::append(setting, &given, kind, (absent, is_list))
     }
 
-    /// Sets a part to the models of `other`, or appends them if the part is a list.
+    /// Sets a part to the models of `other`; if the part is a list, appends them.
     pub(crate) fn append(
         setting: &mut Option<Setting<M>>,
         other: &Setting<M>,
@@ -110,7 +111,7 @@ impl<M: PartModel> Setting<M> {
         match setting {
             Some(Setting(models)) if is_list => {
                 if models.is_empty() || other.0.is_empty() {
-                    // Among models, the keyword for "no model" would be read as a model name.
+                    // A list accepts only model names, so the keyword is an unknown model.
                     let unknown = kind.unknown(absent.unwrap_or_default());
                     return Err(OptionError::new(kind, unknown));
                 }
@@ -121,7 +122,7 @@ impl<M: PartModel> Setting<M> {
         Ok(())
     }
 
-    /// Builds the models in the form a link holds; `None` if the part is not specified.
+    /// Builds the models as stored in a link; `None` if the part is not specified.
     pub(crate) fn build<H: Held<M>>(
         setting: &Option<Setting<M>>,
         kind: &Kind<M>,
@@ -160,7 +161,7 @@ impl LinkSpec {
         text::read(line, loader)
     }
 
-    /// Parses a value and sets the named part to it; repeatable parts gain a model. `loader`
+    /// Parses a value and sets the named part to it; if the part is a list, appends it. `loader`
     /// provides files and plugins.
     ///
     /// # Errors
@@ -224,7 +225,7 @@ impl LinkSpec {
         Setting::first(&self.delay).map_or(Nanos::ZERO, |delay| delay.prototype().mean())
     }
 
-    /// Returns the [`LinkConfig::lookahead`] of the link that this specifies.
+    /// Returns the [`LinkConfig::lookahead`] of the specified link.
     pub fn lookahead(&self) -> Nanos {
         let reordering = Setting::first(&self.reordering).map(|model| &**model.prototype());
         Setting::first(&self.delay).map_or(Nanos::ZERO, |delay| {
@@ -253,7 +254,7 @@ impl LinkSpec {
 }
 
 impl LinkConfig {
-    /// Returns the text for a part without a model: the effective queue limit, or the keyword for
+    /// Returns the text of a part without a model: the effective queue limit, or the keyword for
     /// "no model".
     pub(crate) fn effective(&self, part: &str, absent: &str) -> String {
         if part == models::QUEUE.name {

@@ -1,4 +1,4 @@
-//! Access to files and plugins for models. The engine does no I/O, so the caller provides them.
+//! Access to files and plugins for models, provided by the caller: the engine does no I/O.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -22,8 +22,7 @@ pub trait Loader {
     /// The system's error for the file, or the error from `take`.
     fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String>;
 
-    /// Starts a new link: hooks loaded from now on share state with each other but not with earlier
-    /// hooks.
+    /// Starts a new link: hooks loaded from now on share state only with each other.
     fn begin_link(&self) {}
 
     /// Loads a plugin for one hook of one link, with the user's parameters as written. By default,
@@ -54,11 +53,11 @@ pub enum Hook {
     Rewrite,
 }
 
-/// A loaded plugin. Only the hook for which it was loaded is called; by default, hooks have no
+/// A loaded plugin. Only the hook for which it was loaded is called. The default hooks have no
 /// effect.
 ///
-/// A failing plugin reports to its loader, which ends the run. Its return values then no longer
-/// matter, except that times must not decrease.
+/// A failing plugin notifies its loader, which ends the run. Its return values no longer matter
+/// then, except that times must not decrease.
 pub trait Plugin: fmt::Debug + Send + Sync {
     /// Returns the plugin's hints.
     fn hints(&self) -> PluginHints {
@@ -105,7 +104,7 @@ pub struct PluginHints {
     pub rate_mean: Option<BitRate>,
 }
 
-/// A loader without files and plugins.
+/// A loader that provides no files and no plugins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoLoader;
 

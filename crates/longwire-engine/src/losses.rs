@@ -72,17 +72,17 @@ impl Losses {
         self.0.is_empty()
     }
 
-    /// Whether frame bytes are needed, by a model or to check ECN capability.
+    /// Whether frame bytes are needed, by a model or to check for ECN.
     pub fn reads_bytes(&self) -> bool {
         let reads = |loss: &Loss| loss.ecn != LossEcn::Drop || loss.model.reads_bytes();
         self.0.iter().any(reads)
     }
 
-    /// Decides about a frame. `frame` is evaluated only if needed: building the context costs a
-    /// nanosecond.
+    /// Decides about a frame. `frame` is evaluated only if needed, because building the context
+    /// costs a nanosecond.
     ///
     /// Loss overrides marking, and the first loss determines the reason. The remaining models still
-    /// draw, so that one model's outcome never shifts another's draws.
+    /// draw, so that one model's outcome does not shift another's draws.
     #[inline]
     pub fn judge<'a>(&mut self, frame: impl Fn() -> FrameContext<'a>) -> LossOutcome {
         let mut outcome = LossOutcome::Pass;
@@ -105,7 +105,7 @@ impl Loss {
     }
 }
 
-/// Combines a model's decision with the outcome so far. Cold: most frames are affected by no model.
+/// Combines a model's decision with the previous outcome. Cold: most frames are unaffected.
 #[cold]
 fn combine<'a>(
     before: LossOutcome,

@@ -30,14 +30,14 @@ pub(crate) struct Medium {
     /// The delay, if constant; avoids the dynamic call.
     delay_fixed: Option<Nanos>,
     delay_stream: Stream,
-    /// Rarely used parts, boxed so that other links pay for only one check.
+    /// Rarely used parts, boxed so that their absence costs one check.
     extras: Option<Box<Extras>>,
     order: OrderPolicy,
     /// Delay that the rate model adds to the next frame.
     rate_delay: Nanos,
-    /// Whether every delivery is marked for header rewriting.
+    /// Whether every delivery is flagged for header rewriting.
     rewrite: bool,
-    /// Latest release; with in-order delivery, a lower bound for later releases.
+    /// Latest release; with in-order delivery, the lower bound for later releases.
     last_release: Nanos,
 }
 
@@ -71,7 +71,7 @@ impl Extras {
 }
 
 impl Medium {
-    /// Moves the medium's parts out of a link configuration. `rewrite`: mark every delivery for
+    /// Moves the medium's parts out of a link configuration. `rewrite` flags every delivery for
     /// header rewriting.
     pub fn new(parts: &mut LinkChange, rewrite: bool, origin: &Origin) -> Medium {
         let mut medium = Medium {
@@ -89,8 +89,8 @@ impl Medium {
         medium
     }
 
-    /// Installs new models for frames that depart from now on and returns the old losses.
-    /// `rewrite`: mark deliveries for header rewriting from now on.
+    /// Installs new models for frames that depart from now on and returns the old losses. `rewrite`
+    /// flags deliveries for header rewriting from now on.
     pub fn change(
         &mut self,
         change: &mut LinkChange,
@@ -195,11 +195,11 @@ impl Medium {
         self.extras.as_mut()?.pending_corruptions.pop_front()
     }
 
-    /// Passes a departing frame through the medium. `mark`: the frame is already marked. `frame` is
-    /// evaluated only if a model reads it. `PLAIN` asserts [`Medium::is_plain`].
+    /// Passes a departing frame through the medium. `mark` is set if the frame is already marked.
+    /// `frame` is evaluated only if a model reads it. `PLAIN` asserts [`Medium::is_plain`].
     ///
-    /// Every model draws once per frame, even if the frame is lost here, so that loss does not
-    /// change the delays of other frames.
+    /// Every model draws once per frame, even if the frame is lost, so that losses do not change
+    /// the delays of other frames.
     #[inline(always)]
     pub fn pass<'a, const PLAIN: bool>(
         &mut self,
@@ -241,7 +241,7 @@ impl Medium {
 
     #[inline]
     fn in_turn(&mut self, departure: Nanos, requested: Nanos, edits: Edits) -> Delivery {
-        // Taken for either policy, so that no frame overtakes earlier ones after a change from
+        // Updated under either policy, so that no frame overtakes earlier ones after a change from
         // `reorder` to `in-order`.
         self.last_release = requested.max(self.last_release);
         let release = match self.order {
@@ -304,7 +304,7 @@ impl Medium {
         verdict
     }
 
-    /// Displaces a frame: it neither waits for earlier frames nor holds back later ones.
+    /// Displaces a frame, which neither waits for earlier frames nor delays later ones.
     fn displace(
         &mut self,
         departure: Nanos,

@@ -3,8 +3,8 @@
 use longwire_units::Nanos;
 use longwire_units::random::{Purpose, Stream};
 
-/// Origin of models. Models installed by a change to a running link start at that change; their
-/// streams derive from its number.
+/// Origin of models. Models installed by a change to a running link start at that change, and their
+/// streams derive from the change's number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub seed: u64,

@@ -60,7 +60,7 @@ impl LinkState {
     }
 }
 
-/// A part's models as a link holds them: exactly one, at most one, or a list.
+/// A part's models as stored in a link: exactly one, at most one, or a list.
 pub trait Held<M>: Default {
     /// Whether the part takes several models.
     const IS_LIST: bool = false;
@@ -104,7 +104,7 @@ impl<M: Display> Held<M> for Vec<M> {
     }
 }
 
-/// A part of a link, as all interfaces know it.
+/// A part of a link, as presented by all interfaces.
 #[derive(Debug)]
 pub struct Part {
     /// Name of the model kind, of the option, and of the key in files and JSON.
@@ -137,7 +137,7 @@ impl Part {
         (self.models)()
     }
 
-    /// Parses a value and sets the part to it; a repeatable part gains a model. `loader` provides
+    /// Parses a value and sets the part to it; a repeatable part appends it. `loader` provides
     /// files and plugins.
     ///
     /// # Errors
@@ -381,7 +381,7 @@ link_parts! {
     mtu: Mtu, of Mtu, models::MTU, "BYTES", None,
         "Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or \
          fragmented";
-    /// Router at the entry.
+    /// Router at the link's ingress.
     router: Option<Router>, of Router, models::ROUTER, "ROUTER", NONE,
         "Router hop, such as hop: decrements the time to live and sends ICMP errors";
     /// Rewriting models, applied to every frame in this order.

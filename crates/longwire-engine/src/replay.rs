@@ -55,7 +55,7 @@ pub struct ReplaySchedule {
     set_back: u64,
 }
 
-/// How due times are computed.
+/// Method of computing due times.
 #[derive(Clone, Debug)]
 enum PaceClock {
     Trace(Speed),
@@ -67,7 +67,7 @@ enum PaceClock {
 /// One round of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// Timestamp that is the round's origin.
+    /// Timestamp at the round's origin.
     origin: Option<Nanos>,
     /// Latest timestamp.
     latest: Nanos,

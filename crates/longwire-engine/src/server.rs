@@ -38,7 +38,7 @@ pub(crate) struct Server {
     asks_at: Option<Nanos>,
     /// Whether the link is paused or off, so that no frame is dequeued.
     stopped: bool,
-    /// Last frame to enter service on a changeable link: its tail-drop queue counts the frame until
+    /// Last frame to enter service on a changeable link, counted by the tail-drop queue until
     /// departure.
     sending: Option<FrameInService>,
     /// Whether the link is changeable. Frames then cross the medium at departure instead of at
@@ -135,9 +135,9 @@ impl Server {
         }
     }
 
-    /// Enqueues an arriving frame; `mark`: a loss model marked it. All events up to and including
-    /// `frame.arrival` must have been processed: frames that the link can dequeue at that instant
-    /// have left the queue.
+    /// Enqueues an arriving frame; `mark` is set if a loss model marked it. All events up to and
+    /// including `frame.arrival` must have been processed: frames that the link can dequeue at that
+    /// instant have left the queue.
     #[inline]
     pub fn enqueue(
         &mut self,
@@ -168,7 +168,7 @@ impl Server {
         }
         self.admit(frame.arrival, queued, transmitter);
         if self.context.occupancy().0.0 == 0 {
-            // The discipline may just have dropped the head.
+            // The discipline may have dropped the head.
             self.ready = None;
         }
         let (packets, bytes) = self.occupancy(frame.arrival);
@@ -196,7 +196,7 @@ impl Server {
             if self.stopped || !self.changeable {
                 (0, 0)
             } else {
-                // As with tail drop on arrival, these have left the queue.
+                // As with tail drop on arrival, these frames have left the queue.
                 transmitter.gone_at_once(now, fifo.lengths())
             }
         };
@@ -207,7 +207,7 @@ impl Server {
         }
     }
 
-    /// Returns the frames and bytes that a tail-drop queue counts in addition to those it holds.
+    /// Returns the frames and bytes that a tail-drop queue counts in addition to its contents.
     #[inline]
     fn counted_sending(&self, now: Nanos) -> (u64, u64) {
         match &self.sending {
@@ -249,8 +249,8 @@ impl Server {
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
         loop {
-            // Processing one service at a time bounds the list of unreported decisions, however
-            // late the caller is.
+            // Processing one service at a time bounds the list of unreported decisions, regardless
+            // of how late the caller is.
             if let Some(decided) = self.context.decided.pop_front() {
                 return Some(decided);
             }
@@ -297,19 +297,19 @@ impl Server {
         !self.context.decided.is_empty()
     }
 
-    /// Whether frames are dequeued one by one in arrival order and every decision has been
+    /// Whether frames are dequeued individually in arrival order and every decision has been
     /// reported.
     pub fn is_sequential(&self) -> bool {
         self.is_one_by_one() && !self.stopped && !self.has_decided()
     }
 
-    /// Whether frames are dequeued one by one in arrival order.
+    /// Whether frames are dequeued individually in arrival order.
     #[inline]
     pub fn is_one_by_one(&self) -> bool {
         !self.aggregates() && matches!(self.queue, ServedQueue::Fifo(_))
     }
 
-    /// Returns why the queue dropped the last offered frame, if it did. Call this after each offer
+    /// Returns the reason if the queue dropped the last offered frame. Call this after each offer
     /// to a sequential server.
     #[inline]
     pub fn take_rejected(&mut self) -> Option<DropReason> {
@@ -325,7 +325,7 @@ impl Server {
         self.departing.is_some() || self.context.occupancy().0.0 > 0
     }
 
-    /// Starts serving an arriving frame at once if the link is idle, under the conditions of
+    /// Starts serving an arriving frame immediately if the link is idle, under the conditions of
     /// [`Server::next_in_turn`]; equivalent to enqueuing and then serving it. If the frame departs
     /// before `steady_until`, the time of the next change, it also crosses the medium.
     #[inline]
@@ -441,10 +441,10 @@ impl Server {
         }
     }
 
-    /// Dequeues the next frame or aggregate. If the link is not changeable, it also crosses the
-    /// medium. Returns the verdict directly if it is the only decision, bypassing the list.
-    // Reads individual fields of the dequeued frame: copying all of it would stall on stores that
-    // the discipline just made.
+    /// Dequeues the next frame or aggregate, which also crosses the medium unless the link is
+    /// changeable. Returns the verdict directly if it is the only decision, bypassing the list.
+    // Reads individual fields of the dequeued frame: copying all of it would stall on recent stores
+    // by the discipline.
     fn serve(
         &mut self,
         at: Nanos,
@@ -526,7 +526,7 @@ impl Server {
         self.asks_at = None;
     }
 
-    /// Dequeues frames that fit in an aggregate after a first one of `len` bytes. Returns the
+    /// Dequeues the frames of an aggregate after a first one of `len` bytes. Returns the
     /// aggregate's bits on the wire.
     fn gather(&mut self, at: Nanos, len: u32, transmitter: &Transmitter) -> u64 {
         let aggregate = self.aggregate;

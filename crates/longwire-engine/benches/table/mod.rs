@@ -1,4 +1,4 @@
-//! A table of best times, for SPECIFICATION.md.
+//! Table of best times, for SPECIFICATION.md.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use criterion::Criterion;
 pub struct Table(RefCell<Vec<(String, f64)>>);
 
 impl Table {
-    /// Measures rounds of `frames` frames.
+    /// Measures one case in rounds of `frames` frames.
     pub fn measure(
         &self,
         criterion: &mut Criterion,
@@ -32,13 +32,13 @@ impl Table {
                 Duration::from_secs_f64(per_frame * count as f64)
             });
         });
-        // A filter on the command line may have excluded it.
+        // A command-line filter may have excluded this case.
         if best.is_finite() {
             self.0.borrow_mut().push((name.to_owned(), best));
         }
     }
 
-    /// Prints the rows. Without `--bench`, nothing was measured.
+    /// Prints the rows; a no-op without `--bench`, because nothing was measured.
     pub fn print(&self, print: impl FnOnce(&[(String, f64)])) {
         if std::env::args().any(|argument| argument == "--bench") {
             print(&self.0.borrow());

@@ -27,9 +27,9 @@ impl Link {
         Link::build(config, seed, id, false)
     }
 
-    /// Creates a link that [`Link::change`] can change. Its queue is always managed, even with tail
-    /// drop and an infinite rate. Until the first change, its verdicts equal those of a plain link
-    /// with the same configuration, with two exceptions:
+    /// Creates a link that [`Link::change`] can modify. Its queue is always managed, even with tail
+    /// drop and an infinite rate. Until the first change, its verdicts equal those of an
+    /// unchangeable link with the same configuration, with two exceptions:
     ///
     /// * Models that read the queue occupancy ([`FrameContext::waiting`]: plugins) see it at
     ///   dequeue instead of on arrival.

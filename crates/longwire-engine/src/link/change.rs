@@ -30,7 +30,7 @@ pub struct ReplacedParts {
     _rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
 }
 
-/// State that only changeable links have.
+/// State present only in changeable links.
 #[derive(Debug)]
 pub(super) struct ChangeState {
     /// Origin set by the latest change.
@@ -60,11 +60,11 @@ impl ChangeState {
 
 impl Link {
     /// Changes the link at `at`, between two events. The link must have been created by
-    /// [`Link::new_changeable`], and [polled](Link::poll) for events before `at` until it returned
-    /// `None`. Events at `at` itself follow the change, except those caused by earlier offers and
-    /// polls. If the queue is replaced, `frames` provides the headers of queued frames, and
-    /// [`Link::poll`] returns the resulting drops. A time before the latest arrival, poll or change
-    /// counts as that time.
+    /// [`Link::new_changeable`] and [polled](Link::poll) for events before `at` until it returned
+    /// `None`. The change precedes events at `at`, except those caused by earlier offers and polls.
+    /// If the queue is replaced, `frames` provides the headers of queued frames, and [`Link::poll`]
+    /// returns the resulting drops. An `at` before the latest arrival, poll or change counts as
+    /// that time.
     ///
     /// * **In transit.** Deliveries that were already returned stay valid. They must have been
     ///   [edited](Link::edit) before the change.

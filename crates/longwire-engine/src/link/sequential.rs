@@ -1,5 +1,5 @@
-//! Links that serve frames in arrival order; a caller that stores frames in that order needs no
-//! frame numbers.
+//! Links that serve frames in arrival order. If the caller stores frames in that order, no frame
+//! numbers are needed.
 
 use core::ops::RangeBounds;
 
@@ -11,8 +11,8 @@ use crate::server::Server;
 use crate::verdict::Verdict;
 
 impl Link {
-    /// Whether the link is managed and sequential: until changed, it dequeues frames one by one in
-    /// arrival order, never edits or duplicates them, and never releases out of order.
+    /// Whether the link is managed and sequential: until changed, it dequeues frames individually
+    /// in arrival order, never edits or duplicates them, and never releases out of order.
     pub fn is_sequential(&self) -> bool {
         let served = self.queue.server();
         served.is_some_and(|server| server.is_sequential())
@@ -28,12 +28,12 @@ impl Link {
         SequentialLink(self)
     }
 
-    /// Offers a frame to an idle link and starts service at once, as an event at that instant
-    /// would. Like [`SequentialLink::offer`], decides the frame if it departs before
-    /// `steady_until`. Returns `None`, without effect, unless the link is idle and has only a rate,
-    /// a tail-drop queue, medium loss and delay. As with [`Link::offer`], all earlier events must
-    /// have been processed. Links without a rate are excluded: their frames may depart at their
-    /// arrival time, after other frames of that instant.
+    /// Offers a frame to an idle link and starts service immediately, as an event at that instant
+    /// would. Decides the frame if it departs before `steady_until`, like
+    /// [`SequentialLink::offer`]. Returns `None`, without effect, unless the link is idle and has
+    /// only a rate, a tail-drop queue, medium loss and delay. As with [`Link::offer`], all earlier
+    /// events must have been processed. Links without a rate are excluded: their frames may depart
+    /// at their arrival time, after other frames of that instant.
     #[inline]
     pub(crate) fn offer_idle(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
         let server = self.queue.server_mut()?;
@@ -57,8 +57,8 @@ impl Link {
         server.is_some_and(|server| server.holds_frames())
     }
 
-    /// Returns the earliest allowed time for a [change](Link::change): after the departure of every
-    /// frame that was decided when offered.
+    /// Returns the earliest allowed time for a [change](Link::change): after the departures of all
+    /// frames decided on arrival.
     #[inline]
     pub fn changeable_from(&self) -> Nanos {
         let decided = self.queue.server().map(|server| server.decided_until());
@@ -68,8 +68,8 @@ impl Link {
         }
     }
 
-    /// Returns the numbers of a sequential link's frames, queued or in service, in order, and the
-    /// next frame's number.
+    /// Returns the numbers of a sequential link's frames (queued and in service, in order) and of
+    /// the next frame.
     pub(crate) fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
         let server = self.queue.server();
         let numbers = server.map(|server| server.queued_numbers());
@@ -85,8 +85,8 @@ pub struct SequentialLink<'a>(&'a mut Link);
 
 impl SequentialLink<'_> {
     /// Offers a frame, like [`Link::offer`]. A frame that finds the link idle and departs before
-    /// `steady_until` is decided at once; [`SequentialLink::poll`] returns verdicts only for queued
-    /// frames, in offer order.
+    /// `steady_until` is decided immediately; [`SequentialLink::poll`] returns verdicts only for
+    /// queued frames, in offer order.
     ///
     /// A [change](Link::change) must not precede [`Link::changeable_from`], so `steady_until` must
     /// not exceed the time of the next change.

@@ -20,17 +20,17 @@ use crate::parts::{Doubt, LinkSpec};
 /// Frame rate at which the effect of in-order jitter is computed.
 const FRAMES_PER_SEC: u64 = 1_000;
 
-/// Number of delays drawn at that rate. The first half is warm-up, because the first frames have no
+/// Number of delays drawn at that rate. The first half is warm-up: early frames have too few
 /// predecessors to wait for.
 const FRAMES_DRAWN: u64 = 20_000;
 
-/// Smallest increase of the mean that is reported, in percent.
+/// Minimum increase of the mean that triggers a warning, in percent.
 const RAISED_LEAST: u64 = 1;
 
 impl LinkSpec {
     /// Returns warnings about combinations of values: parts without effect, in-order jitter that
-    /// raises the mean delay, a base delay that is added twice. Draws thousands of delays, which
-    /// takes some milliseconds.
+    /// raises the mean delay, a base delay that is added twice. Draws thousands of delays and takes
+    /// a few milliseconds.
     pub fn joint_doubts(&self) -> Vec<Doubt> {
         let doubts = [
             (models::RATE.name, self.base_delay_doubt()),
@@ -92,7 +92,7 @@ impl LinkSpec {
         }
         let delay = Setting::first(&self.delay)?;
         let model = delay.prototype();
-        // Plugins have no state yet.
+        // Plugins are not bound yet, so their delays are unknown.
         let unknown = models::DELAY.arguments("plugin", delay.text()).is_some();
         if unknown || model.fixed().is_some() {
             return None;
@@ -145,7 +145,7 @@ impl LinkSpec {
     }
 }
 
-/// Returns the mean delay in nanoseconds, as drawn and as raised to preserve order.
+/// Returns the mean delay in nanoseconds, as drawn and with releases kept in order.
 fn means_in_order(mut model: Box<dyn DelayModel>) -> (u64, u64) {
     let origin = Origin {
         seed: 0,

@@ -77,7 +77,7 @@ fn is_name(word: &str) -> bool {
 impl FromStr for LinkSpec {
     type Err = LinkSpecError;
 
-    /// Parses a line whose models use no files or plugins. For those, use [`LinkSpec::parse`].
+    /// Parses a line whose models use no files or plugins; otherwise, use [`LinkSpec::parse`].
     fn from_str(line: &str) -> Result<LinkSpec, LinkSpecError> {
         read(line, &NoLoader)
     }

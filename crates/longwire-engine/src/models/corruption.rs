@@ -23,7 +23,7 @@ pub trait CorruptionModel: DynClone + fmt::Debug + Send + Sync {
     /// medium, even if it is lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption>;
 
-    /// Writes the model in the user's notation.
+    /// Writes the model's specification text.
     ///
     /// # Errors
     /// If writing to `f` fails.
@@ -213,18 +213,18 @@ impl CorruptionModel for BitErrorCorruption {
 /// Binomial distribution: the number of successes in independent trials.
 ///
 /// Sampled by inversion (Kachitvichyanukul and Schmeiser 1988, algorithm BINV), in as many steps as
-/// successes. Trials are split into parts so that each part's probability of no success stays well
-/// above the smallest float.
+/// successes. Trials are split into parts, so that each part's probability of no success stays far
+/// above the smallest `f64`.
 #[derive(Clone, Copy, Debug)]
 struct Binomial {
     trials: u32,
     probability: f64,
-    /// Number of trials and probability of no success in a full part; the same for the last part.
+    /// Number of trials and probability of no success, in each full part and in the last.
     part: (u32, f64),
     last: (u32, f64),
 }
 
-/// Maximum expected successes per part: e^-200 is far above the smallest float.
+/// Maximum expected successes per part; e^-200 is far above the smallest `f64`.
 const EXPECTED_MAX: f64 = 200.0;
 
 impl Binomial {
@@ -292,7 +292,7 @@ const BITS: Param = Param::with_default("bits", Unit::Count, "1").within(
                                                                          the longest frame",
 );
 
-/// The values of [`PART`] and [`CHECKSUM`].
+/// Values of [`PART`] and [`CHECKSUM`].
 #[derive(Clone, Copy, Debug)]
 struct Target {
     payload_only: bool,

@@ -33,7 +33,7 @@ pub trait DuplicationModel: DynClone + fmt::Debug + Send + Sync {
     /// is lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies>;
 
-    /// Writes the model in the user's notation.
+    /// Writes the model's specification text.
     ///
     /// # Errors
     /// If writing to `f` fails.
@@ -98,7 +98,7 @@ fn build_random(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, 
 /// Independent duplication.
 #[derive(Clone, Debug)]
 struct RandomDuplication {
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     rate: Probability,
     copies: Copies,
@@ -147,7 +147,7 @@ fn build_nth(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, Spe
 /// Duplication of every n-th frame.
 #[derive(Clone, Debug)]
 struct NthDuplication {
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     every: u64,
     copies: Copies,
@@ -200,7 +200,7 @@ const TRACE: Entry<Box<dyn DuplicationModel>> = Entry {
     build: build_trace,
 };
 
-/// A small table with the column names used in the parameters' examples.
+/// Small table with the column names used in the parameters' examples.
 const EXAMPLE: &str = "time_s,duplicate_percent,cell\n0,0.5,7\n1,1,7\n";
 
 const DUPLICATE_COLUMN: Param = Param::new("duplicate-column", Unit::Text("duplicate_percent"))
@@ -223,7 +223,7 @@ fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, S
 /// Duplication from a trace.
 #[derive(Clone, Debug)]
 struct TraceDuplication {
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     chances: Chances,
     copies: Copies,

@@ -1,6 +1,7 @@
 //! Framing: a frame's length on the emulated wire.
 //!
-//! Frames are as ports deliver them: the 14-byte Ethernet header and the payload, without FCS.
+//! Input frames are as delivered by ports: the 14-byte Ethernet header and the payload, without
+//! FCS.
 
 use core::fmt;
 
@@ -19,22 +20,22 @@ const ETHERNET_MINIMUM: u32 = 84;
 /// Link-layer overhead of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
-    /// Bytes added to each frame first; may be negative.
+    /// Bytes added to each frame before padding; may be negative.
     overhead: i32,
     /// Minimum length in bytes, to which shorter frames are padded.
     minimum: u32,
     /// Payload bytes per cell; 1 without cells.
     cell: u32,
     cell_header: u32,
-    /// Length up to which a frame is padded to whole cells. A longer frame is split into parts of
+    /// Length up to which a frame is padded to whole cells. Longer frames are split into parts of
     /// this length, and only the remainder is padded.
     filled_max: u32,
-    /// Bytes added to each frame last.
+    /// Bytes added to each frame after padding.
     trailer: u32,
     profile: Profile,
 }
 
-/// A framing profile, as written.
+/// A framing profile, as specified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Profile {
     Named(&'static str),
@@ -52,7 +53,7 @@ impl Default for Framing {
 }
 
 impl Framing {
-    /// No framing: only the frame itself counts.
+    /// No framing: counts only the frame itself.
     pub const NONE: Framing = Framing {
         overhead: 0,
         minimum: 0,
@@ -180,7 +181,7 @@ static ENCAPSULATIONS: [(&str, i32); 8] = [
 fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let over = arguments.choice("over")?;
     Ok(Framing {
-        // The frame's Ethernet header is not sent.
+        // The Ethernet header is not sent.
         overhead: ENCAPSULATIONS[over].1 - ETHERNET_HEADER_LEN as i32,
         minimum: 1,
         cell: 48,
@@ -291,7 +292,8 @@ static BYTES_INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Returns the minimum length, so that a frame takes some time even with a negative `overhead`.
+/// Returns the minimum length on the wire: 1 byte if `overhead` is negative, so that every frame
+/// takes time.
 fn least(overhead: i32) -> u32 {
     u32::from(overhead < 0)
 }

@@ -25,7 +25,7 @@ pub mod router;
 use crate::loader::{Loader, NoLoader};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
-/// A part's model as stored in a link: a value or a box.
+/// A part's model as stored in a link, as a value or boxed.
 pub trait PartModel: Clone + Debug + Display + Send + Sync + 'static {
     /// Binds the model to per-link state, which only plugins have.
     ///
@@ -52,7 +52,7 @@ pub struct Kind<M: 'static> {
     pub name: &'static str,
     /// Example value for the default model.
     pub example: &'static str,
-    /// Models; a value without a model name goes to the first.
+    /// Models; the first is the default for values without a model name.
     pub entries: &'static [Entry<M>],
 }
 
@@ -106,14 +106,14 @@ impl<M> Kind<M> {
         let default = &self.entries[0];
         // A word that is not a number must be a model name.
         let is_value = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        // A colon in a parameter's value, such as an address, does not end a model name.
+        // A colon within a parameter's value, such as an address, does not end a model name.
         let is_named = text.contains(':') && !name.contains('=');
         if !is_value || is_named || default.info.params.is_empty() {
             return Err(self.unknown(name));
         }
         let arguments = Arguments::parse(default.info, text, loader)?;
         let model = (default.build)(&arguments).map_err(|error| match error {
-            // A plain value needs no parameter name in its error.
+            // For plain values, the parameter's name is left out of the error.
             SpecError::Value { source, .. } => SpecError::Plain(source),
             other => other,
         })?;
@@ -121,7 +121,7 @@ impl<M> Kind<M> {
         Ok(model)
     }
 
-    /// Returns the arguments in `text` if it names the model `name` and is valid as far as can be
+    /// Returns the arguments in `text` if it specifies model `name` and is valid as far as can be
     /// checked without files.
     pub(crate) fn arguments(&self, name: &str, text: &str) -> Option<Arguments<'static>> {
         let text = text.trim();
@@ -145,7 +145,7 @@ impl<M> Kind<M> {
     }
 }
 
-/// Models that follow a schedule from the link's epoch on. Plugins may do so too.
+/// Models that follow a schedule, starting at the link's epoch. Plugins may follow one too.
 const SCHEDULED: [&str; 9] = [
     "steps",
     "trace",
@@ -158,7 +158,7 @@ const SCHEDULED: [&str; 9] = [
     "plugin",
 ];
 
-/// Whether `text` specifies a model that follows a schedule from the link's epoch on.
+/// Whether `text` specifies a model that follows a schedule, starting at the link's epoch.
 pub fn is_scheduled(text: &str) -> bool {
     let name = text.split(':').next().unwrap_or_default();
     SCHEDULED.contains(&name.trim())

@@ -77,7 +77,7 @@ fn bytes(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
 ///
 /// let mut fragments = Fragments::default();
 /// let frame = [0; 1_514];
-/// // A link without an MTU is offered the frame as it is.
+/// // Without an MTU, frames are offered unchanged.
 /// assert!(!fragments.cut(Mtu::None, &frame));
 /// ```
 #[derive(Debug, Default)]

@@ -5,11 +5,11 @@ use core::fmt;
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::ModelInfo;
 
-/// Treatment of a frame whose release would precede an earlier frame's.
+/// Treatment of a frame whose release would precede that of an earlier frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OrderPolicy {
-    /// Raise its release to the earlier frame's. Raised releases are counted, because jitter then
-    /// bunches frames into bursts.
+    /// Postpone its release to that of the earlier frame. Postponed releases are counted, because
+    /// they bunch frames into bursts.
     #[default]
     InOrder,
     /// Let the frame overtake.

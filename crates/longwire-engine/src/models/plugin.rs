@@ -1,4 +1,4 @@
-//! Common parts of the `plugin` models of all kinds: parameters, notation and state.
+//! Common to the `plugin` models of all kinds: parameters, specification text and state.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -24,10 +24,10 @@ pub(super) const FILE: Param = Param::new(
 pub(super) const OWN: Param =
     Param::new("key", Unit::Rest).help("other key=value pairs are passed to the plugin");
 
-/// One plugin hook, as specified, with its state.
+/// A plugin hook with its specification and state.
 ///
-/// Clones have no state: the hooks of a link share state, which only the link's loader can provide
-/// ([`PluginHook::bind`]). Without state, the hook neither drops, delays nor edits frames.
+/// Clones are unbound: the hooks of a link share state, which only the link's loader provides
+/// ([`PluginHook::bind`]). An unbound hook neither drops, delays nor edits frames.
 #[derive(Debug)]
 pub(super) struct PluginHook {
     hook: Hook,
@@ -85,7 +85,7 @@ impl PluginHook {
         }
     }
 
-    /// Returns the state; `None` in an unbound clone.
+    /// Returns the state; `None` if unbound.
     #[inline]
     pub fn state(&mut self) -> Option<&mut dyn Plugin> {
         match &mut self.state {

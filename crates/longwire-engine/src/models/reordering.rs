@@ -1,5 +1,5 @@
-//! Deliberate reordering: frames held back or sent ahead. The order policy decides whether jitter
-//! may also reorder.
+//! Deliberate reordering: frames held back or sent ahead. Whether jitter may also reorder is up to
+//! the order policy.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -16,7 +16,7 @@ use crate::models::delay::DelayModel;
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
-/// How one frame is displaced.
+/// Displacement of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Displacement {
     /// Adds this to the frame's delay, so that later frames overtake it.
@@ -40,7 +40,7 @@ pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
         true
     }
 
-    /// Writes the model in the user's notation.
+    /// Writes the model's specification text.
     ///
     /// # Errors
     /// If writing to `f` fails.
@@ -156,7 +156,7 @@ fn build_gap(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, Spec
 /// Sends frames ahead at intervals.
 #[derive(Clone, Debug)]
 struct Gap {
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     gap: u64,
     coin: CorrelatedCoin,

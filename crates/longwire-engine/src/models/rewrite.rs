@@ -28,17 +28,17 @@ pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Returns how much the TTL is decremented. Packets whose TTL does not exceed the sum over all
-    /// models are dropped before the queue.
+    /// Returns the TTL decrement. Packets whose TTL does not exceed the sum over all models are
+    /// dropped before the queue.
     fn hops(&self) -> u8 {
         0
     }
 
-    /// Edits a delivered frame. Called in the order in which frames survive medium loss; `at` is
-    /// the departure.
+    /// Edits a delivered frame. Called in departure order for the frames that survive medium loss;
+    /// `at` is the departure.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
 
-    /// Writes the model in the user's notation.
+    /// Writes the model's specification text.
     ///
     /// # Errors
     /// If writing to `f` fails.
@@ -156,8 +156,8 @@ impl IpRewrite {
     }
 }
 
-/// Whether a packet's TTL expires within this many hops. The TTL is not decremented in packets that
-/// routers do not forward.
+/// Whether a packet's TTL expires within this many hops. Packets that routers do not forward keep
+/// their TTL.
 pub(crate) fn expires(bytes: &[u8], hops: u32) -> bool {
     hops > 0
         && IpHeader::parse(bytes)

@@ -28,11 +28,11 @@ pub struct Router {
 /// IPv4 dummy address for a router without an address (RFC 7600, section 4.8).
 const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
-/// A link-local address, because the sender's interface is on the router's link.
+/// A link-local address: the sender's interface is on the router's link.
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 8);
 
 impl Router {
-    /// Sets default addresses where none were specified.
+    /// Sets unspecified addresses to these defaults.
     #[must_use]
     pub fn at(self, v4: Ipv4Addr, v6: Ipv6Addr) -> Router {
         Router {

@@ -1,4 +1,4 @@
-//! Networks that share paths: each holds some of the links, and frames cross between networks.
+//! Networks with shared paths: each contains some of the links, and frames cross between them.
 
 use longwire_units::Nanos;
 
@@ -12,21 +12,20 @@ use crate::release::{ReleaseKey, Sequence};
 pub struct Crossing<T> {
     /// Link on which the frame continues.
     pub to: LinkId,
-    /// Arrival at that link, the link that the frame left, and its number on the latter.
+    /// Arrival at that link, previous link, and sequence number there.
     place: ReleaseKey,
     frame: PathFrame<T>,
 }
 
 /// Sort key of an event: its time; whether it is an arrival, which follows all link events at that
-/// time; and either the event's link, or the link that the frame left with its sequence number
-/// there.
+/// time; then the event's link or, for an arrival, the previous link and the sequence number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventPlace {
     /// Time of the event.
     pub at: Nanos,
     is_arrival: bool,
     link: LinkId,
-    /// Sequence number among the frames passed on by the link.
+    /// Sequence number among the frames forwarded by the link.
     number: Sequence,
 }
 
@@ -85,7 +84,7 @@ impl<T> Network<T> {
 
     /// Accepts a frame that continues on a link in this network. The network must not have been
     /// advanced beyond the frame's arrival, except for events independent of it. Frames from one
-    /// link must come in order.
+    /// link must be accepted in order.
     pub fn accept(&mut self, crossing: Crossing<T>) {
         self.transit.enter(crossing.frame.path);
         self.transit.between.push_at(crossing.place, crossing.frame);

@@ -1,5 +1,6 @@
-//! Links that the caller advances separately: each is the only link on its path, and no other path
-//! crosses it. For a sequential link, the caller may also keep the undecided frames, in order.
+//! Links advanced separately by the caller: each is the only link on its path, and no other path
+//! crosses it. The undecided frames of a sequential link may also be stored by the caller, in
+//! order.
 
 use core::ops::RangeBounds;
 
@@ -17,19 +18,19 @@ impl<T> Network<T> {
         (node.crossed_by == 1).then_some(id)
     }
 
-    /// Detaches a link, which the caller then advances separately. Frames that the network
-    /// holds for it precede those that the caller keeps: [`Network::advance_held`] advances
-    /// the link while there are any, also before each [`Network::offer`].
+    /// Detaches a link, which the caller then advances separately. Frames of the link that are
+    /// still in the network precede the caller's: while there are any, advance the link by
+    /// [`Network::advance_held`], also before each [`Network::offer`].
     pub fn detach(&mut self, id: LinkId) {
         if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
-            // Its agenda entry becomes stale.
+            // The agenda entry becomes stale.
             node.due = None;
             node.detached = true;
         }
     }
 
-    /// Processes events until a time for the frames that the network holds for a detached
-    /// link. While there are any, call this before polling the link.
+    /// Processes events up to a time for the frames of a detached link that are still in the
+    /// network. While there are any, call this before polling the link.
     #[inline]
     pub fn advance_held(
         &mut self,
@@ -53,22 +54,22 @@ impl<T> Network<T> {
         node.lane.next_at().filter(|at| until.contains(at))
     }
 
-    /// Whether the network holds queued frames for a link.
+    /// Whether the network stores queued frames of a link.
     #[inline]
     pub fn holds_frames(&self, id: LinkId) -> bool {
         let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
         node.is_some_and(|node| !node.lane.is_empty())
     }
 
-    /// Returns a detached link whose frames the caller keeps.
+    /// Returns a detached link whose frames are stored by the caller.
     #[inline]
     pub fn detached(&mut self, id: LinkId) -> Option<SequentialLink<'_>> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
         Some(node.lane.in_turn())
     }
 
-    /// Reverses [`Network::detach`]: takes over the caller's queued frames, in order, with their
-    /// lengths. Returns the earliest time at which the link may be changed.
+    /// Reverses [`Network::detach`], moving the caller's queued frames into the network, in order
+    /// and with their lengths. Returns the earliest time at which the link may be changed.
     pub fn attach(&mut self, path: PathId, frames: impl IntoIterator<Item = (T, u32)>) -> Nanos {
         let Some(id) = self.sole_link(path) else {
             return Nanos::ZERO;

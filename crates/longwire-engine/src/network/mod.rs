@@ -46,22 +46,22 @@ pub trait FrameHost<T>: FrameAccess<T> {
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
     /// Whether [`FrameHost::offered`] uses the link. If so, frames that find a link idle are queued
-    /// until an event dequeues them. Otherwise, they enter service at once without a call of
+    /// until an event dequeues them. Otherwise, they enter service immediately, without a call of
     /// `offered`.
     #[inline]
     fn watches_offers(&self) -> bool {
         false
     }
 
-    /// Called when a link's router answers a frame with an ICMP error, before it drops the frame.
-    /// `error` is a frame to send from the ingress port of the dropped one.
+    /// Called when a link's router answers a frame with an ICMP error, before the frame is dropped.
+    /// `error` is a frame to send from the dropped frame's ingress port.
     fn icmp_error(&mut self, _link: LinkId, _item: &T, _at: Nanos, _error: &[u8]) {}
 
     /// Called for each drop.
     fn dropped(&mut self, link: LinkId, item: T, reason: DropReason);
 
     /// Called when a link delivers a frame of `len` bytes to the next link or to the end of its
-    /// path. `is_duplicate`: the frame was already delivered.
+    /// path. `is_duplicate` is set for all deliveries of a frame but the first.
     fn delivered(
         &mut self,
         link: LinkId,
@@ -79,8 +79,7 @@ pub trait FrameHost<T>: FrameAccess<T> {
     /// Called when a frame leaves the last link on its path.
     fn on_exit(&mut self, item: T, last: LinkId, release: Nanos);
 
-    /// Called when a frame is discarded because its fragments replace it; the frame is never a
-    /// copy.
+    /// Called when a frame, never a copy, is replaced by its fragments.
     fn forget(&mut self, item: T);
 }
 
@@ -156,7 +155,7 @@ impl<T> Network<T> {
     }
 
     /// Promises that no link changes before `until`: frames that find their link idle and depart
-    /// before then are decided on arrival, which saves an event. By default, none are.
+    /// before then are decided on arrival, which saves an event. By default, no frames are.
     #[inline]
     pub fn stays_until(&mut self, until: Nanos) {
         self.steady_until = until;
@@ -197,8 +196,8 @@ impl<T> Network<T> {
         next.map(|at| at.saturating_add(Nanos::from_nanos(1)))
     }
 
-    /// Offers a frame to a path at its arrival, up to which [`Network::advance`] must have been
-    /// called. Frames that links can dequeue at that instant are dequeued first.
+    /// Offers a frame to a path at its arrival; [`Network::advance`] must have been called up to
+    /// that time. Frames that links can dequeue at that instant are dequeued first.
     ///
     /// # Errors
     /// The frame, if the path does not exist.
@@ -232,7 +231,7 @@ impl<T> Network<T> {
         links: &mut Vec<LinkId>,
         fetch: impl Fn(*const u8, usize),
     ) {
-        // One step per level of indirection.
+        // One pass per level of indirection.
         let path = |path: &PathId| self.transit.paths.get(path.0 as usize);
         for there in paths.iter().filter_map(path) {
             fetch_value(there, &fetch);
@@ -250,7 +249,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// Whether all data fits in cache, where prefetching would only cost time.
+    /// Whether all data fits in cache, so that prefetching would only cost time.
     pub fn is_in_cache(&self) -> bool {
         self.nodes.len() < IN_CACHE_MAX
     }

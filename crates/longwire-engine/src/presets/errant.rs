@@ -2,8 +2,8 @@
 //! `operator`, `country`, `rat`, `signal_quality`, `download_kbps`, `upload_kbps` and
 //! `latency_ms_avg`.
 //!
-//! Latency is the round-trip time; each direction gets half. `latency_ms_stdev` is unused: it is
-//! the deviation between connections, not between packets.
+//! Latency is the round-trip time; each direction gets half. `latency_ms_stdev` is unused: it
+//! varies between connections, not between packets.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -56,7 +56,7 @@ const VALUES: [&str; 3] = ["download_kbps", "upload_kbps", "latency_ms_avg"];
 const BITS_PER_KBIT: u64 = 1_000;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Reads the one row that matches the parameters.
+/// Reads the row that matches the parameters, which must be unique.
 pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> {
     let arguments = Arguments::parse(&INFO, parameters, loader)?;
     let mut table = ErrantTable::default();

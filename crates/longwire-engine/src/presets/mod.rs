@@ -1,4 +1,4 @@
-//! Presets: named links with options for both directions and their sources.
+//! Presets: named links with options for both directions and the sources of their values.
 //!
 //! A preset is a starting point, not a promise. It describes one access link, as measured or
 //! specified by a source, without the network beyond it. Values without a source are labelled as
@@ -26,7 +26,7 @@ pub struct Preset {
     pub summary: &'static str,
     /// Sources of the values.
     pub sources: &'static [&'static str],
-    /// Values that have no source.
+    /// Values without a source.
     pub assumptions: &'static str,
     /// Options for both directions, for up and for down.
     both: Texts,
@@ -40,7 +40,7 @@ type Texts = &'static [(&'static str, &'static str)];
 /// Options for both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Duplex {
-    /// Up: from a home, a phone or a client.
+    /// Upstream: from a home, a phone or a client.
     pub up: LinkSpec,
     /// Downstream.
     pub down: LinkSpec,
@@ -86,7 +86,7 @@ impl Preset {
     }
 }
 
-/// The preset that takes its values from a file.
+/// The preset whose values come from a file.
 pub static FROM_FILE: &ModelInfo = &errant::INFO;
 
 /// Parses a preset as the user writes it: a name, or `errant:file=profiles.csv,operator=…`, whose

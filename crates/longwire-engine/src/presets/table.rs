@@ -2,7 +2,7 @@
 
 use super::Preset;
 
-/// WebPageTest's profiles, which many tools have adopted.
+/// Source of WebPageTest's profiles, which many tools have adopted.
 const WEBPAGETEST: &str =
     "WebPageTest, connectivity profiles (www/settings/connectivity.ini.sample)";
 

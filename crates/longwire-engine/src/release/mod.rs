@@ -13,15 +13,16 @@ use sorted::Sorted;
 
 /// A priority queue of items by release time.
 ///
-/// Items pushed in order form a FIFO, the run. From the first item out of order until the
-/// sorted part is empty, all items are sorted: the current slot's in a heap, later ones in a
-/// timing wheel with slots of 65 microseconds, each sorted when reached. A push costs the same for ten items and for a million; a pop costs
-/// O(log k) for k items in the slot. Idle links cost nothing.
+/// Items pushed in order form a FIFO, the run. Once an item is out of order, further items are
+/// sorted until the sorted part is empty: items of the current slot in a heap, later ones in a
+/// timing wheel with slots of 65 microseconds, each sorted when reached. A push costs the same for
+/// ten items and for a million; a pop costs O(log k) for k items in the slot. Idle links cost
+/// nothing.
 ///
-/// Ties are released in the order of link numbers, and within a link in push order, so
-/// several queues that share the links release in the same order as one queue with all
-/// links. Memory follows the number of items, plus at most 65,536 items of the run, and
-/// 0.5 MB allocated when an item out of order is first pushed for a later slot.
+/// Ties are released in the order of link numbers, and within a link in push order, so several
+/// queues that share the links release in the same order as one queue with all links. Memory grows
+/// and shrinks with the number of items, except for at most 65,536 items of the run, and 0.5 MB
+/// allocated once an item out of order is pushed for a later slot.
 #[derive(Debug)]
 pub struct ReleaseQueue<T> {
     /// Items in order.
@@ -142,7 +143,7 @@ impl<T> ReleaseQueue<T> {
         Some((waiting.place.link, waiting.place.release, waiting.item))
     }
 
-    /// Whether the run has the next item.
+    /// Whether the next item is in the run.
     #[inline]
     fn is_run_next(&mut self) -> bool {
         let Some(run) = self.run.front().map(|next| next.place) else {

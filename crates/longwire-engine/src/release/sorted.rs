@@ -1,4 +1,4 @@
-//! Items in any order of pushes, sorted by release.
+//! Items pushed in any order, sorted by release.
 
 use alloc::collections::BinaryHeap;
 use alloc::collections::binary_heap::PeekMut;
@@ -9,7 +9,7 @@ use longwire_units::Nanos;
 use super::WaitingItem;
 use super::wheel::{Wheel, slot_of};
 
-/// Items in any order of pushes, sorted by release slot by slot.
+/// Items pushed in any order, sorted by release slot by slot.
 #[derive(Debug)]
 pub(super) struct Sorted<T> {
     /// Items of the current slot, sorted; the next one is last.
@@ -100,7 +100,7 @@ impl<T> Sorted<T> {
     pub fn peek(&mut self) -> Option<&WaitingItem<T>> {
         self.begin_next_slot();
         match (self.current.last(), self.late.peek()) {
-            // The heap's top is the next of its items.
+            // The order is reversed, so the maximum is due first.
             (Some(current), Some(late)) => Some(current.max(late)),
             (current, late) => current.or(late),
         }
@@ -126,7 +126,7 @@ impl<T> Sorted<T> {
         self.len = self.current.len() + self.late.len() + self.wheel.len();
     }
 
-    /// Makes the next item one of the current slot, or a late one.
+    /// Ensures that the next item is in the current slot or among the late ones.
     fn begin_next_slot(&mut self) {
         if self.current.is_empty()
             && self.late.is_empty()
@@ -136,7 +136,7 @@ impl<T> Sorted<T> {
         }
     }
 
-    /// Moves the items of a slot, the earliest, out of the wheel.
+    /// Moves the items of the earliest slot out of the wheel.
     fn begin_slot(&mut self, slot: u64) {
         self.slot_next = slot + 1;
         self.wheel.take(slot, &mut self.current);
@@ -146,7 +146,7 @@ impl<T> Sorted<T> {
     }
 
     fn shrink_late(&mut self) {
-        // Halved at a quarter of use, so copies are amortised O(1) per item.
+        // Halved when less than a quarter is in use, so copies are amortised O(1) per item.
         let capacity = self.late.capacity();
         if capacity > LATE_KEPT && self.late.len() < capacity / 4 {
             self.late.shrink_to(capacity / 2);

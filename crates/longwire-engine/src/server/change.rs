@@ -91,7 +91,7 @@ impl Server {
         self.begin_service(&departing);
     }
 
-    /// Replaces the queue; the new queue takes over the queued frames. Returns the emptied old one.
+    /// Replaces the queue, moving the queued frames to the new one. Returns the emptied old one.
     pub fn replace_queue(
         &mut self,
         queue: ServedQueue,

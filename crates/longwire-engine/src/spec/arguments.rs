@@ -56,7 +56,8 @@ impl<'a> Arguments<'a> {
                 text: text.trim().to_owned(),
             });
         }
-        // Keys come first, wherever they are: they determine which parameters remain.
+        // Values with keys are assigned first, wherever they are: they determine which parameters
+        // remain.
         for (key, value) in items.clone().filter_map(|item| item.split_once('=')) {
             arguments.give_named(key.trim(), value.trim())?;
         }
@@ -158,7 +159,7 @@ impl<'a> Arguments<'a> {
             })
     }
 
-    /// Returns the error for a missing required value. A plain number that went to a parameter
+    /// Returns the error for a missing required value. A plain number assigned to a parameter
     /// without a unit was probably meant for `key`.
     fn missing(&self, key: &'static str) -> SpecError {
         let model = self.model.name;
@@ -204,8 +205,8 @@ impl<'a> Arguments<'a> {
             .or(self.model.params[index].default)
     }
 
-    /// Returns the model's name with those of `params` that have a value or default, as written.
-    /// This is the notation of models that read files.
+    /// Returns the model's name with those of `params` that have a value or default, as written:
+    /// the specification text of models that read files.
     pub(crate) fn text(&self, params: &[Param]) -> String {
         let words = params
             .iter()

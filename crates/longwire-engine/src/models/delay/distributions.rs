@@ -1,4 +1,4 @@
-//! Delay distributions with closed-form quantiles, one row each.
+//! Delay distributions with closed-form quantiles, one table row each.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -48,8 +48,8 @@ fn build_normal(arguments: &Arguments<'_>) -> Built {
     Ok(model)
 }
 
-/// Builds a distribution from mean and standard deviation in nanoseconds; without deviation, the
-/// delay is constant.
+/// Builds a distribution from mean and standard deviation in nanoseconds. A deviation of zero gives
+/// a constant delay.
 fn build_by_spread(
     arguments: &Arguments<'_>,
     formula: impl Fn(f64, f64) -> Result<Formula, SpecError>,
@@ -114,7 +114,7 @@ pub(super) const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
     build: build_gamma,
 };
 
-/// Smallest shape whose lower tail is resolved by floats.
+/// Minimum shape; below it, `f64` cannot resolve the lower tail.
 const GAMMA_SHAPE_MIN: f64 = 0.01;
 
 fn build_gamma(arguments: &Arguments<'_>) -> Built {
@@ -350,8 +350,8 @@ fn exponential_tails(time: f64) -> Tails {
     }
 }
 
-/// Inverts the quantile function by bisection over the logit, because there is no closed form. The
-/// bounds lie beyond the floats adjacent to 0 and 1.
+/// Inverts the quantile function, which has no closed-form inverse, by bisection over the logit.
+/// The bounds are tail probabilities of about 10^-304.
 fn pareto_normal_tails(target: f64) -> Tails {
     let (mut low, mut high) = (-700.0, 700.0);
     let tails = |logit: f64| Tails {
@@ -397,7 +397,7 @@ impl Formula {
         }
     }
 
-    /// Returns the quantile at this position. Never called with a tail of zero.
+    /// Returns the quantile at a position whose tails are both positive.
     pub fn quantile(&self, at: Tails) -> f64 {
         match *self {
             Formula::Normal { mean, stddev } => mean + at.normal() * stddev,

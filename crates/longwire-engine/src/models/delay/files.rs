@@ -18,14 +18,14 @@ use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{END, End, FILE, Quantity};
 
-/// Unit of plain numbers in a file.
+/// Unit of numbers without a unit.
 const UNIT: Param = Param::with_default("unit", Unit::Choice(&["ms", "us", "ns", "s"]), "ms")
     .help("unit of delays written without one");
 
 /// Maximum number of values in a distribution: 128 MiB.
 const VALUES_MAX: usize = 1 << 24;
 
-/// Returns the scale of plain numbers.
+/// Returns the scale of numbers without a unit.
 fn scale(arguments: &Arguments<'_>) -> Result<Option<u64>, SpecError> {
     arguments.choice(UNIT.name)?;
     let unit = arguments.word(UNIT.name).unwrap_or_default();
@@ -312,7 +312,7 @@ impl Delays {
 /// Delays in list order, one per frame.
 #[derive(Clone, Debug)]
 struct PerPacket {
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     end: End,
     /// Shared by clones.
@@ -339,7 +339,7 @@ impl DelayModel for PerPacket {
         self.last
     }
 
-    /// Returns the original frame's delay, because the list has one per frame.
+    /// Returns the original frame's delay: the list has one delay per frame.
     fn draw_copy(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         self.last
     }
@@ -351,7 +351,7 @@ impl DelayModel for PerPacket {
         }
     }
 
-    /// Returns the list's mean, or its last delay if that is held forever.
+    /// Returns the mean of the list, or its last delay if that holds forever.
     fn mean(&self) -> Nanos {
         let count = self.delays.len();
         if self.end == End::Hold {

@@ -36,8 +36,8 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
     /// Draws the next frame's delay; the frame enters the medium at `frame.at`.
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos;
 
-    /// Draws a separate delay for a duplicate, without affecting the delays of later frames. The
-    /// default suits memoryless models.
+    /// Draws a delay for a duplicate without affecting later frames. The default suits memoryless
+    /// models.
     fn draw_copy(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         self.draw(frame, stream)
     }
@@ -47,13 +47,13 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns a lower bound on the delays, which determines how late a decision may be. Zero is
-    /// always valid.
+    /// Returns a lower bound on the delays, which limits how late a decision may be. Zero is always
+    /// valid.
     fn least(&self) -> Nanos {
         self.fixed().unwrap_or(Nanos::ZERO)
     }
 
-    /// Whether the model reads frame bytes, so that super-packets must be segmented first.
+    /// Whether the model reads frame bytes, which requires super-packets to be segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
@@ -61,7 +61,7 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
     /// Returns the mean, for default queue limits and reports.
     fn mean(&self) -> Nanos;
 
-    /// Writes the model in the user's notation.
+    /// Writes the model's specification text.
     ///
     /// # Errors
     /// If writing to `f` fails.
@@ -147,7 +147,7 @@ impl DelayModel for PluginDelay {
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         let least = self.least();
         let state = self.0.state();
-        // A failed plugin returns no delay. Callers rely on the lower bound until the run ends.
+        // A failed plugin returns zero, but callers rely on the lower bound until the run ends.
         state.map_or(least, |state| state.delay(frame, stream).max(least))
     }
 

@@ -24,7 +24,7 @@ const CHANGE: Param = Param::with_default("change", Unit::Choice(&["step", "line
 #[derive(Clone, Debug)]
 struct DelaySchedule {
     series: Series,
-    /// Whether to interpolate linearly; the last entry wraps to the first of the next lap, or
+    /// Whether to interpolate linearly. The last entry then leads to the first of the next lap, or
     /// holds.
     is_linear: bool,
     end: End,
@@ -43,8 +43,8 @@ impl DelaySchedule {
         }
     }
 
-    /// Returns the delay of a frame that enters the medium at `at`: the first delay before the
-    /// epoch, zero after the end of a schedule that stops.
+    /// Returns the delay of a frame that enters the medium at `at`: before the epoch, the first
+    /// delay; after the end of a schedule that stops, zero.
     #[inline]
     fn at(&mut self, at: Nanos) -> Nanos {
         let since = at.saturating_sub(self.epoch);
@@ -100,7 +100,7 @@ impl DelaySchedule {
 /// A delay model that follows a schedule.
 #[derive(Clone, Debug)]
 struct ScheduledDelay {
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     schedule: DelaySchedule,
 }

@@ -58,7 +58,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
 /// A sinusoid.
 #[derive(Clone, Debug)]
 struct Sinusoid {
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     mean: Nanos,
     amplitude: Nanos,
@@ -74,18 +74,18 @@ impl DelayModel for Sinusoid {
     }
 
     fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        // Whole periods are removed with integers, so that errors do not accumulate.
+        // Whole periods are subtracted as integers, so that errors do not accumulate.
         let since = frame.at.saturating_sub(self.epoch).as_nanos();
         let part = (since % self.period.as_nanos()) as f64 / self.period.as_nanos() as f64;
         let angle = 2.0 * PI * (part + self.phase / 360.0);
         let delay =
             self.mean.as_nanos() as f64 + self.amplitude.as_nanos() as f64 * libm::sin(angle);
-        // The cast rounds down and turns values that rounding made negative into zero.
+        // The cast rounds down and turns negative values, due to rounding, into zero.
         Nanos::from_nanos((delay + 0.5) as u64)
     }
 
     fn least(&self) -> Nanos {
-        // In floats, like `draw`: neither is exact for means above 2^53 ns.
+        // In `f64`, like `draw`: neither is exact for means above 2^53 ns.
         let least = self.mean.as_nanos() as f64 - self.amplitude.as_nanos() as f64;
         Nanos::from_nanos(least as u64)
     }

@@ -78,14 +78,13 @@ fn build_two_states(
     placed(arguments, model)
 }
 
-/// Two-state loss. Starts in the good state; each frame first advances the state, which then
-/// decides.
+/// Two-state loss. Starts in the good state. Each frame first advances the state; the new state
+/// then decides.
 #[derive(Clone, Copy, Debug)]
 struct TwoStateLoss {
     p: Probability,
     r: Probability,
-    /// Loss probabilities in the good and bad states; `None` if they are 0 and 1, which needs no
-    /// draw.
+    /// Loss probabilities in the good and bad states; `None` for 0 and 1, which need no draw.
     losses: Option<[Probability; 2]>,
     bad: bool,
 }
@@ -163,7 +162,8 @@ enum LossState {
     LostInGap,
 }
 
-/// Four-state loss. Starts in a gap; each frame first advances the state, which then decides.
+/// Four-state loss. Starts in a gap. Each frame first advances the state; the new state then
+/// decides.
 #[derive(Clone, Copy, Debug)]
 struct StateLoss {
     p32: Probability,
@@ -295,7 +295,7 @@ impl BurstLoss {
             BurstLengths::Fixed => self.length,
             BurstLengths::Uniform => 1 + stream.up_to(2 * self.length - 2),
             BurstLengths::Geometric => {
-                // Inversion; a mean of 1 divides by minus infinity.
+                // Sampled by inversion. With a mean of 1, the divisor is minus infinity.
                 let log_goes_on = libm::log1p(-1.0 / self.length as f64);
                 1 + (libm::log(stream.unit()) / log_goes_on) as u64
             }

@@ -54,7 +54,7 @@ struct ContentLoss {
 }
 
 impl LossModel for ContentLoss {
-    /// Draws only for matching frames: matching is deterministic.
+    /// Filters match on frame bytes. Only matching frames draw: matching is deterministic.
     fn reads_bytes(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Loss: before the queue, or on the medium.
+//! Loss, before the queue or on the medium.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -29,8 +29,8 @@ pub type LossDecision = Option<DropReason>;
 
 /// A process that drops frames.
 pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
-    /// Returns the probability and reason, if constant. One draw then decides without calling
-    /// [`LossModel::judge`], which must decide identically from the same draw.
+    /// Returns the probability and reason, if constant. The link then decides by one draw instead
+    /// of calling [`LossModel::judge`], which must decide identically from the same draw.
     fn fixed(&self) -> Option<(Probability, DropReason)> {
         None
     }
@@ -46,7 +46,7 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Whether the model reads frame bytes, so that super-packets must be segmented first.
+    /// Whether the model reads frame bytes, which requires super-packets to be segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
@@ -69,15 +69,15 @@ pub enum LossPlace {
 }
 
 /// Treatment of ECN-capable frames (RFC 3168) selected by a loss model. Other selected frames are
-/// lost, or pass unchanged with [`LossEcn::MarkOnly`].
+/// lost, or with [`LossEcn::MarkOnly`] pass unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossEcn {
-    /// Drop them too.
+    /// Drop them.
     #[default]
     Drop,
     /// Mark them Congestion Experienced.
     Mark,
-    /// Mark them, and drop no other frames.
+    /// Mark them; drop no other frames.
     MarkOnly,
 }
 
@@ -86,7 +86,7 @@ pub enum LossEcn {
 pub struct PlacedLoss {
     /// Model name, which determines the random stream.
     pub name: &'static str,
-    /// The model in the user's notation, including place and ECN treatment.
+    /// The model's specification text, including place and ECN treatment.
     pub text: String,
     /// Place at which it acts.
     pub place: LossPlace,

@@ -76,7 +76,7 @@ pub(super) const LIST: Entry<PlacedLoss> = Entry {
     build: build_list,
 };
 
-/// Behaviour after the end of a loss list.
+/// Behaviour after the last number of a loss list.
 pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
     .help("after the last number: stop loses no more frames, loop repeats the list");
 
@@ -93,7 +93,7 @@ fn build_list(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, list)
 }
 
-/// Parses ranges into sorted, non-adjacent pairs of first and last number.
+/// Parses ranges into sorted, non-adjacent (first, last) pairs.
 fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
     let mut ranges = Vec::new();
     for item in text.split(';').map(str::trim) {

@@ -109,7 +109,7 @@ fn build_outages(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, model)
 }
 
-/// Parses start and end of each outage, in order.
+/// Parses the (start, end) pairs of outages, in order.
 fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
     let mut outages: Vec<(u64, u64)> = Vec::new();
     for item in text.split(';').map(str::trim) {
@@ -155,7 +155,7 @@ impl LossModel for OutagesLoss {
         if self.repeat != Nanos::ZERO {
             since %= self.repeat.as_nanos();
         }
-        // First outage that has not ended.
+        // The first outage that has not ended.
         let ended = |index: usize| {
             self.outages
                 .get(index)

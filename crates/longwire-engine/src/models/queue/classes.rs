@@ -1,4 +1,4 @@
-//! Traffic classes by IP or VLAN code point, and their notation.
+//! Traffic classes by IP or VLAN code point, and their syntax.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -60,7 +60,7 @@ const PCP_NAMES: [&str; 8] = ["be", "bk", "ee", "ca", "vi", "vo", "ic", "nc"];
 const WEIGHT_MAX: u32 = 1_000_000;
 
 impl Classes {
-    /// Parses the parameter `classes`; plain `pcp` stands for `pcp_classes`.
+    /// Parses the parameter `classes`; the value `pcp` means `pcp_classes`.
     pub(super) fn read(arguments: &Arguments, pcp_classes: &str) -> Result<Classes, SpecError> {
         let text = arguments.read("classes", |text| Ok(text.to_owned()))?;
         let written = if text == "pcp" { pcp_classes } else { &text };
@@ -168,7 +168,7 @@ fn give(place: &mut Option<u8>, class: usize, point: &str) -> Result<(), String>
     }
 }
 
-/// Returns the error for mixing code points of both fields.
+/// Returns the error for mixing DSCP and PCP.
 fn mixed(text: &str, field: ClassField) -> String {
     match field {
         ClassField::Dscp => format!(
@@ -258,7 +258,7 @@ mod tests {
     fn by_dscp(dscp: u8) -> QueuedFrame {
         let mut frame = QueuedFrame::new(0, FrameMeta::new(Nanos::ZERO, 100));
         frame.set_class(dscp, Ecn::NotCapable);
-        // Irrelevant to classes of the other field.
+        // Ignored by classes of the other field.
         frame.set_pcp(7 - dscp % 8);
         frame
     }

@@ -34,7 +34,7 @@ static INFO: ModelInfo = ModelInfo {
 pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms")
     .help("tolerated standing delay, 5 to 10 % of interval (RFC 8289, section 4.3)");
 
-/// Time for which a delay must persist.
+/// Time for which the delay must exceed the target.
 pub(super) const INTERVAL: Param = Param::with_default("interval", Unit::Time, "100ms").help(
     "how long the delay must exceed target before drops start: about the longest round trip (RFC \
      8289, section 4.2)",
@@ -55,7 +55,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 pub struct CodelLaw {
     /// Tolerated standing delay.
     pub target: Nanos,
-    /// Time for which a delay must persist; not zero.
+    /// Time for which the delay must exceed the target; not zero.
     pub interval: Nanos,
     /// Backlog after a dequeue up to which no frame is dropped.
     pub mtu: Bytes,
@@ -248,7 +248,7 @@ impl CodelState {
             self.take(law, now, line).map(|taken| taken.frame)
         };
         self.dropping = true;
-        // Soon after leaving the dropping state, its drop rate is a good start.
+        // Shortly after leaving the dropping state, resume near its drop rate.
         let recent = law.interval.saturating_mul(16);
         let delta = self.count.wrapping_sub(self.count_before);
         self.count = if delta > 1 && now < self.drop_next.saturating_add(recent) {
@@ -264,13 +264,13 @@ impl CodelState {
 
 /// CoDel over one queue (RFC 8289, section 5).
 ///
-/// A frame's sojourn time is measured from arrival to dequeue; the bytes left behind are the
-/// backlog. Drops by the control law are [`DropReason::Aqm`]. Drops at the limit are
+/// The sojourn time runs from arrival to dequeue; the backlog is the bytes that remain queued.
+/// Drops by the control law are [`DropReason::Aqm`]. Drops at the limit are
 /// [`DropReason::QueueFull`], which the control law does not count.
 ///
 /// Differences from the RFC's pseudocode:
 ///
-/// * `maxpacket` is the parameter `mtu` instead of 512. Its default of 1514 bytes is that of the
+/// * `maxpacket` is the parameter `mtu` instead of 512. It defaults to the 1514 bytes of the
 ///   interface, as section 5.3 requires.
 /// * With `ecn`, an ECN-capable frame is marked and sent instead of dropped, which section 1 allows
 ///   without giving pseudocode. A dequeue marks at most one frame, and the next mark or drop is

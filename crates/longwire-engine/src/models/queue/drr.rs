@@ -54,13 +54,13 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 ///
 /// Backlogged classes take turns. A turn adds the quantum times the class's weight to the class's
 /// deficit; the class sends frames while the deficit covers them. The remainder carries over to the
-/// next turn unless the class is empty. A quantum below the frame length only takes more turns.
+/// next turn unless the class is empty. A quantum below the frame length only costs more turns.
 /// Code points determine the class; frames without IP, or without a VLAN tag, have code point 0.
 ///
-/// The limit applies to all classes together. While an arrival makes the queue exceed it, the
-/// newest frame in the class with the most bytes per weight is dropped (longest queue drop, as in
-/// McKenney, "Stochastic Fairness Queueing", 1990). Ties go to the arriving frame's class, which
-/// drops that frame, then to the first class. Drops are [`DropReason::QueueFull`].
+/// The limit applies to all classes together. While the queue, including an arriving frame, exceeds
+/// it, the newest frame in the class with the most bytes per weight is dropped (longest queue drop,
+/// as in McKenney, "Stochastic Fairness Queueing", 1990). Ties go to the arriving frame's class,
+/// which drops that frame, then to the first class. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct DeficitRoundRobin {
     classes: Classes,

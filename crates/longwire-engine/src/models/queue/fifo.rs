@@ -1,5 +1,5 @@
-//! Managed FIFOs. The tail-drop FIFO serves rates that aggregate frames, which cannot be decided on
-//! arrival, and changeable links.
+//! Managed FIFOs. The tail-drop FIFO serves changeable links and rates that aggregate frames, where
+//! verdicts on arrival are impossible.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -112,8 +112,8 @@ pub(super) const HEAD_DROP: Entry<Queue> = Entry {
     },
 };
 
-/// FIFO with head drop. A frame too large even for an empty queue is itself dropped, and no other.
-/// Drops are [`DropReason::QueueFull`].
+/// FIFO with head drop. A frame that does not fit even in an empty queue is dropped instead of the
+/// head. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct HeadDrop {
     limit: QueueLimit,
@@ -163,8 +163,8 @@ impl Discipline for HeadDrop {
     }
 }
 
-/// A frame queue that counts its bytes, the building block for disciplines. Memory follows its
-/// length, and the head is stored inline, so a queue of at most one frame allocates nothing.
+/// A byte-counting frame queue, the building block of disciplines. Memory grows and shrinks with
+/// its length; the head is stored inline, so a queue of at most one frame allocates nothing.
 #[derive(Clone, Debug)]
 pub struct FrameLine {
     head: Option<QueuedFrame>,

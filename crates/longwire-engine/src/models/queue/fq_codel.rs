@@ -44,7 +44,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Minimum quantum; a smaller one only takes more turns.
+/// Minimum quantum; a smaller one only costs more turns.
 const QUANTUM_MIN: Bytes = Bytes(64);
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
@@ -114,7 +114,7 @@ const NONE: u32 = u32::MAX;
 /// * Over a limit, half of the frames in the queue with the most bytes are dropped, rounded down,
 ///   but at least one and at most 64 (section 4.1); ties go to the first queue. The limit in bytes,
 ///   absent from the RFC, works the same way, repeatedly if necessary.
-/// * A link that becomes idle has found every active queue empty, so that none is active at the
+/// * When the link becomes idle, it has found every active queue empty, so none is active at the
 ///   next arrival (section 4.2).
 #[derive(Clone, Debug)]
 pub struct FqCodel {

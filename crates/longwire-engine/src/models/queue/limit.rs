@@ -1,4 +1,4 @@
-//! Queue limits in packets, bytes or both, and tail drop, which has no other parameter.
+//! Queue limits in packets, bytes or both, and tail drop, which has no other parameters.
 
 use alloc::format;
 use core::fmt;
@@ -106,9 +106,9 @@ impl QueueLimit {
         }
     }
 
-    /// Returns the default limit: what the link sends in two one-way delays or in 100 ms, whichever
-    /// is longer, but from 16 full frames of 1514 bytes to 1 TiB. `delay` is the delay model's
-    /// mean. At an infinite rate, frames are never queued and there is no limit.
+    /// Returns the default limit: the bytes that the link sends in two one-way delays or in 100 ms,
+    /// whichever is longer, clamped to between 16 full frames of 1514 bytes and 1 TiB. `delay` is
+    /// the delay model's mean. At an infinite rate, frames are never queued and there is no limit.
     pub fn derived(rate: Option<BitRate>, delay: Nanos) -> QueueLimit {
         let Some(rate) = rate else {
             return QueueLimit::UNLIMITED;

@@ -65,8 +65,8 @@ impl fmt::Display for Queue {
     }
 }
 
-/// A frame in a managed queue, with everything a discipline may use.
-// Copied at every step, 32 bytes. Without niches in its fields, `Option` uses a separate tag and
+/// A frame in a managed queue, with the properties that disciplines may use.
+// 32 bytes, copied at every step. Its fields have no niches, so `Option` has a separate tag and
 // copies move whole words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedFrame {
@@ -182,7 +182,7 @@ pub enum HeaderFields {
 }
 
 /// A queue discipline in event time: called for every event in order, with its emulated time,
-/// however late the caller is.
+/// regardless of how late the caller is.
 pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before any other method.
     fn start(&mut self, _facts: &LinkFacts) {}
@@ -195,24 +195,22 @@ pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
     /// Enqueues an arriving frame. May drop this or other frames ([`QueueContext::dropped`]).
     fn enqueue(&mut self, now: Nanos, frame: QueuedFrame, context: &mut QueueContext);
 
-    /// Returns the next frame to send, or `None` if empty; drops on the way are reported to
-    /// `context`. A discipline that holds frames must return or drop at least one.
+    /// Returns the next frame to send, or `None` if empty; reports drops to `context`. If frames
+    /// are queued, it must return or drop at least one.
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame>;
 
-    /// Moves all frames to `frames`, in any order and without deciding them, because another
-    /// discipline takes over or the link is off. Other state is kept; the discipline may receive
-    /// frames again.
+    /// Moves all frames to `frames`, in any order and undecided, when the discipline is replaced or
+    /// the link turned off. Keeps other state; frames may be enqueued again later.
     fn give_up(&mut self, frames: &mut Vec<QueuedFrame>);
 
-    /// Called before an arrival if the link went idle since the last frame. Replaces the call of
-    /// [`Discipline::dequeue`] that would have found the queue empty. At most once before the next
-    /// frame.
+    /// Called at most once before an arrival, if the link became idle after the last frame.
+    /// Replaces a call of [`Discipline::dequeue`] that would have found the queue empty.
     fn idle(&mut self) {}
 
     /// Returns the limit, for reports and memory sizing.
     fn limit(&self) -> QueueLimit;
 
-    /// Writes the discipline in the user's notation.
+    /// Writes the discipline's specification text.
     ///
     /// # Errors
     /// If writing to `f` fails.
@@ -226,9 +224,9 @@ dyn_clone::clone_trait_object!(Discipline);
 pub struct QueueContext {
     /// The discipline's random stream.
     pub stream: Stream,
-    /// Decisions not yet reported, in order.
+    /// Unreported decisions, in order.
     pub(crate) decided: VecDeque<(u64, Verdict)>,
-    /// Frames and bytes held by the discipline.
+    /// Frames and bytes queued in the discipline.
     held: (u64, u64),
 }
 
@@ -257,7 +255,7 @@ impl QueueContext {
         self.stream.unit() <= p
     }
 
-    /// Returns the frames and bytes held by the discipline.
+    /// Returns the frames and bytes queued in the discipline.
     #[inline]
     pub fn occupancy(&self) -> (Packets, Bytes) {
         (Packets(self.held.0), Bytes(self.held.1))

@@ -74,7 +74,7 @@ pub(super) fn read_bool(arguments: &Arguments, key: &'static str) -> Result<bool
     Ok(arguments.choice(key)? == 0)
 }
 
-/// Reads a time no smaller than `least`.
+/// Reads a time of at least `least`.
 pub(super) fn read_time(
     arguments: &Arguments,
     key: &'static str,

@@ -27,7 +27,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("target", Unit::Time, "15ms").help("target delay"),
         Param::with_default("tupdate", Unit::Time, "15ms")
             .help("probability update interval; at least 10us"),
-        // Far above any practical value, so that products stay finite.
+        // The bounds are far above practical values and keep products finite.
         Param::with_default("alpha", Unit::Real, "0.125")
             .within("0", "1000000", "0 to 1000000 Hz")
             .help("probability change per second of deviation from target, in Hz"),
@@ -86,8 +86,8 @@ pub struct PieLaw {
     pub ecn_threshold: Probability,
 }
 
-/// Bounds on the accumulated probability since the last drop: below the first, no frame is dropped;
-/// from the second on, every frame is (RFC 8033, section 5.4).
+/// Bounds on the probability accumulated since the last drop: no frame is dropped below the first,
+/// every frame from the second on (RFC 8033, section 5.4).
 const SPREAD: (f64, f64) = (0.85, 8.5);
 
 /// PIE over one queue (RFC 8033, appendix A, with ECN, derandomization and capped adjustment from
@@ -105,8 +105,8 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 /// ```
 ///
 /// One number is drawn per frame whose accumulated probability lies between the bounds in section
-/// 5.4; the sum restarts after a drop, a mark or a full queue. Drops are [`DropReason::Aqm`], at
-/// the limit [`DropReason::QueueFull`].
+/// 5.4; the sum restarts after a drop, a mark or a full queue. Drops are [`DropReason::Aqm`] or, at
+/// the limit, [`DropReason::QueueFull`].
 ///
 /// Differences from the RFC's pseudocode:
 ///
@@ -130,7 +130,7 @@ pub struct Pie {
     accumulated: f64,
 }
 
-/// State that a tick reads and writes.
+/// State updated by a tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PieState {
     probability: f64,

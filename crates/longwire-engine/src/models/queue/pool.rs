@@ -10,8 +10,7 @@ const NONE: u32 = u32::MAX;
 /// Slots per block: 10 KiB.
 const BLOCK: usize = 256;
 
-/// Memory shared by many queues: queued frames, each linked to the next slot in its queue. Grows in
-/// blocks and never shrinks.
+/// Memory shared by many queues, each a linked list of slots. Grows in blocks and never shrinks.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     blocks: Vec<Vec<PoolSlot>>,
@@ -127,7 +126,7 @@ mod tests {
         QueuedFrame::new(number, meta)
     }
 
-    /// Compares ten queues that grow and shrink with `VecDeque`.
+    /// Compares ten growing and shrinking queues with `VecDeque`.
     #[test]
     fn lines_follow_the_standard_deque() {
         let mut pool = Pool::new();

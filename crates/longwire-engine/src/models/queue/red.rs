@@ -158,8 +158,8 @@ const INTERVAL: Nanos = Nanos::from_millis(500);
 /// tick. The paper's automatic thresholds are not implemented; its automatic weight,
 /// `1 - exp(-1 / C)` for `C` mean packets per second, is the default.
 ///
-/// One number is drawn per frame that may be dropped at random. Drops are [`DropReason::Aqm`], at
-/// the limit [`DropReason::QueueFull`].
+/// One number is drawn per frame that may be dropped at random. Drops are [`DropReason::Aqm`] or,
+/// at the limit, [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct Red {
     limit: QueueLimit,
@@ -168,7 +168,7 @@ pub struct Red {
     min: f64,
     max: f64,
     weight: f64,
-    /// ln(1 - weight) per nanosecond that the queue is empty.
+    /// ln(1 - weight) per nanosecond of an empty queue.
     decay: f64,
     maxp: f64,
     /// Average as of the last arrival.
@@ -220,7 +220,7 @@ impl Red {
         }
         let idle = now.saturating_sub(self.idle_since);
         if idle == Nanos::ZERO {
-            // Also if the weight is 1, whose decay is infinite.
+            // Checked first, because a weight of 1 has an infinite decay.
             return self.average;
         }
         self.average * libm::exp(idle.as_nanos() as f64 * self.decay)
@@ -303,7 +303,7 @@ impl Red {
             self.ticks.skip_some(if average < low {
                 due
             } else {
-                // No effect until the average has fallen below `low`.
+                // Ticks have no effect until the average falls below `low`.
                 self.ticks_until_below(low, due)
             });
         }

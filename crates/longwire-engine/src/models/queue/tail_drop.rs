@@ -9,15 +9,16 @@ use longwire_units::{Bytes, Nanos, Packets};
 use super::QueueLimit;
 
 /// A tail-drop queue, computed only from departures (as in TLEM): a frame occupies the queue until
-/// it departs, so an arrival finds the frames with later departures queued.
+/// it departs, so an arrival finds all frames with later departures queued.
 ///
-/// Memory is allocated in blocks and follows the number of frames held, not the limit. A `VecDeque`
-/// would copy all frames when it grows, stalling for milliseconds at a million frames.
+/// Memory is allocated in blocks; it grows and shrinks with the number of queued frames, not with
+/// the limit. A `VecDeque` would copy all frames when it grows, stalling for milliseconds at a
+/// million frames.
 #[derive(Clone, Debug)]
 pub struct TailDrop {
     packets_limit: u64,
     bytes_limit: u64,
-    /// Block with the next departures, and the number of its frames that have departed.
+    /// Block with the next departures, and the number of its frames already departed.
     first: Vec<PendingFrame>,
     gone: usize,
     /// Full blocks between the first and the last.
@@ -38,19 +39,19 @@ pub struct TailDrop {
     bytes_max: u64,
 }
 
-/// A frame that has not been seen to depart.
+/// A frame whose departure has not been processed.
 #[derive(Clone, Copy, Debug)]
 struct PendingFrame {
     departure: Nanos,
     /// Total bytes entered up to and including this frame, so that several departures are accounted
-    /// at once.
+    /// together.
     bytes_entered: u64,
 }
 
 /// Frames per block: 2 KiB.
 const BLOCK: usize = 128;
 
-/// With fewer blocks than this, the block list's capacity is at most twice this.
+/// Block count below which the block list shrinks to at most twice this capacity.
 const MIDDLE_KEPT: usize = 32;
 
 impl TailDrop {
@@ -83,7 +84,7 @@ impl TailDrop {
         self.packets < self.packets_limit && self.bytes() + u64::from(len) <= self.bytes_limit
     }
 
-    /// Holds a frame until `departure`; departures must not decrease.
+    /// Adds a frame that departs at `departure`; departures must not decrease.
     #[inline]
     pub fn hold(&mut self, departure: Nanos, len: u32) {
         if self.packets == 0 {
@@ -110,7 +111,7 @@ impl TailDrop {
         }
     }
 
-    /// Returns the frames and bytes held as of the last arrival.
+    /// Returns the frames and bytes queued as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
         (Packets(self.packets), Bytes(self.bytes()))
     }

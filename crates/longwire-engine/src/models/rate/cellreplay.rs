@@ -75,7 +75,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 }
 
 /// Packets pass through two queues. The light queue assigns packets to opportunities in a train.
-/// After the base delay comes the heavy queue, which packets with an opportunity skip while it is
+/// The heavy queue follows after the base delay; packets with an opportunity bypass it while it is
 /// empty. CellReplay applies the base delay between the queues; this model subtracts it from
 /// departures, so that delayed frames take no queue space, and adds it again if it is part of the
 /// model.
@@ -93,7 +93,7 @@ struct CellReplay {
     delivers: bool,
     /// When the last packet leaves the model, including the base delay.
     delivered: Nanos,
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
 }
 
@@ -182,7 +182,7 @@ impl Light {
     /// Returns the waiting time of a packet that arrives at `at`, and whether its train has an
     /// opportunity for it.
     fn place(&mut self, at: Nanos, bytes: u64) -> (Nanos, bool) {
-        // A flow-queueing discipline may pass on packets out of arrival order.
+        // A flow-queueing discipline may dequeue packets out of arrival order.
         let at = at.as_nanos().max(self.begun.unwrap_or(0));
         let begun = match self.begun {
             Some(begun) if at <= self.last.saturating_add(self.pause) => begun,
@@ -206,8 +206,8 @@ impl Light {
         let (wait, in_train) = if self.place < opportunities.len() {
             (instant(self.place) - passed, true)
         } else {
-            // A new train starts no earlier than the last packet of this train would have arrived
-            // after its first, including the base delay.
+            // A new train starts no earlier than the length of this one after its first packet,
+            // including the base delay.
             let length = instant(opportunities.len() - 1);
             (length.saturating_sub(self.base_delay.as_nanos()), false)
         };

@@ -92,7 +92,7 @@ pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
 pub(crate) struct Mahimahi {
     opportunities: Opportunities,
     overhead: i64,
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
 }
 
@@ -135,7 +135,7 @@ impl RateModel for Mahimahi {
 
 /// Delivers frames in FIFO order, following mahimahi's `LinkQueue`:
 ///
-/// * An opportunity delivers its bytes at one instant. Bytes for which no frame waits are lost.
+/// * An opportunity delivers its bytes at one instant. Unused bytes are lost.
 /// * A frame that needs more bytes continues at the next opportunity, and departs at the
 ///   opportunity that delivers its last byte. The rest of that opportunity goes to the next frame,
 ///   if it was already queued.

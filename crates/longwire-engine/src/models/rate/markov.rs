@@ -36,8 +36,8 @@ pub(super) const MARKOV: Entry<Rate> = Entry {
 /// Maximum number of states.
 const STATES_MAX: usize = 64;
 
-/// Minimum mean holding time. Each state costs a draw, so shorter states are better replaced by
-/// their mean rate.
+/// Minimum mean holding time. Each state costs a draw; states that are shorter should be replaced
+/// by their mean rate.
 const TIME_MIN: Nanos = Nanos::from_micros(1);
 
 fn build_markov(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
@@ -113,7 +113,7 @@ fn uniform(states: usize) -> Vec<Vec<f64>> {
     rows
 }
 
-/// Returns the model in the user's notation.
+/// Returns the model's specification text.
 fn text_of(rates: &[u64], times: &[Nanos], matrix: Option<&[Vec<f64>]>) -> String {
     let join = |items: Vec<String>| items.join(";");
     let rates = rates.iter().map(|rate| RateOrZero(*rate).to_string());
@@ -199,9 +199,8 @@ struct ChainState {
     time: Nanos,
 }
 
-/// After this many states without a frame, the chain is taken to have forgotten its state: it
-/// continues from a state drawn from the stationary distribution instead of stepping through the
-/// states in between.
+/// Number of states without a frame after which the chain continues from a state drawn from the
+/// stationary distribution, instead of stepping through the states in between.
 const FORGOTTEN: u32 = 10_000;
 
 /// A continuous-time Markov chain. It starts in a state drawn from the stationary distribution, and

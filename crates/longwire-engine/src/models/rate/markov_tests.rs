@@ -114,8 +114,8 @@ fn shares_are_those_of_the_limit() {
     }
 }
 
-/// A chain observed once after an hour is in each state according to its time share: 2,000 chains,
-/// four standard deviations.
+/// After an hour without frames, a chain's state is distributed according to the time shares: 2,000
+/// chains, four standard deviations.
 #[test]
 fn after_an_age_the_state_is_drawn_by_its_share() {
     let mut good = 0;

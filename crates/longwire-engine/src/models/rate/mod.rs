@@ -46,7 +46,7 @@ pub enum Rate {
 ///
 /// The head of the queue is served in two steps: the link asks when service may begin, then serves
 /// the frame from that instant on. Times never decrease. Departures are rounded down to nanoseconds
-/// and the remainder is carried, so that errors do not accumulate.
+/// and the remainder is carried, so errors do not accumulate.
 pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before any other method; schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
@@ -77,19 +77,19 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Discards the transmission of the last served frame after `at`. The default does nothing: the
-    /// next frame is served as if the transmission had completed.
+    /// Discards the part of the last frame's transmission that lies after `at`. The default does
+    /// nothing: the next frame is served as if the transmission had completed.
     fn rewind(&mut self, _at: Nanos) {}
 
-    /// Like [`RateModel::serve`], for the rest of a frame that began at another rate, in billionths
-    /// of a bit.
+    /// Like [`RateModel::serve`], for the rest of a frame that began at another rate; `work` is in
+    /// billionths of a bit.
     fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
         self.serve(frame, whole_bits(work), stream)
     }
 
-    /// Returns when the last served frame ends a delay that is part of the rate model; the link's
-    /// own delay starts then. The frame does not occupy the queue during this delay. A time before
-    /// departure means no delay.
+    /// Returns the end of a delay that the rate model adds to the last served frame, before the
+    /// link's own delay. During it, the frame does not occupy the queue. A time before departure
+    /// means no delay.
     fn passed_delay(&self) -> Nanos {
         Nanos::ZERO
     }
@@ -99,7 +99,7 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
         Aggregate::ONE
     }
 
-    /// Whether the model reads frame bytes, so that super-packets must be segmented first.
+    /// Whether the model reads frame bytes, which requires super-packets to be segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
@@ -107,7 +107,7 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
     /// Returns the mean rate, for default queue limits and reports; `None` if unknown.
     fn mean(&self) -> Option<BitRate>;
 
-    /// Writes the model in the user's notation.
+    /// Writes the model's specification text.
     ///
     /// # Errors
     /// If writing to `f` fails.
@@ -340,8 +340,8 @@ impl Transmitter {
         }
     }
 
-    /// Returns how many of the frames and bytes whose service may begin at `now` would depart
-    /// within the nanosecond. Models are not queried, because they may draw.
+    /// Returns the frames and bytes that, if served from `now` on, would depart within the same
+    /// nanosecond. Models are not queried, because they may draw.
     pub(crate) fn gone_at_once(&self, now: Nanos, frames: impl Iterator<Item = u32>) -> (u64, u64) {
         let mut gone = (0, 0);
         if self.modelled.is_some() || self.exact.free_at() > now {

@@ -15,8 +15,8 @@ pub struct Step {
     pub rate: u64,
 }
 
-/// Sent data is counted in half billionths of a bit: a linear change between integer rates over
-/// whole nanoseconds sends a whole number of halves.
+/// Units per bit. Sent data is counted in half billionths of a bit (halves), because a linear
+/// change between integer rates over whole nanoseconds sends a whole number of them.
 const HALVES: u64 = 2 * NANOBITS;
 
 /// A linear change from one rate to another.
@@ -44,7 +44,7 @@ impl LinearRamp {
             span,
             from: from.rate,
             to: to.rate,
-            // Largest number in any computation.
+            // The largest number in any computation.
             total: halves.checked_mul(u128::from(span))?,
         })
     }
@@ -63,7 +63,7 @@ impl LinearRamp {
     #[inline]
     fn time(&self, sent: u128, after: u64, work: u64) -> u64 {
         let fits = |time: u64| self.sent(time) <= sent;
-        // Off by at most a nanosecond, except for rates close to zero.
+        // The guess is off by at most a nanosecond, except at rates close to zero.
         let guess = after.saturating_add(self.guess(after, work)).min(self.span);
         let (mut low, mut high, mut reach) = (after, self.span, 1u64);
         if fits(guess) {

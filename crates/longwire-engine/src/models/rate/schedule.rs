@@ -34,7 +34,7 @@ pub(super) const STEPS: Entry<Rate> = Entry {
     build: build_steps,
 };
 
-/// Maximum number of steps; they come from the command line.
+/// Maximum number of steps, which are given on the command line.
 const STEPS_MAX: usize = 100_000;
 
 /// Parses a rate; 0 stops the link.
@@ -123,8 +123,8 @@ fn read_steps(text: &str) -> Result<Vec<Step>, String> {
     }
 }
 
-/// Returns the mean over one period, rounded to bit/s; without a period, the last rate or, if it is
-/// 0, the mean before it.
+/// Returns the mean over one period, rounded to bit/s. Without a period, this is the last rate or,
+/// if that is 0, the mean before it.
 fn mean_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> u64 {
     let last = steps[steps.len() - 1];
     let end = match (period, last.rate) {
@@ -146,12 +146,12 @@ fn mean_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> u64 {
         };
         u128::from(rates) * u128::from(to.time - from.time)
     });
-    // Doubled, because the mean of a linear change is half a sum.
+    // Terms are doubled: the mean of a linear change is half the sum of its ends.
     let sum: u128 = terms.sum();
     ((sum + u128::from(end)) / (2 * u128::from(end))) as u64
 }
 
-/// Returns the model in the user's notation.
+/// Returns the model's specification text.
 fn text_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> String {
     let step = |step: &Step| {
         let time = Nanos::from_nanos(step.time);
@@ -168,7 +168,7 @@ fn text_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> String {
 struct LinearRate {
     line: Ramps,
     mean: Option<BitRate>,
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
 }
 

@@ -60,8 +60,8 @@ impl Serializer {
         if len != self.last.len {
             self.last = self.time(len, rate);
         }
-        // The link is idle at `arrival` only after the exact instant; if they are equal, the
-        // carried remainder is still being sent.
+        // The link is idle only after the exact instant: if `arrival` equals `free_at`, the carried
+        // remainder is still being sent.
         if arrival > self.free_at {
             self.free_at = arrival;
             self.remainder = 0;

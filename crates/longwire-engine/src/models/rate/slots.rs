@@ -123,19 +123,19 @@ struct Left {
 /// Slots, following `get_slot_next` in Linux's net/sched/sch_netem.c.
 ///
 /// A slot opens when its wait ends, for the frames queued by then. It closes when its packets or
-/// bytes are used up, and the next wait begins at once; or when the queue is empty, and the next
-/// wait begins with the next arrival. netem sends a slot's frames at one instant; with a rate,
-/// frames that arrive while the slot is sending belong to it.
+/// bytes are used up, or when the queue is empty. The next wait begins immediately in the first
+/// case, and with the next arrival in the second. netem sends a slot's frames at one instant; with
+/// a rate, frames that arrive while the slot is sending belong to it.
 #[derive(Clone, Debug)]
 struct Slots {
     wait: Box<dyn DelayModel>,
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     caps: Caps,
     /// Transmitter within a slot.
     line: Serializer,
-    /// When the slot opens, or when it sent its last frame; frames that arrive later find it
-    /// closed. `None` before the first slot.
+    /// When the slot opens, or when it sent its last frame; later arrivals find it closed. `None`
+    /// before the first slot.
     until: Option<Nanos>,
     left: Left,
 }

@@ -26,7 +26,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::new("slot", Unit::Time).help("duration of a slot"),
         Param::with_default("offset", Unit::Time, "0")
             .help("start of the first slot, after the link starts"),
-        // No example time fits every slot.
+        // Text, because no example time fits every slot.
         Param::with_default("guard", Unit::Text("1ms"), "0")
             .help("guard time at the end of each slot, in which nothing is sent"),
         Param::with_default("partial", Unit::Choice(&["fragment", "whole"]), "fragment").help(

@@ -127,8 +127,8 @@ impl RateClock {
     }
 }
 
-/// Output line after the bucket, on a clock whose fractions suit both rates: a frame may start when
-/// the bucket or the line allows.
+/// Output line after the bucket, on a clock that is exact for both rates. A frame starts once both
+/// the bucket and the line allow it.
 #[derive(Clone, Debug)]
 struct OutputLine {
     clock: RateClock,
@@ -172,7 +172,7 @@ impl OutputLine {
 /// rate algorithm, ITU-T I.371): exact, and without a timer.
 #[derive(Clone, Debug)]
 struct TokenBucket {
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     tokens: RateClock,
     /// Output line after the bucket, unless infinitely fast.
@@ -200,7 +200,7 @@ impl TokenBucket {
     #[inline]
     fn take(&mut self, from: u64, bits: u64) -> Moment {
         let time = self.tokens.time(bits);
-        // The bucket is full, less the tokens that the frame leaves in it.
+        // When the bucket holds the frame's tokens, or is full if the frame needs more.
         let enough = self.tokens.add(self.full_at, time.min(self.full));
         let enough = self.tokens.subtract(enough, self.full);
         let start = self.tick_from(enough).max(Moment::whole(from));

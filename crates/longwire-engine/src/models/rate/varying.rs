@@ -105,7 +105,7 @@ impl RateSource for SeriesSource {
 pub(super) struct Varying<S> {
     source: S,
     epoch: u64,
-    /// Current stretch, and when it was found: any earlier time was used, or had rate 0.
+    /// Current stretch, and when it was looked up: earlier time was used or had rate 0.
     stretch: RateStretch,
     found: u64,
     at: u64,
@@ -178,8 +178,8 @@ impl<S: RateSource> Varying<S> {
         self.cross(work, stream)
     }
 
-    /// Skips whole laps while some work is left after them, and returns the remaining work. A lap
-    /// sends the same amount from any starting point.
+    /// Skips whole laps, leaving some work, and returns the remaining work. A lap sends the same
+    /// amount from any starting point.
     fn pass_laps(&mut self, work: u128) -> u128 {
         let Some((length, sent)) = self.source.lap().filter(|(_, sent)| *sent < work) else {
             return work;
@@ -269,11 +269,11 @@ impl<S: RateSource> Varying<S> {
 struct VaryingRate<S> {
     line: Varying<S>,
     mean: Option<BitRate>,
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
 }
 
-/// Creates a rate model from a source, its long-term mean in bit/s and its notation.
+/// Creates a rate model from a source, its long-term mean in bit/s and its specification text.
 pub(super) fn varying(source: impl RateSource, mean: u64, text: String) -> Rate {
     Rate::Model(Box::new(VaryingRate {
         line: Varying::new(source),

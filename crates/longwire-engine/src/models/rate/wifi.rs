@@ -99,7 +99,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 /// Exact: an aggregate ends at `end + carry / rate`; the next starts at least `gap` later.
 #[derive(Clone, Debug)]
 struct Wifi {
-    /// The model in the user's notation.
+    /// The model's specification text.
     text: String,
     rate: BitRate,
     frames: u32,
@@ -116,7 +116,7 @@ struct Wifi {
     carry: u64,
     /// Acknowledgement, interframe space, backoff and other stations' transmissions, drawn when the
     /// previous aggregate ends. A station counts down its backoff even without frames
-    /// (post-backoff), so a station idle for longer sends at once.
+    /// (post-backoff), so a station idle for longer sends immediately.
     gap: u64,
 }
 

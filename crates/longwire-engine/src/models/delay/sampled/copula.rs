@@ -1,5 +1,5 @@
-//! Correlated delays with an unchanged marginal distribution: the quantiles of the distribution at
-//! the ranks of a first-order autoregressive Gaussian process (a Gaussian copula).
+//! Correlated delays with an unchanged marginal distribution, by a Gaussian copula: a first-order
+//! autoregressive Gaussian process provides the ranks.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,12 +22,12 @@ pub(super) struct Copula {
 }
 
 impl Copula {
-    /// Creates a process such that delays looked up in `inverse` have this lag-1 autocorrelation,
+    /// Creates a process for which delays looked up in `inverse` have this lag-1 autocorrelation,
     /// in -1..1.
     ///
     /// # Errors
     /// The distribution's minimum autocorrelation, if the requested one is below it: in a skewed
-    /// distribution, opposite ranks are not opposite values.
+    /// distribution, opposite ranks do not give opposite values.
     pub fn new(inverse: &Inverse, autocorrelation: f64) -> Result<Copula, f64> {
         let coefficient = Transfer::of(inverse).invert(autocorrelation)?;
         Ok(Copula {
@@ -52,7 +52,7 @@ impl Copula {
     }
 }
 
-/// Bound that a normal variable exceeds once in 10^16 draws.
+/// Bound on a standard normal variable, exceeded once in 10^16 draws.
 const PLACE_MAX: f64 = 8.25;
 
 /// Number of steps in the tables over the normal variable.
@@ -66,7 +66,7 @@ pub(super) struct Ranks(Box<[f64]>);
 
 impl Ranks {
     pub fn new() -> Ranks {
-        // One more knot than steps, plus one to avoid a bounds check at the end.
+        // One knot more than steps, and another to avoid a bounds check at the end.
         let tail = |knot| normal_above(knot as f64 * STEP);
         Ranks((0..STEPS + 2).map(tail).collect())
     }
@@ -80,14 +80,13 @@ impl Ranks {
     }
 }
 
-/// Autocorrelation of the values as a function of the autocorrelation of the normal variables at
-/// the same ranks. A power series whose coefficients are the squared coefficients of the values'
-/// Hermite expansion (Nataf's transformation, 1962, by Mehler's formula; Liu and Der Kiureghian
-/// 1986).
+/// Autocorrelation of the values as a function of that of the normal variables at the same ranks: a
+/// power series whose coefficients are the squared coefficients of the values' Hermite expansion
+/// (Nataf's transformation, 1962, by Mehler's formula; Liu and Der Kiureghian 1986).
 pub(super) struct Transfer {
     /// Coefficients from the first power on; they sum to at most 1.
     squares: Vec<f64>,
-    /// Remainder to 1: the weight of the higher powers.
+    /// Weight of the higher powers: the remainder to 1.
     rest: f64,
 }
 
@@ -137,15 +136,15 @@ impl Transfer {
         transfer
     }
 
-    /// Returns the values' autocorrelation for the normal variables' autocorrelation `r`. Increases
-    /// with `r`, because values increase with ranks.
+    /// Returns the values' autocorrelation for the normal variables' autocorrelation `r`.
+    /// Increasing in `r`, because values increase with ranks.
     pub fn at(&self, r: f64) -> f64 {
         let higher = |sum: f64, square: &f64| (sum + square) * r;
         self.squares.iter().rev().fold(self.rest * r, higher)
     }
 
-    /// Returns the normal variables' autocorrelation that yields the requested one for the values;
-    /// the attainable minimum as an error.
+    /// Returns the normal variables' autocorrelation for which the values have the requested one.
+    /// If that is unattainable, the error is the minimum.
     pub fn invert(&self, wanted: f64) -> Result<f64, f64> {
         let (mut low, mut high) = (-1.0, 1.0);
         if wanted < self.at(low) {

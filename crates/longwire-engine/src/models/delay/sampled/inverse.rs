@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use longwire_units::special::normal_quantile;
 
-/// A position in a distribution, as lower and upper tail probability. Both are stored because the
-/// smaller one is more precise.
+/// A position in a distribution, as lower and upper tail probability. The smaller one is the more
+/// precise, so both are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tails {
     /// Probability of a smaller value.
@@ -67,7 +67,7 @@ impl Inverse {
         }
     }
 
-    /// Returns the value for 64 random bits: one selects the tail, 63 the position in it.
+    /// Returns the value for 64 random bits: one selects the tail, 63 select the position in it.
     #[inline]
     pub fn draw(&self, random: u64) -> f64 {
         const STEP: f64 = 1.0 / 18_446_744_073_709_551_616.0;
@@ -94,25 +94,25 @@ impl Inverse {
 const PARTS_BITS: u32 = 6;
 const PARTS: usize = 1 << PARTS_BITS;
 
-/// Number of octaves. Tail probabilities are clamped to at least 2^-48, which at 100,000 frames/s
-/// affects one frame in 45 years.
+/// Number of octaves. Tail probabilities below 2^-48 are clamped, which affects one frame in 45
+/// years at 100,000 frames/s.
 const OCTAVES: usize = 47;
 const TAIL_LEAST: f64 = 1.0 / (1u64 << 48) as f64;
 
 /// Knots per tail: the last step ends at 1/2, and one more knot avoids a bounds check.
 const KNOTS: usize = OCTAVES * PARTS + 2;
 
-/// Float bits below octave and part.
+/// Mantissa bits below octave and part.
 const REST_BITS: u32 = 52 - PARTS_BITS;
 
 /// A quantile function, linearly interpolated between knots that are denser towards the tails. The
 /// exponent and leading mantissa bits of a tail probability form the index, so a draw is one
 /// lookup.
 ///
-/// Within a part, the density is constant instead of varying by a few percent, far below what
-/// samples can reveal. Tests hold the distribution function within 2·10^-5 of the formula (5·10^-4
-/// for the Weibull distribution with shape 0.1, the most skewed) and the tails within a relative
-/// error of 10^-4. For comparison, the Kolmogorov-Smirnov test detects 2·10^-3 in a million
+/// Within a part, the density is constant although the exact one varies by a few percent, far less
+/// than samples can reveal. Tests bound the error of the distribution function to 2·10^-5 (5·10^-4
+/// for the most skewed case, the Weibull distribution with shape 0.1), and the relative error of
+/// the tails to 10^-4. For comparison, the Kolmogorov-Smirnov test detects 2·10^-3 in a million
 /// samples.
 #[derive(Clone, Debug)]
 pub(super) struct Octaves(Box<[f64]>);
@@ -181,10 +181,10 @@ pub struct Points {
     values: Box<[f64]>,
     /// Lower tail probability of each value; `None` if evenly spaced from 0 to 1.
     below: Option<Box<[f64]>>,
-    /// Range kept by truncation: its lowest probability and its total probability.
+    /// Range kept by truncation: its lowest cumulative probability and its total probability.
     from: f64,
     span: f64,
-    /// Extreme values, to which results are clamped against rounding.
+    /// Extreme values; results are clamped to them against rounding errors.
     least: f64,
     greatest: f64,
 }
@@ -225,8 +225,8 @@ impl Points {
         self.least == self.greatest
     }
 
-    /// Truncates to `min`..=`max` and returns the probability kept. If it is 0, no value may be
-    /// looked up.
+    /// Truncates to `min`..=`max` and returns the probability kept. If it is 0, the function must
+    /// not be used.
     pub fn truncate(&mut self, min: f64, max: f64) -> f64 {
         let from = self.probability(min, false);
         let to = self.probability(max, true);

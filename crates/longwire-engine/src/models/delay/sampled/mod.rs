@@ -1,5 +1,5 @@
-//! Delays drawn from a distribution, with truncation, offset and correlation. A distribution adds
-//! only its formula.
+//! Delays drawn from a distribution, with truncation, offset and correlation. Each distribution
+//! contributes only its formula.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -47,7 +47,7 @@ pub(super) const CORRELATION: Param = Param::with_default("correlation", Unit::C
 /// Default maximum delay.
 const MAX_DEFAULT: Nanos = Nanos::from_secs(24 * 60 * 60);
 
-/// Minimum probability within the bounds; a lower one is an error.
+/// Minimum probability mass within the bounds; less is an error.
 const INSIDE_LEAST: f64 = 1e-6;
 
 /// Common parameters: [`MIN`], [`MAX`], [`LOCATION`] and [`CORRELATION`].
@@ -60,7 +60,7 @@ struct Common {
 }
 
 impl Common {
-    /// Reads the common parameters that the model declares.
+    /// Reads those common parameters that the model declares.
     fn read(arguments: &Arguments<'_>) -> Result<Common, SpecError> {
         let common = Common {
             min: arguments.optional(MIN.name)?.unwrap_or(Nanos::ZERO),
@@ -82,7 +82,7 @@ impl Common {
         (bound(self.min), bound(self.max))
     }
 
-    /// Returns the parameters at their defaults, which the notation omits.
+    /// Returns the parameters with default values, which the model's text omits.
     fn defaults(&self) -> impl Iterator<Item = Param> {
         let defaults = [
             (LOCATION, self.location == Nanos::ZERO),
@@ -97,8 +97,8 @@ impl Common {
 
 /// A delay model: a distribution and its parameters.
 ///
-/// The distribution is truncated to the bounds, as if values outside were redrawn. Truncation is
-/// precomputed, so each frame costs one draw.
+/// The distribution is truncated to the bounds, as if outside values were redrawn. Truncation is
+/// precomputed, so each frame takes one draw.
 #[derive(Clone, Debug)]
 struct SampledDelay {
     text: Arc<str>,
@@ -114,13 +114,13 @@ struct SampledDelay {
 pub(super) struct Sampler<'a> {
     arguments: &'a Arguments<'a>,
     common: Common,
-    /// The model and its parameters, in the user's notation.
+    /// The model's specification text, with its parameters.
     text: String,
 }
 
 impl<'a> Sampler<'a> {
-    /// Reads the common parameters that the model declares. The notation includes parameters in
-    /// `own` even at their defaults.
+    /// Reads those common parameters that the model declares. The model's text includes the
+    /// parameters in `own` even at their defaults.
     pub fn new(arguments: &'a Arguments<'a>, own: &[&str]) -> Result<Sampler<'a>, SpecError> {
         let common = Common::read(arguments)?;
         let omitted = common.defaults().filter(|param| !own.contains(&param.name));
@@ -152,13 +152,13 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// Creates a model from a file's values, spaced evenly over the distribution.
+    /// Creates a model from a file's samples, as evenly spaced quantiles.
     pub fn values(self, mut values: Vec<f64>) -> Result<Box<dyn DelayModel>, SpecError> {
         values.sort_by(f64::total_cmp);
         self.points(Points::evenly(values))
     }
 
-    /// Creates a model of a distribution without spread.
+    /// Creates a model with a constant value.
     pub fn constant(self, value: f64) -> Result<Box<dyn DelayModel>, SpecError> {
         self.points(Points::one(value))
     }

@@ -6,7 +6,7 @@ use super::copula::{Ranks, Transfer};
 use super::inverse::{Inverse, Octaves, Points, Tails};
 use longwire_units::special::{gamma_quantile, gamma_tails, normal_above, normal_quantile};
 
-/// Returns positions from deep in one tail to deep in the other.
+/// Returns positions from far in one tail to far in the other.
 fn places() -> impl Iterator<Item = (bool, f64)> {
     let tails = (0..20_000).map(|step| 0.5 * libm::exp(-f64::from(step) * 0.0016));
     tails.flat_map(|tail| [(false, tail), (true, tail)])
@@ -20,7 +20,7 @@ fn error(quantile: impl Fn(Tails) -> f64, tails: impl Fn(f64) -> Tails) -> (f64,
         let there = tails(table.at(upper, tail));
         let found = if upper { there.above } else { there.below };
         let off = (found - tail).abs();
-        // Close to a bound, values have too few digits for their probability.
+        // Near a bound, `f64` values are too coarse for their probability.
         let counts = upper || tail > 1e-9;
         let in_proportion = if counts { off / tail } else { 0.0 };
         most = (most.0.max(off), most.1.max(in_proportion));
@@ -57,7 +57,7 @@ fn tables_are_off_by_less_than_samples_can_show() {
         assert!(anywhere < 2e-5, "{name}: {anywhere}");
         assert!(in_proportion < 1e-4, "{name}: {in_proportion}");
     }
-    // The most skewed allowed distribution.
+    // The most skewed distribution allowed.
     let (anywhere, in_proportion) = error(weibull, weibull_tails);
     assert!(anywhere < 5e-4, "{anywhere}");
     assert!(in_proportion < 2e-3, "{in_proportion}");
@@ -84,7 +84,7 @@ fn moments_are_those_of_the_formula() {
 #[test]
 fn points_are_cut_at_their_bounds() {
     let points = || Points::at_probabilities(&[(10.0, 0.2), (20.0, 0.2), (30.0, 0.6), (30.0, 1.0)]);
-    // A fifth at 10, none up to 20, two fifths up to 30, two fifths at 30.
+    // Probability 1/5 at 10, none up to 20, 2/5 up to 30, 2/5 at 30.
     let mut all = points();
     assert_eq!(all.truncate(0.0, 100.0), 1.0);
     let all = Inverse::Points(all);
@@ -106,7 +106,7 @@ fn points_are_cut_at_their_bounds() {
     assert_eq!(one.truncate(8.0, 9.0), 0.0);
 }
 
-/// The autocorrelations of uniform and lognormal variables have closed forms.
+/// Autocorrelations of uniform and lognormal variables have closed forms.
 #[test]
 fn transfer_functions_are_those_of_the_formulas() {
     let uniform = Inverse::Octaves(Octaves::new(|at| 10.0 + 20.0 * at.below));
