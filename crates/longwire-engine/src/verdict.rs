@@ -5,28 +5,28 @@ use longwire_units::Nanos;
 /// The decision about one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The frame must be handed to the egress port at `release`.
+    /// The frame is to be handed to the egress port at `release`.
     Deliver(Delivery),
     /// The emulated link drops the frame.
     Drop(DropReason),
-    /// The queue decides when the frame reaches its head. [`Link::poll`](crate::Link::poll) returns
-    /// the verdict and needs the frame's bytes until then.
+    /// The verdict follows when the frame reaches the queue's head.
+    /// [`Link::poll`](crate::Link::poll) returns it and needs the frame's bytes until then.
     Queued,
 }
 
-/// Times of a delivered frame, and edits of its bytes. Small, because it is returned for every
+/// Times of a delivered frame, and edits to its bytes. Kept small, because it is returned for every
 /// frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// When its last bit departs from the emulated queue.
     pub departure: Nanos,
-    /// When it must be handed to the egress port.
+    /// When the frame is to be handed to the egress port.
     pub release: Nanos,
-    /// Whether the in-order policy raised `release` to the previous frame's.
+    /// Whether the in-order policy postponed `release` to that of an earlier frame.
     pub raised: bool,
-    /// Edits that [`Link::edit`](crate::Link::edit) applies to its bytes.
+    /// Edits to be applied to its bytes by [`Link::edit`](crate::Link::edit).
     pub edits: Edits,
-    /// Whether another delivery of the same frame follows: a duplicate.
+    /// Whether another delivery of the same frame, a duplicate, follows.
     pub more: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Delivery {
 pub struct Edits {
     /// The queue or a loss model marks the frame Congestion Experienced.
     pub mark: bool,
-    /// The medium corrupts some bits; the link knows which.
+    /// The medium flips bits, selected by the link.
     pub corrupt: bool,
     /// The link rewrites headers in every frame.
     pub rewrite: bool,
@@ -56,7 +56,7 @@ impl Edits {
     }
 }
 
-/// Reason of a drop.
+/// Reason for a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum DropReason {
@@ -78,7 +78,7 @@ pub enum DropReason {
     Outage,
     /// Matched by a content loss model.
     Content,
-    /// Its traffic was being moved to another path.
+    /// Dropped while its traffic was moved to another path.
     Handover,
     /// Its egress port was gone.
     PortLost,

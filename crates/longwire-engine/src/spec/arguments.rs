@@ -457,7 +457,7 @@ fn printed(unit: Unit, value: &str) -> Result<String, Option<UnitError>> {
         Unit::Real => parse_real(value).map(|number| number.to_string()),
         Unit::File(_) | Unit::Text(_) if !value.is_empty() => Ok(value.to_owned()),
         Unit::Choice(words) if words.contains(&value) => Ok(value.to_owned()),
-        // These are given by key only.
+        // Accepted only with a key.
         Unit::File(_) | Unit::Text(_) | Unit::Choice(_) | Unit::Rest => return Err(None),
     };
     printed.map_err(Some)

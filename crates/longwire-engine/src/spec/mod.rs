@@ -1,5 +1,5 @@
-//! The syntax of models, shared by all sources: `name`, `name:key=value,key=value`, or a leading
-//! value without a key where unambiguous.
+//! Model syntax, shared by all interfaces: `name`, `name:key=value,key=value`, or a leading value
+//! without a key where unambiguous.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -115,7 +115,7 @@ impl Param {
     }
 
     /// Sets an inclusive range, described by `words`; values outside it are rejected when parsed.
-    /// Only units that are plain numbers may have ranges.
+    /// Only units of plain numbers may have ranges.
     pub const fn within(
         mut self,
         min: &'static str,
@@ -150,7 +150,7 @@ impl Param {
     }
 }
 
-/// Inclusive range of a plain-number parameter, as the user writes it.
+/// Inclusive range of a plain-number parameter; bounds are in the specification syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamRange {
     /// Minimum.
@@ -161,14 +161,14 @@ pub struct ParamRange {
     pub words: &'static str,
 }
 
-/// Description of a registered model, from which its help, documentation and checks derive.
+/// Description of a registered model, the source of its help, documentation and checks.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelInfo {
-    /// Name that users write.
+    /// Name in specifications.
     pub name: &'static str,
     /// One-line help, citing the source of the formula if there is one.
     pub summary: &'static str,
-    /// Parameters. A value without a key goes to the first whose unit accepts it.
+    /// Parameters. A value without a key is assigned to the first whose unit accepts it.
     pub params: &'static [Param],
 }
 
@@ -253,7 +253,7 @@ pub enum SpecError {
 
 impl SpecError {
     /// Returns the message without excerpts from files that the model read, for clients that may
-    /// name a file but not read it.
+    /// specify a file but not read it.
     pub fn without_content(&self) -> String {
         let SpecError::Content {
             model,

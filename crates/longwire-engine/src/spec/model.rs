@@ -1,4 +1,4 @@
-//! A model of one part: parsed once, built any number of times.
+//! A model of one part, parsed once and built any number of times.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -19,7 +19,7 @@ pub struct ModelSpec<M>(Arc<Parsed<M>>);
 #[derive(Debug)]
 struct Parsed<M> {
     text: String,
-    /// The model before it is started; a plugin has no state yet.
+    /// The model, not started; a plugin has no state yet.
     prototype: M,
     /// Warnings about values that are allowed but probably unintended.
     doubts: Vec<String>,
@@ -28,8 +28,8 @@ struct Parsed<M> {
 }
 
 impl<M: PartModel> ModelSpec<M> {
-    /// Parses a model; `loader` provides files and plugins. A plugin is loaded and its
-    /// parameters are checked; [`ModelSpec::build`] creates its state.
+    /// Parses a model; `loader` provides files and plugins. A plugin is loaded and its parameters
+    /// checked; [`ModelSpec::build`] creates its state.
     ///
     /// # Errors
     /// If the text, a file or a plugin is invalid.
@@ -42,7 +42,7 @@ impl<M: PartModel> ModelSpec<M> {
         let model = kind.parse_noting(text, &loader, &mut doubts)?;
         Ok(ModelSpec(Arc::new(Parsed {
             text: text.trim().to_string(),
-            // Cloning leaves out a plugin's state.
+            // Clones have no plugin state.
             prototype: model.clone(),
             doubts,
             files: loader.paths.into_inner(),
@@ -64,7 +64,7 @@ impl<M: PartModel> ModelSpec<M> {
         &self.0.files
     }
 
-    /// Returns the model before it is started, for queries; a plugin has no state.
+    /// Returns the model, not started, for queries; a plugin has no state.
     pub fn prototype(&self) -> &M {
         &self.0.prototype
     }
@@ -81,7 +81,7 @@ impl<M: PartModel> ModelSpec<M> {
 }
 
 impl<M: PartModel> From<M> for ModelSpec<M> {
-    /// Wraps a model built in Rust; its description becomes the text.
+    /// Wraps a model built in Rust; its specification text is that of its description.
     fn from(prototype: M) -> ModelSpec<M> {
         ModelSpec(Arc::new(Parsed {
             text: prototype.to_string(),

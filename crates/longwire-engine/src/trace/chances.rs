@@ -34,8 +34,8 @@ enum Values {
     },
 }
 
-/// Reads probabilities according to the model's parameters: those in [`crate::trace`], and the
-/// quantity's column and unit parameters, such as `loss-column` and `loss-unit`.
+/// Reads probabilities according to the model's parameters: those in [`crate::trace`] and the
+/// quantity's column and unit, such as `loss-column` and `loss-unit`.
 ///
 /// # Errors
 /// If a line is invalid (the message has its number), or the trace does not support the [`End`].
@@ -70,12 +70,12 @@ fn probability(steps: u64) -> Probability {
 }
 
 impl Chances {
-    /// Called once, before any other method; times count from `epoch`.
+    /// Called once, before any other method; times are relative to `epoch`.
     pub fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch;
     }
 
-    /// Whether the next frame is selected; it arrives at `at`.
+    /// Whether the next frame, arriving at `at`, is selected.
     pub fn toss(&mut self, at: Nanos, stream: &mut Stream) -> bool {
         let since = at.saturating_sub(self.epoch);
         match &mut self.values {

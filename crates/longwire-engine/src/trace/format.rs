@@ -76,9 +76,9 @@ impl Format {
 /// Contents of a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// A time series. The flag: the trace repeats forever.
+    /// A time series; the flag is set if the trace repeats forever.
     Series(Series, bool),
-    /// Patterns of probabilities over time, with the same flag as `Series`.
+    /// Patterns of probabilities over time, with the same flag.
     Patterns(Patterns, bool),
     /// Packet delivery opportunities.
     Schedule(OpportunitySchedule),
@@ -99,7 +99,7 @@ pub struct Patterns {
 /// Maximum line length.
 const HEAD_MAX: usize = 64 * 1024;
 
-/// Maximum length of a document, which is buffered whole.
+/// Maximum length of a document, which is buffered as a whole.
 const DOCUMENT_MAX: usize = 16 << 20;
 
 /// Reads a trace in pieces; buffers until the format is known.
@@ -180,7 +180,7 @@ impl TraceReader {
         });
         match known {
             Some(format) => self.choose(format),
-            // Only a document may be one long line.
+            // Only documents may consist of one long line.
             None if self.head.len() > HEAD_MAX => self.choose(match self.head.trim_ascii_start() {
                 [b'{', ..] => Format::NetemTrace,
                 [b'[', ..] => Format::Json,
@@ -272,7 +272,7 @@ impl TraceReader {
     }
 }
 
-/// Checks that the format supports the quantity, and columns if any were requested.
+/// Checks that the format supports the quantity and, if any were requested, columns.
 fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
     let (name, quantity) = (format.name(), mapping.quantity);
     let holds = match format {
@@ -299,7 +299,7 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
     Ok(())
 }
 
-/// Rejects formats whose values cannot be interpolated linearly. A table of numbers may look like a
+/// Rejects formats whose values cannot be interpolated linearly. A numeric table may look like a
 /// Pensieve trace.
 fn check_ramps(format: Format) -> Result<(), String> {
     match format {

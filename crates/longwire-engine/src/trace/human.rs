@@ -1,5 +1,5 @@
 //! Quantities in netem-trace documents: texts such as `1Gbps 20Mbps` and `1s 500ms`, or objects
-//! with whole and part.
+//! with a whole and a part.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -29,7 +29,7 @@ pub fn field(
     read.map_err(|message| format!("{key}: {message}"))
 }
 
-/// Reads a text, an object with whole and part, or a number in steps of `scale`.
+/// Reads a text, an object with a whole and a part, or a number in steps of `scale`.
 ///
 /// # Errors
 /// If the value is invalid.
@@ -77,8 +77,8 @@ fn whole_and_part(parts: &Map<String, Value>, whole: &str, part: &str) -> Result
     value.ok_or_else(|| "too large".to_string())
 }
 
-/// Returns the nanoseconds in time units specific to the humantime crate. A capital M is a month of
-/// 30.44 days; a year has 365.25 days.
+/// Returns the length in nanoseconds of a time unit that only the humantime crate defines. A
+/// capital M is a month of 30.44 days; a year has 365.25 days.
 fn calendar_scale(unit: &str) -> Option<u64> {
     let seconds = match unit {
         "second" => 1,

@@ -1,7 +1,7 @@
 //! Recorded traces: third-party files, parsed into compact schedules.
 //!
-//! The engine reads no files itself: all text comes through [`Arguments`], in pieces. An invalid
-//! line is rejected with its number.
+//! The engine reads no files itself: text comes in pieces through [`Arguments`]. An invalid line is
+//! rejected with its number.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -29,11 +29,11 @@ pub use quantity::Quantity;
 pub use series::{Cursor, END, End, Series, SeriesBuilder, Stretch};
 pub use table::{Mapping, RowTimes, TableReader};
 
-/// Path of the trace. The example has the columns named in [`TIME_COLUMN`] and [`WHERE`], and one
-/// per quantity.
+/// Path of the trace. The example has the columns named in [`TIME_COLUMN`] and [`WHERE`], and a
+/// column per quantity.
 pub const FILE: Param = Param::new("file", Unit::File(EXAMPLE)).help("trace file");
 
-/// A small table.
+/// Small table.
 const EXAMPLE: &str = "\
 time_s,rate_mbps,delay_ms,loss_percent,cell
 0,10,20,0.5,7
@@ -86,7 +86,7 @@ pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
 }
 
 /// Reads delays over time according to the model's parameters: those in this module, `delay-column`
-/// and `delay-unit`. `for_ramps`: delays will be interpolated linearly, which only tables support.
+/// and `delay-unit`. `for_ramps` is set for linear interpolation, which only tables support.
 ///
 /// # Errors
 /// If a line is invalid (the message has its number), or the trace does not support the [`End`].

@@ -1,9 +1,9 @@
-//! Models from the netem-trace crate, also used by Rattan: JSON or TOML in which an object's only
-//! key names its model, such as `{"StaticBwConfig": {"bw": "12Mbps", "duration": "1s"}}`; a list of
+//! Models of the netem-trace crate, also used by Rattan, as JSON or TOML: an object whose only key
+//! names its model, such as `{"StaticBwConfig": {"bw": "12Mbps", "duration": "1s"}}`; a list of
 //! models; or only the rows of `TraceBwConfig`.
 //!
 //! Absent fields take netem-trace's defaults. Random models are drawn once, from their own seed;
-//! the draws differ from netem-trace's because the generators differ.
+//! the draws differ from netem-trace's, whose generator is different.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -59,7 +59,7 @@ const PATTERN: [u64; 2] = [Quantity::LOSS_STEPS / 10, Quantity::LOSS_STEPS / 5];
 pub fn document(text: &str) -> Result<Value, String> {
     let text = text.trim_start_matches('\u{feff}');
     let start = text.trim_start();
-    // Objects start with a brace in JSON, but never in TOML.
+    // In JSON, an object starts with a brace; a TOML document never does.
     if start.starts_with('{') || begins_list(start) {
         return serde_json::from_str(text).map_err(|error| error.to_string());
     }
@@ -290,7 +290,7 @@ impl Rows {
         for _ in 0..count.max(1) {
             let before = self.time;
             self.sequence(pattern)?;
-            // Repeating models of zero duration adds nothing.
+            // A repeated model of zero duration adds nothing.
             if self.time == before {
                 break;
             }

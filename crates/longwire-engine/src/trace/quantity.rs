@@ -52,7 +52,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the default unit for plain numbers, where one is customary.
+    /// Returns the customary unit of plain numbers, if any.
     pub fn usual_unit(self) -> Option<&'static str> {
         match self {
             Quantity::Time => Some("s"),
@@ -147,8 +147,8 @@ fn time_scale(unit: &str) -> Option<u64> {
     })
 }
 
-/// Returns the scale of a rate unit as measurement tools write it. Unlike in `tc`, `Mbps` means
-/// megabits; a capital B, or the word, means bytes.
+/// Returns the scale of a rate unit as used by measurement tools. Unlike in `tc`, `Mbps` means
+/// megabits; bytes are a capital B or spelled out.
 fn rate_scale(unit: &str) -> Option<u64> {
     let lower = unit.to_lowercase();
     let bare = ["/second", "/sec", "/s", "_per_s", " per second"];

@@ -9,8 +9,8 @@ use longwire_units::Nanos;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Times at which a link could deliver a packet. Takes eight bytes per millisecond with
-/// opportunities, however many. Clones share them.
+/// Times at which a link could deliver a packet. Takes eight bytes per millisecond that has
+/// opportunities, regardless of their number. Clones share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpportunitySchedule {
     groups: Arc<[Group]>,
@@ -24,8 +24,8 @@ struct Group {
     count: u32,
 }
 
-/// Parses a schedule line by line: each line is an opportunity, in whole milliseconds since the
-/// start, non-decreasing.
+/// Parses a schedule line by line. Each line is the time of an opportunity in whole milliseconds
+/// since the start; times do not decrease.
 #[derive(Clone, Debug, Default)]
 pub struct ScheduleReader {
     groups: Vec<Group>,
@@ -116,7 +116,7 @@ impl OpportunitySchedule {
     #[inline]
     pub fn time(&self, place: &OpportunityCursor) -> Option<u64> {
         let inside = u64::from(self.groups[place.group].milli) * NANOS_PER_MILLI;
-        // A lap that overflows representable time has no opportunities.
+        // A lap beyond representable time has no opportunities.
         place.lap.checked_add(inside)
     }
 
@@ -132,7 +132,7 @@ impl OpportunitySchedule {
         let length = self.length().as_nanos();
         let beyond = (least - place.lap).saturating_sub(length);
         if beyond > 0 {
-            // A lap's last opportunity is also the start of the next lap.
+            // The last opportunity of a lap is also the start of the next lap.
             self.lap(place, beyond.div_ceil(length), repeats);
         }
         let Some(inside) = least.checked_sub(place.lap) else {
@@ -170,7 +170,7 @@ impl OpportunitySchedule {
         repeats: bool,
     ) -> Option<u64> {
         if count > self.count && repeats {
-            // Whole laps lead back to the same position.
+            // Whole laps return to the same position.
             let laps = (count - 1) / self.count;
             let later = laps.saturating_mul(self.length().as_nanos());
             place.lap = place.lap.saturating_add(later);
@@ -205,7 +205,7 @@ impl OpportunitySchedule {
             } else {
                 u64::MAX
             },
-            // The last group is never reached within representable time.
+            // The last group is out of reach within representable time.
             group: 0,
             used: 0,
         };

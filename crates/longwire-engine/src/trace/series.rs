@@ -49,8 +49,8 @@ impl fmt::Display for End {
 pub const END: Param = Param::with_default("end", Unit::Choice(&["loop", "hold", "stop"]), "loop")
     .help("after the end: repeat, hold the last value, or stop");
 
-/// A quantity over time. Times are nanoseconds from its start; the unit of values is up to the
-/// caller.
+/// A quantity over time. Times are nanoseconds from its start; the caller defines the unit of
+/// values.
 ///
 /// Equal neighbours are merged. Entries take 16 bytes and are shared by clones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct Series {
     /// Start of each value, strictly increasing from 0.
     starts: Arc<[u64]>,
     values: Arc<[u64]>,
-    /// End of the last value; `u64::MAX` if the trace leaves it open.
+    /// End of the last value; `u64::MAX` if unspecified.
     length: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct Stretch {
 }
 
 impl Series {
-    /// Returns the end of the last value; [`Nanos::MAX`] if the trace leaves it open.
+    /// Returns the end of the last value; [`Nanos::MAX`] if unspecified.
     pub fn length(&self) -> Nanos {
         Nanos::from_nanos(self.length)
     }
@@ -126,7 +126,7 @@ impl Series {
         ((sum + u128::from(self.length / 2)) / u128::from(self.length)) as u64
     }
 
-    /// Returns the value at `since`, counted from the start, and its validity period.
+    /// Returns the value at `since`, relative to the start, and its validity period.
     #[inline]
     pub fn at(&self, cursor: &mut Cursor, since: Nanos, end: End) -> Stretch {
         let since = since.as_nanos();
@@ -177,7 +177,7 @@ impl Series {
         let end = self.starts.get(cursor.index + 1).unwrap_or(&self.length);
         Stretch {
             start: Nanos::from_nanos(cursor.lap + self.starts[cursor.index]),
-            // A lap that overflows representable time never ends.
+            // A lap beyond representable time never ends.
             end: Nanos::from_nanos(cursor.lap.saturating_add(*end)),
             value: Some(self.values[cursor.index]),
         }
@@ -189,7 +189,7 @@ impl Series {
 pub struct SeriesBuilder {
     starts: Vec<u64>,
     values: Vec<u64>,
-    /// Time of the first row, from which all times count.
+    /// Time of the first row, the origin of all times.
     origin: u64,
     /// Time of the last row, and the duration of the one before it.
     last: u64,
@@ -208,8 +208,8 @@ impl SeriesBuilder {
         }
     }
 
-    /// Adds a row: from `time`, on any clock, the quantity is `value`. Among rows with the same
-    /// time, the last one counts.
+    /// Adds a row: the quantity is `value` from `time` on, on any clock. The last of several rows
+    /// with the same time counts.
     ///
     /// # Errors
     /// If time decreases.

@@ -1,9 +1,9 @@
 //! Text tables: CSV and similar.
 //!
-//! The first row determines the separator: commas, semicolons, tabs or spaces. Fields may be
-//! double-quoted. The first row is a header unless it starts with a number. Empty lines and lines
-//! that start with `#` are ignored. A row with a missing value (empty, `-`, `NA`) is skipped.
-//! Durations may replace times.
+//! The first row determines the separator: commas, semicolons, tabs or spaces. It is a header
+//! unless it starts with a number. Fields may be double-quoted. Empty lines and lines that start
+//! with `#` are ignored, and so are rows with a missing value (empty, `-`, `NA`). Times may be
+//! given as durations.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
@@ -16,18 +16,18 @@ use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
 use longwire_units::fields::Separator;
 
-/// Which rows and columns of a table to read.
+/// Selection of rows and columns to read from a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// Quantity of the values.
     pub quantity: Quantity,
     /// Value column, by name or by number from 1.
     pub column: Option<String>,
-    /// Unit of plain values; overrides the header.
+    /// Unit of values without a unit; overrides the header.
     pub unit: Option<String>,
     /// Source of row times.
     pub times: RowTimes,
-    /// Unit of plain times; overrides the header.
+    /// Unit of times without a unit; overrides the header.
     pub time_unit: Option<String>,
     /// Row filter: column and required text.
     pub filter: Option<(String, String)>,
@@ -79,7 +79,7 @@ struct Columns {
     filter: Option<(usize, String)>,
 }
 
-/// A column's position, and the scale of its plain numbers.
+/// A column's position, and the scale of its numbers without a unit.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     index: usize,
@@ -87,7 +87,7 @@ struct Column {
 }
 
 impl TableReader {
-    /// Creates a reader. `for_ramps`: the series will be interpolated linearly.
+    /// Creates a reader. `for_ramps` is set if the series will be interpolated linearly.
     pub fn new(mapping: Mapping, for_ramps: bool) -> TableReader {
         TableReader {
             mapping,
@@ -132,7 +132,7 @@ impl TableReader {
         let keys = rows.first().and_then(Value::as_object);
         let keys = keys.ok_or_else(|| format!("row 1: {no_object}"))?.keys();
         let header: Vec<String> = keys.cloned().collect();
-        // There is no separator; any will do.
+        // Unused: objects have no separator.
         let columns = Columns::find(&self.mapping, Separator::Blanks, &header, header.len())?;
         self.columns = Some(columns);
         for (index, object) in rows.iter().enumerate() {

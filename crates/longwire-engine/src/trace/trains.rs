@@ -1,4 +1,4 @@
-//! CellReplay packet trains (Sentosa et al., NSDI 2025): each line has a time, the base delay of a
+//! CellReplay packet trains (Sentosa et al., NSDI 2025). Each line has a time, the base delay of a
 //! lone packet at that time, and the arrivals of a short burst's packets relative to the first:
 //! `time_ms base_delay_ms pdo_ms …`.
 
@@ -124,8 +124,8 @@ impl Trains {
         Some((*self.trains.get(index)?, *self.trains.get(index + 1)?))
     }
 
-    /// Returns the index of the last train at or before `milli`, starting from `index`; the first
-    /// train if all are later, and never the last train.
+    /// Returns the index of the last train at or before `milli`, searching from `index`. Returns
+    /// the first train if all are later, and never the last train.
     pub fn find(&self, index: usize, milli: u32) -> usize {
         let count = self.trains[index..].partition_point(|train| train.time <= milli);
         (index + count).saturating_sub(1).min(self.trains.len() - 2)
@@ -139,7 +139,7 @@ impl Trains {
         &self.opportunities[first..end.unwrap_or(self.opportunities.len())]
     }
 
-    /// Returns the base delay for each millisecond: interpolated linearly between trains and
+    /// Returns the base delay for each millisecond, interpolated linearly between trains and
     /// truncated, as in CellReplay.
     ///
     /// # Errors
@@ -170,7 +170,8 @@ pub fn interpolated(from: Train, to: Train, milli: u32) -> u32 {
     (i64::from(from.base_delay) * span + rise * past).div_euclid(span) as u32
 }
 
-/// Returns the next millisecond, up to the end, at which the truncated delay changes.
+/// Returns the next millisecond at which the truncated delay changes, up to the end of the
+/// interval.
 fn next_change(from: Train, to: Train, milli: u32, delay: u32) -> u32 {
     let (rise, span) = slope(from, to);
     let risen = i64::from(delay) - i64::from(from.base_delay);

@@ -1,4 +1,4 @@
-//! Arbitrary combinations of models: no panic, no unrequested reordering, every frame is accounted
+//! Arbitrary combinations of models: no panics, no unrequested reordering, every frame is accounted
 //! for, and late polling changes nothing.
 
 use crate::common::composition;

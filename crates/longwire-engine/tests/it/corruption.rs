@@ -30,8 +30,7 @@ fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
     assert_binomial(what, count, trials, p, CONFIDENCE);
 }
 
-/// Each of 80 bits is flipped equally often, and each frame has the requested number of flipped
-/// bits.
+/// All 80 bits are flipped equally often, and each frame has the requested number of flipped bits.
 #[test]
 fn random_bits_are_spread_evenly() {
     const FRAMES: u64 = 40_000;
@@ -64,7 +63,7 @@ fn random_bits_are_spread_evenly() {
     }
 }
 
-/// Asserts that the number of flipped bits among the eligible ones is binomial: each count up to
+/// Asserts that the number of flipped eligible bits is binomial: the frequency of each count up to
 /// seven, and the mean.
 fn assert_bit_errors(corrupt: &str, frame: &[u8], (bits, rate): (usize, f64), frames: u64) {
     let mut counts = [0u64; 8];
@@ -128,7 +127,7 @@ fn bits_at_an_offset_are_those_asked_for() {
     send("offset:8", &[0; 9], 5, |_, changed| {
         assert_eq!(changed, [64])
     });
-    // At most as many bits as remain, and none past the end.
+    // Flips at most the remaining bits, and none past the end.
     send("offset:offset=8,bits=100", &[0; 9], 5, |_, changed| {
         assert!(changed.iter().copied().eq(64..72));
     });
@@ -143,7 +142,7 @@ fn bits_at_an_offset_are_those_asked_for() {
 }
 
 /// Flips two bits in the payload, the transport header or an address. Kept checksums become wrong;
-/// repaired ones are right, and nothing else changes.
+/// repaired ones are correct, and nothing else changes.
 #[test]
 fn checksums_are_kept_or_repaired() {
     for sample in frames::samples() {
@@ -161,7 +160,7 @@ fn checksums_are_kept_or_repaired() {
             let kept = arrived("keep");
             assert_eq!(changed_bytes(frame, &kept), [at], "{name}");
             assert!(!sample.holds(&kept), "{name} at {at}");
-            // ICMP checksums over IPv4 cover no addresses.
+            // An ICMP checksum over IPv4 covers no addresses.
             let uncovered = at == address && sample.protocol == 1;
             assert_eq!(sample.transport_holds(&kept), uncovered, "{name} at {at}");
             let repaired = arrived("repair");
@@ -173,9 +172,9 @@ fn checksums_are_kept_or_repaired() {
     }
 }
 
-/// If a datagram is shorter than its packet, the bytes past its end are not summed (RFC 768), and
-/// the pseudo-header has the datagram's length. If it is longer than its packet, or shorter than
-/// its header, there is no right checksum and the checksum is kept.
+/// If a datagram is shorter than its packet, the checksum excludes the trailing bytes, and the
+/// pseudo-header contains the datagram's length (RFC 768). If it is longer than its packet or
+/// shorter than its header, no checksum is correct, and the old one is kept.
 #[test]
 fn the_length_of_a_datagram_counts_in_its_checksum() {
     for version in [4, 6] {
@@ -193,7 +192,7 @@ fn the_length_of_a_datagram_counts_in_its_checksum() {
             send(&text, &frame, 1, |bytes, _| arrived = bytes.to_vec());
             arrived
         };
-        // The length 64 becomes 192, 128, 160 or 191, more than is available.
+        // The length 64 becomes 192, 128, 160 or 191, beyond the end of the packet.
         for bits in [1, 2, 3, 8] {
             let repaired = arrived(bits, "repair");
             assert_eq!(
@@ -215,7 +214,7 @@ fn the_length_of_a_datagram_counts_in_its_checksum() {
     }
 }
 
-/// A frame whose corruption is reverted by the repair is not reported as corrupted.
+/// A frame whose corruption is undone by the checksum repair is not reported as corrupted.
 #[test]
 fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
     let mut restored = 0;
@@ -234,7 +233,7 @@ fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
         restored += 1;
     }
     assert!(restored > 4);
-    // With all bits considered, only the flag `corrupted` differs.
+    // With all bits eligible, only the flag `corrupted` differs.
     for sample in frames::samples() {
         let mut link = link("corrupt=random:rate=80%,checksum=repair", 9);
         let (mut differs, mut same) = (0, 0);
@@ -288,7 +287,7 @@ fn only_bits_of_the_payload_are_inverted() {
     }
 }
 
-/// An offset counts from the payload's first byte and ends at its last.
+/// Offsets count from the first byte of the payload, and corruption ends at its last byte.
 #[test]
 fn an_offset_into_the_payload_counts_from_its_beginning() {
     for sample in frames::samples() {
@@ -306,7 +305,7 @@ fn an_offset_into_the_payload_counts_from_its_beginning() {
     }
 }
 
-/// A frame without payload is unchanged and not counted as corrupted.
+/// A frame without payload stays unchanged and does not count as corrupted.
 #[test]
 fn frames_without_a_payload_are_not_corrupted() {
     let ack = frames::transport(4, 6, (1, 2), 0x10, &[]);
@@ -327,7 +326,7 @@ fn frames_without_a_payload_are_not_corrupted() {
             }
         }
     }
-    // A frame without payload also draws, so later frames are corrupted identically.
+    // A frame without payload also draws, so that later frames are corrupted identically.
     let frame = frames::samples().swap_remove(0).frame;
     let arp = frames::ethernet(&[], 0x0806, &vec![7; frame.len() - 14]);
     let corrupted = |first: &[u8]| {
@@ -348,7 +347,7 @@ fn changed_bytes(one: &[u8], other: &[u8]) -> Vec<usize> {
     (0..one.len()).filter(differs).collect()
 }
 
-/// A frame without a checksum gains none, and a checksum over bytes outside the frame is left
+/// A frame without a checksum gets none, and a checksum that covers bytes outside the frame is left
 /// unchanged.
 #[test]
 fn some_checksums_are_left_alone() {
@@ -385,7 +384,7 @@ fn some_checksums_are_left_alone() {
     }
 }
 
-/// Corruption also draws for lost frames, and does not affect loss.
+/// Corruption draws for lost frames too, and does not affect loss.
 #[test]
 fn loss_and_corruption_leave_each_other_alone() {
     let outcome = |line: &str| {
@@ -432,8 +431,8 @@ proptest! {
         }
     }
 
-    /// With repair, checksums are right and only they and the payload change; without repair, only
-    /// the payload changes.
+    /// With repair, checksums are correct and only they and the payload change; without repair,
+    /// only the payload changes.
     #[test]
     fn nothing_but_payload_and_checksums_changes(
         which in 0usize..11,

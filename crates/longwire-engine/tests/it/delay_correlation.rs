@@ -10,7 +10,7 @@ use longwire_units::random::{Purpose, Stream};
 const CONFIDENCE: f64 = 0.998;
 const MS: f64 = 1e6;
 
-/// Thinning interval, for nearly independent samples: 0.9^64 is about 10^-3.
+/// Thinning interval for nearly independent samples: 0.9^64 is about 10^-3.
 const THIN: usize = 64;
 
 /// Returns successive delays in nanoseconds.
@@ -25,8 +25,8 @@ fn delays(model: &str, contents: &str, seed: u64, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Returns the correlation of adjacent frames, from pairs [`THIN`] frames apart, and its standard
-/// error by the delta method.
+/// Returns the correlation between adjacent frames, from pairs that are [`THIN`] frames apart, and
+/// its standard error by the delta method.
 fn autocorrelation(delays: &[f64]) -> (f64, f64) {
     let mean = delays.iter().sum::<f64>() / delays.len() as f64;
     let pairs = delays.chunks_exact(THIN);
@@ -40,7 +40,7 @@ fn autocorrelation(delays: &[f64]) -> (f64, f64) {
 }
 
 /// Checks 31,250 thinned delays against the distribution at 99.8 % confidence, and the
-/// autocorrelation of as many pairs within 3.1 standard errors, at the same confidence.
+/// autocorrelation of as many pairs within 3.1 standard errors, which is the same confidence.
 fn check(model: &str, contents: &str, cdf: impl Fn(f64) -> f64, wanted: f64) {
     let delays = delays(model, contents, 1, 2_000_000);
     let mut thinned: Vec<f64> = delays.iter().copied().step_by(THIN).collect();
@@ -63,8 +63,8 @@ fn normal_delays_keep_their_distribution() {
     }
 }
 
-/// In a skewed distribution, values and ranks have different autocorrelations; the underlying
-/// coefficient is adjusted.
+/// In a skewed distribution, values and ranks have different autocorrelations; the coefficient is
+/// adjusted for this.
 #[test]
 fn skewed_delays_have_the_correlation_that_was_asked_for() {
     let exponential = |x: f64| 1.0 - (-(x / MS - 5.0).max(0.0) / 15.0).exp();
@@ -99,7 +99,7 @@ fn bounds_and_uniform_delays_are_kept_too() {
     check(text, "", truncated, 0.6);
 }
 
-/// Half of the probability is at one delay.
+/// One delay has half of the probability.
 #[test]
 fn a_distribution_from_a_file_is_kept() {
     let contents = "10 0\n20 0.25\n20 0.75\n60 1\n";
@@ -112,7 +112,7 @@ fn a_distribution_from_a_file_is_kept() {
     crate::common::assert_binomial("at 20 ms", at_twenty, count, 0.5, CONFIDENCE);
 }
 
-/// Draws for copies do not affect the original frames' delays.
+/// Draws for copies do not affect the delays of original frames.
 #[test]
 fn copies_do_not_disturb_the_frames() {
     for delay in [
@@ -152,7 +152,7 @@ fn copies_do_not_disturb_the_frames() {
     }
 }
 
-/// The same seed yields the same delays; another seed yields others.
+/// Equal seeds yield equal delays; another seed yields different ones.
 #[test]
 fn a_seed_decides_correlated_delays() {
     let text = "gamma:mean=20ms,stddev=10ms,correlation=50%";

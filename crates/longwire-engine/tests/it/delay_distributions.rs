@@ -1,5 +1,5 @@
 //! Delay distributions compared with their formulas: a million samples each, with fixed seeds. Two
-//! in a thousand correct models would fail; seeds were not selected to pass.
+//! in a thousand correct models would fail. The seeds were not selected to pass.
 
 use crate::common::special::{gamma_cdf, mean, normal_cdf, truncated};
 use crate::common::{ks_bound, ks_distance, link};
@@ -24,7 +24,7 @@ fn delays(delay: &str, seed: u64) -> Vec<f64> {
     (0..SAMPLES).map(offer).collect()
 }
 
-/// Compares draws with the distribution and bounds, and the model's stated mean with the formula.
+/// Compares samples with the distribution and bounds, and the model's mean with the formula.
 fn check(delay: &str, seed: u64, cdf: impl Fn(f64) -> f64, (min, max): (f64, f64)) {
     let mut samples = delays(delay, seed);
     let distance = ks_distance(&mut samples, &cdf);
@@ -97,7 +97,7 @@ fn normal_delays_are_normal() {
     let (min, max) = (48.0 * MS, 75.0 * MS);
     let cdf = truncated(normal(50.0 * MS, 10.0 * MS), min, max);
     check("normal:50ms,10ms,min=48ms,max=75ms", 3, cdf, (min, max));
-    // Far in one tail, with barely more than 10^-6 of the probability.
+    // Far in one tail, with barely more than 10^-6 of the probability mass.
     let (min, max) = (97.0 * MS, 110.0 * MS);
     let cdf = move |x: f64| {
         let above = |x: f64| 1.0 - normal_cdf((x / MS - 50.0) / 10.0);
@@ -131,8 +131,8 @@ fn gamma_delays_are_gamma() {
     let cdf = |x: f64| gamma_cdf(2.25, 2.549_256_966_718_529, (x / MS - 10.0) * 2.25 / 30.0);
     let text = "gamma:mean=30ms,stddev=20ms,location=10ms,min=25ms,max=70ms";
     check(text, 3, truncated(cdf, min, max), (min, max));
-    // At minimum width, the distribution is nearly normal: the Berry-Esseen bound for shape 10^4 is
-    // larger than the resolution of a million samples.
+    // At the minimum width, the distribution is nearly normal: the Berry-Esseen bound for shape
+    // 10^4 exceeds the resolution of a million samples.
     let mut samples = delays("gamma:mean=100ms,stddev=1ms", 4);
     let skewed = ks_distance(&mut samples, normal(100.0 * MS, MS));
     assert!((0.001..0.004).contains(&skewed), "{skewed}");
@@ -152,7 +152,7 @@ fn exponential_delays_are_exponential() {
 fn pareto_delays_are_pareto() {
     let cdf = pareto(10.0 * MS, 3.0, 0.0);
     check("pareto:scale=10ms", 1, cdf, (10.0 * MS, 1e8 * MS));
-    // Infinite variance; the mean depends on the maximum of one day.
+    // The variance is infinite; the mean depends on the maximum of one day.
     let cdf = truncated(pareto(MS, 1.1, 40.0 * MS), 41.0 * MS, DAY);
     let text = "pareto:scale=1ms,shape=1.1,location=40ms";
     check(text, 2, cdf, (41.0 * MS, DAY));
@@ -173,8 +173,8 @@ fn weibull_delays_are_weibull() {
     check("weibull:20ms,2,min=8ms,max=25ms", 3, cdf, (min, max));
 }
 
-/// Compares with the mixture's distribution function, by searching for the rank; mean and standard
-/// deviation by integration over ranks.
+/// Compares with the mixture's distribution function, found by searching for the rank, and with the
+/// mean and standard deviation, integrated over ranks.
 #[test]
 fn pareto_normal_delays_are_netems_mixture() {
     let mixture =
@@ -213,7 +213,7 @@ fn pareto_normal_delays_are_netems_mixture() {
     check(text, 2, left, (min, max));
 }
 
-/// Compares the same samples with a slightly wrong distribution, to show that the tests above can
+/// Compares the samples with a slightly different distribution, to show that the tests above can
 /// fail.
 #[test]
 fn the_bound_detects_a_deviation_of_a_hundredth() {
@@ -223,7 +223,7 @@ fn the_bound_detects_a_deviation_of_a_hundredth() {
     assert!(ks_distance(&mut samples, normal(50.0 * MS, 10.1 * MS)) > bound);
     let mut samples = delays("weibull:scale=20ms,shape=0.7", 1);
     assert!(ks_distance(&mut samples, weibull(20.0 * MS, 0.71)) > bound);
-    // Clamped instead of redrawn.
+    // Clamped rather than redrawn.
     let mut samples = delays("normal:mean=2ms,stddev=4ms", 2);
     assert!(ks_distance(&mut samples, normal(2.0 * MS, 4.0 * MS)) > 10.0 * bound);
 }

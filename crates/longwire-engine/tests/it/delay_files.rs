@@ -37,8 +37,8 @@ fn lines(points: &[(f64, f64)]) -> impl Fn(f64) -> f64 {
     }
 }
 
-/// Returns the maximum distance between two distribution functions that may both jump, checked on
-/// both sides of each value.
+/// Returns the maximum distance between two distribution functions that may both have jumps,
+/// evaluated on both sides of each value.
 fn distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     const BESIDE: f64 = 1e-3;
     samples.sort_by(f64::total_cmp);
@@ -72,7 +72,7 @@ fn check(model: &str, contents: &str, points: &[(f64, f64)]) {
     );
 }
 
-/// Entries are evenly spaced over the distribution, in any order.
+/// Entries are evenly spaced quantiles, in any order.
 #[test]
 fn tables_of_tc_are_inverse_distribution_functions() {
     let contents = "# mean 0\n-8192 0 4096\n\n  -4096 # the second\n8192\n";
@@ -130,7 +130,7 @@ fn distribution_functions_are_read_point_by_point() {
     check("cdf:file=x,min=15ms,max=35ms", contents, &points);
 }
 
-/// Many entries; results do not depend on the pieces in which a file arrives.
+/// Many entries; results do not depend on how the file is split into pieces.
 #[test]
 fn a_large_table_is_read_in_pieces() {
     let entries: Vec<String> = (-8192..=8192).map(|entry: i32| entry.to_string()).collect();

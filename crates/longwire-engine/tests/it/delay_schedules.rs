@@ -1,4 +1,4 @@
-//! Scheduled and listed delays: times count from the epoch, and the end is as specified.
+//! Scheduled and listed delays: times are relative to the epoch, and the end behaves as specified.
 
 use crate::common::files::{self, frame_context, stream};
 use longwire_engine::Nanos;
@@ -8,7 +8,7 @@ use longwire_testbed::support::rows;
 
 const MS: u64 = 1_000_000;
 
-/// An odd number, to detect a wrong origin.
+/// An odd number, to detect wrong origins.
 const EPOCH: u64 = 12_345_678_901;
 
 fn parse(model: &str, contents: &str) -> Box<dyn DelayModel> {
@@ -45,8 +45,8 @@ fn assert_delays(table: &str) {
     }
 }
 
-/// The last step holds as long as the one before, so a lap is 20 s. Queries may come in any time
-/// order. A linear delay changes by 3 ps per nanosecond, rounded to nearest, and wraps to the first
+/// The last step holds as long as the one before, so a lap is 20 s. Queries may be in any time
+/// order. A linear delay changes by 3 ps per nanosecond, rounded to nearest, and leads to the first
 /// of the next lap.
 #[test]
 fn steps_hold_loop_or_stop() {
@@ -70,7 +70,7 @@ fn steps_hold_loop_or_stop() {
     assert_eq!(first, Nanos::from_millis(20));
 }
 
-/// Times count from the first row. A delay repeated in several rows holds, then changes.
+/// Times are relative to the first row. A delay repeated in several rows holds, then changes.
 #[test]
 fn traces_are_tables_of_times_and_delays() {
     assert_delays(
@@ -102,7 +102,7 @@ fn a_sinusoid_oscillates() {
     let text = "sinusoid:mean=100ms,amplitude=40ms,period=90s,phase=90";
     let mut sinusoid = parse(text, "");
     assert_eq!(sinusoid.least(), Nanos::from_millis(60));
-    // After a million periods, beyond the longest time a user can write.
+    // After a million periods, later than the longest specifiable time.
     for (since, delay) in [(0, 140), (15, 120), (30, 80), (45, 60), (75, 120)] {
         let since = (1_000_000 * 90 + since) * 1_000_000_000;
         assert_eq!(at(&mut sinusoid, since), delay * MS);
@@ -117,7 +117,7 @@ fn a_list_has_a_delay_for_each_frame() {
     for _ in 0..3 {
         for delay in [20_500, 30_000, 10_000, 5_000_000, 7_000] {
             assert_eq!(next(&mut looped), delay);
-            // A copy takes the original's delay and consumes none from the list.
+            // A copy shares the original's delay and consumes none from the list.
             let frame = frame_context(0, 100);
             let copy = looped.draw_copy(&frame, &mut stream());
             assert_eq!(copy.as_nanos() / 1_000, delay);

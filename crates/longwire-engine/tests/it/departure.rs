@@ -9,7 +9,7 @@ use longwire_engine::{
 };
 use proptest::prelude::*;
 
-/// The oracle's framing.
+/// Framing used by the oracle.
 #[derive(Clone, Copy, Debug)]
 struct Wire {
     overhead: u64,
@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// Three million back-to-back frames with a fractional frame time in nanoseconds: accumulated
+/// Three million back-to-back frames whose frame time is a fraction of nanoseconds: accumulated
 /// rounding would show.
 #[test]
 fn no_rounding_is_carried_on() {
@@ -179,7 +179,7 @@ fn no_rounding_is_carried_on() {
     let mut link = link(3_000_000_000, wire, QueueLimit::UNLIMITED);
     let mut departure = Nanos::ZERO;
     for index in 0..3_000_000u64 {
-        // Arrives as the previous frame departs, so that the link is never idle.
+        // Each frame arrives when the previous one departs, so the link is never idle.
         if let Verdict::Deliver(delivery) = link.offer(frame(departure.as_nanos(), 1000), &[]) {
             departure = delivery.departure;
         }

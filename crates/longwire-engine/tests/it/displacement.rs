@@ -55,7 +55,7 @@ fn random_copies_have_their_probability() {
     assert_binomial("of_survivors", of_survivors, 100_000, 0.035, CONFIDENCE);
 }
 
-/// Returns which frames are sent ahead.
+/// Returns whether each frame is sent ahead.
 fn hurried(reorder: &str, frames: u64) -> Vec<bool> {
     let mut link = link(&format!("reorder={reorder} delay=10ms"), 1);
     let hurries = |index: u64| {
@@ -83,8 +83,8 @@ fn each_gap_ends_with_a_frame_that_hurries() {
     assert!(numbers("gap:gap=4,rate=0%").is_empty());
 }
 
-/// After a frame sent ahead, gap - 1 frames are delayed, plus a geometric number: as in netem, a
-/// frame that is not selected does not restart the gap.
+/// After a frame sent ahead, gap - 1 frames are delayed, plus a geometric number: as in netem, an
+/// unselected frame does not restart the gap.
 #[test]
 fn gaps_are_longer_with_a_probability() {
     let hurried = hurried("gap:gap=5,rate=30%", 400_000);
@@ -104,8 +104,8 @@ fn gaps_are_longer_with_a_probability() {
     }
 }
 
-/// With correlation, decisions have the same probability and each correlates with the previous one;
-/// with gap 1, every frame is a decision.
+/// With correlation, decisions keep their probability, and each correlates with the previous one;
+/// with gap 1, every frame takes a decision.
 #[test]
 fn correlated_decisions_keep_their_rate() {
     let hurried = hurried("gap:gap=1,rate=30%,correlation=60%", 2_000_000);
@@ -119,8 +119,8 @@ fn correlated_decisions_keep_their_rate() {
     }
 }
 
-/// A displaced frame neither waits nor delays others, under either order policy; other frames stay
-/// in order.
+/// A displaced frame neither waits nor delays others, under either order policy; undisplaced frames
+/// stay in order.
 #[test]
 fn those_in_turn_stay_in_order() {
     for reorder in ["gap:gap=7,rate=50%", "hold:rate=10%,time=40ms"] {

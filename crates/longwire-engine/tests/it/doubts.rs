@@ -48,7 +48,7 @@ fn a_base_delay_from_the_trains_file_is_doubtful() {
     }
 }
 
-/// The closest sensible values.
+/// Sensible values closest to the doubtful ones.
 #[test]
 fn plausible_values_are_accepted_silently() {
     for (option, text) in [

@@ -10,7 +10,7 @@ use longwire_engine::{
 use crate::common::fates::Fates;
 use crate::common::{config, spec};
 
-/// Link events in time order; ties are in list order.
+/// Link events in time order; ties keep the list order.
 #[derive(Debug)]
 pub enum Event {
     /// A frame with these bytes.
@@ -18,7 +18,7 @@ pub enum Event {
     Change(Box<LinkChange>),
 }
 
-/// Returns the changeable link that `line` specifies.
+/// Returns the changeable link specified by `line`.
 pub fn link(line: &str) -> Link {
     Link::new_changeable(config(line), 7, LinkId(3))
 }
@@ -51,8 +51,8 @@ impl Run {
         }
     }
 
-    /// Checks that departures never decrease and that in-order releases never decrease either, even
-    /// across changes. Frames that are never sent are ignored.
+    /// Checks that neither departures nor in-order releases ever decrease, even across changes.
+    /// Frames that are never sent are ignored.
     fn check_order(&mut self, verdict: &Verdict) {
         let Verdict::Deliver(delivery) = verdict else {
             return;
@@ -68,8 +68,8 @@ impl Run {
     }
 }
 
-/// Runs the events. `often` polls at every decision; otherwise, polls only as the contract
-/// requires.
+/// Runs the events. With `often`, polls at every decision; otherwise, only as required by the
+/// contract.
 pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Lane<usize>) {
     let (verdicts, offered, lane) = run_all(link, events, often);
     let notified = verdicts.len() as u64;
@@ -77,7 +77,8 @@ pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Lan
     (verdicts, lane)
 }
 
-/// Like [`run`], for links that may hold frames forever; also returns the number of offered frames.
+/// Like [`run`], for links on which frames may stay forever; also returns the number of offered
+/// frames.
 pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, u64, Lane<usize>) {
     let mut run = Run {
         lane: Lane::new(link),

@@ -1,5 +1,4 @@
-//! FIFO with rate changes: every departure compared with a step-by-step simulation and with the
-//! `steps` rate model.
+//! FIFO with rate changes, compared with a step-by-step simulation and with the `steps` rate model.
 
 use longwire_engine::{BitRate, DropReason, LinkChange, LinkState, Nanos};
 use proptest::prelude::*;
@@ -11,15 +10,14 @@ fn frame(len: usize) -> Event {
     Event::Frame(vec![0; len])
 }
 
-/// A line simulated in steps of a nanosecond. Each step sends as many billionths of a bit as the
-/// rate has bit/s.
+/// A line simulated nanosecond by nanosecond. At r bit/s, each step sends r billionths of a bit.
 #[derive(Default)]
 struct NaiveLine {
     rate: Option<u128>,
     is_off: bool,
     /// Unsent work of a departed frame: departures are rounded down to nanoseconds.
     rest: u128,
-    /// Frames that have not departed, with their unsent work.
+    /// Pending frames with their unsent work.
     frames: std::collections::VecDeque<(usize, u128)>,
     outcomes: Vec<Result<u64, DropReason>>,
 }
@@ -50,7 +48,7 @@ impl NaiveLine {
             }
             LineEvent::Rate(rate) => {
                 self.rate = rate.map(u128::from);
-                // An infinite rate sends everything at once.
+                // An infinite rate sends everything immediately.
                 self.rest = rate.map_or(0, |_| self.rest);
             }
             LineEvent::State(state) => {
@@ -63,7 +61,7 @@ impl NaiveLine {
         }
     }
 
-    /// Sends for one nanosecond. Work that completes exactly at its end departs in the next.
+    /// Sends for one nanosecond. Work that completes exactly at its end departs in the next step.
     fn send(&mut self, now: u64) {
         let mut budget = self.rate.unwrap_or(u128::MAX);
         let sent = self.rest.min(budget);
@@ -112,7 +110,7 @@ proptest! {
         for (gap, event) in steps {
             // A third of the events coincide with the previous one.
             let mut gap = gap.saturating_sub(500);
-            // Zero time sends nothing, except at an infinite rate.
+            // A step of zero length sends nothing, except at an infinite rate.
             if naive.rate.is_none() {
                 gap += 1;
             }
@@ -137,8 +135,8 @@ proptest! {
         prop_assert_eq!(outcomes(&verdicts), naive.outcomes);
     }
 
-    /// A rate schedule yields the same releases as changes and as a model, with any model after the
-    /// rate.
+    /// Changes of a fixed rate and a rate model with the same steps yield equal releases, with any
+    /// models after the rate.
     #[test]
     fn changes_of_the_rate_are_steps_of_the_rate(
         frames in prop::collection::vec((0..40_000u64, 60..1515usize), 1..80),
@@ -184,7 +182,7 @@ fn a_lower_limit_drops_the_latest() {
     events.push((20, set("queue=4p")));
     events.push((30, frame(1_000)));
     let (verdicts, lane) = run(link("rate=1mbit queue=100p"), events, true);
-    // The frame in service counts.
+    // The frame in service counts towards the limit.
     let dropped: Vec<_> = outcomes(&verdicts).iter().map(Result::is_err).collect();
     let expected = [[false; 4].as_slice(), &[true; 7]].concat();
     assert_eq!(dropped, expected);
@@ -215,7 +213,7 @@ fn a_derived_limit_follows_rate_and_delay() {
 #[test]
 fn the_rest_of_a_frame_continues_at_any_rate() {
     let ms = 1_000_000;
-    // 1000 bytes from 0 on, with a change at 4 ms: after half of the frame or a quarter.
+    // 1000 bytes from 0 on, with a change at 4 ms: after half or a quarter of the frame.
     for (before, after, departure) in [
         ("1mbit", "unlimited", 4 * ms),
         ("1mbit", "500kbit", 12 * ms),

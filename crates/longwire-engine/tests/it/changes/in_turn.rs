@@ -1,9 +1,9 @@
-//! Sequential links decide identically by frame number and through [`SequentialLink`].
+//! Sequential links, whose verdicts by frame number and through [`SequentialLink`] must be equal.
 
 use longwire_engine::{FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 use proptest::prelude::*;
 
-/// Sequential links.
+/// Specifications of sequential links.
 const LINKS: [&str; 7] = [
     "",
     "rate=10mbit queue=5p",
@@ -20,7 +20,7 @@ fn link(line: &str) -> Link {
     Link::new_changeable(config, 5, LinkId(1))
 }
 
-/// Returns verdicts by number, using the general interface.
+/// Returns verdicts by number, obtained through the general interface.
 fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     // Frames dropped before the queue have no number.
@@ -45,8 +45,8 @@ fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     verdicts
 }
 
-/// Returns verdicts by number, using the sequential interface; no change follows within `steady`
-/// nanoseconds of a frame.
+/// Returns verdicts by number, obtained through the sequential interface; no change follows within
+/// `steady` nanoseconds of a frame.
 fn in_turn(link: &mut Link, frames: &[FrameMeta], steady: u64) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     let mut queued = std::collections::VecDeque::new();

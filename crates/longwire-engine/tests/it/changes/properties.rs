@@ -1,4 +1,4 @@
-//! Arbitrary links and changes: no panic, every frame is accounted for, and neither late polling
+//! Arbitrary links and changes: no panics, every frame is accounted for, and neither late polling
 //! nor changeability alters a verdict.
 
 use longwire_engine::models::rate::Rate;
@@ -57,7 +57,7 @@ fn any_change(choices: &mut Choices<'_>) -> (LinkSpec, Option<LinkState>) {
     (change, state)
 }
 
-/// Returns the events; called twice, because events are not `Clone`.
+/// Returns the events. Called twice per case, because events are not `Clone`.
 fn events(data: &[u8], changes: bool, gap_least: u64) -> (Vec<(u64, Event)>, String) {
     let mut choices = Choices(data);
     let gaps = [0, 1, 500, 12_000, 120_000, 3_000_000, 90_000_000];
@@ -91,8 +91,8 @@ proptest! {
         seed in 0..100u64,
     ) {
         let spec = any_spec(&mut Choices(&link));
-        // A frame that departs through a model within the nanosecond of its arrival still counts as
-        // queued for later arrivals in that nanosecond.
+        // With a rate model, a frame that departs within the nanosecond of its arrival still counts
+        // as queued for later arrivals in that nanosecond.
         let modelled = matches!(build(&spec).rate, Rate::Model(_));
         let least = if modelled { 1_001 } else { 0 };
         let run = |link| run_all(link, events(&traffic, false, least).0, true);

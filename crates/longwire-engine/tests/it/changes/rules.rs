@@ -22,7 +22,7 @@ fn frame(len: usize) -> Event {
     Event::Frame(vec![0; len])
 }
 
-/// A 1000-byte IPv4 packet with this code point.
+/// A 1000-byte IPv4 packet with this DSCP.
 fn packet(dscp: u8) -> Event {
     let mut bytes = vec![0; 1_000];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -71,8 +71,8 @@ fn nanos(text: &str) -> Option<u64> {
     text.parse().ok().map(Nanos::as_nanos)
 }
 
-/// Checks a table of links, events and each frame's outcome: its departure or drop reason. The
-/// queue must end up empty.
+/// Checks a table of links, events and outcomes: each frame's departure or drop reason. The queue
+/// must end up empty.
 fn assert_outcomes(table: &str) {
     for [line, text, expected] in rows(table) {
         let (verdicts, lane) = run(link(line), events(text), true);
@@ -85,8 +85,8 @@ fn assert_outcomes(table: &str) {
     }
 }
 
-/// Off drops the frame in service, queued frames and arrivals; a paused link keeps them, up to its
-/// limit, which counts the frame in service.
+/// Off drops arrivals, queued frames and the frame in service; pausing keeps them, up to the limit,
+/// which counts the frame in service.
 #[test]
 fn off_drops_and_paused_keeps() {
     assert_outcomes(
@@ -98,9 +98,9 @@ fn off_drops_and_paused_keeps() {
     );
 }
 
-/// Slots of 1 ms every 10 ms; a 1250-byte frame takes a whole slot, except that the first takes
-/// half of two. The second misses its half slots at 10.5 ms and 20 ms, and takes the next whole
-/// slot.
+/// Slots of 1 ms every 10 ms. A 1250-byte frame takes a whole slot, except that the first is sent
+/// in halves of two slots. The second misses the half slots at 10.5 ms and 20 ms and takes the next
+/// whole slot.
 #[test]
 fn an_unused_slot_is_lost() {
     assert_outcomes(
@@ -112,7 +112,7 @@ fn an_unused_slot_is_lost() {
 }
 
 /// 10,208 bits at 20.5 Gbit/s take 497.2 ns; the last 4.53 bits of the last frame take 45 ns at the
-/// new rate, and delay the next frame. A rate that dropped to zero has sent half of its frame.
+/// new rate and delay the next frame. A rate that ramps down to zero has sent half of its frame.
 /// 12,000 bits at 1 bit/s continue at a new rate after 2.5 s.
 #[test]
 fn remaining_work_continues_after_a_change() {
@@ -129,8 +129,8 @@ fn remaining_work_continues_after_a_change() {
     );
 }
 
-/// Frames in transit keep their release; once in order again, nothing overtakes them. Schedules
-/// count from their change.
+/// Frames in transit keep their release; once the order is restored, nothing overtakes them.
+/// Schedules start at their change.
 #[test]
 fn a_new_delay_applies_to_later_frames() {
     for [line, text, expected] in rows(
@@ -157,12 +157,12 @@ fn a_new_queue_knows_the_headers_of_what_waits() {
     ];
     events.push((MS, set("queue=priority:classes=ef/rest")));
     let (verdicts, _) = run(link("rate=1mbit"), events, true);
-    // The first is in service; the urgent one is served next.
+    // The first frame is in service; the urgent one is served next.
     let expected = [8, 24, 32, 16].map(|ms| Ok(ms * MS));
     assert_eq!(outcomes(&verdicts), expected);
 }
 
-/// Every discipline hands over its frames to every other, at once and after refilling.
+/// Each discipline hands its frames to each other one, immediately and after refilling.
 #[test]
 fn every_discipline_hands_over_to_every_other() {
     let texts: Vec<String> = models::QUEUE
@@ -185,7 +185,7 @@ fn every_discipline_hands_over_to_every_other() {
             let (verdicts, lane) = run(link(&line), events, false);
             let outcomes = outcomes(&verdicts);
             let gone = |reason| outcomes.iter().filter(|o| **o == Err(reason)).count();
-            // One had departed before the link went down; one was in service.
+            // One frame had departed before the link was turned off; one was in service.
             assert_eq!(gone(DropReason::Outage), 59, "{first} {second}");
             assert_eq!(gone(DropReason::QueueFull), 0, "{first} {second}");
             let sent = outcomes[60..].iter().filter(|outcome| outcome.is_ok());
@@ -195,8 +195,8 @@ fn every_discipline_hands_over_to_every_other() {
     }
 }
 
-/// Models that are kept continue their streams; replaced models start new streams, determined by
-/// the change number.
+/// Retained models continue their streams; replacements start new streams, determined by the change
+/// number.
 #[test]
 fn streams_go_on_or_begin_anew() {
     let pattern = |changes: &[&str]| {

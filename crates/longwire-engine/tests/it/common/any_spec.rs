@@ -5,7 +5,7 @@ use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{DropReason, FrameContext, Hook, LinkSpec, Loader, Nanos, Plugin, TakePiece};
 use longwire_units::random::Stream;
 
-/// Choices taken from bytes, then from zeros.
+/// Choices read from bytes, then from zeros.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl Choices<'_> {
@@ -34,7 +34,7 @@ impl Choices<'_> {
     }
 }
 
-/// Serves the example for every file parameter, and simple plugins.
+/// Provides the example for every file parameter, and simple plugins.
 pub struct Examples;
 
 impl Loader for Examples {
@@ -126,7 +126,7 @@ fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
         })
         .collect();
     let text = format!("{}:{}", info.name, any.join(","));
-    // Most choices are compatible; otherwise, use the example.
+    // Most parameter combinations are valid; otherwise, use the example.
     match kind.parse_with(&text, &Examples) {
         Ok(_) => text,
         Err(error) => {

@@ -1,5 +1,4 @@
-//! Arbitrary links from bytes, and their invariants. Shared by the property test and the fuzz
-//! target.
+//! Arbitrary links from bytes, and their invariants; shared by a property test and a fuzz target.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +65,7 @@ fn packet(flow: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Verdicts of one run.
+/// Verdicts and deliveries of one run.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// Verdicts by frame index, in order.
@@ -77,7 +76,7 @@ struct Outcome {
     waiting: usize,
 }
 
-/// Checks one link, built and driven by `data`.
+/// Checks a link built and driven from `data`.
 pub fn check(data: &[u8]) {
     let mut choices = Choices(data);
     let spec = any_spec(&mut choices);
@@ -117,7 +116,7 @@ fn build(spec: &LinkSpec) -> LinkConfig {
     }
 }
 
-/// Returns the frames as offered to the link, fragmented if it requires that.
+/// Returns the frames as offered to the link, fragmented if necessary.
 fn in_pieces(frames: Vec<Offered>, link: &Link) -> Vec<Offered> {
     let mut offered = Vec::new();
     for frame in frames {
@@ -135,7 +134,7 @@ fn in_pieces(frames: Vec<Offered>, link: &Link) -> Vec<Offered> {
     offered
 }
 
-/// Offers every frame; polls at every event, or only as often as the contract requires.
+/// Offers every frame, polling at every event or only as required by the contract.
 fn run(config: LinkConfig, seed: u64, frames: &[Offered], often: bool) -> Outcome {
     let lookahead = config.lookahead();
     let mut lane = Lane::new(Link::new(config, seed, LinkId(0)));
@@ -179,7 +178,7 @@ fn step(
     }
 }
 
-/// No frame leaves before it arrives or crosses the link faster than its lookahead.
+/// Asserts that no frame leaves before its arrival or crosses the link faster than its lookahead.
 fn is_causal(outcome: &Outcome, frames: &[Offered], lookahead: Nanos) {
     for (index, verdicts) in &outcome.verdicts {
         let arrival = Nanos::from_nanos(frames[*index].arrival);
@@ -193,8 +192,8 @@ fn is_causal(outcome: &Outcome, frames: &[Offered], lookahead: Nanos) {
     }
 }
 
-/// Every frame is decided exactly once or still queued; every delivery is released, unless beyond
-/// representable time.
+/// Asserts that every frame is decided exactly once or still queued, and that every delivery within
+/// representable time is released.
 fn conserves(outcome: &Outcome, offered: usize, spec: &LinkSpec) {
     assert_eq!(outcome.verdicts.len() + outcome.queued, offered, "{spec}");
     let mut deliveries = 0;
@@ -212,9 +211,10 @@ fn conserves(outcome: &Outcome, offered: usize, spec: &LinkSpec) {
     assert_eq!(outcome.polled.len() + outcome.waiting, deliveries, "{spec}");
 }
 
-/// Unless reordering is requested, frames in a flow leave in order, and releases never decrease.
+/// Asserts that, unless reordering is requested, frames of a flow leave in order and releases never
+/// decrease.
 fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, spec: &LinkSpec) {
-    // Later fragments have no ports, so a flow queue may treat them as a different flow.
+    // Later fragments have no ports, so a flow queue may assign them to a different flow.
     if !link.in_order() || link.fragments() {
         return;
     }

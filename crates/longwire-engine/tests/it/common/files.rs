@@ -4,13 +4,13 @@ use longwire_engine::models::Kind;
 use longwire_engine::{FrameContext, Loader, TakePiece};
 use longwire_units::random::Stream;
 
-/// Serves the same contents for every file, in pieces of this size.
+/// Provides the same contents for every file, in pieces of this size.
 pub struct Contents<'a> {
     pub text: &'a [u8],
     pub piece: usize,
 }
 
-/// Returns a loader that serves `text`.
+/// Returns a loader that provides `text` for every file.
 pub fn file(text: &str) -> Contents<'_> {
     Contents {
         text: text.as_bytes(),
@@ -24,7 +24,7 @@ impl Loader for Contents<'_> {
     }
 }
 
-/// Parses a model with `contents` for every file.
+/// Parses a model; every file has these contents.
 pub fn parse<M>(kind: &Kind<M>, text: &str, contents: &str) -> M {
     let model = kind.parse_with(text, &file(contents));
     model.unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -51,7 +51,7 @@ impl Loader for Files<'_> {
     }
 }
 
-/// Returns a frame with no known bytes.
+/// Returns the context of a frame without known bytes.
 pub fn frame_context(at: u64, len: u32) -> FrameContext<'static> {
     use longwire_engine::{Bytes, Nanos, Packets};
     FrameContext {
@@ -62,7 +62,7 @@ pub fn frame_context(at: u64, len: u32) -> FrameContext<'static> {
     }
 }
 
-/// Returns a stream, for models that draw nothing.
+/// Returns a stream, for models that never draw.
 pub fn stream() -> Stream {
     Stream::of_seed(1)
 }

@@ -69,8 +69,8 @@ pub fn release(verdict: Verdict) -> u64 {
     }
 }
 
-/// Asserts that `count` successes in `trials` with probability `p` lie within bounds that a correct
-/// model meets with this confidence.
+/// Asserts that the number of successes in `trials` with probability `p` is plausible: a correct
+/// model passes with this confidence.
 #[track_caller]
 pub fn assert_binomial(
     what: impl std::fmt::Display,
@@ -98,7 +98,7 @@ pub fn ks_distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     samples.iter().enumerate().map(distance).fold(0.0, f64::max)
 }
 
-/// Returns the bound that this distance exceeds with probability at most `1 - confidence`, for any
+/// Returns the bound that the distance exceeds with probability at most `1 - confidence`, for any
 /// number of samples (Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant, 1990).
 pub fn ks_bound(samples: usize, confidence: f64) -> f64 {
     ((2.0 / (1.0 - confidence)).ln() / (2.0 * samples as f64)).sqrt()

@@ -1,4 +1,4 @@
-//! Distribution functions computed by methods that differ from the engine's, to detect mistakes.
+//! Distribution functions, computed by methods other than the engine's to detect mistakes.
 
 /// Standard normal distribution function: Marsaglia's series (2004), accurate to 1e-15 within 7
 /// standard deviations.

@@ -15,7 +15,7 @@ pub fn read_pieces(
     reader.finish()
 }
 
-/// Reads a trace, and checks that piece sizes do not matter.
+/// Reads a trace and checks that the result does not depend on the piece size.
 pub fn read(format: Option<Format>, mapping: &Mapping, text: &str) -> Result<Contents, String> {
     let whole = read_pieces(format, mapping, text.as_bytes(), usize::MAX);
     for piece in [1, 2, 7, 64] {
