@@ -6,7 +6,7 @@ use longwire_testbed::support::rows;
 use crate::common::config;
 use crate::common::files::Files;
 
-/// CellReplay's emulator combines the two.
+/// CellReplay's emulator combines train opportunities and base delay.
 #[test]
 fn a_base_delay_from_the_trains_file_is_doubtful() {
     let trains = "0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n".to_owned();
@@ -67,7 +67,7 @@ fn plausible_values_are_accepted_silently() {
         ("mtu", "1e3"),
         ("mtu", "fragment:1.4e3"),
     ] {
-        // Values that have no effect without a rate or delay have a separate test.
+        // Values without effect unless there is a rate or delay have a separate test.
         let others = match option {
             "rate" => "",
             "reorder" => "delay=1ms",
@@ -141,8 +141,8 @@ fn parts_without_an_effect_are_doubtful() {
     }
 }
 
-/// Compares the mean of in-order jitter with a computation: for a uniform delay from 0.5 s to 2.5 s
-/// at 1,000 frames/s, the release is the maximum over the last frames of delay minus elapsed time,
+/// Compares the mean of in-order jitter with a computation. With a uniform delay of 0.5 s to 2.5 s
+/// at 1,000 frames/s, the release is the maximum of delay minus elapsed time over the last frames,
 /// close to 2.5 s.
 #[test]
 fn the_mean_of_ordered_jitter_is_reported() {
@@ -154,8 +154,8 @@ fn the_mean_of_ordered_jitter_is_reported() {
     let said = message("uniform:min=500ms,max=2500ms");
     let mean = said.split("the mean is ").nth(1).expect("a mean");
     let mean: longwire_engine::Nanos = mean.split(',').next().expect("it").parse().expect("a time");
-    // The probability that all are more than a gap below 2.5 s is the product over k of 1 - (gap -
-    // k ms) / 2 s.
+    // The probability that all frames are more than a gap below 2.5 s is the product over k of 1 -
+    // (gap - k ms) / 2 s.
     let mut expected = 2.5;
     for step in 0..2_000 {
         let gap = f64::from(step) * 1e-3;

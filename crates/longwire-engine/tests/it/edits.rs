@@ -1,5 +1,5 @@
 //! Marks, rewritten headers and fragments: only the intended fields and checksums change, and
-//! checksums are right.
+//! checksums are correct.
 
 use longwire_engine::{DropReason, Verdict};
 use longwire_packet::header::{Ecn, IpHeader};
@@ -89,12 +89,12 @@ fn packets_with_expired_time_to_live_are_dropped() {
         let outcome = rewritten(&rewrite, &ethernet(&[], 0x86dd, &packet));
         assert_eq!(outcome.is_ok(), passes, "{ttl}, {taken}");
     }
-    // Without IP there is no TTL, and nothing is rewritten.
+    // Without IP, there is no TTL and nothing to rewrite.
     let arp = ethernet(&[], 0x0806, &[7; 46]);
     assert_eq!(rewritten("ip:ttl=255,dscp=1,ecn=ce", &arp), Ok(arp));
 }
 
-/// A queue's Congestion Experienced mark applies only to ECN-capable packets.
+/// A queue marks only ECN-capable packets.
 #[test]
 fn marks_are_put_on_packets_that_take_them() {
     for (ecn, marked) in [(0, 0), (1, 3), (2, 3), (3, 3)] {
@@ -171,7 +171,7 @@ proptest! {
         padding in 0usize..5,
     ) {
         let payload: Vec<u8> = (0..len as u32).map(|n| (n * 31 % 251) as u8).collect();
-        // Record route, present only in the first fragment.
+        // Record route, which only the first fragment carries.
         let mut options = vec![0; words * 4];
         if words > 0 {
             options[0] = 7;
@@ -205,7 +205,7 @@ proptest! {
             prop_assert_eq!(word(piece, ip_at + 6) & 0x2000 == 0, last);
             let payload = total - usize::from(piece[ip_at] & 15) * 4;
             prop_assert!(last || payload.is_multiple_of(8));
-            // Later fragments omit options that are not copied.
+            // Later fragments omit options that must not be copied.
             prop_assert_eq!(piece[ip_at] & 15, if index == 0 { 5 + words as u8 } else { 5 });
         }
     }
@@ -247,7 +247,7 @@ fn frames_that_cannot_be_cut_are_dropped() {
         fragment: 0x4000,
         ..PLAIN4
     };
-    // It would end beyond the longest possible packet.
+    // The fragment would end beyond the maximum packet length.
     let behind = Ipv4 {
         fragment: 0x1fff,
         ..PLAIN4

@@ -59,7 +59,7 @@ fn the_format_of_a_trace_is_detected() {
 
 #[test]
 fn a_format_may_be_said() {
-    // Two numbers could also be a table of milliseconds and kbit/s.
+    // Two numbers could also be a table in milliseconds and kbit/s.
     let text = "0 1\n1000 2\n2000 3\n";
     let pensieve = series(rates_as(Format::Pensieve, text));
     assert_eq!(pensieve.length(), Nanos::from_secs(2_000));
@@ -74,13 +74,13 @@ fn a_format_may_be_said() {
 
 #[test]
 fn pensieves_rates_hold_up_to_their_times() {
-    // A repeated time leaves no duration for the second row's rate.
+    // A repeated time gives the second row's rate no duration.
     let text = "10.5 99\n11 1\n11 7\n13 2\n";
     assert_eq!(
         stretches(&series(rates(text))),
         [(MBIT, SECOND / 2), (2 * MBIT, 2 * SECOND)]
     );
-    // In these texts, a slash ends each line.
+    // A slash ends a line of the file.
     for [text, message] in rows(
         "
         0 1/ | fewer than two lines with different times
@@ -111,7 +111,7 @@ fn cellreplays_trains_hold_base_delays() {
         [at(0), at(9), at(10), at(99), at(100), at(149)],
         [20, 20, 21, 29, 30, 30]
     );
-    // While falling, a fraction is truncated at once.
+    // A falling delay is truncated to the next lower value after its first millisecond.
     assert_eq!(
         [at(150), at(151), at(160), at(161), at(199), at(200)],
         [30, 29, 29, 28, 25, 20]
@@ -177,7 +177,7 @@ fn netem_traces_sawtooth_rises_and_falls() {
     assert_eq!(values, expected);
 }
 
-/// 50,000 draws from N(12 Mbit/s, 1 Mbit/s): the mean and the share above 13 Mbit/s (15.87 %) are
+/// 50,000 draws from N(12 Mbit/s, 1 Mbit/s): the mean, and the share above 13 Mbit/s (15.87 %), are
 /// within four standard deviations.
 #[test]
 fn netem_traces_normal_rates_have_their_law() {
@@ -232,7 +232,7 @@ fn wrong_models_are_refused_with_their_place() {
         {"TraceBwConfig":[[-1,[1]]]} | negative
         "#,
     ) {
-        // A slash ends a line.
+        // A slash ends a line of the file.
         let text = text.replace('/', "\n");
         let refused = rates(&text).expect_err(&text);
         assert!(refused.contains(message), "{text}: {refused}");
@@ -271,8 +271,8 @@ fn non_traces_are_refused_early() {
     assert!(refused.contains("longer than 16 MB"), "{refused}");
 }
 
-/// A long trace takes far less memory than its text: 16 bytes per table row, 8 per millisecond with
-/// opportunities.
+/// A long trace takes far less memory than its text: 16 bytes per table row, or 8 per millisecond
+/// that has opportunities.
 #[test]
 fn a_long_trace_is_read_in_good_time() {
     let mut text = String::from("time_s,rate_mbps\n");

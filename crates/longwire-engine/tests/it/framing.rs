@@ -1,4 +1,4 @@
-//! Frame lengths under each framing profile.
+//! Frame lengths on the wire under each framing profile.
 
 use longwire_engine::models;
 use longwire_engine::models::framing::Framing;
@@ -70,7 +70,7 @@ fn wireguard_does_not_pad_beyond_the_mtu() {
         (1_419, 1_420),
         (1_420, 1_420),
         (1, 16),
-        // Longer than the tunnel MTU: the remainder after whole MTUs is padded.
+        // Longer than the tunnel MTU: only the remainder after whole MTUs is padded.
         (1_421, 1_420 + 16),
         (2 * 1_420, 2 * 1_420),
         (2 * 1_420 + 1_418, 3 * 1_420),
@@ -86,8 +86,8 @@ fn wireguard_does_not_pad_beyond_the_mtu() {
     );
 }
 
-/// A full packet of 1420 bytes, WireGuard's usual MTU, becomes 1500 bytes over IPv6; over IPv4, the
-/// overhead is 60 bytes plus padding to 16.
+/// A full packet of 1420 bytes, WireGuard's usual MTU, becomes 1500 bytes over IPv6. Over IPv4, the
+/// overhead is 60 bytes plus padding to a multiple of 16.
 #[test]
 fn wireguard_pads_and_wraps() {
     assert_eq!(
@@ -99,7 +99,7 @@ fn wireguard_pads_and_wraps() {
         14 + 1_408 + 60
     );
     assert_eq!(wire_bytes("wireguard", 14 + 1_401), 14 + 1_408 + 60);
-    // A keepalive has no payload but takes one cell, so a frame always takes some time.
+    // A keepalive has no payload but still takes one cell, so every frame takes time.
     assert_eq!(wire_bytes("wireguard", 14), 14 + 16 + 60);
 }
 

@@ -11,7 +11,7 @@ fn written<M: std::fmt::Display>(kind: &models::Kind<M>, text: &str) -> String {
     }
 }
 
-/// Checks a table of texts and the models' printed notation.
+/// Checks a table of texts and the models' specification texts.
 fn assert_written<M: std::fmt::Display>(kind: &models::Kind<M>, table: &str) {
     for [text, expected] in rows(table) {
         assert_eq!(written(kind, text), expected, "{text}");

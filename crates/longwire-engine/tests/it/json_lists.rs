@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 const KBIT: u64 = 1_000;
 const MBIT: u64 = 1_000_000;
 
-/// Like a Sabre trace, with a final part of unknown rate.
+/// A trace in Sabre's format, ending with a part of unknown rate.
 const SABRE: &str = r#"[
     {"duration_ms": 1020, "bandwidth_kbps": 1051, "latency_ms": 100},
     {"duration_ms": 2791, "bandwidth_kbps": 46.5, "latency_ms": 20},
@@ -29,7 +29,7 @@ fn stretches(contents: Result<Contents, String>) -> Vec<(u64, u64)> {
 fn rows_with_durations_are_rates_and_delays() {
     let rates = [(1_051 * KBIT, 1_020 * MS), (46_500, 3_791 * MS)];
     let delays = [(100 * MS, 1_020 * MS), (20 * MS, 3_791 * MS)];
-    // On many lines, on one line, and longer than the maximum line.
+    // On several lines, on one line, and on one longer than the line limit.
     let line = SABRE.replace('\n', "");
     let long = SABRE
         .replacen('\n', &" ".repeat(70_000), 1)

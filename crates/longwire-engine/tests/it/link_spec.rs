@@ -27,7 +27,7 @@ fn a_specification_is_printed_as_it_was_written() {
         assert_eq!(spec(line).to_string(), line);
         assert_eq!(spec(line).is_empty(), line.is_empty());
     }
-    // Parts are in help order, losses in the user's order.
+    // Parts are in help order, losses in the specified order.
     let unordered = spec("loss=2% mtu=1500 loss=1% rate=1mbit");
     assert_eq!(unordered.to_string(), "rate=1mbit loss=2% loss=1% mtu=1500");
     let given = unordered.given().into_iter();
@@ -60,7 +60,7 @@ fn clones_are_equal_and_other_texts_are_not() {
     ] {
         assert_ne!(spec(other), first, "{other}");
     }
-    // Unspecified differs from explicitly absent.
+    // Unspecified differs from explicitly none.
     assert_ne!(spec("loss=none"), LinkSpec::new());
 }
 
@@ -87,7 +87,7 @@ fn typed_builders_equal_their_texts() {
     let short = "rate=10mbit queue=100p loss=1% loss=1% delay=20ms order=reorder mtu=fragment:1400";
     let built = built.build(&NoLoader).unwrap();
     assert_eq!(built.describe(), config(short).describe());
-    // Where only one value is possible, the last one counts.
+    // Of a single-valued part, the last value counts.
     let twice = LinkSpec::new()
         .delay(Nanos::ZERO)
         .delay(Nanos::from_millis(5));
@@ -109,7 +109,7 @@ fn the_word_for_no_model_stands_alone() {
     }
 }
 
-/// Two files and a plugin, with a log of reads and loads.
+/// Provides two files and a plugin, and logs reads and loads.
 #[derive(Default)]
 struct Recorder(RefCell<Vec<String>>);
 
@@ -152,7 +152,7 @@ impl Plugin for ThirdLost {
     }
 }
 
-/// Alternates frames between links: shared state would advance too far.
+/// Alternates frames between links, to detect shared state.
 #[test]
 fn files_are_read_once_for_all_links_and_states_are_separate() {
     let loader = Recorder::default();
@@ -181,7 +181,7 @@ fn each_link_has_a_state_of_its_plugins() {
     let loader = Recorder::default();
     let spec = LinkSpec::parse("loss=plugin:third", &loader).unwrap();
     assert_eq!(spec.to_string(), "loss=plugin:third");
-    // The plugin and its parameters are checked immediately.
+    // The plugin and its parameters are checked when parsed.
     assert_eq!(loader.take(), ["third Loss"]);
     let build = || Link::new(spec.build(&loader).unwrap(), 1, LinkId(0));
     let (mut first, mut second) = (build(), build());

@@ -1,5 +1,5 @@
-//! The guaranteed minimum time from arrival to release. `composition.rs` checks that no frame on
-//! any link is faster.
+//! Guaranteed minimum time from arrival to release. `composition.rs` checks that no frame on any
+//! link is faster.
 
 use crate::common::any_spec::Examples;
 use crate::common::{config, frame, link};

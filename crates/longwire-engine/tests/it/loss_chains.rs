@@ -1,6 +1,6 @@
 //! Correlated losses compared with the theory of their chains: rates, correlation, run lengths and
-//! every pattern of six consecutive frames. There are some 1,500 exact bounds at 99.9999 %
-//! confidence each: one in a thousand correct runs would fail.
+//! every pattern of six consecutive frames. About 1,500 exact bounds, each at 99.9999 % confidence:
+//! one in a thousand correct runs would fail.
 
 use crate::common::assert_binomial;
 use crate::common::files::frame_context;
@@ -9,12 +9,12 @@ use longwire_units::random::{Purpose, Stream};
 
 const CONFIDENCE: f64 = 0.999_999;
 
-/// Thinning interval, for nearly independent patterns and rates: the slowest chain in this file
-/// forgets a tenth per frame.
+/// Thinning interval for nearly independent patterns and rates: correlation in the slowest chain
+/// here falls by a tenth per frame.
 const THIN: usize = 128;
 const FRAMES: usize = 4_000_000;
 
-/// Returns which frames are lost.
+/// Returns whether each frame is lost.
 fn losses(model: &str, seed: u64) -> Vec<bool> {
     let mut placed = LOSS.parse(model).unwrap_or_else(|error| panic!("{error}"));
     let name = placed.name;
@@ -24,7 +24,7 @@ fn losses(model: &str, seed: u64) -> Vec<bool> {
     (0..FRAMES).map(judge).collect()
 }
 
-/// A chain: transition probabilities, and each state's loss probability.
+/// A chain: transition probabilities, and the loss probability in each state.
 struct Chain<const N: usize> {
     moves: [[f64; N]; N],
     loss: [f64; N],
@@ -77,7 +77,7 @@ fn check_patterns<const N: usize>(model: &str, chain: &Chain<N>) {
     for seed in 1..=2 {
         let losses = losses(model, seed);
         let mut counts = [0u64; 1 << LEN];
-        // The chain starts in a fixed state, not in the stationary distribution.
+        // The chain starts in a fixed state, so the first frames are not stationary.
         let windows = losses[10_000..].chunks_exact(THIN);
         let trials = windows.len() as u64;
         for window in windows {
@@ -92,7 +92,7 @@ fn check_patterns<const N: usize>(model: &str, chain: &Chain<N>) {
     }
 }
 
-/// Returns the lengths of runs of lost or passed frames, excluding the first and last run.
+/// Returns the lengths of runs of lost or passed frames, without the first and the last run.
 fn runs(losses: &[bool], lost: bool) -> Vec<usize> {
     let runs: Vec<&[bool]> = losses.chunk_by(|a, b| a == b).collect();
     let inner = runs[1..runs.len() - 1].iter();
@@ -186,7 +186,7 @@ fn the_four_states_are_those_of_the_paper() {
     for (found, expected) in chain.stationary().iter().zip(expected) {
         assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
     }
-    // With only p13 and p31, the chain is Gilbert's; with p31 = 1 - p13, independent.
+    // With only p13 and p31, it is a Gilbert chain; if also p31 = 1 - p13, losses are independent.
     check_patterns("state:p13=5%,p31=25%", &two_states(0.05, 0.25, [0.0, 1.0]));
     check_patterns("state:p13=5%,p31=95%", &two_states(0.05, 0.95, [0.0, 1.0]));
     let losses = losses(model.replace("p14=2%", "p14=0%").as_str(), 5);
@@ -208,7 +208,7 @@ fn correlated_losses_have_their_rate_and_correlation() {
         check_patterns(model, &two_states(p, r, [0.0, 1.0]));
         let losses = losses(model, 4);
         check_runs(model, &runs(&losses, true), geometric(r));
-        // Lag-1 autocorrelation from distant pairs: both are lost with probability rate² +
+        // Lag-1 autocorrelation from distant pairs: both frames are lost with probability rate² +
         // correlation·rate·(1 - rate).
         let pairs = losses.chunks_exact(THIN);
         let both = pairs.clone().filter(|pair| pair[0] && pair[1]).count() as u64;
@@ -220,7 +220,7 @@ fn correlated_losses_have_their_rate_and_correlation() {
 /// Probability of each burst length.
 type Lengths<'a> = &'a dyn Fn(usize) -> f64;
 
-/// Bursts without a frame in between form one run.
+/// Bursts with no frame between them form one run.
 #[test]
 fn bursts_have_their_lengths() {
     let uniform = |length: usize| if length <= 9 { 1.0 / 9.0 } else { 0.0 };

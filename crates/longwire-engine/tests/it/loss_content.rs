@@ -1,4 +1,4 @@
-//! Loss by content: what filters match and reject, and robustness against arbitrary text and
+//! Loss by content: matching and rejected filters, and robustness against arbitrary text and
 //! frames.
 
 use crate::common::files::frame_context;
@@ -25,7 +25,7 @@ fn refusal(filter: &str) -> String {
     message.unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
-/// Every example in the help is a valid filter.
+/// Every example in the help must be a valid filter.
 #[test]
 fn names_in_the_help_are_accepted() {
     for [text, filter] in rows(
@@ -74,7 +74,7 @@ fn matches(model: &mut dyn LossModel, bytes: &[u8], len: usize) -> bool {
     lost.is_some()
 }
 
-/// Frames of every kind, each labelled with a letter.
+/// Frames of every kind, labelled by letters.
 fn all() -> Vec<(char, Vec<u8>)> {
     let udp4 = transport(4, 17, (5_353, 53), 0, &[1; 30]);
     let udp6 = transport(6, 17, (9, 5_005), 0, &[2; 64]);
@@ -147,7 +147,7 @@ fn filters_match_what_they_say() {
         ("src net 10.0.0.0/8", "abcgh"),
         ("net 10.1.2.2/31", "abcgh"),
         ("net 10.1.2.4/30", ""),
-        // ARP contains addresses too.
+        // ARP packets contain addresses too.
         ("net 0.0.0.0/0", "abcfgh"),
         ("ip6 host 2001:db8::1", "dei"),
         ("dst net 2001:db8:9::/48", "dei"),
@@ -178,7 +178,7 @@ fn filters_match_what_they_say() {
         ("not (ip or ip6)", "fj"),
         ("! ip && !ip6 || port 53", "bfgj"),
         ("ip and udp port 53 and len > 70", "bg"),
-        // "and" binds closer than "or".
+        // "and" binds more tightly than "or".
         ("arp or ip and tcp", "af"),
         ("(arp or ip) and tcp", "a"),
         ("not arp and not ip", "deij"),
@@ -240,7 +240,7 @@ fn values_are_refused_at_their_column() {
     }
 }
 
-/// The link reports the reason, and the probability holds: 20,000 frames at 99.98 % confidence.
+/// The drop reason is reported, and the probability holds: 20,000 frames at 99.98 % confidence.
 #[test]
 fn a_matching_frame_is_lost_with_its_probability() {
     let all = all();
@@ -264,8 +264,8 @@ fn a_matching_frame_is_lost_with_its_probability() {
     assert_eq!(verdict, Verdict::Drop(DropReason::EntryLoss));
 }
 
-/// Every test on frames truncated at every length: absent fields do not match, except under
-/// negation.
+/// Tests every primitive on frames truncated at every length: absent fields do not match, except
+/// under negation.
 #[test]
 fn frames_cut_short_are_no_matter() {
     let every = "ip or ip6 or vlan 9 or tcp or port 1 or net 1.2.3.4/5 or ether src 00:00:00:00:00:00 \

@@ -1,5 +1,4 @@
-//! Marks instead of losses, compared with the frames that the same model and seed loses without
-//! marking.
+//! Marks instead of losses, compared with the losses of the same model and seed without marking.
 
 use longwire_engine::{
     Delivery, DropReason, FrameMeta, Lane, Link, LinkId, Nanos, NoLoader, Verdict,
@@ -22,7 +21,7 @@ fn frames() -> Vec<(Option<Sample>, Vec<u8>)> {
     frames
 }
 
-/// Repeats the frames `times` times.
+/// Returns the frames, repeated `times` times.
 fn several(kinds: &[(Option<Sample>, Vec<u8>)], times: usize) -> Vec<Vec<u8>> {
     let all = kinds.iter().cycle().take(kinds.len() * times);
     all.map(|(_, frame)| frame.clone()).collect()
@@ -47,7 +46,7 @@ fn takes_marks(frame: &[u8]) -> bool {
 /// A frame's delivery with its bytes, or its drop reason.
 type Fate = Result<(Delivery, Vec<u8>), DropReason>;
 
-/// Sends a frame through a link every 100 us. `change` is applied halfway.
+/// Sends a frame through a link every 100 us, and applies `change` halfway.
 fn cross(line: &str, change: Option<&str>, frames: &[Vec<u8>]) -> Vec<Fate> {
     let link = match change {
         Some(_) => Link::new_changeable(config(line), 5, LinkId(0)),
@@ -83,8 +82,8 @@ const MODELS: [&str; 5] = [
     "content:match=ip or ip6,probability=60%",
 ];
 
-/// Compares every model, place and queue with the same run without marking. A frame lost in that
-/// run is marked if ECN-capable; otherwise, `mark` loses it and `mark-only` passes it.
+/// Compares each model, place and queue with a run without marking. Frames lost in that run are
+/// marked if they are ECN-capable; `mark` loses the others, `mark-only` passes them.
 #[test]
 fn frames_are_marked_where_others_are_lost() {
     let kinds = frames();
@@ -134,7 +133,7 @@ fn frames_are_marked_where_others_are_lost() {
     }
 }
 
-/// A model that only marks on the medium affects no other model's draws and no releases.
+/// A model that only marks on the medium changes neither other models' draws nor releases.
 #[test]
 fn marks_on_the_medium_move_nothing() {
     let sent = several(&frames(), 20);
@@ -173,7 +172,7 @@ fn a_loss_wins_over_a_mark() {
             }
         }
     }
-    // Marked at both places and by a queue, a frame is marked once.
+    // A frame marked at both places and by a queue counts as marked once.
     let both = "loss=nth:1,at=entry,ecn=mark loss=nth:1,ecn=mark";
     for line in [both, &format!("{both} rate=10kbit queue=codel:ecn=true")] {
         let fates = cross(line, None, &sent);
@@ -181,8 +180,8 @@ fn a_loss_wins_over_a_mark() {
     }
 }
 
-/// A queue treats frames marked at its entry like frames that arrive marked, even after a handover
-/// to another queue.
+/// A queue treats frames marked at the link's entry like frames that arrive marked, even after they
+/// move to another queue.
 #[test]
 fn a_queue_sees_marks_made_before_it() {
     let kinds = frames();
@@ -223,8 +222,8 @@ fn a_queue_sees_marks_made_before_it() {
     }
 }
 
-/// A link that marks reads headers, so super-packets must be segmented first; only links without
-/// marking keep the fast path.
+/// A link that marks reads headers, so super-packets must be segmented first. Links without marking
+/// keep the fast path.
 #[test]
 fn only_links_that_mark_need_bytes() {
     for (line, reads) in [

@@ -18,7 +18,7 @@ fn lost(loss: &str, count: u64) -> Vec<bool> {
     lost.collect()
 }
 
-/// Draws are the same as without a limit; each loss that follows `max` losses passes instead.
+/// Draws are the same as without a limit, but a loss that would follow `max` losses passes.
 #[test]
 fn a_limit_lets_the_frame_after_the_longest_run_pass() {
     for rate in ["1%", "30%", "50%", "97%", "100%"] {
@@ -39,8 +39,8 @@ fn a_limit_lets_the_frame_after_the_longest_run_pass() {
     assert_eq!(every, expected);
 }
 
-/// At least `j` frames are lost between two passed ones with probability p^j up to the limit, and
-/// never more than the limit. The gaps are independent: 100,000 per rate and limit, seed 4. Their
+/// Between two passed frames, at least `j` frames are lost with probability p^j up to the limit,
+/// and never more than the limit. The gaps are independent: 100,000 per rate and limit, seed 4. The
 /// sum over `j` is the loss stated in the help.
 #[test]
 fn runs_of_losses_are_geometric_up_to_the_limit() {
@@ -70,14 +70,14 @@ fn runs_of_losses_are_geometric_up_to_the_limit() {
     }
 }
 
-/// Compares the loss stated in the warning with the chain iterated step by step.
+/// Compares the loss in the warning with a step-by-step iteration of the chain.
 #[test]
 fn a_limit_that_lowers_the_loss_is_doubted() {
     for (p, text, max) in [(1.0, "100%", 3), (0.5, "50%", 1), (0.8, "80%", 2)] {
         let mut states = vec![0.0; max + 1];
         states[0] = 1.0;
         let mut of_all = 0.0;
-        // Averaged over many steps, because a deterministic chain never settles.
+        // Averaged over steps, because a deterministic chain does not converge.
         for _ in 0..100_000 {
             let lost: Vec<f64> = states[..max].iter().map(|state| state * p).collect();
             let passed = 1.0 - lost.iter().sum::<f64>();

@@ -40,12 +40,12 @@ fn every_nth_frame_is_lost() {
 #[test]
 fn listed_frames_are_lost() {
     assert_eq!(lost("list:packets=3;7;9-12", "", 40), [3, 7, 9, 10, 11, 12]);
-    // In any order, and overlapping.
+    // Ranges may be unordered and overlap.
     assert_eq!(
         lost("list:packets=9-12; 3 ;10-14;7-8", "", 40),
         [3, 7, 8, 9, 10, 11, 12, 13, 14]
     );
-    // It repeats after its last number.
+    // A loop repeats the list after its last number.
     let looped = lost("list:packets=2;4-5,end=loop", "", 16);
     assert_eq!(looped, [2, 4, 5, 7, 9, 10, 12, 14, 15]);
     assert_eq!(lost("list:packets=1,end=loop", "", 3), [1, 2, 3]);
@@ -56,7 +56,7 @@ fn a_file_selects_the_lost_frames() {
     let contents = "1101\n # 0 is lost\n1 0\n";
     assert_eq!(lost("per-packet:file=x,end=stop", contents, 30), [3, 6]);
     assert_eq!(lost("per-packet:file=x", contents, 14), [3, 6, 9, 12]);
-    // More than one word of bits, compared with the text.
+    // Several words of bits, compared with the text.
     let bits: String = (0..1_000u32)
         .map(|n| {
             if n.wrapping_mul(2_654_435_761) >> 29 == 0 {
@@ -80,7 +80,7 @@ fn a_file_selects_the_lost_frames() {
     );
 }
 
-/// Whether a frame is lost at this time after the epoch.
+/// Returns whether a frame is lost at this time after the epoch.
 fn down(model: &mut Box<dyn LossModel>, since: u64) -> bool {
     let frame = frame_context(EPOCH + since, 1000);
     let lost = model.judge(&frame, &mut stream());
@@ -117,7 +117,7 @@ fn outages_start_at_their_times() {
             .iter()
             .any(|(start, end)| (start * SECOND..end * SECOND).contains(&since))
     };
-    // Forwards and backwards, at and around every second.
+    // In both directions, at and just before every second.
     let times = (0..60).chain((0..60).rev());
     for since in times.flat_map(|second| [second * SECOND, (second + 1) * SECOND - 1]) {
         assert_eq!(down(&mut once, since), is_in(since), "{since}");
@@ -129,8 +129,8 @@ fn outages_start_at_their_times() {
     }
 }
 
-/// On the medium, the departure counts; at the entry, the arrival. 1000 bytes take 8 ms at 1
-/// Mbit/s.
+/// On the medium, a frame's departure determines its loss; at the entry, its arrival. 1000 bytes
+/// take 8 ms at 1 Mbit/s.
 #[test]
 fn an_outage_meets_the_departure_or_the_arrival() {
     let outcome = |place: &str, arrival: u64| {
@@ -143,7 +143,7 @@ fn an_outage_meets_the_departure_or_the_arrival() {
     assert_eq!(outcome("entry", 105), Verdict::Drop(DropReason::EntryLoss));
 }
 
-/// 60,000 frames per row, within bounds met by 99.98 % of correct models.
+/// 60,000 frames per row, within bounds that 99.98 % of correct models meet.
 #[test]
 fn a_trace_gives_loss_probabilities() {
     let contents = "time_s,loss_percent\n0,0\n60,25\n120,100\n180,1.5\n";
@@ -152,7 +152,7 @@ fn a_trace_gives_loss_probabilities() {
         let mut trace = parse(&format!("trace:file=x,end={end}"), contents);
         let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
         for (minute, rate) in rates.into_iter().chain([after; 2]).enumerate() {
-            // A lap is four minutes long; its second minute comes last.
+            // A lap takes four minutes; its second minute is checked last.
             let minute = if minute == 4 { 5 } else { minute as u64 };
             let lost = (0..60_000).filter(|index| {
                 let frame = frame_context(EPOCH + minute * 60 * SECOND + index * MS, 500);

@@ -1,5 +1,5 @@
-//! Models serialised by the netem-trace crate 0.4.6, in all forms, compared with the values that
-//! netem-trace draws from them (`data/netem-trace`).
+//! Models serialised by the netem-trace crate 0.4.6, in all forms, compared with netem-trace's own
+//! values for them (`data/netem-trace`).
 
 use longwire_testbed::support::rows;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ fn parts(text: &'static str) -> HashMap<&'static str, &'static str> {
     parts.map(|part| part.split_once('\n').unwrap()).collect()
 }
 
-/// Merges equal neighbours in rows of time and value, as series do.
+/// Merges adjacent rows of equal value, as series do.
 fn joined(rows: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     let mut joined: Vec<(String, u64)> = Vec::new();
     for (value, time) in rows {
@@ -108,8 +108,8 @@ fn models_are_read_in_every_form() {
     );
 }
 
-/// A pattern of certain and impossible losses after runs of 0, 1 and 2 losses; the last entry
-/// applies to longer runs.
+/// Certain and impossible losses after runs of 0, 1 and 2 losses; the last entry applies to longer
+/// runs.
 #[test]
 fn patterns_count_the_frames_chosen_in_a_row() {
     let text = "{\"RepeatedLossPatternConfig\":{\"pattern\":[\

@@ -1,5 +1,5 @@
-//! A network of links, compared with the same links run separately, each given all its arrivals at
-//! once, and with itself called at other times.
+//! A network of links, compared with the same links run separately, each on its complete arrivals,
+//! and with itself when called at other times.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Frame {
     bytes: Vec<u8>,
 }
 
-/// A host that records everything and frees nothing.
+/// A host that records all events and frees nothing.
 #[derive(Default)]
 struct Notes {
     left: Vec<(Nanos, LinkId, Frame)>,
@@ -101,7 +101,7 @@ fn link(spec: &LinkSpec, id: usize) -> Link {
 /// Frames to send, with arrival and path.
 type Sent = Vec<(Nanos, usize, Frame)>;
 
-/// Bursts and pauses on random paths. Arrivals are distinct: the oracle would break ties
+/// Bursts and pauses on random paths. Arrivals are distinct, because the oracle breaks ties
 /// differently.
 fn sent(paths: usize, frames: u64, seed: u64) -> Sent {
     let mut stream = Stream::of_seed(seed);
@@ -170,8 +170,9 @@ fn through_network(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent, extra:
     notes
 }
 
-/// Runs every link separately, in path order. `None` if frames from different links arrive at one
-/// link simultaneously: the network orders them by decision, which separate links do not reveal.
+/// Runs every link separately, in path order. Returns `None` if frames from different links arrive
+/// at a link simultaneously: the network orders them by decision, which separate links do not
+/// expose.
 fn one_by_one(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent) -> Option<Notes> {
     let mut notes = Notes::default();
     let mut arrivals: BTreeMap<(usize, Nanos, u64), (usize, Frame)> = BTreeMap::new();
@@ -238,7 +239,7 @@ fn any_link() -> impl Strategy<Value = LinkSpec> {
     })
 }
 
-/// Paths over links in ascending order, so that the oracle can process links in that order.
+/// Paths whose links are in ascending order, the order in which the oracle processes links.
 fn any_network() -> impl Strategy<Value = (Vec<LinkSpec>, Vec<Vec<usize>>)> {
     prop::collection::vec(any_link(), 1..6).prop_flat_map(|links| {
         let count = links.len();
@@ -284,8 +285,7 @@ proptest! {
     }
 }
 
-/// Copies and fragments are separate frames on later links, and a link's edits are visible on the
-/// next.
+/// On later links, copies and fragments are separate frames, and earlier links' edits are visible.
 #[test]
 fn copies_fragments_and_edits_go_on() {
     let links = [
@@ -342,7 +342,7 @@ fn links_in_use_stay_and_paths_in_use_stay() {
 }
 
 /// Sends frames through changeable links that are idle half of the time, with simultaneous arrivals
-/// and rate changes. `ahead`: decide frames on arrival until the next change is due.
+/// and rate changes. With `ahead`, frames are decided on arrival until the next change is due.
 fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
     let specs = [
         "rate=40mbit delay=3ms loss=5%",
@@ -408,7 +408,7 @@ fn a_frame_of_an_idle_link_is_decided_as_if_it_had_been_queued() {
         );
         assert!(at_once.left.len() > 1_000 && at_once.dropped.len() > 100);
         assert_eq!(at_once.came, queued.came);
-        // Frames leave in release order; ties within a link are in decision order.
+        // Frames leave in release order; ties within a link keep the decision order.
         let left = |notes: &Notes| {
             let mut left = notes.left.clone();
             left.sort_by_key(|(release, link, _)| (*release, *link));

@@ -1,4 +1,4 @@
-//! Options for one direction as text: parsed, overlaid and printed; default and undersized queues;
+//! Options of one direction as text: parsed, overlaid and printed; default and undersized queues;
 //! the MTU.
 
 use crate::common::{config, frame, link, spec};
@@ -58,7 +58,7 @@ fn one_direction_is_laid_over_both() {
             "delay=5ms mtu=1500",
             "rate=10mbit loss=1% loss=ber:1e-9 delay=5ms mtu=1500",
         ),
-        // A list replaces the entire list.
+        // A list replaces the whole previous list.
         ("loss=2%", "rate=10mbit loss=2% delay=20ms"),
         ("loss=none", "rate=10mbit loss=none delay=20ms"),
         ("", "rate=10mbit loss=1% loss=ber:1e-9 delay=20ms"),
@@ -75,13 +75,13 @@ fn the_default_queue_follows_its_rule() {
         packets: None,
         bytes: Some(Bytes(bytes)),
     };
-    // At least 100 ms, or two delays if longer; at least 16 full frames.
+    // At least 100 ms, or two delays if longer, and at least 16 full frames.
     assert_eq!(limit("rate=10mbit"), bytes(125_000));
     assert_eq!(limit("rate=10mbit delay=200ms"), bytes(500_000));
     assert_eq!(limit("rate=64kbit delay=1ms"), bytes(16 * 1514));
     assert_eq!(limit("rate=10tbit delay=24h"), bytes(1 << 40));
     assert_eq!(limit("delay=20ms"), QueueLimit::UNLIMITED);
-    // For varying delays, the mean counts.
+    // The mean of a varying delay counts.
     let uniform = "rate=10mbit delay=uniform:100ms,300ms";
     assert_eq!(limit(uniform), bytes(500_000));
 }
@@ -107,7 +107,7 @@ fn an_undersized_queue_gets_a_sufficient_size() {
     let least = QueueLimit::needed(rate, Nanos::ZERO);
     assert_eq!(least, Some((Packets(2), Bytes(3_028))));
     assert_eq!(QueueLimit::needed(None, Nanos::from_secs(1)), None);
-    // The default never triggers its own warning, except for absurd links.
+    // The default limit triggers no warning of its own, except for absurd links.
     for delay in ["0", "1ms", "20ms", "3s"] {
         for rate in ["1bit", "64kbit", "10mbit", "100gbit"] {
             assert_eq!(

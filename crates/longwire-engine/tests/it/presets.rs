@@ -1,4 +1,4 @@
-//! Presets: each builds a link, names its sources and matches its summary.
+//! Presets: each builds a link, cites its sources and matches its summary.
 
 use longwire_engine::models::rate::Rate;
 use longwire_engine::presets::{self, Duplex, PRESETS};

@@ -1,4 +1,4 @@
-//! Measurement units, and values with and without them.
+//! Measurement units, and numbers with and without them.
 
 use longwire_engine::trace::Quantity;
 

@@ -1,11 +1,11 @@
-//! Rejected model texts and their messages.
+//! Rejected model specifications and their error messages.
 
 use longwire_engine::{LinkSpec, LinkSpecError, NoLoader, models};
 use longwire_testbed::support::rows;
 
 use crate::common::refusal;
 
-/// Checks a table of options, values and messages; after `…`, only part of the message.
+/// Checks a table of options, values and error messages; `…` marks a part of the message.
 fn assert_refused(table: &str) {
     for [option, text, message] in rows(table) {
         let refused = refusal(option, text);
@@ -69,9 +69,9 @@ fn missing_repeated_and_empty_values_are_refused() {
     );
 }
 
-/// The error for a plain value names only its unit; for a named value, also the parameter. A queue
-/// limit is in packets or bytes: the error for other values names both, and out-of-range values
-/// have a separate error.
+/// Errors for plain values name only the unit; for named values, also the parameter. Queue limits
+/// are in packets or bytes: errors for other units name both, and out-of-range values have their
+/// own error.
 #[test]
 fn values_are_refused_with_their_unit() {
     assert_refused(

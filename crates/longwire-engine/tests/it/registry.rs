@@ -1,4 +1,4 @@
-//! Tests of every registered model; new rows in a kind's table are included automatically.
+//! Conformance tests for every registered model.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn every_model_conforms() {
     assert_models_conform(&models::MTU, &mut seen);
     assert_models_conform(&models::ROUTER, &mut seen);
     assert_models_conform(&models::REWRITE, &mut seen);
-    // Detects a kind missing above.
+    // Detects kinds missing above.
     let all = longwire_engine::all_models()
         .into_iter()
         .map(|(kind, info)| (kind, info.name));

@@ -1,11 +1,11 @@
-//! The release queue, and lanes that share one, compared with naive oracles.
+//! The release queue, and lanes that share it, compared with naive oracles.
 
 use crate::common::fates::Fates;
 use crate::common::{config, frame};
 use longwire_engine::{Delivery, Lane, Link, LinkId, Nanos, ReleaseQueue, Verdict};
 use proptest::prelude::*;
 
-/// Unordered items; the next is found by search.
+/// Unordered items; the next one is found by a search.
 #[derive(Default)]
 struct Oracle {
     waiting: Vec<(Nanos, LinkId, usize)>,
@@ -33,7 +33,7 @@ impl Oracle {
     }
 }
 
-/// A step in a run: time passes, items arrive, due items leave.
+/// A step in a run: time passes, items are pushed, due items are popped.
 #[derive(Clone, Debug)]
 struct Step {
     gap: u64,
@@ -72,7 +72,7 @@ fn follow_the_oracle(steps: Vec<Step>, in_order: bool) -> Result<(), TestCaseErr
             queue.push(LinkId(link), release, number);
             prop_assert_eq!(queue.next_at(), oracle.next_at());
         }
-        // Due items may remain, as when a port is full.
+        // Due items may remain, as they do when a port is full.
         for _ in 0..step.pops {
             prop_assert_eq!(queue.pop_due(now), oracle.pop_due(now));
             prop_assert_eq!(queue.next_at(), oracle.next_at());
@@ -94,8 +94,8 @@ fn follow_the_oracle(steps: Vec<Step>, in_order: bool) -> Result<(), TestCaseErr
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Covers overtaking items, many links, a few hundred slots of 65,536 ns, turns of the wheel
-    /// (1.07 s) and items in order.
+    /// Covers overtaking items, items in order, many links, a few hundred slots of 65,536 ns, and
+    /// turns of the wheel (1.07 s).
     #[test]
     fn releases_follow_a_search(
         (in_order, steps) in prop_oneof![
@@ -123,13 +123,13 @@ fn never_comes_last() {
     assert_eq!(queue.pop_due(Nanos::from_secs(1_000)), None);
     assert_eq!(queue.next_at(), Some(Nanos::MAX));
     assert_eq!(queue.pop_due(Nanos::MAX), Some((LinkId(0), Nanos::MAX, 0)));
-    // From now on, all new items are late.
+    // All new items are late from here on.
     queue.push(LinkId(2), Nanos::from_secs(7), 2);
     queue.push(LinkId(2), Nanos::from_secs(6), 3);
     assert_eq!(queue.pop_due(Nanos::MAX).map(|popped| popped.2), Some(3));
 }
 
-/// Long queues, so that blocks are added and removed: 3 links with 10,000 items each.
+/// Queues long enough to add and remove blocks: 3 links with 10,000 items each.
 #[test]
 fn long_lines_keep_their_order() {
     let mut queue = ReleaseQueue::new();
@@ -157,11 +157,11 @@ fn lanes(seed: u64) -> Vec<Lane<usize>> {
     (0..).zip(&links).map(link).map(Lane::new).collect()
 }
 
-/// Polled deliveries and all verdicts.
+/// Deliveries in polling order, and all verdicts.
 type Run = (Vec<(LinkId, usize, Delivery)>, Vec<Verdict>);
 
-/// Offers frames as (link, gap, length), and polls at each release or, with `late`, once per `late`
-/// frames.
+/// Offers frames given as (link, gap, length). Polls at each release or, with `late`, once per
+/// `late` frames.
 fn run(seed: u64, frames: &[(u32, u64, u32)], late: Option<usize>) -> Run {
     let (mut lanes, mut fates) = (lanes(seed), Fates::default());
     let (mut polled, mut now) = (Vec::new(), 0);

@@ -51,7 +51,7 @@ fn a_router_answers_what_it_drops() {
             (v6(1, 8), DropReason::Ttl, Some((3, 0, 0))),
             (v4(9, DF, 1_281), DropReason::Mtu, Some((3, 4, 1_300))),
             (v6(9, 1_261), DropReason::Mtu, Some((2, 0, 1_300))),
-            // Fragmentation is allowed, but mtu=1300 does not fragment.
+            // Fragmentation is allowed by the packet, but mtu=1300 drops.
             (v4(9, 0, 1_281), DropReason::Mtu, None),
             // A router checks the TTL first.
             (v4(1, DF, 1_281), DropReason::Ttl, Some((11, 0, 0))),
@@ -60,7 +60,7 @@ fn a_router_answers_what_it_drops() {
             assert_eq!(offer(&mut link, Nanos::ZERO, &frame), Verdict::Drop(reason));
             assert_eq!(link.icmp_error().map(kind_of), error, "{frame:?}");
         }
-        // At the limits of length and TTL; the previous error is gone.
+        // At the limits of length and TTL; the previous error is cleared.
         for frame in [v4(2, DF, 1_280), v6(2, 1_260)] {
             let dropped = v4(1, 0, 8);
             offer(&mut link, Nanos::ZERO, &dropped);
@@ -121,7 +121,7 @@ fn errors_have_the_addresses_of_the_router() {
     }
 }
 
-/// Sends a packet every `gap`, and returns the numbers of those that cause an ICMP error.
+/// Sends a packet every `gap` and returns the numbers of the packets that cause an ICMP error.
 fn errors(text: &str, gap: Nanos, packets: u64) -> Vec<u64> {
     let (mut link, frame) = (link(text), v4(1, 0, 8));
     let sent = (0..packets).filter(|number| {
@@ -137,7 +137,7 @@ fn errors(text: &str, gap: Nanos, packets: u64) -> Vec<u64> {
 
 #[test]
 fn errors_are_limited_by_a_token_bucket() {
-    // 50 at once, then one per 1 ms from when the bucket was full, to the nanosecond: after n
+    // 50 immediately, then one per 1 ms since the bucket was full, to the nanosecond: after n
     // packets, floor(50 + n · gap / 1 ms) in total.
     let gap = Nanos::from_micros(10);
     let sent = errors("router=hop", gap, 20_000);
@@ -151,7 +151,7 @@ fn errors_are_limited_by_a_token_bucket() {
     assert_eq!(thirds.len(), 31);
     assert_eq!(thirds[..5], [0, 1, 334, 667, 1_000]);
     assert!(errors("router=hop:limit=0", gap, 100).is_empty());
-    // A pause fills the bucket up to the burst, and no further.
+    // A pause fills the bucket, up to the burst.
     let mut link = link("router=hop:limit=10,burst=2");
     let later = Nanos::from_secs(1_000);
     let count = |link: &mut Link, at| {
@@ -168,7 +168,7 @@ fn errors_are_limited_by_a_token_bucket() {
     );
 }
 
-/// Packets for which no error may be sent take no token.
+/// Packets for which no error may be sent consume no token.
 #[test]
 fn only_errors_that_are_sent_take_tokens() {
     let mut link = link("router=hop:limit=1,burst=1 mtu=1300");
@@ -194,7 +194,7 @@ fn changes_add_and_remove_routers() {
     let expired = (Verdict::Drop(DropReason::Ttl), Some((11, 0, 0)));
     assert_eq!(step(&mut link, "delay=1ms"), (Verdict::Queued, None));
     assert_eq!(step(&mut link, "router=hop:limit=1,burst=1"), expired);
-    // Other changes preserve the router, including its bucket, which is full again after 1 s.
+    // Other changes preserve the router and its bucket, which is full again after 1 s.
     assert_eq!(step(&mut link, "delay=2ms"), expired);
     assert!(link.changes_frames());
     assert_eq!(step(&mut link, "router=none"), (Verdict::Queued, None));

@@ -26,7 +26,7 @@ fn times_count_from_the_first_stamp() {
 fn a_speed_scales_the_whole_and_not_the_steps() {
     assert_eq!(due(&mut at_speed("2x"), &[0, 5, 10, 15]), [0, 2, 5, 7]);
     assert_eq!(due(&mut at_speed("0.1x"), &[3, 5]), [0, 20]);
-    // A third of a nanosecond is lost once, not a million times.
+    // A third of a nanosecond is lost once, not per frame.
     let mut thrice = at_speed("3x");
     let stamps: Vec<u64> = (0..=1_000_000).map(|n| n * 70_000).collect();
     let last = *due(&mut thrice, &stamps).last().unwrap();

@@ -1,18 +1,18 @@
-//! Rounded delays and loss ratios. Every bound states samples, confidence and seed; a fixed seed
-//! makes the outcome deterministic.
+//! Rounded delays and loss ratios. Every bound states sample size, confidence and seed; the seed is
+//! fixed, so the outcome is deterministic.
 
 use crate::common::{assert_binomial, frame, link, release, verdicts};
 use longwire_engine::models::loss::packet::BitErrorLoss;
 use longwire_engine::{DropReason, Verdict};
 use longwire_testbed::support::binomial_interval;
 
-/// Two in a thousand correct models would fail: seeds were not selected to pass, and changing one
-/// is not a fix.
+/// Two in a thousand correct models would fail. Seeds were not selected to pass; changing one is
+/// not a fix.
 const CONFIDENCE: f64 = 0.998;
 
 const SAMPLES: u64 = 200_000;
 
-/// Returns delays, in nanoseconds, of frames sent every second, so that no release is raised.
+/// Returns delays, in nanoseconds, of frames sent every second, so that no release is postponed.
 fn delays(delay: &str, seed: u64) -> Vec<f64> {
     const GAP: u64 = 1_000_000_000;
     let mut link = link(&format!("delay={delay}"), seed);
@@ -21,7 +21,7 @@ fn delays(delay: &str, seed: u64) -> Vec<f64> {
     (0..).zip(&verdicts).map(delay).collect()
 }
 
-/// Seven possible delays: a biased draw would show in one of them.
+/// Seven possible delays: a bias would show in one of them.
 #[test]
 fn a_narrow_uniform_delay_takes_every_value_alike() {
     let delays = delays("uniform:min=1ns,max=7ns", 1);
@@ -36,7 +36,7 @@ fn a_narrow_uniform_delay_takes_every_value_alike() {
 
 /// An exponential delay of 2 ns: rounding to nearest keeps the mean, whereas rounding down would
 /// lose half a nanosecond. The standard error of the mean is 2 ns / sqrt(200,000) = 0.0045 ns; the
-/// bound is four of them, 0.018 ns.
+/// bound is four times that, 0.018 ns.
 #[test]
 fn a_short_exponential_delay_keeps_its_mean() {
     let delays = delays("exponential:mean=2ns", 1);
@@ -92,7 +92,7 @@ fn no_loss_and_certain_loss_are_exact() {
     assert_eq!(lost(&all, DropReason::BitError), 1_000);
 }
 
-/// 120,000 adjacent pairs at 20 %: with correlated losses, more or fewer than 4 % of the pairs
+/// 120,000 adjacent pairs at 20 %: if losses were correlated, more or fewer than 4 % of the pairs
 /// would lose both frames.
 #[test]
 fn losses_of_neighbours_are_independent() {
@@ -102,7 +102,7 @@ fn losses_of_neighbours_are_independent() {
     assert_binomial("pairs", pairs, 120_000, 0.04, CONFIDENCE);
 }
 
-/// 120,000 frames of each length, alternating, so that one length's cached probability must not be
+/// 120,000 frames of each length, alternating: the probability cached for one length must not be
 /// used for the other.
 #[test]
 fn bit_errors_are_within_the_binomial_bounds_of_each_length() {
@@ -124,7 +124,7 @@ fn bit_errors_are_within_the_binomial_bounds_of_each_length() {
 
 #[test]
 fn the_loss_of_a_frame_by_bit_errors_is_computed_without_cancellation() {
-    // Leading terms of the binomial series; the rest is negligible.
+    // Leading terms of the binomial series; the remainder is negligible.
     let series = |rate: f64, bits: f64| bits * rate - bits * (bits - 1.0) / 2.0 * rate * rate;
     for (rate, len) in [(1e-15, 64u32), (1e-12, 1514), (1e-9, 9_000)] {
         let expected = series(rate, f64::from(len) * 8.0);
@@ -138,7 +138,7 @@ fn the_loss_of_a_frame_by_bit_errors_is_computed_without_cancellation() {
     assert_eq!(BitErrorLoss::frame_loss(0.5, u32::MAX).as_f64(), 1.0);
 }
 
-/// Compares the bounds with exact counts: of the 2^10 outcomes for ten coins, 1 has no heads, 10
+/// Compares the bounds with exact counts: of the 2^10 outcomes of ten coins, 1 has no heads, 10
 /// have one, 45 have two.
 #[test]
 fn the_binomial_bounds_are_those_of_ten_coins() {

@@ -60,8 +60,8 @@ fn streams_of_different_places_differ() {
     assert_eq!(first_draws.len(), count);
 }
 
-/// Loss of another kind before or after a model, or of the same kind after it, leaves the model's
-/// losses unchanged.
+/// Another kind of loss before or after a model, or the same kind after it, does not change the
+/// model's losses.
 #[test]
 fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
     let alone = outcome("loss=5%");
@@ -75,7 +75,7 @@ fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
         let mut more = 0;
         for (alone, together) in alone.iter().zip(&together) {
             if is_loss(alone) {
-                // The model before it may have given its reason first.
+                // An earlier model may have determined the reason.
                 assert!(matches!(together, Verdict::Drop(_)), "{line}");
             } else if !matches!(together, Verdict::Deliver(_)) {
                 more += 1;
@@ -109,8 +109,8 @@ fn survivors_are_delayed_the_same_with_loss_as_without() {
     }
 }
 
-/// Loss before the queue determines which frames reach the medium, but not the medium's draws:
-/// among the frames that reach it, the same positions are lost.
+/// Loss before the queue changes which frames reach the medium, but not the medium's draws: it
+/// loses the same positions among those frames.
 #[test]
 fn entry_loss_does_not_change_what_the_medium_draws() {
     let alone = outcome("loss=10%");
@@ -125,7 +125,7 @@ fn entry_loss_does_not_change_what_the_medium_draws() {
     }
 }
 
-/// A raised release equals that of a delivered frame.
+/// A postponed release equals that of a delivered frame.
 #[test]
 fn a_lost_frame_raises_nobody() {
     let line = "delay=uniform:0ms,20ms loss=50%";
@@ -145,8 +145,8 @@ fn a_lost_frame_raises_nobody() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// In order, a release is the maximum of the same draws so far; `raised` is set if it exceeds
-    /// the frame's own.
+    /// In order, a release is the maximum of the same draws so far; `raised` is set if that exceeds
+    /// the frame's own release.
     #[test]
     fn only_the_order_policy_tells_in_order_from_reorder(
         seed in any::<u64>(),
@@ -177,7 +177,7 @@ fn reorder_reorders_and_the_default_does_not() {
         releases.windows(2).filter(|pair| pair[1] < pair[0]).count()
     };
     assert_eq!(backwards("in-order"), 0);
-    // Two adjacent frames, 1 us apart, swap nearly half of the time.
+    // Two frames that follow each other by 1 us swap nearly half of the time.
     let swapped = backwards("reorder");
     assert!((4_500..5_500).contains(&swapped), "{swapped}");
 }

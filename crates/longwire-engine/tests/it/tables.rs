@@ -57,7 +57,7 @@ fn values_may_bring_their_units_and_fields_any_separator() {
     }
 }
 
-/// As written by G-NetTrack: dates, unlabelled kbit/s and gaps.
+/// As recorded by G-NetTrack: dates, kbit/s without a unit, and gaps.
 #[test]
 fn a_mapping_reads_what_no_custom_covers() {
     let text = "Timestamp,Operator,DL_bitrate,UL_bitrate,PINGAVG\n\
@@ -97,7 +97,7 @@ fn a_mapping_reads_what_no_custom_covers() {
 
 #[test]
 fn errors_are_reported_with_their_line() {
-    // In these texts, a slash ends each line.
+    // A slash ends a line of the file.
     for [text, message] in rows(
         "
         time,rate_mbps/1,5/0,6/ | line 3: time is before the previous row's
@@ -137,7 +137,7 @@ fn of_rows_of_one_time_the_last_counts_and_equal_ones_are_kept_once() {
     );
 }
 
-/// Returns a series value by scanning the rows.
+/// Finds a series value by scanning the rows.
 fn oracle(rows: &[(u64, u64)], length: u64, since: u64, end: End) -> Option<u64> {
     let inside = match end {
         End::Loop => since % length,
@@ -180,7 +180,7 @@ proptest! {
             prop_assert_eq!(found.value, oracle(&rows, length, since, end));
             prop_assert!(found.start.as_nanos() <= since);
             prop_assert!(since < found.end.as_nanos() || found.end == Nanos::MAX);
-            // The stretch covers its last instant.
+            // The stretch includes its last instant.
             if found.end < Nanos::MAX {
                 let last = found.end.as_nanos() - 1;
                 prop_assert_eq!(found.value, oracle(&rows, length, last, end));

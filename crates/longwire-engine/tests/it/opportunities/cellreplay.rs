@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use crate::opportunities::{Files, MILLI, Opportunities, any_frames, any_millis, counted, lines};
 use crate::rates::links;
 
-/// CellReplay's rules in one pass over the arrivals, with times in nanoseconds: each packet's
-/// release and the base delay in force.
+/// CellReplay's rules in one pass over the arrivals, with times in nanoseconds. Computes each
+/// packet's release and the base delay in effect.
 struct CellReplay<'a> {
     trains: &'a [(u64, u64, Vec<u64>)],
     pause: u64,
@@ -41,7 +41,7 @@ impl CellReplay<'_> {
             let (from, to) = (&self.trains[self.train], &self.trains[self.train + 1]);
             let past = ((time - self.base) / MILLI).saturating_sub(from.0) as f64;
             let rise = to.1 as f64 - from.1 as f64;
-            // Tolerates rounding of whole values.
+            // Compensates for rounding of integers.
             let delay = from.1 as f64 + rise * past / (to.0 - from.0) as f64 + 1e-9;
             self.base_delay = delay as u64 * MILLI;
             (self.first, self.opportunity) = (Some(time), 0);
@@ -134,7 +134,7 @@ proptest! {
         for (arrival, len) in &frames {
             let bytes = counted(*len, -10);
             let (release, in_train) = light.release(*arrival, bytes);
-            // Packets in the heavy queue at the release, including one leaving just then.
+            // Packets in the heavy queue at the release, including one that leaves at that instant.
             heavy.pass(release.saturating_sub(1));
             let empty = heavy.departures.len() == heavy_count;
             let left = if in_train && empty {
@@ -150,7 +150,7 @@ proptest! {
                 served.drain();
                 served.departures[heavy_count - 1]
             };
-            // In order, like all links.
+            // Departures are in order, as on any link.
             last = left.saturating_sub(light.base_delay).max(last);
             released = left.max(released);
             expected.push((last, if included { released } else { last }));

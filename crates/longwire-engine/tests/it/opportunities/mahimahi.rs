@@ -37,8 +37,8 @@ proptest! {
     }
 }
 
-/// The wrap-around, computed by hand: opportunities at 2, 2 and 5 ms, then at 7, 7 and 10 ms, and
-/// so on. A full frame takes one opportunity, shared with a small frame.
+/// Wrap-around, computed by hand: opportunities at 2, 2 and 5 ms, then at 7, 7 and 10 ms, and so
+/// on. A full frame takes exactly one opportunity.
 #[test]
 fn a_trace_begins_again_at_its_last_time() {
     let files = [("t", "2\n2\n5\n".to_owned())];
@@ -49,7 +49,8 @@ fn a_trace_begins_again_at_its_last_time() {
     };
     assert_eq!(at("trace:t", &full), [2, 2, 5, 7, 7, 10, 12]);
     assert_eq!(at("mahimahi:t,stop", &full), [2, 2, 5]);
-    // 100 bytes count as 90: sixteen fit in one opportunity, and the seventeenth ends in the next.
+    // 100 bytes count as 90: sixteen fit in one opportunity, and the seventeenth completes in the
+    // next.
     assert_eq!(at("trace:t", &[(0, 100); 18])[15..], [2, 2, 2]);
     assert_eq!(at("trace:t", &[(3 * MILLI, 100); 17])[15..], [5, 7]);
     // A frame that arrives at an opportunity misses it.

@@ -13,7 +13,7 @@ use crate::rates::links;
 
 const MILLI: u64 = 1_000_000;
 
-/// Returns the departures of frames that do depart.
+/// Returns the departures of the frames that are eventually sent.
 fn departures(
     rate: &str,
     files: &[(&str, String)],
@@ -27,7 +27,7 @@ fn departures(
     )
 }
 
-/// Returns file lines with one number each.
+/// Returns file contents with one number per line.
 fn lines(numbers: &[u64]) -> String {
     numbers.iter().map(|number| format!("{number}\n")).collect()
 }
@@ -95,7 +95,7 @@ impl<'a> Opportunities<'a> {
         self.waiting.push_back(bytes);
     }
 
-    /// Drains everything that can still leave.
+    /// Processes opportunities until no more frames can leave.
     fn drain(&mut self) {
         while self.transit > 0 || !self.waiting.is_empty() {
             let Some(time) = self.next_time() else { return };
@@ -124,7 +124,7 @@ fn any_millis() -> impl Strategy<Value = Vec<u64>> {
     })
 }
 
-/// Frames at and between whole milliseconds, when opportunities occur.
+/// Frames at whole milliseconds, when opportunities occur, and between them.
 fn any_frames() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![
         Just(0u64),

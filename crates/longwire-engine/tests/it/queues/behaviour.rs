@@ -1,5 +1,5 @@
-//! Known properties of each discipline under TCP. The model is seeded and runs in virtual time, so
-//! every figure is reproducible; the bounds leave a margin for model changes, not for chance.
+//! Known properties of each discipline under TCP. The TCP model is seeded and runs in virtual time,
+//! so every figure is reproducible; the bounds allow for model changes, not for chance.
 
 use longwire_engine::{FrameMeta, Nanos, Verdict};
 
@@ -12,7 +12,7 @@ const MILLISECOND: u64 = 1_000_000;
 /// 20 Mbit/s: a full frame takes 0.6 ms.
 const RATE: u64 = 20_000_000;
 
-/// Warm-up; the minute that follows is measured.
+/// Warm-up; the following minute is measured.
 const WARM_UP: u64 = 20 * SECOND;
 const END: u64 = 80 * SECOND;
 
@@ -65,7 +65,8 @@ fn jain(flows: &[Seen]) -> f64 {
     sum * sum / squares / flows.len() as f64
 }
 
-/// Returns the standing queue in milliseconds: the mean over 100 ms intervals of the minimum wait.
+/// Returns the standing queue in milliseconds: the mean, over intervals of 100 ms, of the minimum
+/// wait.
 fn standing_queue_ms(flows: &[Seen]) -> f64 {
     let mut least = vec![u64::MAX; ((END - WARM_UP) / (100 * MILLISECOND)) as usize];
     for (departure, wait) in &together(flows).waits {
@@ -83,16 +84,16 @@ fn assert_within(value: f64, low: f64, high: f64, what: &str) {
     assert!((low..=high).contains(&value), "{what}: {value}");
 }
 
-/// With a tail-drop buffer of 500 frames, the same flows wait ten times as long: the problem that
-/// the other disciplines solve.
+/// With a tail-drop buffer of 500 frames, the same flows wait ten times as long, the problem solved
+/// by the other disciplines.
 #[test]
 fn tail_drop_keeps_its_buffer_full() {
     let flows = run("tail-drop:500p", &five_reno(0));
     assert!(standing_queue_ms(&flows) > 100.0);
 }
 
-/// CoDel keeps the standing queue at or below the target (RFC 8289, section 3.2), in this test 5
-/// ms, and even with few flows the link stays utilised.
+/// CoDel keeps the standing queue at or below its target (RFC 8289, section 3.2), here 5 ms, and
+/// the link stays utilised even with few flows.
 #[test]
 fn codel_holds_the_standing_queue_near_its_target() {
     let flows = run("codel", &five_reno(0));
@@ -117,7 +118,7 @@ fn pie_holds_the_delay_at_its_target() {
     }
 }
 
-/// Adaptive RED keeps the average between min and max, 5 and 15 packets of 0.6 ms, for any
+/// Adaptive RED keeps the average between its thresholds, 5 and 15 packets of 0.6 ms, for any
 /// number of flows.
 #[test]
 fn adaptive_red_keeps_the_average_between_its_thresholds() {
@@ -149,14 +150,14 @@ fn fq_codel_shares_and_lets_sparse_flows_pass() {
     let frame_ms = f64::from(FRAME) * 8e3 / RATE as f64;
     assert!(sparse[0].wait_ms(1.0) < 5.0 * frame_ms);
     assert_eq!(sparse[0].losses, 0);
-    // The same without per-flow queues.
+    // The same flows without per-flow queues.
     let shared = run("codel", &senders);
     assert!(jain(&shared[..4]) < 0.85, "{}", jain(&shared[..4]));
     assert!(shared[4].wait_ms(0.5) > 5.0);
 }
 
-/// While a classic flow keeps the C queue at its target, L4S traffic waits less than a millisecond:
-/// every packet in a minute, at 100 Mbit/s (RFC 9332, section 1.4). Neither flow starves the other.
+/// While a classic flow keeps the C queue at its target, every L4S packet in a minute at 100 Mbit/s
+/// waits less than a millisecond (RFC 9332, section 1.4). Neither flow starves the other.
 #[test]
 fn dualpi2_keeps_l4s_below_a_millisecond_beside_a_classic_flow() {
     let rate = 5 * RATE;
@@ -177,7 +178,7 @@ fn dualpi2_keeps_l4s_below_a_millisecond_beside_a_classic_flow() {
     }
 }
 
-/// Alone, the C queue is held at its target of 15 ms.
+/// Without L4S traffic, the C queue stays at its target of 15 ms.
 #[test]
 fn dualpi2_holds_classic_flows_at_their_target() {
     let flows = run("dualpi2", &five_reno(0));
@@ -185,7 +186,7 @@ fn dualpi2_holds_classic_flows_at_their_target() {
     assert!(utilisation(RATE, &flows) > 0.98);
 }
 
-/// With ECN at both ends, no frame is lost, and queues are just as short.
+/// With ECN at both ends, no frame is lost, and queues are equally short.
 #[test]
 fn marks_take_the_place_of_drops() {
     for (queue, most_ms) in [
@@ -199,7 +200,7 @@ fn marks_take_the_place_of_drops() {
         assert_eq!(flows.losses, 0, "{queue}");
         assert!(flows.marks > 100, "{queue}: {} marks", flows.marks);
         assert!(flows.mean_wait_ms() < most_ms, "{queue}");
-        // Packets from senders without ECN are dropped as before.
+        // Packets from senders without ECN are still dropped.
         let flows = together(&run(queue, &five_reno(0)));
         assert!(flows.losses > 100 && flows.marks == 0, "{queue}");
     }
@@ -219,8 +220,8 @@ fn nobody_is_marked_unless_asked() {
     }
 }
 
-/// A datagram's fragments stay in order and share a queue, while twenty other flows are active.
-/// When the first fragment's hash included its ports, 29 of 29 datagrams arrived out of order.
+/// A datagram's fragments stay in order and share a queue while twenty other flows are active. When
+/// the first fragment's hash included its ports, all 29 datagrams arrived out of order.
 #[test]
 fn fq_codel_keeps_the_fragments_of_a_datagram_together() {
     let packet = |ports: [u16; 2], fragment: u16| {

@@ -1,5 +1,5 @@
-//! For every registered queue, each frame is decided exactly once, occupancy equals offered minus
-//! decided frames, and related frames stay in order.
+//! For every registered queue, each frame is decided exactly once, the occupancy equals offered
+//! minus decided frames, and frames of one flow or class stay in order.
 
 use longwire_engine::{Bytes, Packets};
 
@@ -10,7 +10,8 @@ use crate::queues::traffic::{Kind, Packet};
 /// Frame fields that determine its order.
 type OrderKey = (Kind, u8, Option<(u16, u8)>);
 
-/// Returns a key; frames with equal keys must not overtake each other. Queues not listed are FIFOs.
+/// Returns the order key of a packet: frames with equal keys must not overtake each other. Unlisted
+/// queues are FIFOs.
 fn order_key(text: &str, packet: &Packet) -> OrderKey {
     let (dscp, ecn) = packet.class();
     let one = |key| (Kind::Ipv4, key, None);
@@ -37,7 +38,7 @@ fn every_frame_is_decided_once_and_in_its_order() {
                 continue;
             }
             let held = offered + 1 - run.order.len();
-            // The next poll returns drops made on arrival.
+            // Drops on arrival are only returned by the next poll.
             let (packets, bytes) = run.link.occupancy();
             assert!(packets.0 as usize <= held, "{text}, pattern {seed}");
             bytes_max = bytes_max.max(bytes.0);

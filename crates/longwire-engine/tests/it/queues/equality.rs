@@ -18,7 +18,7 @@ use crate::queues::traffic::{Draws, Pattern, pattern};
 /// Number of patterns per discipline.
 const PATTERNS: u64 = 2_000;
 
-/// Events that one discipline's patterns caused, to check the coverage of the comparison.
+/// Events caused by one discipline's patterns, to check the coverage of the comparison.
 #[derive(Debug, Default)]
 struct Seen {
     frames: u64,
@@ -42,7 +42,7 @@ impl Seen {
     }
 }
 
-/// Creates a discipline's text and its oracle from a pattern and seed.
+/// Creates a discipline's specification text and its oracle from a pattern and a seed.
 type Make = fn(&mut Draws, &Pattern, u64) -> (String, Box<dyn Oracle>);
 
 fn compare(name: u64, make: Make) -> Seen {
@@ -65,13 +65,13 @@ fn compare(name: u64, make: Make) -> Seen {
             seen.note(found);
         }
     }
-    // Otherwise, the comparison covers too little.
+    // Guards against patterns that exercise too little.
     assert!(seen.sent > seen.frames / 3, "{seen:?}");
     assert!(seen.full > seen.frames / 500, "{seen:?}");
     seen
 }
 
-/// Draws an occasionally reached limit, in packets, bytes or both.
+/// Draws a limit that is occasionally reached, in packets, bytes or both.
 fn draw_limit(draws: &mut Draws) -> Limit {
     Limit {
         packets: if draws.once_in(2) {
@@ -296,8 +296,8 @@ fn dualpi2() {
     assert!(seen.marked > seen.frames / 20, "{seen:?}");
 }
 
-/// Classes with and without limits, within a total limit, with remaining code points in the last
-/// class; by DSCP or, half of the time, by VLAN priority.
+/// Draws classes with and without their own limits, within a total limit; the last class takes the
+/// remaining code points. Half of the time, code points are VLAN priorities instead of DSCPs.
 fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
     let limit = draw_limit(draws);
     let mut classes = Vec::new();

@@ -1,4 +1,4 @@
-//! Long idle periods cost no more than short ones.
+//! Long idle periods cost no more CPU time than short ones.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ fn packet(number: usize, arrival: u64) -> Packet {
     }
 }
 
-/// One by one, 15 ms ticks would take minutes: a year has two billion of them.
+/// Processed one by one, 15 ms ticks would take minutes: a year has two billion of them.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Returns this thread's CPU time, which other programs do not affect (proc(5): the first number in
-/// schedstat, in nanoseconds).
+/// Returns this thread's CPU time in nanoseconds, the first number in schedstat (proc(5)), which is
+/// independent of other programs.
 fn busy() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let first = text.split(' ').next().and_then(|word| word.parse().ok());
@@ -50,7 +50,7 @@ fn a_year_of_idling_costs_nothing() {
     }
 }
 
-/// At 1 bit/s a frame takes two hours while others wait.
+/// At 1 bit/s, a frame takes hours while others wait.
 #[test]
 fn hours_of_waiting_cost_little() {
     for entry in models::QUEUE.entries {

@@ -1,4 +1,4 @@
-//! For every registered queue, polling times change nothing.
+//! For every registered queue, verdicts do not depend on polling times.
 
 use longwire_engine::models;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
@@ -6,7 +6,8 @@ use longwire_engine::spec::{ModelInfo, Param, Unit};
 use crate::queues::link::{Fate, Run, link};
 use crate::queues::traffic::{Draws, Pattern, pattern_at};
 
-/// The queue by name, with every value of its choices and without optional parameters.
+/// Returns the queue's texts: with each value of each choice, and with examples for parameters
+/// without a default.
 pub fn texts(info: &ModelInfo) -> Vec<String> {
     let pair = |param: &Param, value: &str| format!("{}={value}", param.name);
     let with = |pairs: &[String]| format!("{}:{}", info.name, pairs.join(","));
@@ -27,8 +28,8 @@ pub fn texts(info: &ModelInfo) -> Vec<String> {
     texts
 }
 
-/// Runs patterns for every text of every queue, slow enough for milliseconds to matter. `take`
-/// receives text, pattern and seed.
+/// Runs patterns for every text of every queue, at rates low enough for milliseconds to matter.
+/// `take` receives text, pattern and seed.
 pub fn for_every_queue(patterns: u64, mut take: impl FnMut(&str, &Pattern, u64)) {
     for entry in models::QUEUE.entries {
         for text in texts(entry.info) {
@@ -45,7 +46,7 @@ pub fn for_every_queue(patterns: u64, mut take: impl FnMut(&str, &Pattern, u64))
 /// Fates, and frames in verdict order.
 type Outcome = (Vec<Fate>, Vec<usize>);
 
-/// `before` may poll before each offer, up to the given time.
+/// Runs a pattern. `before` may poll before each offer, up to the given time.
 fn outcome(
     text: &str,
     pattern: &Pattern,
@@ -66,7 +67,7 @@ fn polled_at_arrivals(text: &str, pattern: &Pattern, seed: u64) -> Outcome {
     outcome(text, pattern, seed, |_, _| {})
 }
 
-/// Polls at every time that the link returns.
+/// Polls at every time returned by the link.
 fn polled_eagerly(text: &str, pattern: &Pattern, seed: u64) -> Outcome {
     outcome(text, pattern, seed, |run, until| {
         while let Some(at) = run.link.next_at().map(|at| at.as_nanos())

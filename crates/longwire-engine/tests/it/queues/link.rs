@@ -10,7 +10,7 @@ use crate::queues::traffic::{Packet, Pattern};
 /// A frame's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Departed, marked or not.
+    /// Departed, with or without a mark.
     Sent {
         departure: u64,
         mark: bool,
@@ -49,7 +49,7 @@ impl Run {
         }
     }
 
-    /// Takes all decisions up to `now`.
+    /// Records all decisions up to `now`.
     pub fn poll(&mut self, now: u64) {
         while let Some((number, verdict)) = self.link.poll(..=Nanos::from_nanos(now), &()) {
             self.decide(self.queued[number as usize], verdict);
@@ -104,7 +104,7 @@ pub fn run_engine(pattern: &Pattern, queue: &str, seed: u64) -> Vec<Fate> {
 }
 
 /// Runs a pattern through an oracle, event by event. At one instant, a timer tick precedes a
-/// dequeue, which precedes an arrival.
+/// dequeue, and a dequeue precedes an arrival.
 pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
     let mut fates = vec![None; pattern.packets.len()];
     let mut arrivals = pattern.packets.iter().peekable();
@@ -113,7 +113,7 @@ pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
         free_at: 0,
     };
     let mut next_tick = oracle.tick_period();
-    // When the idle link next requests a frame; after an empty dequeue, at the next arrival.
+    // Next request of the idle link; after an empty dequeue, the next arrival.
     let mut asks_at = None;
     while arrivals.peek().is_some() || oracle.len() > 0 {
         let arrival = arrivals.peek().map_or(u64::MAX, |packet| packet.arrival);
@@ -143,13 +143,13 @@ pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
     fates.into_iter().flatten().collect()
 }
 
-/// Records a frame's fate; it must not have one yet.
+/// Records a frame's fate, which must not be known yet.
 pub fn decide(fates: &mut [Option<Fate>], number: usize, fate: Fate) {
     let before = fates[number].replace(fate);
     assert_eq!(before, None, "the oracle decided twice");
 }
 
-/// A link in exact fractions: times are in nanoseconds times the rate.
+/// A link with exact times, in nanoseconds times the rate.
 struct Wire {
     rate: u128,
     free_at: u128,

@@ -1,5 +1,5 @@
-//! Queue disciplines: independent event-driven implementations of their papers, late polling,
-//! conservation and order, and behaviour under TCP.
+//! Queue disciplines: comparison with independent event-driven implementations of their papers,
+//! late polling, conservation and order, and behaviour under TCP.
 
 mod behaviour;
 mod conservation;

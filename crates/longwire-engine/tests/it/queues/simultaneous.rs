@@ -1,4 +1,4 @@
-//! Frames with the same timestamp: the link dequeues all it can before the next frame is queued.
+//! Frames with equal timestamps: before each is queued, the link dequeues as many as it can.
 
 use longwire_engine::DropReason;
 use longwire_engine::models;
@@ -29,8 +29,8 @@ fn departures(queue: &str, arrivals: &[u64]) -> Vec<Result<u64, DropReason>> {
     fates.iter().map(fate).collect()
 }
 
-/// "The most frames held; the frame being sent does not count": the first of three is sent, the
-/// other two are queued.
+/// "The most frames held; the frame being sent does not count": of three frames, the first is sent
+/// and two are queued.
 #[test]
 fn the_first_of_several_frames_of_one_stamp_is_in_service() {
     const AT: u64 = 5_000_000_000;
@@ -46,7 +46,7 @@ fn the_first_of_several_frames_of_one_stamp_is_in_service() {
         let queue = format!("{}:limit=2p", info.name);
         assert_eq!(departures(&queue, &[AT; 3]), sent, "{queue}");
         let mut four = departures(&queue, &[AT; 4]);
-        // Which of the four frames does not fit depends on the discipline.
+        // Which of the four frames is dropped depends on the discipline.
         let dropped = four.iter().filter(|fate| **fate == full).count();
         four.retain(Result::is_ok);
         assert_eq!((dropped, &four[..]), (1, &sent[..]), "{queue}");
@@ -61,7 +61,7 @@ fn the_first_of_several_frames_of_one_stamp_is_in_service() {
     );
 }
 
-/// When a frame arrives at the instant the link becomes idle, the queued frame is dequeued first.
+/// If a frame arrives at the instant the link becomes idle, the queued frame is dequeued first.
 #[test]
 fn a_link_that_falls_free_takes_the_next_frame_before_another_is_queued() {
     let arrivals = [0, 0, 0, SERVICE, SERVICE];
@@ -73,7 +73,7 @@ fn a_link_that_falls_free_takes_the_next_frame_before_another_is_queued() {
     }
 }
 
-/// Plain links share this property with changeable links.
+/// Holds for plain and changeable links alike.
 #[test]
 fn the_queue_right_after_an_arrival_leaves_out_the_frame_in_service() {
     let mut run = Run::new(link(RATE, "head-drop", 1), 3);

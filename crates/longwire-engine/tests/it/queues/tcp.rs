@@ -1,9 +1,9 @@
 //! A small closed-loop model of TCP over one link, sufficient to study a queue discipline.
 //!
 //! All packets have the same size. Each is acknowledged separately, one round-trip time after its
-//! departure. A loss is detected when the acknowledgement would have arrived, and another packet is
+//! departure. A loss is detected when the acknowledgement would have arrived, and a new packet is
 //! sent instead. A window is reduced at most once per round trip, that is, only for packets sent
-//! since the last reduction.
+//! after the last reduction.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -159,7 +159,7 @@ impl Flow {
     }
 }
 
-/// A flow's event: time, tie-breaker, flow.
+/// An event of a flow: time, tie-breaker, flow.
 type Event = (u64, u64, usize, What);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -59,10 +59,10 @@ impl Packet {
         let mut bytes = vec![2, 0, 0, 0, 0, self.flow, 2, 0, 0, 0, 1, 1];
         if let Some((kind, pcp)) = self.tag {
             bytes.extend(kind.to_be_bytes());
-            // VLAN 0: a priority tag only.
+            // VLAN 0: only a priority tag.
             bytes.extend([pcp << 5, 0]);
             if kind == SERVICE_TAG {
-                // The inner tag's priority is irrelevant.
+                // The inner tag's priority must be ignored.
                 bytes.extend([0x81, 0x00, (7 - pcp) << 5, 9]);
             }
         }
@@ -100,7 +100,7 @@ impl Packet {
         self.tag.map_or(0, |(_, pcp)| pcp)
     }
 
-    /// Returns DSCP and ECN as the engine reads them; 0 without IP.
+    /// Returns DSCP and ECN as seen by the engine; 0 without IP.
     pub fn class(&self) -> (u8, u8) {
         match self.kind {
             Kind::Other => (0, 0),
@@ -109,7 +109,7 @@ impl Packet {
     }
 }
 
-/// Seeded draws for tests, independent of the engine's.
+/// Seeded draws for tests, independent of the engine's draws.
 pub struct Draws(Stream);
 
 impl Draws {
@@ -151,7 +151,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Returns the serialisation time of 1000 bytes, in nanoseconds: the time unit of a pattern.
+    /// Returns the time unit of a pattern: the serialisation time of 1000 bytes in nanoseconds.
     pub fn unit(&self) -> u64 {
         unit(self.rate)
     }
@@ -161,8 +161,8 @@ fn unit(rate: u64) -> u64 {
     (8_000_000_000_000 / rate).max(1)
 }
 
-/// Draws a pattern with phases of different load, bursts and pauses. All times scale with the
-/// serialisation time of a frame.
+/// Draws a pattern with phases of different load, bursts and pauses. All times scale with a frame's
+/// serialisation time.
 pub fn pattern(draws: &mut Draws, frames: usize) -> Pattern {
     let rate = draws.scale(100_000, 20_000_000_000);
     pattern_at(draws, frames, rate)
@@ -187,7 +187,7 @@ pub fn pattern_at(draws: &mut Draws, frames: usize, rate: u64) -> Pattern {
             now += draws.scale(unit, unit.saturating_mul(3_000));
         }
     }
-    // Drawn separately, so that patterns are the same with and without tags.
+    // Drawn separately, so that patterns with and without tags are otherwise equal.
     let mut draws = Draws::new(rate ^ frames as u64);
     for packet in &mut packets {
         let kind = draws.choose(&[None, Some(0x8100), Some(0x8100), Some(SERVICE_TAG)]);
@@ -231,7 +231,7 @@ impl Phase {
         let frame = f64::from(self.len.0 + self.len.1) / 2_000.0;
         let mean = unit as f64 * frame * self.burst as f64 / self.load;
         if draws.once_in(4) {
-            // In lockstep with the link, to produce all kinds of ties.
+            // In lockstep with the link, to produce ties of all kinds.
             mean as u64
         } else {
             draws.real(0.0, 2.0 * mean) as u64

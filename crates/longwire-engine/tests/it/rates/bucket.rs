@@ -1,4 +1,4 @@
-//! Token buckets compared with token counting.
+//! Token buckets, compared with a direct count of tokens.
 
 use proptest::prelude::*;
 
@@ -30,9 +30,9 @@ impl Bucket {
         i128::from(self.burst) * 8 * NANOBITS
     }
 
-    /// Returns the departure of a frame that may start at `start`, in nanoseconds times the rate.
-    /// The line is free at `free`, in nanoseconds times the rate and the peak. Both are exact; only
-    /// the result is rounded down.
+    /// Returns the departure of a frame that may start at `start`, in nanoseconds times the rate,
+    /// on a line that becomes free at `free`, in nanoseconds times the rate and the peak. Both are
+    /// exact; only the result is rounded down.
     fn line(&self, start: i128, len: u32, free: &mut i128) -> u64 {
         let rate = i128::from(self.rate);
         let Some(peak) = self.peak.map(i128::from) else {
@@ -43,7 +43,7 @@ impl Bucket {
         (*free / (rate * peak)) as u64
     }
 
-    /// Continuous tokens: each nanosecond adds as many billionths of a bit as the rate has bit/s.
+    /// Continuous tokens: at r bit/s, each nanosecond adds r billionths of a bit.
     fn continuous(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = i128::from(self.rate);
         let (mut now, mut tokens) = (0i128, self.burst_tokens());

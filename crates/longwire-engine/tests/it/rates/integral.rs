@@ -1,4 +1,4 @@
-//! Varying rates compared with the integral of the rate: the data sent by a saturated link up to an
+//! Varying rates, compared with their integral: the data that a saturated link has sent by an
 //! instant, in exact fractions.
 
 use longwire_engine::models::rate::Rate;
@@ -15,7 +15,7 @@ fn any_rate() -> impl Strategy<Value = u64> {
         Just(0u64),
         Just(1_000_000_000),
         1_000u64..10_000_000_000,
-        // Rates with few integer frame times.
+        // Rates at which few frame times are integers.
         (0u32..33).prop_flat_map(|power| (1u64 << power)..(2u64 << power)),
     ]
 }
@@ -31,7 +31,7 @@ fn any_steps(gap_max: u64) -> impl Strategy<Value = Vec<Step>> {
             Step { time, rate }
         };
         let mut steps: Vec<Step> = steps.into_iter().map(step).collect();
-        // The link must send within a reasonable time.
+        // Ensures that frames depart within a reasonable time.
         if steps.iter().all(|step| step.rate < 1_000_000) {
             steps[0].rate = 5_000_000;
         }
@@ -50,7 +50,7 @@ fn any_traffic() -> impl Strategy<Value = (u64, Vec<(u64, u32)>)> {
     })
 }
 
-/// A program that holds its last rate or repeats, with traffic.
+/// A program whose last rate holds or that repeats, with traffic.
 fn any_program(linear: bool) -> impl Strategy<Value = (Program, u64, Vec<(u64, u32)>)> {
     let gap = proptest::option::of(1..10 * MILLI);
     let parts = (any_steps(50 * MILLI), gap, any_traffic());
@@ -130,7 +130,7 @@ fn no_rounding_is_carried_across_steps() {
 }
 
 /// After the link requests a frame, the queue may drop that frame and receive another; the link
-/// still does not get ahead of its rate.
+/// must not exceed its rate.
 #[test]
 fn asking_again_earlier_changes_nothing() {
     for rate in [
@@ -159,8 +159,8 @@ fn asking_again_earlier_changes_nothing() {
     }
 }
 
-/// A 4 GB frame takes 34,359,738 laps of 1000 bits each plus 360 bits, without iterating over the
-/// laps. The linear change sends 360 bits when 2·10^6 t - 2·10^9 t² is 360.
+/// A 4 GB frame takes 34,359,738 laps of 1000 bits plus 360 bits, computed without iterating over
+/// laps. With linear changes, 360 bits are sent when 2·10^6 t - 2·10^9 t² is 360.
 #[test]
 fn a_frame_of_very_many_laps_is_served_at_once() {
     const LAPS: u64 = 34_359_738;

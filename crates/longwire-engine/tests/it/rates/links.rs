@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::common::{files, frame};
 
-/// Returns a link with only this rate; every file has this text.
+/// Returns a link with only this rate; every file has these contents.
 pub fn link(rate: &str, file: &str, epoch: u64, managed: bool) -> Link {
     link_with(rate, &files::file(file), epoch, managed)
 }
@@ -50,7 +50,7 @@ pub fn deliveries(link: &mut Link, frames: &[(u64, u32)]) -> Vec<Delivery> {
     deliveries
 }
 
-/// Returns the departures of frames that do depart.
+/// Returns the departures of the frames that are eventually sent.
 pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
     let deliveries = deliveries(link, frames).into_iter();
     let departures = deliveries.map(|delivery| delivery.departure.as_nanos());
@@ -59,7 +59,7 @@ pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
         .collect()
 }
 
-/// Returns the departures on both code paths, which must agree.
+/// Returns the departures, which must be equal on both code paths.
 pub fn both_ways(rate: &str, file: &str, epoch: u64, frames: &[(u64, u32)]) -> Vec<u64> {
     let at_arrival = departures(&mut link(rate, file, epoch, false), frames);
     let managed = departures(&mut link(rate, file, epoch, true), frames);

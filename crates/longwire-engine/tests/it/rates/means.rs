@@ -1,4 +1,4 @@
-//! A model's stated mean rate, compared with the data it sends when saturated.
+//! A rate model's `mean`, compared with the data it sends under saturation.
 
 use longwire_engine::{Nanos, models};
 
@@ -45,7 +45,7 @@ fn a_full_queue_is_served_at_the_mean_rate() {
         let mean = model.bit_rate().unwrap().bits_per_sec() as f64;
         let frames = vec![(0u64, LEN); 40_000];
         let departures = departures(&mut link(rate, file, 0, false), &frames);
-        // Whole periods, well after the initial effects of a bucket or a single step.
+        // Whole periods, well after the transient of a bucket or a single step.
         let from = 2 * period;
         let laps = (departures[departures.len() - 1] - from) / period - 1;
         let to = from + laps * period;
@@ -59,7 +59,7 @@ fn a_full_queue_is_served_at_the_mean_rate() {
         // One frame more or less at each end, or one aggregate of 43.
         let frames = if rate.starts_with("wifi") { 86.0 } else { 2.0 };
         let slack = frames * f64::from(LEN) * 8.0 / Nanos::from_nanos(to - from).as_secs_f64();
-        // A mahimahi opportunity counts ten bytes less than the frame's length.
+        // mahimahi counts ten bytes less than the frame's length.
         let share = match (file.contains(' '), file.contains(','), rate) {
             (false, false, "trace:t") => 1_504.0 / 1_514.0,
             (_, _, rate) if rate.starts_with("mahimahi") => 1_500.0 / 1_514.0,

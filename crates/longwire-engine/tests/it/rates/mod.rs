@@ -1,4 +1,4 @@
-//! Rate models compared with slow, plain accounting.
+//! Rate models, compared with slow and plain accounting.
 
 mod bucket;
 mod integral;

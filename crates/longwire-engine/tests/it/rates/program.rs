@@ -26,10 +26,10 @@ pub struct Program {
     pub linear: bool,
 }
 
-/// Halves of a billionth of a bit.
+/// Halves of a billionth of a bit, per bit.
 pub const HALVES: u128 = 2_000_000_000;
 
-/// A number of halves with a fraction.
+/// A number of halves, with a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halves {
     whole: u128,
@@ -101,7 +101,7 @@ impl Program {
         Halves::whole(sum)
     }
 
-    /// The step after this one.
+    /// Returns the step after this one.
     fn next(&self, index: usize) -> Option<Step> {
         let back = match self.after {
             After::Again(period) => Some(Step {
@@ -124,8 +124,8 @@ impl Program {
         end.map_or(u64::MAX, |end| lap + end)
     }
 
-    /// Returns the instant, rounded down, at which `wanted` has been sent; a fraction is lost at
-    /// the end of the segment that contains `at`. `None` if never.
+    /// Returns the instant, rounded down, at which `wanted` has been sent; drops a fraction at the
+    /// end of the segment that contains `at`. `None` means never.
     pub fn instant(&self, wanted: &mut Halves, at: u64) -> Option<u64> {
         let end = self.line_end(at);
         if wanted.part > 0 && !self.sent(end).reaches(wanted) {
@@ -135,12 +135,12 @@ impl Program {
         while !self.sent(high).reaches(&Halves::whole(wanted.whole + 1)) {
             match high.checked_mul(2).filter(|high| *high < 1 << 60) {
                 Some(higher) => high = higher,
-                // At the end, exactly that amount may have been sent.
+                // Exactly `wanted` may have been sent at the end.
                 None if self.sent(high).reaches(wanted) => break,
                 None => return None,
             }
         }
-        // The first whole nanosecond by which it has been sent.
+        // The first whole nanosecond at which it has been sent.
         let mut low = at;
         while low < high {
             let middle = low + (high - low) / 2;

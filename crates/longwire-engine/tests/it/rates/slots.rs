@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::rates::links::{any_frames, both_ways};
 
-/// A link's periodic slot.
+/// Periodic slots of a link.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
     rate: u64,
@@ -30,7 +30,7 @@ impl Slots {
         )
     }
 
-    /// Returns departures computed slot by slot; times are integers in nanoseconds times the rate.
+    /// Returns departures, computed slot by slot; times are integers in nanoseconds times the rate.
     fn departures(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = u128::from(self.rate);
         let open = u128::from(self.slot - self.guard) * rate;
@@ -103,7 +103,7 @@ fn a_frame_waits_for_its_slot_on_an_idle_link() {
         both_ways(rate, "", 0, &frames),
         [4_000_000, 14_000_000, 24_000_000]
     );
-    // Only half of the second frame fits; it is split or must wait.
+    // Only half of the second frame fits; it is split or has to wait.
     let frames = [(3_000_000, 1_000), (3_000_000, 1_000)];
     assert_eq!(both_ways(rate, "", 0, &frames), [4_000_000, 13_500_000]);
     let whole = format!("{rate},partial=whole");

@@ -1,4 +1,4 @@
-//! Random-state rates.
+//! Rates with random states.
 
 use longwire_engine::models;
 
@@ -9,9 +9,9 @@ fn busy(end: u64, gap: u64) -> Vec<(u64, u32)> {
     (0..end / gap).map(|index| (index * gap, 1_250)).collect()
 }
 
-/// An on-off link at 10 Mbit/s, on average 30 ms on and 70 ms off, for 2,000 s: 20,000 cycles. For
-/// exponential holding times, the standard deviation of the on share is close to sqrt(2 · 20,000) ·
-/// 0.03 · 0.07 / 0.1 / 2,000 = 0.0021; the bound is four of them.
+/// An on-off link at 10 Mbit/s, on average 30 ms on and 70 ms off, for 2,000 s or 20,000 cycles.
+/// With exponential holding times, the standard deviation of the on share is close to sqrt(2 ·
+/// 20,000) · 0.03 · 0.07 / 0.1 / 2,000 = 0.0021; the bound is four times that.
 #[test]
 fn shares_of_time_are_those_of_the_mean_times() {
     let rate = "two-state:good=10mbit,bad=0,good-time=30ms,bad-time=70ms";
@@ -25,9 +25,9 @@ fn shares_of_time_are_those_of_the_mean_times() {
     assert!((share - 0.3).abs() < 0.0084, "{share}");
 }
 
-/// Three states, by hand: transitions from the first are 2 : 1, from the second 3 : 2, from the
-/// third 3 : 2, so entries are 21 : 20 : 15. With holding times of 1, 2 and 3 ms, the states take
-/// 21, 40 and 45 of 106 parts of the time.
+/// Three states, computed by hand: transitions from the first are 2 : 1, from the second 3 : 2,
+/// from the third 3 : 2, so states are entered 21 : 20 : 15. With holding times of 1, 2 and 3 ms,
+/// their time shares are 21, 40 and 45 of 106.
 #[test]
 fn a_chain_has_the_mean_of_its_stationary_shares() {
     let rate = "markov:rates=46mbit;23mbit;0,times=1ms;2ms;3ms,matrix=0/2/1;3/0/2;3/2/0";
@@ -48,8 +48,8 @@ fn the_seed_decides_and_both_ways_agree() {
     assert!(once.windows(2).all(|pair| pair[0] <= pair[1]));
 }
 
-/// The channel state depends on the seed and not on traffic: a lone frame departs as at the end of
-/// a busy period.
+/// The channel state depends on the seed but not on traffic: a lone frame departs as if at the end
+/// of a busy period.
 #[test]
 fn the_channel_advances_without_traffic() {
     let rate = "two-state:good=100gbit,bad=0,good-time=2ms,bad-time=5ms";
@@ -59,13 +59,13 @@ fn the_channel_advances_without_traffic() {
     let frames: Vec<(u64, u32)> = (1..400u64).map(|nth| (nth * 1_234_567, 64)).collect();
     let among = departures(&mut link(rate, "", 0, false), &frames);
     for (alone, among) in alone.iter().zip(&among) {
-        // Apart from a few nanoseconds of earlier backlog.
+        // Equal except for a few nanoseconds of earlier backlog.
         assert!(among - alone < 5_000, "{alone} {among}");
     }
 }
 
-/// A frame that outlasts ten thousand states is served quickly and at the mean rate: 4 GB in states
-/// of a microsecond, to within 10^-4.
+/// A frame that outlasts ten thousand states is served quickly, at the mean rate: 4 GB in states of
+/// a microsecond, within 10^-4.
 #[test]
 fn a_frame_of_very_many_states_is_served_at_the_mean_rate() {
     let rate = "two-state:good=3mbit,bad=1mbit,good-time=1us,bad-time=1us";

@@ -1,4 +1,4 @@
-//! Slots with waiting times, compared with netem's dequeue function, event by event.
+//! Slots with waiting times, compared event by event with netem's dequeue function.
 
 use std::collections::VecDeque;
 
@@ -36,12 +36,12 @@ impl Slots {
     }
 }
 
-/// The slot state in `netem_sched_data`, with the names in net/sched/sch_netem.c, and a device with
+/// The slot state of `netem_sched_data`, with the names in net/sched/sch_netem.c, and a device with
 /// a rate.
 struct Netem {
     slots: Slots,
     stream: Stream,
-    /// In nanoseconds; precedes all arrivals, as if configured earlier.
+    /// In nanoseconds; before all arrivals, as if configured earlier.
     slot_next: i128,
     packets_left: i128,
     bytes_left: i128,
@@ -79,7 +79,7 @@ impl Netem {
         self.fill();
     }
 
-    /// Dequeues frames for the device at `now`; returns when it must try again.
+    /// Dequeues frames for the device at `now`; returns the time of the next attempt.
     fn dequeue(&mut self, now: u64) -> Option<u64> {
         loop {
             let (time_to_send, len) = *self.tfifo.front()?;
@@ -115,7 +115,7 @@ impl Netem {
             if self.packets_left <= 0 || self.bytes_left <= 0 {
                 self.get_slot_next(departure);
             } else if rate.is_some() {
-                // The slot lasts while the device has frames to send.
+                // The slot stays open while the device has frames to send.
                 self.slot_next = i128::from(departure);
             }
         }
@@ -183,21 +183,20 @@ fn frames_gather_for_a_slot() {
         (15 * MS + 1, 100),
     ];
     let departures = both_ways("slots:wait=10ms", "", 0, &gathered);
-    // The last frame is too late for the first slot.
+    // The last frame misses the first slot.
     assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS + 1]);
-    // The third frame of 100 bytes reaches 250; the wait for the next slot starts at the end of the
-    // first slot.
+    // The third frame of 100 bytes reaches 250; the next wait starts at the end of the first slot.
     let frames = [(5 * MS, 100); 5];
     let departures = both_ways("slots:wait=10ms,bytes=250b", "", 0, &frames);
     assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS, 25 * MS]);
-    // 1 ms each: arrivals until the end of a frame belong to its slot.
+    // 1 ms per frame: arrivals before the end of a frame belong to its slot.
     let frames = [(5 * MS, 1_000), (16 * MS, 1_000), (17 * MS + 1, 1_000)];
     let departures = both_ways("slots:wait=10ms,rate=8mbit", "", 0, &frames);
     assert_eq!(departures, [16 * MS, 17 * MS, 28 * MS + 1]);
 }
 
-/// With one frame per slot, the gaps in a backlog are draws from the distribution, which the delay
-/// tests compare with its formula.
+/// With one frame per slot, the gaps in a backlog are draws from the distribution; the delay tests
+/// compare the distribution with its formula.
 #[test]
 fn waits_have_the_distribution_of_a_delay() {
     for (wait, delay) in [
@@ -224,7 +223,7 @@ fn a_discipline_chooses_at_the_slot() {
     let rate = "slots:wait=10ms,packets=1p";
     let line = format!("rate={rate} queue=head-drop:limit=2p");
     let mut link = link(&line, 1);
-    // The first two are pushed out of the queue before the slot opens.
+    // The first two frames are displaced from the queue before the slot opens.
     for arrival in [0, 1, 2, 3] {
         let _ = link.offer(frame(arrival * MS, 100), &[]);
     }
@@ -242,7 +241,7 @@ fn the_queue_derived_from_slots_holds_100_ms_of_full_frames() {
     let bytes = |rate: &str| spec(&format!("rate={rate}")).queue_limit().bytes;
     let expected = Some(Bytes(20 * 10 * 1_514));
     assert_eq!(bytes("slots:wait=10ms,packets=20p"), expected);
-    // Without limits, all queued frames are sent.
+    // Without limits, a slot sends all queued frames.
     assert_eq!(bytes("slots:wait=10ms"), None);
 }
 

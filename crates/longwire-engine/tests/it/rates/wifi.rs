@@ -5,13 +5,13 @@ use longwire_engine::{Link, Verdict};
 use crate::common::{assert_binomial, frame};
 use crate::rates::links::{departures, link};
 
-/// No random wait: preamble 20 us, acknowledgement 30 us, interframe space 10 us.
+/// No random wait; preamble 20 us, acknowledgement 30 us, interframe space 10 us.
 const PLAIN: &str =
     "wifi:rate=80mbit,preamble=20us,ack=30us,aifs=10us,slot=9us,window=0,contention=0";
 
 #[test]
 fn queued_frames_leave_as_one_aggregate() {
-    // 1000 bytes take 100 us. The first frame is alone; the next three arrive during its
+    // 1000 bytes take 100 us. The first frame is sent alone; the next three arrive during its
     // transmission, and the last during theirs.
     let frames = [
         (0, 1_000),
@@ -45,7 +45,7 @@ fn an_aggregate_ends_by_frames_bytes_and_time() {
     let of_frames = aggregates(&format!("{PLAIN},frames=16"), &frames);
     // The first frame of the burst finds the medium idle and is sent alone.
     assert_eq!(of_frames, [1, 16, 16, 7]);
-    // A ninth frame fits; another full frame of 1514 bytes would not.
+    // A ninth frame fits; after it, a full frame of 1514 bytes would not.
     let of_bytes = aggregates(&format!("{PLAIN},bytes=10000b"), &frames);
     assert_eq!(of_bytes, [1, 9, 9, 9, 9, 3]);
     // 80 Mbit/s send 20,000 bytes in 2 ms.
@@ -84,8 +84,8 @@ fn backoffs_are_uniform() {
     }
 }
 
-/// 20,000 exponential waits with mean 1 ms: the sample mean is within four standard deviations, 28
-/// us.
+/// 20,000 exponential waits with mean 1 ms: the sample mean is within four standard deviations, or
+/// 28 us.
 #[test]
 fn contention_has_its_mean() {
     let rate = PLAIN.replace("contention=0", "contention=1ms,frames=1");
@@ -94,7 +94,7 @@ fn contention_has_its_mean() {
     assert!((mean - 1e6).abs() < 28e3, "{mean}");
 }
 
-/// 300 frames with an excess of 1/3 ns each: an aggregate's fraction of a nanosecond carries over
+/// 300 frames, each with an excess of 1/3 ns: an aggregate's fraction of a nanosecond carries over
 /// to the next.
 #[test]
 fn no_rounding_is_carried_on() {

@@ -21,7 +21,7 @@ pub struct CodelParams {
 pub struct CodelQueue {
     pub params: CodelParams,
     pub queue: VecDeque<Stored>,
-    /// 0 means "no time set"; times are offset by one so that none is 0.
+    /// 0 means "no time set"; times are offset by one, so that no time is 0.
     first_above_time: i128,
     drop_next: i128,
     count: u32,

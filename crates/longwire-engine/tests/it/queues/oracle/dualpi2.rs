@@ -1,4 +1,4 @@
-//! RFC 9332, appendix A, figures 2, 3, 5, 7 and 8, with the schedulers described in the text.
+//! RFC 9332, appendix A, figures 2, 3, 5, 7 and 8, with the schedulers described in its text.
 
 use std::collections::VecDeque;
 

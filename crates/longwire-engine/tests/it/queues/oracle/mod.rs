@@ -13,7 +13,7 @@ pub mod pie;
 pub mod red;
 pub mod simple;
 
-/// A queue discipline, as called by a device.
+/// A queue discipline, as called by a device driver.
 pub trait Oracle {
     /// Returns the period of [`Oracle::tick`] in nanoseconds.
     fn tick_period(&self) -> Option<u64> {
@@ -27,7 +27,7 @@ pub trait Oracle {
     /// Requests a packet for the link, even if the queue is empty.
     fn dequeue(&mut self, now: u64, fates: &mut [Option<Fate>]) -> Option<Stored>;
 
-    /// Returns the number of packets held.
+    /// Returns the number of queued packets.
     fn len(&self) -> usize;
 }
 
@@ -81,8 +81,8 @@ pub fn drop_packet(fates: &mut [Option<Fate>], packet: &Packet, reason: DropReas
     decide(fates, packet.number, Fate::Dropped(reason));
 }
 
-/// Returns the stream that the engine gives to link 0's queue for this seed, and its first number,
-/// which perturbs hashes.
+/// Returns the stream that the engine uses for link 0's queue with this seed, and the stream's
+/// first number, which perturbs hashes.
 pub fn queue_stream(seed: u64) -> (u64, Stream) {
     let mut stream = Stream::new(seed, 0, Purpose::Queue);
     let perturbation = stream.next_u64();

@@ -59,8 +59,8 @@ impl Red {
         }
     }
 
-    /// (1 - w_q)^m avg, where m is the number of packets that could have been sent since q_time: m
-    /// ln(1 - w_q) is the elapsed time multiplied by the decay per nanosecond.
+    /// Returns (1 - w_q)^m avg, where m is the number of packets that could have been sent since
+    /// q_time. m ln(1 - w_q) equals the elapsed time multiplied by the decay per nanosecond.
     fn decayed(&self, now: u64) -> f64 {
         if now == self.q_time {
             return self.avg;
@@ -69,7 +69,7 @@ impl Red {
         self.avg * libm::exp((now - self.q_time) as f64 * a_nanosecond)
     }
 
-    /// Returns p_b, or `None` for a certain drop.
+    /// Returns p_b, or `None` if the drop is certain.
     fn p_b(&self, len: u32) -> Option<f64> {
         let RedParams { min_th, max_th, .. } = self.params;
         let mut p_b = if self.avg < max_th {

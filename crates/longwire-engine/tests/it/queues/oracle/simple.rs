@@ -106,7 +106,7 @@ impl ByClass {
 pub struct Priority(pub ByClass);
 
 impl Oracle for Priority {
-    /// Drops the newest packets of the lowest classes, if that frees enough space.
+    /// Drops the newest packets of the lowest classes if that frees enough space.
     fn enqueue(&mut self, now: u64, packet: Packet, fates: &mut [Option<Fate>]) {
         let index = self.0.class_of(&packet);
         let helps = self.0.fits_with(index + 1, packet.len);
@@ -133,7 +133,7 @@ impl Oracle for Priority {
 }
 
 /// Shreedhar and Varghese 1996, figure 2: the class at the head of the list receives a quantum and
-/// sends packets covered by its deficit.
+/// sends the packets covered by its deficit.
 pub struct Drr {
     pub classes: ByClass,
     pub quantum: i64,
@@ -143,8 +143,8 @@ pub struct Drr {
 }
 
 impl Drr {
-    /// Returns the class with the most bytes per weight after a packet arrives in `own`. Ties go to
-    /// `own`, then to the first class.
+    /// Returns the class with the most bytes per weight, including a packet arriving in `own`. Ties
+    /// go to `own`, then to the first class.
     fn longest(&self, own: usize, len: u32) -> usize {
         let share = |index: usize| {
             let class = &self.classes.classes[index];
