@@ -12,7 +12,7 @@ use longwire_units::Nanos;
 /// Frames per iteration.
 const FRAMES: u64 = 1_024;
 
-/// Number of source hosts, used in rotation.
+/// Number of source hosts, used round robin.
 const HOSTS: u64 = 256;
 
 /// Returns UDP frames of `len` bytes from many hosts, over IPv4 with checksums or over IPv6.
@@ -51,7 +51,7 @@ fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
     options
 }
 
-/// Returns all alterations named in the goal of docs/rewriting.md.
+/// Returns all alterations listed as the goal in docs/rewriting.md.
 fn full() -> AlterOptions {
     options(|options| {
         options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap());

@@ -83,7 +83,7 @@ fn bench_pairs(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Builds 10,000 destination prefixes of all lengths, in random order.
+/// Builds 10,000 destination prefixes of every length, in random order.
 fn shapes(order: Order) -> (Classifier<u32>, Vec<[u8; 64]>) {
     let mut draw = Stream::of_seed(2);
     let mut addresses = Vec::new();

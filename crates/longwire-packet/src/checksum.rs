@@ -11,7 +11,7 @@ pub(crate) fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Returns the sum of 16-bit words, padding an odd last byte. The folded result does not depend on
+/// Returns the sum of 16-bit words, padding an odd last byte. The folded result is independent of
 /// the word size used for adding (RFC 1071, section 2).
 #[inline]
 pub(crate) fn sum_words(bytes: &[u8]) -> u64 {
@@ -34,7 +34,7 @@ pub(crate) fn sum_words(bytes: &[u8]) -> u64 {
     even + odd
 }
 
-/// A change to checksummed bytes: the sum of ~m + m' over all words (RFC 1624, equation 3).
+/// A change to checksummed bytes: the sum of ~m + m' over all changed words (RFC 1624, equation 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change(u64);
 
@@ -61,7 +61,7 @@ impl Change {
         }
     }
 
-    /// Replaces aligned bytes, given their sums.
+    /// Replaces aligned bytes with these sums.
     pub fn sums(&mut self, before: u64, after: u64) {
         self.word(fold(before), fold(after));
     }
@@ -88,7 +88,7 @@ impl Change {
 /// Reversed polynomial of CRC32c.
 const CASTAGNOLI: u32 = 0x82f6_3b78;
 
-/// Effect on the remainder of a byte followed by 0 to 7 others.
+/// Contribution of a byte that is followed by 0 to 7 more bytes.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {

@@ -1,4 +1,4 @@
-//! Rewriting IP addresses: prefix maps, anonymisation and per-round shifts.
+//! Rewriting of IP addresses: prefix maps, anonymisation and per-round shifts.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -29,7 +29,7 @@ struct Changes {
     unused_bits: u32,
 }
 
-/// Replaces the bits under `new_mask` in addresses whose bits under `mask` match.
+/// Replaces the bits under `new_mask` of addresses whose bits under `mask` match.
 #[derive(Clone, Copy, Debug)]
 struct Map {
     role: Option<Role>,
@@ -39,8 +39,8 @@ struct Map {
     new_bits: u128,
 }
 
-/// Adds `step` per round to addresses whose bits under `mask` match; bits under `keep` are
-/// preserved.
+/// Adds `step` per round to addresses whose bits under `mask` match, preserving the bits under
+/// `keep`.
 #[derive(Clone, Copy, Debug)]
 struct Shift {
     mask: u128,
@@ -49,7 +49,7 @@ struct Shift {
     step: u32,
 }
 
-/// Number of low bits that are shifted if no network is given.
+/// Number of low bits that are shifted unless a network is given.
 const MOVING_BITS: u32 = 24;
 
 /// Unused bits below an IPv4 address.
@@ -62,7 +62,7 @@ fn masked(net: &Net) -> (u128, u128) {
 }
 
 impl Changes {
-    /// `maps` must be sorted by decreasing prefix length.
+    /// Creates the changes; `maps` must be sorted by decreasing prefix length.
     fn new(version: IpVersion, maps: &[AddressMap], shifts: &[LoopAddresses]) -> Changes {
         let unused_bits = match version {
             IpVersion::V4 => AFTER_V4,
@@ -102,7 +102,7 @@ impl Changes {
         }
     }
 
-    /// Returns an address's replacement, if a map matches.
+    /// Returns the address's replacement, if a map matches.
     #[inline]
     fn mapped(&self, address: u128, role: Role) -> Option<u128> {
         let meant = |map: &&Map| {
@@ -112,7 +112,7 @@ impl Changes {
         Some(address & !map.new_mask | map.new_bits)
     }
 
-    /// Returns the address as shifted in this round.
+    /// Returns the address, shifted for this round.
     #[inline]
     fn shifted(&self, address: u128, round: u64) -> u128 {
         let meant = |shift: &&Shift| address & shift.mask == shift.bits;
@@ -126,7 +126,7 @@ impl Changes {
 impl Addresses {
     pub fn new(options: &AlterOptions) -> Addresses {
         let mut maps = options.address_maps.clone();
-        // Longest prefix first; ties keep their order.
+        // Longest prefix first; equal lengths keep their order.
         maps.sort_by_key(|map| Reverse(map.from.prefix));
         let changes = |version| Changes::new(version, &maps, &options.loop_addresses);
         let anonymizer = options.anonymize.as_ref();
@@ -141,7 +141,7 @@ impl Addresses {
         }
     }
 
-    /// Whether any address may change.
+    /// Whether any addresses may change.
     #[inline]
     pub fn anything(&self) -> bool {
         self.anything

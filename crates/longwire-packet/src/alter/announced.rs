@@ -1,4 +1,4 @@
-//! Rewriting addresses announced by SCTP and Multipath TCP.
+//! Rewriting of addresses announced by SCTP and Multipath TCP.
 
 use super::options::Role;
 use super::rewriting::Rewriting;
@@ -7,7 +7,7 @@ use crate::checksum::{Change, sum_words};
 use crate::header::IpVersion;
 
 /// Rewrites addresses in the chunks of the SCTP packet at `at` (RFC 9260, section 3.3.2; RFC 5061).
-/// Returns whether any changed.
+/// Returns whether any address changed.
 pub(super) fn sctp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize, end: usize) -> bool {
     const HEADER: usize = 12;
     const CHUNK_HEADER: usize = 4;
@@ -45,7 +45,7 @@ fn sctp_parameters(
         let version = match u16::from_be_bytes([high, low]) {
             5 => Some(IpVersion::V4),
             6 => Some(IpVersion::V6),
-            // Adds, deletes or selects an address, which is a nested parameter.
+            // Adding, deleting or selecting an address, which is a nested parameter.
             0xc001 | 0xc002 | 0xc004 => {
                 at += 8;
                 continue;
@@ -65,7 +65,7 @@ fn sctp_parameters(
 }
 
 /// Rewrites addresses in the options of the TCP header at `at` (RFC 8684, section 3.4.1), and
-/// returns the checksum change.
+/// returns the change of the checksum.
 pub(super) fn multipath_tcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) -> Change {
     const MULTIPATH: u8 = 30;
     const ADD_ADDRESS: u8 = 3;

@@ -9,15 +9,15 @@ use core::fmt;
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
-/// Bits computed per batch, because the cipher processes several blocks in parallel.
+/// Bits computed per batch; the cipher processes several blocks in parallel.
 const BATCH: usize = 32;
 
-/// The published algorithm, a bijection for each key. Two addresses with exactly n common leading
-/// bits still have exactly n afterwards.
+/// The published algorithm. For each key, it is a bijection: addresses with exactly n common
+/// leading bits still have exactly n afterwards.
 #[derive(Clone)]
 pub struct CryptoPan {
     cipher: Aes128,
-    /// Padding for bits not yet known.
+    /// Padding for the bits not yet known.
     pad: u128,
 }
 
@@ -51,14 +51,14 @@ impl CryptoPan {
         address ^ self.flips(address, 128)
     }
 
-    /// Returns which of the first `bits` bits are flipped; each depends on the preceding bits and
-    /// the key.
+    /// Returns a mask of the first `bits` bits to flip; each depends on the preceding bits and the
+    /// key.
     fn flips(&self, address: u128, bits: usize) -> u128 {
         let mut flips = 0;
         for first in (0..bits).step_by(BATCH) {
             let mut blocks = [Array([0; 16]); BATCH];
             for (index, block) in blocks.iter_mut().enumerate() {
-                // Avoids a shift by 128 for the first bit.
+                // Avoids shifting by 128 for the first bit.
                 let padded = u128::MAX >> (first + index);
                 let input = address & !padded | self.pad & padded;
                 *block = Array(input.to_be_bytes());
@@ -75,7 +75,7 @@ impl CryptoPan {
 /// A block of well-known addresses: its leading bits, their number, and whether the remaining bits
 /// are preserved.
 ///
-/// Up to and including the bit where an address diverges from a block, no bit is flipped, so no
+/// No bit is flipped up to and including the one where an address diverges from a block, so no
 /// outside address is mapped into the block.
 struct Block<T> {
     start: T,
@@ -101,7 +101,7 @@ impl<T> Block<T> {
     }
 }
 
-/// This network, loopback, multicast, broadcast.
+/// This network, loopback, multicast and broadcast.
 const BLOCKS4: [Block<u32>; 4] = [
     Block::whole(0, 8),
     Block::whole(0x7f00_0000, 8),
@@ -118,14 +118,14 @@ const BLOCKS6: [Block<u128>; 4] = [
     Block::whole(0, 127),
 ];
 
-/// Cache size per IP version; a power of two.
+/// Cache entries per IP version; a power of two.
 const CACHE: usize = 1 << 12;
 
 /// Anonymisation with a result cache.
 #[derive(Clone, Debug)]
 pub(super) struct Anonymizer {
     pan: CryptoPan,
-    /// Whether to anonymise all addresses, like the published algorithm.
+    /// Whether to anonymise all addresses, as the published algorithm does.
     plain: bool,
     cache4: Vec<(u32, Option<u32>)>,
     cache6: Vec<(u128, Option<u128>)>,
@@ -184,8 +184,8 @@ impl Anonymizer {
         address & !may_change | changed & may_change
     }
 
-    /// Returns the number of leading bits to preserve; `common` returns the length of the common
-    /// prefix with the start of a block.
+    /// Returns the number of leading bits to preserve; `common` returns the length of the prefix
+    /// shared with the start of a block.
     fn kept_bits<T>(&self, blocks: &[Block<T>], bits: u32, common: impl Fn(&T) -> u32) -> u32 {
         if self.plain {
             return 0;

@@ -52,7 +52,7 @@ fn ipv4_matches_the_published_vectors() {
     }
 }
 
-/// From the tests of implementations that agree on the 128-bit extension.
+/// Taken from the tests of implementations that agree on the 128-bit extension.
 #[test]
 fn ipv6_matches_another_implementation() {
     let pan = CryptoPan::new(&KEY);
@@ -82,7 +82,7 @@ fn exactly_the_common_prefix_is_kept() {
             _ => u128::from(random()) << 64 | u128::from(random()),
         };
         let common = (random() % 128) as u32;
-        // The next bit differs, the rest is random.
+        // The next bit differs; the rest is random.
         let rest = u128::from(random()) << 64 | u128::from(random());
         let bit = 1u128 << (127 - common);
         let second6 = (first6 ^ bit) ^ (rest & (bit - 1));
@@ -121,7 +121,7 @@ fn special_addresses_are_kept() {
     }
 }
 
-/// The cache agrees with the computation, even on collisions.
+/// Cached results equal computed ones, even after collisions.
 #[test]
 fn cached_results_are_correct() {
     let mut anonymizer = Anonymizer::new(&KEY, false);

@@ -1,4 +1,4 @@
-//! Rewriting addresses in IPv4 options and IPv6 extension headers: source routes and home
+//! Rewriting of addresses in IPv4 options and IPv6 extension headers: source routes and home
 //! addresses.
 
 use super::options::Role;
@@ -10,8 +10,8 @@ use crate::header::{
     Transport, home_address,
 };
 
-/// Rewrites addresses that follow the header's source and destination, whose changes are `changes`.
-/// Returns the change of the pseudo-header.
+/// Rewrites addresses after the source and destination, whose changes are `changes`. Returns the
+/// change of the pseudo-header.
 pub(super) fn rewrite(
     rewriting: &mut Rewriting<'_>,
     frame: &mut [u8],
@@ -57,7 +57,8 @@ impl Inside<'_, '_> {
         }
     }
 
-    /// Source routes, recorded routes, and timestamps with addresses (RFC 791, section 3.1).
+    /// Rewrites source routes, recorded routes, and timestamps with addresses (RFC 791, section
+    /// 3.1).
     fn options(&mut self, frame: &mut [u8], ip: &IpHeader) {
         const RECORDED: u8 = 7;
         const TIMESTAMPS: u8 = 68;
@@ -69,7 +70,7 @@ impl Inside<'_, '_> {
                 return;
             };
             next = at + option.len();
-            // The pointer is 1-based; entries after it are unused.
+            // The pointer is 1-based; entries beyond it are unused.
             let filled = usize::from(option.get(2).copied().unwrap_or(0)).saturating_sub(1);
             let (first, step, last) = match *option {
                 [131 | 137, ..] => (3, 4, option.len()),
@@ -87,7 +88,7 @@ impl Inside<'_, '_> {
         }
     }
 
-    /// Routing headers, and Mobile IPv6 home addresses.
+    /// Rewrites routing headers and Mobile IPv6 home addresses.
     fn extensions(&mut self, frame: &mut [u8], ip: &IpHeader) {
         let (mut kind, mut at) = (ip.protocol, ip.end(frame));
         for _ in 0..=EXTENSIONS_MAX {

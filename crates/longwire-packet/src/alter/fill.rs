@@ -48,7 +48,7 @@ impl Payload<'_> {
     }
 }
 
-/// Repairs a whole frame's checksums, and the missing lengths of a super-packet.
+/// Repairs a whole frame's checksums and, in a super-packet, zero lengths.
 pub(super) fn fix_checksums(frame: &mut [u8], inner: bool, counts: &mut Counts) {
     if let Some(ip) = layers::packet_of(frame) {
         counts.lengths_fixed += u64::from(complete_lengths(frame, &ip));
@@ -58,7 +58,7 @@ pub(super) fn fix_checksums(frame: &mut [u8], inner: bool, counts: &mut Counts) 
     }
 }
 
-/// Repairs a packet's checksums; with `inner`, first those of the inner packet, which a tunnel's
+/// Repairs a packet's checksums; with `inner`, first those of the inner packet, which the tunnel's
 /// checksum covers.
 fn repair(frame: &mut [u8], ip: &IpHeader, inner: bool, depth: u32) -> Repair {
     let mut repaired = Repair::default();
@@ -78,7 +78,7 @@ fn repair(frame: &mut [u8], ip: &IpHeader, inner: bool, depth: u32) -> Repair {
     }
 }
 
-/// Writes a super-packet's missing lengths if they fit their fields, and returns whether they did.
+/// Writes a super-packet's missing lengths if they fit in their fields; returns whether they did.
 /// The packet must end with the frame.
 pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
     let (field, from) = edit::length_field(frame, ip);
@@ -102,8 +102,8 @@ pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
 
 /// Extends a frame to `len` bytes, and repairs its lengths and checksums.
 ///
-/// Missing header bytes are zero unless parsers need other values; the rest is payload. Bytes after
-/// the IP packet are zero.
+/// Missing header bytes are zero unless parsers require other values; the rest is payload. Bytes
+/// after the IP packet are zero.
 pub(super) fn fill(
     frame: &mut Workspace,
     len: usize,
@@ -124,7 +124,7 @@ pub(super) fn fill(
         _ => return payload.write(&mut frame[captured..]),
     };
     let end = set_packet_len(frame, &ip);
-    // Missing IPv4 options are zero, which ends the option list. IPv6 extension headers end with
+    // Missing IPv4 options are zero, which ends the option list; IPv6 extension headers end with
     // the capture.
     let known = match ip.version {
         IpVersion::V4 => len,
@@ -147,7 +147,7 @@ pub(super) fn fill(
     counts.checksums_unknown += u64::from(repair.unknown);
 }
 
-/// Shortens the packet length to the frame, if necessary. Returns the packet's end.
+/// Reduces the packet length to the frame's, if necessary. Returns the packet's end.
 fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     let (start, said) = (ip.end(frame), edit::packet_end(frame, ip));
     let fits = (start..=frame.len()).contains(&said) && said > ip.at;
@@ -162,7 +162,7 @@ fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     };
     match u16::try_from(there) {
         Ok(len) => set(len),
-        // Zero, if super-packets allow it.
+        // Zero, if the packet may be a super-packet.
         Err(_) => match set(0) {
             end if end == from + there => end,
             _ => set(u16::MAX),
@@ -209,14 +209,14 @@ fn complete_header(frame: &mut [u8], captured: usize, transport: &Transport, end
     }
 }
 
-/// The SCTP padding chunk (RFC 4820), which receivers ignore.
+/// SCTP padding chunk (RFC 4820), which receivers ignore.
 pub(super) const PADDING_CHUNK: u8 = 0x84;
 
 /// Turns everything after the last captured chunk header into a padding chunk.
 fn complete_chunks(packet: &mut [u8], captured: usize, at: usize) {
     const HEADER: usize = 12;
     const CHUNK_HEADER: usize = 4;
-    // The capture may include a trailer after the packet.
+    // Captured bytes may include a trailer after the packet.
     let known = captured.min(packet.len());
     let mut chunk = at + HEADER;
     while chunk + CHUNK_HEADER <= known {

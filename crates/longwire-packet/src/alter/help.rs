@@ -1,4 +1,4 @@
-//! Long command-line help for the options.
+//! Long command-line help for the alteration options.
 
 /// Help of `--split`.
 pub const SPLIT: &str = "\

@@ -1,4 +1,4 @@
-//! Finding the packet in a frame: after tags, LLC, PPPoE, MPLS and nested Ethernet.
+//! Finds the packet in a frame, after tags, LLC, PPPoE, MPLS and nested Ethernet.
 //!
 //! Plain Ethernet with VLAN tags and IP takes the fast path in [`IpHeader::parse`].
 
@@ -8,7 +8,7 @@ use crate::checksum::{fold, sum_words};
 use crate::edit::{is_super_packet, packet_end};
 use crate::header::{IpHeader, IpVersion};
 
-/// Maximum number of headers before a packet; every MPLS label counts.
+/// Maximum number of headers before a packet, including MPLS labels.
 const HEADERS_MAX: usize = 32;
 
 /// Maximum nesting depth of packets.
@@ -30,7 +30,7 @@ pub(super) enum Content {
     Other(Unaltered),
 }
 
-/// EtherTypes taken as evidence of an Ethernet header where the content is ambiguous: IP, ARP,
+/// EtherTypes accepted as evidence of an Ethernet header where the content is ambiguous: IP, ARP,
 /// tags, MPLS, PPPoE, NSH, LLDP, OAM.
 const TYPES: [u16; 18] = [
     0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8, 0x9100, 0x8847, 0x8848, 0x8863, 0x8864, 0x88e7, 0x8926,
@@ -46,7 +46,7 @@ pub(super) enum LinkField {
     Length {
         /// Offset of the field.
         at: usize,
-        /// Offset from which the length counts.
+        /// Offset from which the length is measured.
         from: usize,
     },
 }
@@ -74,7 +74,7 @@ impl Found {
         self.fields.into_iter().flatten()
     }
 
-    /// Shortens the length fields to content that ends at `end`.
+    /// Reduces the length fields to content that ends at `end`.
     pub fn fit_lengths(&self, frame: &mut [u8], end: usize) {
         for field in self.fields() {
             if let LinkField::Length { at, from } = field
@@ -91,12 +91,12 @@ impl Found {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkLayer {
     Ethernet,
-    /// By EtherType.
+    /// Identified by EtherType.
     Type(u16),
     Llc,
     Ppp,
     Mpls,
-    /// The network service header (RFC 8300).
+    /// Network service header (RFC 8300).
     Nsh,
     Ip(IpVersion),
     /// IP, identified by the version nibble.
@@ -104,7 +104,7 @@ pub(super) enum LinkLayer {
     Content(Content),
 }
 
-/// Returns content without a packet.
+/// Returns content that has no packet.
 const fn other(reason: Unaltered) -> LinkLayer {
     LinkLayer::Content(Content::Other(reason))
 }
@@ -119,7 +119,7 @@ pub(super) fn packet_of(frame: &[u8]) -> Option<IpHeader> {
     IpHeader::parse(frame).or_else(|| find(frame).ip())
 }
 
-/// Parses headers one by one.
+/// Parses headers in sequence.
 pub(super) struct Walk<'a> {
     frame: &'a [u8],
     pub at: usize,
@@ -137,7 +137,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Parses headers, starting with `first`, up to the content.
+    /// Parses headers, starting with `first`, until the content.
     pub fn content(mut self, first: LinkLayer) -> Found {
         let mut layer = first;
         for _ in 0..HEADERS_MAX {
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Consumes bytes; `None` if the frame is too short.
+    /// Consumes bytes; returns `None` if the frame is too short.
     pub fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = self.peek(0)?;
         self.at += N;
@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
         array(self.frame, self.at + after)
     }
 
-    /// Records a field, up to the maximum.
+    /// Records a field, unless the maximum is reached.
     pub fn note(&mut self, field: LinkField) {
         if let Some(free) = self.fields.iter_mut().find(|field| field.is_none()) {
             *free = Some(field);
@@ -243,13 +243,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// LLC (802.2), optionally followed by SNAP.
+    /// Parses LLC (802.2), with or without SNAP.
     fn llc(&mut self) -> Option<LinkLayer> {
         match self.peek::<3>(0)? {
             [0xaa, 0xaa, 3] => {
                 let [.., a, b, c, high, low] = self.take::<8>()?;
                 Some(match [a, b, c] {
-                    // RFC 1042, and bridge tunnelling (802.1H).
+                    // RFC 1042 and bridge tunnelling (802.1H).
                     [0, 0, 0] | [0, 0, 0xf8] if high >= 6 => {
                         LinkLayer::Type(u16::from_be_bytes([high, low]))
                     }
@@ -264,7 +264,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A PPPoE session (RFC 2516).
+    /// Parses a PPPoE session header (RFC 2516).
     fn pppoe(&mut self) -> Option<LinkLayer> {
         let [version, code, ..] = self.take::<6>()?;
         self.note(LinkField::Length {
@@ -283,7 +283,7 @@ impl<'a> Walk<'a> {
         if self.peek(0) == Some(ALL_STATIONS) {
             self.at += 2;
         }
-        // Compressed protocol fields are odd (RFC 1661, section 2).
+        // A compressed protocol field is odd (RFC 1661, section 2).
         let [first] = self.take()?;
         let protocol = if first & 1 == 1 {
             u16::from(first)
@@ -303,9 +303,9 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// An MPLS label (RFC 3032); after the last label, the content is guessed.
+    /// Parses an MPLS label (RFC 3032); after the last one, guesses the content.
     fn mpls(&mut self) -> Option<LinkLayer> {
-        /// The generic associated channel (RFC 5586).
+        /// Label of the generic associated channel (RFC 5586).
         const CHANNEL_LABEL: u32 = 13;
         let label = u32::from_be_bytes(self.take()?);
         if label >> 8 & 1 == 0 {
@@ -315,7 +315,7 @@ impl<'a> Walk<'a> {
             return Some(other(Unaltered::Control));
         }
         let version = self.ip_version()?;
-        // An Ethernet address may resemble an IP header.
+        // An Ethernet address may look like an IP header.
         if let Some(version) = version
             && (self.fits_ip(version) || !self.fits_ethernet(0))
         {
@@ -366,7 +366,7 @@ impl<'a> Walk<'a> {
         Some(next_protocol(next))
     }
 
-    /// Returns the IP version from the first nibble; the inner `None` means not IP.
+    /// Returns the IP version in the first nibble; the inner `None` means not IP.
     pub fn ip_version(&self) -> Option<Option<IpVersion>> {
         Some(match self.peek::<1>(0)?[0] >> 4 {
             4 => Some(IpVersion::V4),
@@ -398,7 +398,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Maps the next protocol in NSH (RFC 8300, section 2.2) or VXLAN-GPE.
+/// Maps a next-protocol number of NSH (RFC 8300, section 2.2) or VXLAN-GPE.
 pub(super) fn next_protocol(number: u8) -> LinkLayer {
     match number {
         1 => LinkLayer::Ip(IpVersion::V4),

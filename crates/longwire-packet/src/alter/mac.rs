@@ -1,4 +1,4 @@
-//! Rewriting Ethernet addresses.
+//! Rewriting of Ethernet addresses.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::bytes::array_mut;
 /// An Ethernet address.
 pub(super) type Mac = [u8; 6];
 
-/// Length of destination plus source.
+/// Length of destination and source address.
 const ADDRESSES: usize = 12;
 
 /// Rewrites Ethernet addresses.
@@ -20,7 +20,7 @@ pub(super) struct Macs {
     keep_groups: bool,
 }
 
-/// Replacements made in a frame's Ethernet header, to be repeated inside the frame.
+/// Replacements made in a frame's Ethernet header, which are repeated inside the frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renamed<'a> {
     source: (Mac, Mac),
@@ -44,7 +44,7 @@ impl Macs {
         }
     }
 
-    /// Whether addresses differ by side.
+    /// Whether the replacements differ by side.
     #[inline]
     pub fn is_sided(&self) -> bool {
         let sided = |mac: &Option<SidedMac>| mac.is_some_and(|mac| mac.is_sided);
@@ -93,20 +93,20 @@ fn mapped(maps: &[MacMap], mac: Mac) -> Option<Mac> {
 }
 
 impl Renamed<'_> {
-    /// Whether any address may change.
+    /// Whether any addresses may change.
     #[inline]
     pub fn anything(&self) -> bool {
         self.anything
     }
 
-    /// Replaces an address inside the frame if it was replaced in the header.
+    /// Replaces the address at `at` inside the frame if the header's replacements or maps apply.
     pub fn rename(&self, frame: &mut [u8], at: usize) {
         if let Some(mac) = array_mut(frame, at) {
             *mac = self.name(*mac);
         }
     }
 
-    /// Returns an address's replacement, or the address itself.
+    /// Returns an address's replacement, or the address itself if there is none.
     fn name(&self, mac: Mac) -> Mac {
         let known = [self.source, self.destination]
             .into_iter()

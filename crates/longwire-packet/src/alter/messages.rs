@@ -1,4 +1,4 @@
-//! Rewriting addresses in control messages: ICMP, ICMPv6 with neighbour and listener discovery,
+//! Rewriting of addresses in control messages: ICMP, ICMPv6 with neighbour and listener discovery,
 //! IGMP, Mobile IPv6, IPCP.
 
 use super::options::Role;
@@ -57,14 +57,14 @@ pub(super) fn rewrite(
         _ => message.mobility(),
     }
     if transport.piece == Piece::First {
-        // The rest of the message is in other fragments.
+        // Other fragments contain the rest of the message.
         message.unknown();
     }
     change.sums(before, sum_words(&frame[at..end]));
     change
 }
 
-/// Rewrites addresses in IPCP options: of both ends and of name servers (RFC 1332, RFC 1877).
+/// Rewrites addresses in IPCP options: those of both ends and of name servers (RFC 1332, RFC 1877).
 pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     const CONFIGURATION: core::ops::RangeInclusive<u8> = 1..=4;
     let Some([code, _, len @ ..]) = array::<4>(frame, at) else {
@@ -85,7 +85,7 @@ pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     while let Some(kind) = message.byte(option) {
         let len = usize::from(message.byte(option + 1).unwrap_or(0)).max(2);
         match kind {
-            // Both ends; an address; name servers.
+            // Both ends; one address; name servers.
             1 => message.addresses(option + 2, option + len, Role::Source),
             3 | 129..=132 => message.address(option + 2, Role::Source),
             _ => {}
@@ -94,10 +94,10 @@ pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     }
 }
 
-/// A message to rewrite. Offsets are relative to its start.
+/// A message being rewritten. Offsets are relative to its start.
 struct Message<'a, 'b> {
     rewriting: &'a mut Rewriting<'b>,
-    /// The frame, up to the end of the message.
+    /// The frame up to the end of the message.
     frame: &'a mut [u8],
     at: usize,
     version: IpVersion,
@@ -134,7 +134,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// Rewrites a prefix of `bits` bits, stored in `len` bytes; remaining bits are preserved.
+    /// Rewrites a prefix of `bits` bits, stored in `len` bytes, preserving the remaining bits.
     fn prefix(&mut self, at: usize, len: usize, bits: u8) {
         let at = self.at + at;
         let Some(field) = self.frame.get_mut(at..at + len.min(16)) else {
@@ -157,7 +157,7 @@ impl Message<'_, '_> {
         field.copy_from_slice(&after.to_be_bytes()[..field.len()]);
     }
 
-    /// Records that unknown contents may include addresses.
+    /// Records that the unknown contents may include addresses.
     fn unknown(&mut self) {
         if self.rewriting.addresses.anything() {
             self.rewriting.leave(Unaltered::Unknown);
@@ -186,7 +186,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// IGMPv1 to IGMPv3 (RFC 9776).
+    /// Rewrites IGMPv1 to IGMPv3 messages (RFC 9776).
     fn igmp(&mut self, kind: u8) {
         match kind {
             0x11 => {
@@ -200,7 +200,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// Records in listener reports (RFC 9776, section 4.2; RFC 9777, section 5.2).
+    /// Rewrites the records in listener reports (RFC 9776, section 4.2; RFC 9777, section 5.2).
     fn group_records(&mut self) {
         let address_len = self.version.address_len();
         let mut at = 8;
@@ -277,7 +277,7 @@ impl Message<'_, '_> {
         }
     }
 
-    /// Mobile IPv6 messages (RFC 6275, section 6.1).
+    /// Rewrites Mobile IPv6 messages (RFC 6275, section 6.1).
     fn mobility(&mut self) {
         let mut option = match self.byte(2).unwrap_or(0) {
             0 => 8,

@@ -1,8 +1,8 @@
-//! Altering a trace's frames before they are sent: restores truncated frames, rewrites addresses,
-//! ports and tags, and keeps checksums valid.
+//! Altering of a trace's frames before they are sent: restores truncated frames, rewrites
+//! addresses, ports and tags, and keeps checksums valid.
 //!
-//! [`Alterations::apply`] and `rewrite` show all steps in order. `docs/rewriting.md` is the user
-//! documentation.
+//! [`Alterations::apply`] and `rewrite` show all steps in order. User documentation is in
+//! `docs/rewriting.md`.
 
 mod addresses;
 mod announced;
@@ -59,8 +59,8 @@ pub struct About {
     pub number: u64,
 }
 
-/// Maximum length to which frames are restored: that of a BIG TCP packet. Longer wire lengths in a
-/// capture are invalid.
+/// Maximum length to which frames are restored, that of a BIG TCP packet. A capture with longer
+/// wire lengths is invalid.
 const FRAME_MAX: u32 = 1 << 19;
 
 /// Length of the FCS.
@@ -75,7 +75,7 @@ pub struct Alterations {
     renumber: Option<Renumber>,
     /// Maximum growth in bytes per frame.
     growth: usize,
-    /// Whether truncated frames are restored and nothing else changes.
+    /// Whether the only alteration is restoring truncated frames.
     only_fills: bool,
     /// Whether packet fields change, so that frames without a packet count as unaltered.
     rewrites_packets: bool,
@@ -89,8 +89,8 @@ pub struct Alterations {
     piece: Vec<u8>,
 }
 
-/// Segments a whole frame's TCP packet to an MTU in bytes and passes on each frame; the vector is
-/// scratch memory. Returns `false`, without output, if the frame is unsuitable.
+/// Segments the TCP packet of a whole frame to an MTU in bytes and passes on each resulting frame.
+/// The vector is scratch memory. Returns `false`, without output, if the frame is unsuitable.
 pub type Segmenter = fn(&mut [u8], usize, &mut Vec<u8>, &mut dyn FnMut(&[u8])) -> bool;
 
 /// Counters.
@@ -143,7 +143,8 @@ impl Alterations {
         }
     }
 
-    /// Segments TCP packets beyond the MTU that must not be fragmented, instead of dropping them.
+    /// Sets the segmenter for TCP packets that exceed the MTU but must not be fragmented, which are
+    /// otherwise dropped.
     pub fn segment_with(&mut self, segmenter: Segmenter) {
         self.segmenter = Some(segmenter);
     }
@@ -153,13 +154,13 @@ impl Alterations {
         self.only_fills && self.options.truncated == Truncated::Keep
     }
 
-    /// Returns by how many bytes a frame may grow beyond its wire length.
+    /// Returns the maximum number of bytes by which a frame may grow beyond its wire length.
     pub fn growth(&self) -> usize {
         self.growth
     }
 
-    /// Alters a frame of `wire_len` bytes whose captured part is `bytes`. Passes the resulting
-    /// frames with their wire lengths to `take`: none, one, or several fragments.
+    /// Alters a frame of `wire_len` bytes, of which `bytes` were captured. Passes the resulting
+    /// frames (none, one, or several fragments) with their wire lengths to `take`.
     pub fn apply(
         &mut self,
         bytes: &[u8],
@@ -167,7 +168,7 @@ impl Alterations {
         about: About,
         take: &mut dyn FnMut(&[u8], u32),
     ) {
-        // A record longer than its wire length is inconsistent; trust its bytes.
+        // A record longer than its wire length is inconsistent; its bytes are trusted.
         let mut wire_len = wire_len.max(bytes.len() as u32);
         let mut bytes = bytes;
         if self.options.strip_fcs {
@@ -204,7 +205,7 @@ impl Alterations {
         self.send(wire_len as u32, take);
     }
 
-    /// Returns which side sent the frame, if an option needs it.
+    /// Returns the side that sent the frame; 0 unless an option needs it.
     fn side(&mut self, bytes: &[u8]) -> usize {
         match &mut self.options.splitter {
             Some(splitter) if self.macs.is_sided() => splitter.side(bytes),
@@ -223,7 +224,7 @@ impl Alterations {
         );
     }
 
-    /// Rewrites a frame. Returns why part of it was not rewritten, if so.
+    /// Rewrites a frame. Returns the reason if part of it was not rewritten.
     fn rewrite(&mut self, side: usize, about: &About) -> Option<Unaltered> {
         let macs = self.macs.rewrite(&mut self.frame, side);
         let mut unaltered = None;
@@ -263,7 +264,7 @@ impl Alterations {
         unaltered
     }
 
-    /// Passes the frame on; fragments or truncates it if it is too long.
+    /// Passes the frame on, fragmented or truncated if it is too long.
     fn send(&mut self, wire_len: u32, take: &mut dyn FnMut(&[u8], u32)) {
         let header_len = mac_header_len(&self.frame);
         let fits = |mtu| wire_len <= header_len.saturating_add(mtu);
@@ -280,7 +281,7 @@ impl Alterations {
         .shorten(&mut self.frame, wire_len, self.options.mtu_action, take);
     }
 
-    /// Starts the next round through the trace; state from earlier rounds is kept.
+    /// Starts the next round through the trace, keeping the state from earlier rounds.
     pub fn next_round(&mut self) {
         if let Some(renumber) = &mut self.renumber {
             renumber.next_round();

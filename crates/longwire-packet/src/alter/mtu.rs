@@ -1,4 +1,4 @@
-//! Frames beyond the MTU: segmented, fragmented, truncated or dropped.
+//! Segmenting, fragmenting, truncating or dropping of frames that exceed the MTU.
 
 use alloc::vec::Vec;
 
@@ -59,8 +59,8 @@ impl Shortening<'_> {
         }
     }
 
-    /// Segments a TCP packet that must not be fragmented or was never on the wire; fragments other
-    /// packets. `None` if neither is possible.
+    /// Segments a TCP packet that must not be fragmented or that never was on a wire; fragments
+    /// other packets. Returns `None` if neither is possible.
     fn cut(
         &mut self,
         frame: &mut Workspace,
@@ -97,7 +97,7 @@ impl Shortening<'_> {
         Some(())
     }
 
-    /// Fits a packet's lengths and checksums to a frame that ends at `end`.
+    /// Adjusts a packet's lengths and checksums to a frame that ends at `end`.
     fn truncate(&self, frame: &mut [u8], ip: &IpHeader, end: usize, depth: u32) {
         let is_super_packet = edit::is_super_packet(frame, ip);
         let (field, from) = edit::length_field(frame, ip);
@@ -140,13 +140,13 @@ impl Shortening<'_> {
                 }
             }
         }
-        // In a whole frame, all checksummed bytes are available.
+        // In a whole frame, all bytes covered by checksums are available.
         _ = edit::repair_packet(frame, ip);
     }
 }
 
-/// Shortens the last chunk in a truncated SCTP packet: data chunks become shorter (RFC 9260,
-/// section 3.3.1), others become padding.
+/// Shortens the last chunk of a truncated SCTP packet: a data chunk becomes shorter (RFC 9260,
+/// section 3.3.1), any other chunk becomes padding.
 fn shorten_chunks(packet: &mut [u8]) {
     const HEADER: usize = 12;
     const CHUNK_HEADER: usize = 4;

@@ -16,7 +16,7 @@ use crate::split::Splitter;
 pub struct AlterOptions {
     /// Handling of truncated frames.
     pub truncated: Truncated,
-    /// Whether frames end with an FCS, which is then removed.
+    /// Whether frames end with an FCS, which is removed.
     pub strip_fcs: bool,
     /// Whether to repair all checksums, including those of whole frames.
     pub fix_checksums: bool,
@@ -30,7 +30,7 @@ pub struct AlterOptions {
     pub vlan: Vec<VlanChange>,
     /// Networks to replace.
     pub address_maps: Vec<AddressMap>,
-    /// Anonymise IP addresses.
+    /// Anonymisation of IP addresses.
     pub anonymize: Option<Anonymize>,
     /// Ports to replace.
     pub port_maps: Vec<PortMap>,
@@ -50,12 +50,12 @@ pub struct AlterOptions {
     pub keep_groups: bool,
     /// Whether packets inside tunnels are altered too.
     pub inner: bool,
-    /// Handling of frames whose packets cannot be altered. `None` sends them, or drops them if
+    /// Handling of frames whose packets cannot be altered. By default, they are sent, or dropped if
     /// addresses are anonymised.
     pub unaltered: Option<UnalteredAction>,
     /// Seed for random payload.
     pub seed: u64,
-    /// Determines which side sent a frame, for options with one value per side.
+    /// Identifies the side that sent a frame, for options with a value per side.
     pub splitter: Option<Splitter>,
 }
 
@@ -111,14 +111,14 @@ impl FromStr for Truncated {
 /// An Ethernet address for all frames, or one per side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SidedMac {
-    /// For frames from the client, then from the server.
+    /// Addresses for frames from the client and from the server.
     pub(super) sides: [[u8; 6]; 2],
-    /// Whether addresses differ by side.
+    /// Whether the two differ.
     pub(super) is_sided: bool,
 }
 
 impl SidedMac {
-    /// Whether addresses differ by side.
+    /// Whether the two addresses differ.
     pub fn is_sided(&self) -> bool {
         self.is_sided
     }
@@ -165,14 +165,14 @@ fn pair<'a>(text: &'a str, what: &str) -> Result<(&'a str, &'a str), AlterError>
         .ok_or_else(|| AlterError::not(text, what))
 }
 
-/// Whether an address is source or destination.
+/// The role of an address in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Source,
     Destination,
 }
 
-/// Replaces the prefix of addresses in a network; the remaining bits are preserved.
+/// Replacement of a network prefix; the remaining bits are preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressMap {
     /// If set, applies only to source or destination addresses.
@@ -212,7 +212,7 @@ fn one_net(text: &str) -> Result<Net, AlterError> {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Anonymize {
     pub(super) key: [u8; 32],
-    /// Whether to anonymise all addresses, like the published algorithm.
+    /// Whether to anonymise all addresses, as the published algorithm does.
     pub(super) plain: bool,
 }
 
@@ -228,7 +228,7 @@ impl fmt::Debug for Anonymize {
 impl FromStr for Anonymize {
     type Err = AlterError;
 
-    /// Errors must not repeat the key.
+    /// Errors must not contain the key.
     fn from_str(text: &str) -> Result<Anonymize, AlterError> {
         let (key, plain) = match text.strip_suffix(",plain") {
             Some(key) => (key, true),
@@ -283,7 +283,7 @@ fn port_range(text: &str) -> Result<(u16, u16), AlterError> {
         .ok_or_else(|| AlterError::not(text, "a port or a range of ports such as 5000-5010"))
 }
 
-/// A change of TTL or hop limit.
+/// A change to the TTL or hop limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TtlChange {
     /// Set to this value, 1 to 255.

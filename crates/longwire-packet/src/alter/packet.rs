@@ -1,4 +1,4 @@
-//! Rewriting addresses and ports in IP packets, their checksums, and inner packets.
+//! Rewriting of addresses and ports in IP packets, their checksums, and inner packets.
 
 use super::announced;
 use super::arp;
@@ -45,8 +45,8 @@ impl Rewriting<'_> {
         self.headers(frame, ip, transport.as_ref(), mac_at, renumbered);
     }
 
-    /// Rewrites a packet's headers and contents. `covered` is the change so far in bytes that the
-    /// transport checksum covers.
+    /// Rewrites a packet's headers and contents. `covered` is the change made so far to bytes
+    /// covered by the transport checksum.
     #[inline]
     fn headers(
         &mut self,
@@ -61,7 +61,7 @@ impl Rewriting<'_> {
             pseudo = self.ip_addresses(frame, ip, transport, mac_at);
         }
         let Some(transport) = transport else {
-            // Extension headers are truncated or too numerous.
+            // Truncated or too many extension headers.
             if self.looks_inside {
                 self.leave(Unaltered::Truncated);
             }
@@ -110,7 +110,7 @@ impl Rewriting<'_> {
         let group = mac_at.and_then(|at| GroupMac::of(frame, at, ip));
         let has_options = ip.has_options(frame);
         let options_before = match version {
-            // Options may be misaligned, so their words are summed.
+            // Options may be unaligned, so their words are summed.
             IpVersion::V4 if has_options => frame.get(ip.at + 20..ip.end(frame)).map(sum_words),
             _ => None,
         };
@@ -134,8 +134,8 @@ impl Rewriting<'_> {
         pseudo
     }
 
-    /// Rewrites the packet inside a tunnel packet, if requested. Returns the change in bytes that
-    /// the tunnel's checksum covers.
+    /// Rewrites the inner packet of a tunnel packet, if requested. Returns the change to bytes
+    /// covered by the tunnel's checksum.
     #[inline]
     fn inside(&mut self, frame: &mut [u8], ip: &IpHeader, transport: &Transport) -> Change {
         let mut change = Change::NONE;
@@ -158,7 +158,7 @@ impl Rewriting<'_> {
         change
     }
 
-    /// Rewrites a packet quoted in an error as if it were sent itself.
+    /// Rewrites a packet quoted in an error as if it were sent.
     pub fn quoted(&mut self, frame: &mut [u8], at: usize, version: IpVersion) {
         let Some(ip) = IpHeader::parse_at(frame, at, version) else {
             if at < frame.len() {
@@ -167,7 +167,7 @@ impl Rewriting<'_> {
             return;
         };
         self.nested(frame, |rewriting, frame| {
-            // SCTP's checksum covers bytes that are not quoted.
+            // SCTP's checksum also covers bytes that are not quoted.
             let transport = ip.transport(frame);
             let is_plain = |transport: &&Transport| transport.protocol != SCTP;
             let transport = transport.as_ref();
@@ -180,7 +180,7 @@ impl Rewriting<'_> {
         });
     }
 
-    /// Rewrites both ports.
+    /// Rewrites source and destination port.
     #[inline]
     fn ports(&self, frame: &mut [u8], transport: &Transport) -> Change {
         let mut change = Change::NONE;
@@ -248,7 +248,7 @@ struct GroupMac {
 }
 
 impl GroupMac {
-    /// Returns the group, if the frame's destination derives from it.
+    /// Returns the group address, if the frame's destination derives from it.
     #[inline]
     fn of(frame: &[u8], mac_at: usize, ip: &IpHeader) -> Option<GroupMac> {
         let mac = frame.get(mac_at..mac_at + 6)?;
@@ -267,7 +267,7 @@ impl GroupMac {
         }
     }
 
-    /// Writes the address that derives from the packet's rewritten group.
+    /// Writes the Ethernet address derived from the rewritten group.
     fn follow(&self, frame: &mut [u8], ip: &IpHeader) {
         if let Some(mac) = GroupMac::mac(frame, ip) {
             frame[self.mac_at..self.mac_at + 6].copy_from_slice(&mac);
@@ -275,8 +275,8 @@ impl GroupMac {
     }
 }
 
-/// Updates a transport checksum, if present. A first fragment's valid checksum stays valid, because
-/// all changes are within the fragment.
+/// Updates a transport checksum, if present. In a first fragment, a valid checksum stays valid,
+/// because all changes are within that fragment.
 #[inline]
 fn update_transport(frame: &mut [u8], transport: &Transport, change: Change) {
     let at = transport.at
@@ -294,7 +294,7 @@ fn update_transport(frame: &mut [u8], transport: &Transport, change: Change) {
     let before = u16::from_be_bytes(*field);
     let is_udp = matches!(transport.protocol, UDP | UDP_LITE);
     if before == 0 && transport.protocol == UDP {
-        // The sender omitted it (RFC 768, RFC 6935).
+        // The sender omitted the checksum (RFC 768, RFC 6935).
         return;
     }
     let after = match change.update(before) {

@@ -1,5 +1,5 @@
-//! Continuing TCP and RTP across rounds through a trace: connections get new initial sequence
-//! numbers, and RTP streams carry on.
+//! Continuity of TCP and RTP across rounds through a trace: connections get new initial sequence
+//! numbers, and RTP streams continue theirs.
 
 use alloc::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const STREAMS_MAX: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Renumber {
     streams: BTreeMap<u64, RtpStream>,
-    /// Duration of completed rounds, and of the current round so far.
+    /// Duration of all completed rounds, and of the current round so far.
     before: Nanos,
     into: Nanos,
 }
@@ -30,7 +30,7 @@ pub(super) struct Renumber {
 #[derive(Clone, Copy, Debug)]
 struct RtpStream {
     packets: u64,
-    /// Packets that immediately followed their predecessor.
+    /// Packets that directly followed their predecessor in sequence.
     following: u64,
     last_sequence: u16,
     /// Total advance since the first packet, in sequence numbers and in timestamps.
@@ -40,8 +40,8 @@ struct RtpStream {
 }
 
 impl RtpStream {
-    /// Maximum sequence step that counts as loss. Beyond it, the packet belongs to another stream
-    /// or is not RTP (compare RFC 3550, appendix A.1).
+    /// Maximum sequence step that counts as loss. After a larger step, the packet belongs to
+    /// another stream or is not RTP (compare RFC 3550, appendix A.1).
     const STEP_MAX: u16 = 100;
 
     fn new(sequence: u16, time: u32) -> RtpStream {
@@ -71,7 +71,7 @@ impl RtpStream {
         self.packets >= 3 && self.following * 2 >= self.packets
     }
 
-    /// Returns how far sequence number and timestamp advance per round, including the step to the
+    /// Returns the advance of sequence number and timestamp per round, including the step to the
     /// next round's first packet.
     fn step(&self) -> (u16, u32) {
         let time_step = u64::from(self.time_span) / self.sequence_span.max(1);
@@ -86,7 +86,7 @@ impl Renumber {
         self.into = Nanos::ZERO;
     }
 
-    /// Renumbers a packet. Returns the change in bytes that its transport checksum covers.
+    /// Renumbers a packet. Returns the change to bytes covered by its transport checksum.
     pub fn rewrite(
         &mut self,
         frame: &mut [u8],
@@ -114,7 +114,8 @@ impl Renumber {
         changed.unwrap_or(Change::NONE)
     }
 
-    /// Offsets a segment's numbers by amounts derived from connection, direction and round.
+    /// Offsets a segment's sequence numbers by amounts derived from connection, direction and
+    /// round.
     fn tcp(&self, segment: &mut [u8], ends: &Ends, round: u64) -> Option<Change> {
         const ACK: u8 = 0x10;
         const HEADER: usize = 20;
@@ -132,7 +133,7 @@ impl Renumber {
             && !options.is_empty()
         {
             let before = sum_words(options);
-            // Assumes millisecond ticks, which nearly all systems use.
+            // Assumes timestamps in milliseconds, as in nearly all systems.
             let elapsed = (self.before.as_nanos() / 1_000_000) as u32;
             tcp_options(options, back, elapsed, acknowledges);
             change.sums(before, sum_words(options));
@@ -140,7 +141,7 @@ impl Renumber {
         Some(change)
     }
 
-    /// Advances an RTP packet's sequence number and timestamp past the previous rounds (RFC 3550,
+    /// Advances an RTP packet's sequence number and timestamp beyond the previous rounds (RFC 3550,
     /// section 5.1).
     fn rtp(
         &mut self,
@@ -177,7 +178,7 @@ impl Renumber {
     }
 }
 
-/// Adds to a 32-bit field.
+/// Adds to a 32-bit field and records the change.
 fn add(change: &mut Change, field: &mut [u8], by: u32) {
     if let Some(field) = field.first_chunk_mut::<4>() {
         let before = u32::from_be_bytes(*field);
@@ -219,8 +220,8 @@ fn tcp_options(options: &mut [u8], back: u32, elapsed: u32, acknowledges: bool) 
     }
 }
 
-/// Whether a UDP datagram may be RTP: version 2, not an RTCP type (RFC 5761, section 4),
-/// unprivileged ports.
+/// Whether a UDP datagram may be RTP: version 2, no RTCP type (RFC 5761, section 4), unprivileged
+/// ports.
 fn may_be_rtp(datagram: &[u8], transport: &Transport) -> bool {
     const FIRST_PORT: u16 = 1_024;
     let looks = matches!(datagram.get(8..10), Some([first, kind])

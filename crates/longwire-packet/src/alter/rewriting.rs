@@ -1,4 +1,4 @@
-//! State while rewriting a frame.
+//! Per-frame rewriting state.
 
 use super::About;
 use super::Counts;
@@ -12,7 +12,7 @@ use crate::bytes::array_mut;
 use crate::checksum::Change;
 use crate::header::IpVersion;
 
-/// State while rewriting the packets in a frame.
+/// State while the packets of a frame are rewritten.
 pub(super) struct Rewriting<'a> {
     pub addresses: &'a mut Addresses,
     pub ports: &'a [PortMap],
@@ -31,7 +31,7 @@ pub(super) struct Rewriting<'a> {
 }
 
 impl Rewriting<'_> {
-    /// Records that part of the frame is not rewritten.
+    /// Records that part of the frame stays unchanged.
     pub fn leave(&mut self, reason: Unaltered) {
         self.unaltered = self.unaltered.or(Some(reason));
     }
@@ -77,7 +77,7 @@ impl Rewriting<'_> {
         change
     }
 
-    /// Calls `rewrite` for a nested packet.
+    /// Calls `rewrite` for a nested packet, up to the maximum depth.
     pub fn nested(&mut self, frame: &mut [u8], rewrite: impl FnOnce(&mut Self, &mut [u8])) {
         if self.depth == DEPTH_MAX {
             return self.leave(Unaltered::Malformed);

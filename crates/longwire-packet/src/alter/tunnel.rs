@@ -1,18 +1,18 @@
-//! Finding packets in tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U, L2TP and others.
+//! Finds packets in tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U, L2TP and others.
 
 use super::layers::{Content, Found, LinkField, LinkLayer, Walk, next_protocol};
 use super::unaltered::Unaltered;
 use crate::bytes::word;
 use crate::header::{IpVersion, Piece, Transport};
 
-/// Possibly a packet, but at an unknown offset.
+/// May contain a packet, at an unknown offset.
 const UNKNOWN: Option<LinkLayer> = Some(LinkLayer::Content(Content::Other(Unaltered::Unknown)));
 
 /// Content without addresses.
 const CONTROL: Option<LinkLayer> = Some(LinkLayer::Content(Content::Other(Unaltered::Control)));
 
-/// Finds a tunnel packet's inner packet. `None` if `packet` is not a tunnel packet, or is truncated
-/// before the inner packet.
+/// Finds the inner packet of a tunnel packet. Returns `None` if `packet` is not a tunnel packet or
+/// is truncated before the inner packet.
 #[inline]
 pub(super) fn inside(packet: &[u8], transport: &Transport) -> Option<Found> {
     if transport.piece == Piece::Later {
@@ -31,7 +31,7 @@ pub(super) fn inside(packet: &[u8], transport: &Transport) -> Option<Found> {
     }
 }
 
-/// Parses from the header that `first` finds up to the content.
+/// Parses from the header returned by `first` to the content.
 fn walk(
     packet: &[u8],
     at: usize,
@@ -52,7 +52,7 @@ fn of_protocol(walk: &mut Walk<'_>, protocol: u8) -> Option<LinkLayer> {
         97 => walk.take::<2>().map(|_| LinkLayer::Ethernet),
         143 => Some(LinkLayer::Ethernet),
         137 => Some(LinkLayer::Mpls),
-        // Minimal encapsulation; L2TPv3, whose cookie length only its endpoints know.
+        // Minimal encapsulation; L2TPv3, whose cookie length is known only to its endpoints.
         55 | 115 => UNKNOWN,
         _ => None,
     }
@@ -88,7 +88,7 @@ fn of_port(walk: &mut Walk<'_>, port: u16) -> Option<LinkLayer> {
     }
 }
 
-/// GRE (RFC 2784, RFC 2890), its PPTP variant (RFC 2637), and ERSPAN.
+/// Parses GRE (RFC 2784, RFC 2890), its PPTP variant (RFC 2637), and ERSPAN.
 fn gre(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     const CHECKSUM: u8 = 0x80;
     const ROUTING: u8 = 0x40;
@@ -115,20 +115,20 @@ fn gre(walk: &mut Walk<'_>) -> Option<LinkLayer> {
             walk.at += usize::from(last & 1) * 8;
             Some(LinkLayer::Ethernet)
         }
-        // WCCP; version 2 has four more bytes.
+        // WCCP; version 2 has four additional bytes.
         0x883e => {
             let [first, ..] = walk.take::<4>()?;
             walk.at -= if first >> 4 == 4 { 4 } else { 0 };
             Some(LinkLayer::Ip(IpVersion::V4))
         }
-        // NHRP, which contains addresses; keep-alives.
+        // NHRP, which contains addresses; keepalives.
         0x2001 => UNKNOWN,
         0 => None,
         kind => Some(LinkLayer::Type(kind)),
     }
 }
 
-/// GTP-U (3GPP TS 29.281): a user packet, or a control message.
+/// Parses GTP-U (3GPP TS 29.281): a user packet or a control message.
 fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     const USER_PACKET: u8 = 255;
     const END_MARKER: u8 = 254;
@@ -143,7 +143,7 @@ fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     match kind {
         USER_PACKET => {}
         1 | 2 | END_MARKER => return None,
-        // Error indications include a node's address.
+        // An error indication includes a node's address.
         _ => return UNKNOWN,
     }
     walk.note(LinkField::Length { at: from - 6, from });
@@ -161,7 +161,7 @@ fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     any_content(walk)
 }
 
-/// Guesses IP or Ethernet from the first nibble.
+/// Guesses whether the content is IP or Ethernet from the first nibble.
 fn any_content(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     match walk.ip_version()? {
         Some(version) => Some(LinkLayer::Ip(version)),
@@ -170,7 +170,7 @@ fn any_content(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     }
 }
 
-/// L2TP (RFC 2661). In version 3, only the endpoints know the offset of the content.
+/// Parses L2TP (RFC 2661). In version 3, only the endpoints know the offset of the content.
 fn l2tp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
     const CONTROL_MESSAGE: u8 = 0x80;
     const LENGTH: u8 = 0x40;
@@ -191,7 +191,7 @@ fn l2tp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
         });
         walk.take::<2>()?;
     }
-    // Tunnel and session IDs; sequence numbers.
+    // Tunnel and session ID; sequence numbers.
     walk.take::<4>()?;
     if flags & SEQUENCE != 0 {
         walk.take::<4>()?;

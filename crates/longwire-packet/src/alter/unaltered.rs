@@ -1,4 +1,4 @@
-//! Frames that could not be altered, or only partly.
+//! Frames that were not or only partly altered.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,14 +9,14 @@ use longwire_units::count_of;
 
 use super::value::AlterError;
 
-/// Why a frame, or part of it, was not altered.
+/// The reason why a frame, or part of it, was not altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unaltered {
     /// An EtherType that does not carry IP.
     NotIp,
     /// LLC without IP.
     Llc,
-    /// Link control: PPPoE discovery, LCP, 802.1X, OAM.
+    /// Link control protocols: PPPoE discovery, LCP, 802.1X, OAM.
     Control,
     /// Encrypted, compressed, or protected by MACsec.
     Encrypted,
@@ -24,9 +24,9 @@ pub(super) enum Unaltered {
     Truncated,
     /// Inconsistent header.
     Malformed,
-    /// Header or message in an unknown format, which may include addresses.
+    /// A header or message of unknown format, which may include addresses.
     Unknown,
-    /// Packets inside tunnels are left alone by configuration.
+    /// A packet inside a tunnel, which the configuration excludes.
     Tunnel,
 }
 

@@ -1,11 +1,11 @@
-//! Option values: their errors, and Ethernet addresses.
+//! Errors in option values, and Ethernet addresses.
 
 use alloc::format;
 use alloc::string::String;
 
 use crate::filter::values::mac;
 
-/// An invalid option value, with the valid ones.
+/// Error in an option value, with the valid values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct AlterError {

@@ -1,4 +1,4 @@
-//! Pushing, popping and changing VLAN tags (IEEE 802.1Q).
+//! Pushing, popping and changing of VLAN tags (IEEE 802.1Q).
 
 use core::str::FromStr;
 
@@ -19,7 +19,7 @@ const TAG_AT: usize = 12;
 pub enum VlanChange {
     /// Push an outermost tag.
     Push {
-        /// 0x8100, 0x88a8 or 0x9100.
+        /// Tag type: 0x8100, 0x88a8 or 0x9100.
         tag_type: u16,
         /// Priority, drop eligible indicator and VLAN ID.
         control: u16,
@@ -107,7 +107,7 @@ impl VlanChange {
         }
     }
 
-    /// Applies the change. Frames truncated within the Ethernet header stay unchanged.
+    /// Applies the change. A frame truncated within the Ethernet header stays unchanged.
     pub(super) fn make(&self, frame: &mut Workspace) {
         if frame.len() < TAG_AT + 2 {
             return;

@@ -40,7 +40,7 @@ impl Workspace {
     /// Inserts a gap of `len` bytes at offset `at`.
     pub fn insert(&mut self, at: usize, len: usize) {
         if self.start < len {
-            // Insertions exceed the requested headroom.
+            // Not enough headroom was requested.
             let (start, end) = (self.start, self.end);
             self.buffer.resize(end + len, 0);
             self.buffer.copy_within(start..end, start + len);

@@ -8,18 +8,18 @@ use longwire_units::{Nanos, PacketRate, Packets};
 use super::PortIndex;
 use crate::mac::MacAddress;
 
-/// How egress ports are selected.
+/// Selection of egress ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Switching {
-    /// By learned stations and static entries; frames to unknown destinations are flooded (IEEE
+    /// By learned stations and static entries. Frames to unknown destinations are flooded (IEEE
     /// 802.1D, section 7.7).
     #[default]
     Bridge,
-    /// In pairs: all frames from a port leave through its partner. Nothing is learned. A port
-    /// without a partner forwards nothing.
+    /// In pairs: all frames from a port leave through its partner; a port without a partner
+    /// forwards nothing. Does not learn.
     Pairs(Vec<(PortIndex, PortIndex)>),
-    /// By static entries only. Nothing is learned. Broadcast and multicast are flooded; unicast
-    /// without an entry is dropped.
+    /// By static entries only. Broadcast and multicast are flooded; unicast without an entry is
+    /// dropped. Does not learn.
     Static,
 }
 
@@ -27,7 +27,7 @@ pub enum Switching {
 /// 802.1D, table 7-10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reserved {
-    /// Drop them, as the standard requires: they are addressed to the bridge.
+    /// Drop them, as the standard requires: their destination is the bridge.
     #[default]
     Drop,
     /// Flood them like other multicast, so that devices on different ports see each other as
@@ -65,13 +65,13 @@ impl StormLimit {
 pub struct BridgeConfig {
     /// Number of ports, at least one.
     pub ports: u16,
-    /// How egress ports are selected.
+    /// Selection of egress ports.
     pub switching: Switching,
-    /// Ageing time of silent stations, counted in ticks of 2^20 ns, so accurate to 2.1 ms. 300 s by
-    /// default (802.1D, table 7-5). Zero disables learning, [`Nanos::MAX`] disables ageing.
+    /// Ageing time of silent stations, in ticks of 2^20 ns, so accurate to 2.1 ms; 300 s by default
+    /// (802.1D, table 7-5). Zero disables learning; [`Nanos::MAX`] disables ageing.
     pub ageing: Nanos,
     /// Maximum number of stations, including static ones: 65,536 by default, at most 2^24. The
-    /// table takes 32 bytes per station, rounded up to a power of two and allocated at creation.
+    /// table has 32 bytes per station, rounded up to a power of two, and is allocated at creation.
     pub table_max: u32,
     /// Static entries, which are never learned, aged or moved.
     pub statics: Vec<StaticEntry>,
@@ -81,7 +81,7 @@ pub struct BridgeConfig {
     pub storm: Option<StormLimit>,
     /// Whether to detect loops; on by default.
     pub loop_detection: bool,
-    /// Seed for the table's hash. Decisions do not depend on it, but a sender who knows it could
+    /// Seed for the table's hash. It does not affect decisions, but a sender who knows it could
     /// choose colliding addresses.
     pub seed: u64,
 }
@@ -174,7 +174,7 @@ pub enum BridgeError {
     /// A port is in several pairs.
     #[error("port {0} is in two pairs")]
     TwoPartners(PortIndex),
-    /// A static entry for an address that cannot belong to a station.
+    /// A static entry for an address that is not a station address.
     #[error("{mac} is zero or multicast, not a station address", mac = MacAddress(*.0))]
     NoStation([u8; 6]),
     /// Invalid VLAN.

@@ -1,22 +1,21 @@
 //! Loop detection: frames flooded by this bridge that return to it.
 //!
-//! Two signs are tracked, each in a small fixed-size table:
+//! Two kinds of evidence are tracked, each in a small fixed-size table:
 //!
 //! * **Stations that move repeatedly.** In a loop, a station's frames arrive alternately at its own
-//!   port and at the loop's port. Four moves within a second are a sign; roaming, migration or
-//!   failover cause only one or two.
+//!   port and at the loop's port. Four moves within a second count as evidence; roaming, migration
+//!   or failover cause only one or two.
 //! * **Repeated flooded frames.** The same frame four more times through a different port within
-//!   100 ms is a sign. So is the same frame 64 more times through the same port, which means a loop
-//!   at that port. Repetition through another port has no other cause. For repetition through the
-//!   same port, one false positive is known: a generator that repeats one broadcast frame at 640
-//!   frames/s or more. Frames are compared by length and a 64-bit hash of their first 128 bytes.
+//!   100 ms counts as evidence: it has no other cause. So does the same frame 64 more times through
+//!   the same port, which means a loop at that port. Here, one false positive is known: a generator
+//!   that repeats one broadcast frame at 640 frames/s or more. Frames are compared by length and a
+//!   64-bit hash of their first 128 bytes.
 //!
-//! Both tables keep their oldest entries until they expire, so that thousands of stations in a loop
-//! do not evict each other before one is fully counted.
+//! Both tables keep their oldest entries until they expire; otherwise, thousands of stations in a
+//! loop would evict each other before any is fully counted.
 //!
-//! Frames that are not flooded do not loop. Two bridges that each locate a station at the other's
-//! port are not detected. If another device in the loop modifies frames, only moving stations
-//! reveal the loop.
+//! Only flooded frames loop. Two bridges that each locate a station at the other's port are not
+//! detected. If another device in the loop modifies frames, only moving stations reveal it.
 
 use longwire_units::Nanos;
 use longwire_units::random::absorb;
@@ -27,12 +26,12 @@ use super::table::StationKey;
 const STATIONS: usize = 64;
 const FRAMES: usize = 256;
 
-/// Moves of a station within the interval that constitute a sign.
+/// Moves of a station, within the interval, that count as evidence of a loop.
 const MOVES: u32 = 4;
 const MOVES_WITHIN: Nanos = Nanos::from_secs(1);
 
-/// Repetitions of a frame within the interval that constitute a sign, through another port and
-/// through the same port.
+/// Repetitions of a frame, within the interval, that count as evidence of a loop: through another
+/// port, and through the same port.
 const RETURNS: u32 = 4;
 const REPEATS: u32 = 64;
 const FRAMES_WITHIN: Nanos = Nanos::from_millis(100);
@@ -75,12 +74,12 @@ impl LoopWatch {
         }
     }
 
-    /// Returns the number of signs.
+    /// Returns the number of times that evidence of a loop was found.
     pub fn signs(&self) -> u64 {
         self.signs
     }
 
-    /// Records that a station was seen at another port.
+    /// Records that a station has moved to another port.
     #[cold]
     pub fn note_move(&mut self, now: Nanos, station: StationKey) {
         let place = absorb(0, station) as usize % STATIONS;

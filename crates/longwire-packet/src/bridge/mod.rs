@@ -1,7 +1,7 @@
 //! A learning bridge: selects the egress ports of frames.
 //!
-//! [`Bridge::forward`] shows all steps in order. The bridge is pure: the same frames at the same
-//! times give the same result.
+//! [`Bridge::forward`] shows all steps in order. The bridge is pure: equal frames at equal times
+//! yield equal results.
 
 mod config;
 mod loops;
@@ -34,12 +34,12 @@ impl core::fmt::Display for PortIndex {
 }
 
 /// A bridge (IEEE 802.1D, clause 7) that learns stations by VLAN and MAC address (independent VLAN
-/// learning, 802.1Q). The outermost tag determines the VLAN. Tags are not modified: every port
+/// learning, 802.1Q). The outermost tag determines the VLAN. Tags are not modified, and every port
 /// belongs to every VLAN.
 ///
 /// When the table is full, aged stations are evicted. If there are none, new stations are not
-/// learned, and frames to them are flooded, so a sender that uses random addresses cannot evict
-/// active stations.
+/// learned and frames to them are flooded, so a sender with random addresses cannot evict active
+/// stations.
 #[derive(Clone, Debug)]
 pub struct Bridge {
     ports: u16,
@@ -66,12 +66,12 @@ impl Bridge {
     /// Creates a bridge.
     ///
     /// # Errors
-    /// The invalid value, with the valid ones.
+    /// The invalid value and the valid ones.
     pub fn new(config: BridgeConfig) -> Result<Bridge, BridgeError> {
         config.check()?;
         let partners = config.partners()?;
         let is_bridge = config.switching == Switching::Bridge;
-        // Pairs need no table.
+        // Pairs need no station table.
         let rows = if partners.is_some() {
             1
         } else {
@@ -88,7 +88,7 @@ impl Bridge {
             counters: BridgeCounters::default(),
             partners,
         };
-        // With pairs, static entries have no effect but are still checked.
+        // Static entries have no effect on pairs but are still checked.
         for entry in config.statics {
             bridge.check_static(&entry)?;
             let key = station_key(entry.vlan, MacAddress(entry.mac).to_u64());
@@ -104,13 +104,13 @@ impl Bridge {
         *self.partners.as_ref()?.get(usize::from(port.0))?
     }
 
-    /// Counts frames that were passed to a partner without [`Bridge::forward`].
+    /// Counts frames passed to a partner without [`Bridge::forward`].
     pub fn count_paired(&mut self, frames: u64) {
         self.counters.forwarded += frames;
     }
 
-    /// Decides where to send a frame that arrives at `port` at `now`; `frame` holds at least its
-    /// first 128 bytes, or all of it.
+    /// Decides where to send a frame that arrives at `port` at `now`. `frame` is the frame or at
+    /// least its first 128 bytes.
     #[inline]
     pub fn forward(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         let forwarding = self.decide(now, port, frame);
@@ -118,8 +118,8 @@ impl Bridge {
         forwarding
     }
 
-    /// Steps: port, partner, headers, learn source, reserved, group, known destination, loop and
-    /// storm.
+    /// Decides in this order: port, partner, headers, learning of the source, reserved addresses,
+    /// groups, known destination, loops and storms.
     #[inline]
     fn decide(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         if port.0 >= self.ports {
@@ -174,7 +174,7 @@ impl Bridge {
     }
 
     fn flood(&mut self, now: Nanos, port: PortIndex, frame: &[u8], kind: Flooded) -> Forwarding {
-        // Must precede the storm limit, which would drop the repeated frames.
+        // Before the storm limit, which would drop the repeated frames.
         if let Some(loops) = &mut self.loops {
             loops.note_flooded(now, port.0, frame);
         }

@@ -13,7 +13,7 @@ pub enum Forwarding {
     Flood(Flooded),
 }
 
-/// Why a frame is not forwarded.
+/// The reason why a frame is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotForwarded {
     /// The destination is at the ingress port.
@@ -22,7 +22,7 @@ pub enum NotForwarded {
     Reserved,
     /// The frame is shorter than an Ethernet header.
     Short,
-    /// The source address is invalid: zero or a group.
+    /// The source address is invalid: zero or a group address.
     Source,
     /// The ingress port exceeds the storm limit.
     Storm,
@@ -62,7 +62,7 @@ impl NotForwarded {
     }
 }
 
-/// Why a frame is flooded.
+/// The reason why a frame is flooded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flooded {
     /// Broadcast destination.
@@ -96,7 +96,7 @@ pub struct BridgeCounters {
     pub flooded: [u64; Flooded::ALL.len()],
     /// Frames not forwarded, in the order of [`NotForwarded::ALL`].
     pub not_forwarded: [u64; NotForwarded::ALL.len()],
-    /// Stations learned, including aged ones that returned.
+    /// Stations learned, including those that returned after ageing.
     pub learnt: u64,
     /// Stations that moved to another port.
     pub moved: u64,
@@ -104,9 +104,9 @@ pub struct BridgeCounters {
     pub aged: u64,
     /// Frames whose source was not learned because the table was full.
     pub not_learnt: u64,
-    /// Frames from stations at a port other than in their static entry. They are forwarded.
+    /// Frames from stations at a port other than that of their static entry; they are forwarded.
     pub static_elsewhere: u64,
-    /// Signs of loops.
+    /// Number of times that evidence of a loop was found.
     pub loop_signs: u64,
 }
 

@@ -7,7 +7,7 @@ use longwire_units::Nanos;
 
 use super::config::StormLimit;
 
-/// Credit for one frame, in nanoseconds times packets per 1000 s, so that rates are exact.
+/// Credit for one frame, in nanoseconds times packets per 1000 s, which makes rates exact.
 const FRAME: u64 = 1_000_000_000_000;
 
 /// Token buckets, initially full.
@@ -15,7 +15,7 @@ const FRAME: u64 = 1_000_000_000_000;
 pub(super) struct Storms {
     rate: u64,
     credit_max: u64,
-    /// Credit, and when it was last updated.
+    /// Credit and time of its last update, per port.
     ports: Vec<(u64, Nanos)>,
 }
 
@@ -29,7 +29,8 @@ impl Storms {
         }
     }
 
-    /// Whether a port may flood another frame; if so, charges the port.
+    /// Charges a port for a flooded frame; returns `false`, without a charge, if the limit is
+    /// exceeded.
     pub fn allow(&mut self, now: Nanos, port: u16) -> bool {
         let (credit, counted) = &mut self.ports[usize::from(port)];
         let passed = now.saturating_sub(*counted).as_nanos();

@@ -1,19 +1,19 @@
 //! The station table.
 //!
 //! Open addressing with a fixed number of rows, so that forwarding never allocates. A row takes 16
-//! bytes and half of the rows stay empty, so a lookup touches one cache line. The hash is keyed,
-//! because senders choose addresses. Even with a known key, lookups check at most [`PROBES_MAX`]
-//! rows, because no station is stored farther from its home row.
+//! bytes and half of the rows stay empty, so a lookup usually touches one cache line. The hash is
+//! keyed, because senders choose addresses. Even if they know the key, a lookup checks at most
+//! [`PROBES_MAX`] rows: no station is stored farther from its home row.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use longwire_units::Nanos;
 
-/// Maximum rows per lookup. At 50 % load, even runs of half this length do not occur by chance.
+/// Maximum rows per lookup. At 50 % load, runs of even half this length do not occur by chance.
 const PROBES_MAX: usize = 128;
 
-/// Rows checked for aged stations per new station, if the table has free space and if it is full.
+/// Rows checked for aged stations per new station: while the table has free space, and when full.
 const SWEEP: usize = 4;
 const SWEEP_FULL: usize = 64;
 
@@ -34,7 +34,7 @@ pub(super) fn station_key(vlan: u16, mac: u64) -> StationKey {
     u64::from(vlan) << 48 | mac
 }
 
-/// A station's port and when it was last seen.
+/// A station's port and the tick at which it was last seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct StationPlace(u64);
 
@@ -72,7 +72,7 @@ pub(super) enum Learnt {
     Known,
     /// New station.
     New,
-    /// Aged station that returned.
+    /// Station that returned after ageing.
     Again,
     /// Station that moved.
     Moved,
@@ -93,7 +93,7 @@ pub(super) struct Stations {
     /// Ageing time in ticks; the maximum disables ageing.
     ageing: u64,
     seed: u64,
-    /// Where the search for aged stations continues.
+    /// Row at which the search for aged stations continues.
     hand: usize,
     aged: u64,
 }
@@ -132,8 +132,8 @@ impl Stations {
         (product as u64 ^ (product >> 64) as u64) as usize & self.last_row
     }
 
-    /// Returns a station's row, or the empty row for it. `None` if that is too far from its home
-    /// row.
+    /// Returns a station's row, or the empty row for a new station. Returns `None` if that is too
+    /// far from the home row.
     #[inline]
     fn find(&self, key: StationKey) -> Option<usize> {
         let mut row = self.home(key);
@@ -180,7 +180,7 @@ impl Stations {
                 Learnt::Static
             };
         }
-        // Time never moves backwards.
+        // Ticks never decrease.
         let now = StationPlace::new(port, tick.max(place.tick()));
         self.rows[row].1 = now;
         if self.has_aged(place, tick) {
@@ -228,7 +228,7 @@ impl Stations {
         for _ in 0..rows.min(self.rows.len()) {
             let (key, place) = self.rows[self.hand];
             if key != 0 && self.has_aged(place, tick) {
-                // Check this row again, because another station may have moved into it.
+                // Check this row again: another station may have moved into it.
                 self.remove(self.hand);
                 self.aged += 1;
             } else {
@@ -237,7 +237,7 @@ impl Stations {
         }
     }
 
-    /// Clears a row, and moves later rows up to keep runs contiguous.
+    /// Clears a row, and moves later rows up so that runs stay contiguous.
     fn remove(&mut self, row: usize) {
         self.len -= 1;
         let mut gap = row;
@@ -248,7 +248,7 @@ impl Stations {
             if key == 0 {
                 break;
             }
-            // A row may fill the gap unless its home lies after the gap.
+            // A row may fill the gap unless its home row lies after the gap.
             let from_home = row.wrapping_sub(self.home(key)) & self.last_row;
             let from_gap = row.wrapping_sub(gap) & self.last_row;
             if from_home >= from_gap {

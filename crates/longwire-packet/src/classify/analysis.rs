@@ -1,4 +1,4 @@
-//! Finding unreachable and overlapping rules.
+//! Detection of unreachable and overlapping rules.
 
 use alloc::vec::Vec;
 
@@ -8,13 +8,13 @@ use super::matcher::Matcher;
 use super::shape::Shape;
 use super::table::hash;
 
-/// Maximum number of comparisons per analysis; they take some seconds.
+/// Maximum number of comparisons per analysis, which take a few seconds.
 const WORK_MAX: u64 = 50_000_000;
 
 /// A rule that can never match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// The rule.
+    /// Number of the rule.
     pub rule: RuleId,
     /// An earlier rule that covers it.
     pub covered_by: RuleId,
@@ -23,10 +23,10 @@ pub struct Unreachable {
 /// Rules that can never match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnreachableRules {
-    /// Sorted by rule number, each with one rule that covers it.
+    /// Sorted by rule number; each with one rule that covers it.
     pub rules: Vec<Unreachable>,
-    /// Whether the analysis is complete. It stops early with very many shapes or very long chains
-    /// of port ranges.
+    /// Whether the analysis is complete. It stops early if there are very many shapes or very long
+    /// chains of port ranges.
     pub complete: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Overlap {
 /// Overlapping rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overlaps {
-    /// Sorted by the winner's place, then the loser's.
+    /// Sorted by the place of the winner, then of the loser.
     pub pairs: Vec<Overlap>,
     /// Whether all overlaps were found, within `limit` and the work limit.
     pub complete: bool,
@@ -69,8 +69,8 @@ impl<T: Copy + PartialEq> Classifier<T> {
     /// Returns rules that can never match because a single earlier rule covers them.
     ///
     /// Coverage by a union of rules is not detected. Filters are opaque: a filter covers only an
-    /// identical one, and a rule with a filter is reported if a rule without a filter covers it.
-    /// Takes one lookup per rule and shape.
+    /// identical one, and a rule with a filter is reported if a rule without one covers it. Takes
+    /// one lookup per rule and shape.
     pub fn unreachable(&self) -> UnreachableRules {
         let mut work = Work(0);
         let mut rules = Vec::new();
@@ -84,13 +84,13 @@ impl<T: Copy + PartialEq> Classifier<T> {
         UnreachableRules { rules, complete }
     }
 
-    /// Returns at most `limit` pairs of rules that have different targets and overlap without
-    /// either covering the other. A narrow rule before a wide one is an exception, not an overlap;
-    /// a wide rule before a narrow one makes the latter unreachable. A port's trailing catch-all
-    /// rule does not count either.
+    /// Returns at most `limit` pairs of rules with different targets that overlap without one
+    /// covering the other. A narrow rule before a wide one is an exception to it, not an overlap; a
+    /// wide rule before a narrow one makes the latter unreachable. The trailing catch-all rule of a
+    /// port does not count either.
     ///
-    /// Rules with filters are skipped and counted. Pairs are joined on the bits common to both
-    /// shapes, in time proportional to rules times shapes, plus the number of pairs.
+    /// Rules with filters are only counted. Pairs are joined on the bits common to both shapes, in
+    /// time proportional to rules times shapes, plus the number of pairs.
     pub fn overlaps(&self, limit: usize) -> Overlaps {
         let mut search = Search {
             classifier: self,
@@ -130,7 +130,7 @@ impl<T: Copy + PartialEq> Classifier<T> {
             .map(|(rule, _)| rule)
     }
 
-    /// Returns the closure of a rule's conditions.
+    /// Returns the closure of a rule's conditions under implications.
     fn closed_cube(&self, rule: u32) -> Option<Cube> {
         Cube::of(self.matchers[rule as usize].as_ref()?).closed()
     }
@@ -161,7 +161,7 @@ impl<T: Copy + PartialEq> Classifier<T> {
     fn rules_of(&self, shape: &Shape) -> Vec<u32> {
         let chains = shape.table.values().flat_map(|entry| self.chain(entry));
         let mut rules: Vec<u32> = chains.filter(|rule| !self.has_filter(*rule)).collect();
-        // Hash table order must not be visible.
+        // The order must not depend on the hash table.
         rules.sort_unstable();
         rules
     }
@@ -181,12 +181,12 @@ struct Search<'a, T> {
 }
 
 impl<T: Copy + PartialEq> Search<'_, T> {
-    /// Collects one pair beyond the limit, to learn whether there are more.
+    /// Whether to continue. Finds one pair beyond the limit, to detect that there are more.
     fn goes_on(&self) -> bool {
         self.pairs.len() <= self.limit && self.work.is_within()
     }
 
-    /// Rules of one shape overlap only if their keys are equal.
+    /// Compares the rules of one shape, which overlap only if their keys are equal.
     fn within(&mut self, shape: &Shape) {
         let classifier = self.classifier;
         let mut entries: Vec<u64> = shape.table.values().collect();
@@ -203,7 +203,7 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         }
     }
 
-    /// Rules of two shapes overlap only if the bits used by both are equal.
+    /// Compares the rules of two shapes, which overlap only if the bits used by both are equal.
     fn between(&mut self, shape: &Shape, rules: &[u32], other: &Shape, others: &[u32]) {
         let (mine, theirs) = (shape.mask(), other.mask());
         let common: [u64; WORDS] = core::array::from_fn(|at| mine[at] & theirs[at]);

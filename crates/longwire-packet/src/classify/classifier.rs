@@ -14,22 +14,18 @@ use crate::bridge::PortIndex;
 /// With either order, lower priority numbers come first, and ties are broken by insertion order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// More specific rules first. The first difference decides: destination prefix length (`/0` is
-    /// longer than none), source prefix length; fewer destination ports, fewer source ports; then
-    /// the presence of protocol, DSCP, VLAN, inner VLAN, VLAN priority, destination MAC, source
-    /// MAC, EtherType, ingress port, filter. A rule thus precedes any rule that covers it, unless
-    /// both have filters, which are not compared.
+    /// The rule inserted first.
     #[default]
     First,
-    /// The more specific rule. The first difference decides: destination prefix length
-    /// (`/0` is longer than none), source prefix length; fewer destination ports, fewer
-    /// source ports; then the presence of protocol, DSCP, VLAN, inner VLAN, VLAN priority,
-    /// destination MAC, source MAC, EtherType, ingress port, filter. A covered rule thus
-    /// precedes the rule that covers it, unless both have filters, which are not compared.
+    /// The more specific rule. The first difference decides: destination prefix length (`/0` is
+    /// longer than none), source prefix length; fewer destination ports, fewer source ports; then
+    /// the presence of protocol, DSCP, VLAN, inner VLAN, VLAN priority, destination MAC, source
+    /// MAC, EtherType, ingress port, filter. Thus, a rule precedes every rule that covers it,
+    /// unless both have filters, which are not compared.
     MostSpecific,
 }
 
-/// Rule number. May be reused after removal.
+/// Rule number, which may be reused after removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId(pub u32);
 
@@ -78,8 +74,8 @@ pub struct SearchCost {
     pub rules: usize,
     /// Number of shapes, which is the maximum number of tables probed per lookup.
     pub shapes: usize,
-    /// Length of the longest chain: rules that differ only in port ranges and filters are checked
-    /// sequentially.
+    /// Length of the longest chain. Rules that differ only in port ranges and filters form a chain
+    /// and are checked sequentially.
     pub longest_chain: usize,
     /// Number of rules with a filter; each filter parses the whole frame again.
     pub filters: usize,
@@ -95,23 +91,23 @@ impl SearchCost {
 /// Null rule number.
 const NONE: u32 = u32::MAX;
 
-/// Table entry: the first rule with this key, plus one.
+/// Mask of the table entry's first rule, stored plus one.
 const HEAD: u64 = u32::MAX as u64;
 
-/// Table entry flag: the first rule has no further conditions.
+/// Flag in a table entry: the first rule has no further conditions.
 const WHOLE: u64 = 1 << 32;
 
 /// A classifier with targets of type `T`, such as link numbers or classes.
 ///
 /// Inserting, removing and replacing a rule takes constant time in the number of rules, except when
-/// a table doubles, and except for chains of rules that differ only in port ranges and filters. The
-/// time grows with the number of shapes.
+/// a table doubles and in chains of rules that differ only in port ranges and filters. The time
+/// grows with the number of shapes.
 #[derive(Clone, Debug)]
 pub struct Classifier<T> {
     order: Order,
     unmatched: T,
-    /// Target, place and next rule in the chain, by rule number. Separate arrays, because a lookup
-    /// reads few of them.
+    /// Target, place and next rule in the chain, by rule number. Stored in separate arrays, because
+    /// a lookup reads few of them.
     targets: Vec<T>,
     places: Vec<RulePlace>,
     next: Vec<u32>,
@@ -155,7 +151,7 @@ impl<T: Copy> Classifier<T> {
     /// Creates a classifier with rules given as (matcher, target, priority), numbered from 0.
     ///
     /// # Errors
-    /// The index of the invalid rule, and its error.
+    /// The index of the first invalid rule, and its error.
     pub fn with_rules(
         order: Order,
         unmatched: T,
@@ -169,8 +165,8 @@ impl<T: Copy> Classifier<T> {
         Ok(classifier)
     }
 
-    /// Classifies a frame of `wire_len` bytes that arrived at port `arrival`; `frame` holds its
-    /// first bytes. Does not allocate.
+    /// Classifies a frame of `wire_len` bytes that arrived at port `arrival`. `frame` is the frame
+    /// or a prefix of it. Does not allocate.
     #[inline]
     pub fn classify(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> Classified<T> {
         self.classify_by(&self.key(arrival, frame), frame, wire_len)
@@ -188,7 +184,7 @@ impl<T: Copy> Classifier<T> {
         FrameKey::of(arrival, frame, self.transports > 0, self.below_ip > 0)
     }
 
-    /// Calls `fetch` with the address of the first table row that a lookup will read, for
+    /// Calls `fetch` with the address of the first table row that a lookup would read, for
     /// prefetching.
     #[inline]
     pub fn prefetch(&self, key: &FrameKey, fetch: impl Fn(*const u8)) {
@@ -197,7 +193,7 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Like [`Classifier::classify`], for a key extracted since rules last changed.
+    /// Like [`Classifier::classify`], for a key extracted after the last change to the rules.
     #[inline]
     pub fn classify_by(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
         let [(_, number)] = self.visits[..] else {
@@ -209,7 +205,7 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Finds the best rule among several shapes, or none.
+    /// Finds the best rule among several shapes.
     fn classify_among(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
         let mut best: Option<(RulePlace, u32)> = None;
         let mut visits = self.visits.iter().peekable();
@@ -225,7 +221,7 @@ impl<T: Copy> Classifier<T> {
             let Some(rule) = self.first_of_chain(entry, key, frame, wire_len) else {
                 continue;
             };
-            // Places are read only if several shapes compete.
+            // Reads places only if several shapes compete.
             if best.is_none() && visits.peek().is_none_or(|(next, _)| shape.worst() < *next) {
                 return self.classified(Some(rule));
             }
@@ -244,8 +240,8 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Returns the target of all frames that arrive at a port; `None` if it depends on the frame.
-    /// Scans all rules.
+    /// Returns the target of all frames that arrive at a port, or `None` if it depends on the
+    /// frame. Scans all rules.
     pub fn target_of_port(&self, arrival: PortIndex) -> Option<T> {
         let may_match = |matcher: &Matcher| matcher.arrival_port.is_none_or(|port| port == arrival);
         let rules = self.matchers.iter().enumerate();
@@ -287,7 +283,7 @@ impl<T: Copy> Classifier<T> {
         })
     }
 
-    /// Appends a rule to those with the same priority. Lower priority numbers take precedence.
+    /// Adds a rule after those of the same priority. Lower priority numbers take precedence.
     ///
     /// # Errors
     /// If the matcher is unsatisfiable, or there would be more than 2^30 rules.
@@ -325,8 +321,8 @@ impl<T: Copy> Classifier<T> {
         Ok((matcher, self.targets[id.0 as usize]))
     }
 
-    /// Replaces a rule's matcher and target; number, priority and order are kept. On error, the
-    /// rule is unchanged.
+    /// Replaces a rule's matcher and target, keeping number, priority and order. On error, the rule
+    /// stays unchanged.
     ///
     /// # Errors
     /// If the rule does not exist, or the matcher is unsatisfiable.
@@ -497,7 +493,7 @@ impl<T: Copy> Classifier<T> {
         add(&mut self.filters, matcher.filter.is_some());
     }
 
-    /// Returns the number of a cube's shape; creates the shape if necessary.
+    /// Returns the number of a cube's shape, creating the shape if necessary.
     fn shape_of(&mut self, cube: &Cube) -> u32 {
         let key = Shape::key_of(cube);
         if let Some(number) = self.numbers.get(&key) {

@@ -6,22 +6,22 @@ use crate::flow::{Ends, FlowTable, ports};
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece};
 
-/// Remembers the ports of the last 65,536 fragmented datagrams, so that later fragments match the
-/// same rule as the first. The first fragment seen allocates 1 MiB.
+/// Ports of the last 65,536 fragmented datagrams, so that later fragments match the same rule as
+/// the first. Allocates 1 MiB at the first fragment.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramPorts {
     known: Option<FlowTable<(u16, u16)>>,
 }
 
 impl DatagramPorts {
-    /// Returns a later fragment's ports if its first fragment is known; records the ports of a
-    /// first fragment. Call it for every frame, in arrival order.
+    /// Returns a later fragment's ports if its first fragment is known; records those of a first
+    /// fragment. Call it for every frame, in arrival order.
     #[inline]
     pub fn of_later(&mut self, frame: &[u8]) -> Option<(u16, u16)> {
         let at = mac_header_len(frame) as usize;
         let field = frame.get(at + 6..at + 8)?;
         match frame[at - 2..at] {
-            // More fragments, or a nonzero offset.
+            // More fragments, or a non-zero offset.
             [0x08, 0x00] if field[0] & 0x3f != 0 || field[1] != 0 => {
                 self.of_fragment(frame, at, IpVersion::V4)
             }

@@ -1,4 +1,4 @@
-//! Matchers as text.
+//! Parsing and printing of matchers.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -20,7 +20,7 @@ use crate::mac::MacAddress;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct MatcherError {
-    /// The field as written.
+    /// The field as specified.
     pub field: String,
     /// Reason, with the valid values.
     pub message: String,
@@ -166,7 +166,7 @@ fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError
 
 const ETHERNET: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
-/// Parses a value; `what` describes the valid ones.
+/// Parses a value; `what` describes the valid ones for errors.
 fn read<T>(
     field: &str,
     value: &str,
@@ -255,7 +255,7 @@ fn closes(matcher: &Matcher) -> bool {
     Cube::of(matcher).closed().is_some()
 }
 
-/// Reports the contradictory fields: each of them, if removed, makes the matcher satisfiable.
+/// Reports the contradictory fields: those without which the matcher would be satisfiable.
 fn contradiction(matcher: &Matcher) -> MatcherError {
     let without = |key: &str| {
         let mut other = matcher.clone();

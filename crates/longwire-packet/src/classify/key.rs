@@ -1,5 +1,5 @@
-//! Packing the fields of frames and matchers into words, so that one masked comparison checks them
-//! all.
+//! Packs the fields of frames and matchers into words, so that one masked comparison checks all of
+//! them.
 
 use super::matcher::{Matcher, Prefix, VlanMatch};
 use crate::bridge::PortIndex;
@@ -20,7 +20,7 @@ use crate::mac::MacAddress;
 /// | 6 | ports, protocol, code point, outer VLAN tag | the same |
 /// | 7 | second VLAN tag | the same |
 ///
-/// An IPv4 address pair fits in one word, so the most common rules are the cheapest.
+/// An IPv4 address pair fits in one word, which makes the most common rules the cheapest.
 pub(super) const WORDS: usize = 8;
 
 /// Presence flags, because zero is a valid field value.
@@ -40,7 +40,7 @@ pub(super) mod presence {
 }
 use presence::{ETHER, INNER, IP, PORTS, PROTOCOL, TYPE, V4, V6, VLAN};
 
-/// A field's word, shift, and mask before shifting.
+/// Position of a field: word, shift, and mask before shifting.
 type FieldPlace = (usize, u32, u64);
 const SOURCE_MAC: FieldPlace = (4, 16, 0xffff_ffff_ffff);
 const ETHERTYPE: FieldPlace = (4, 0, 0xffff);
@@ -68,8 +68,8 @@ pub struct FrameKey {
 }
 
 impl FrameKey {
-    /// Extracts a frame's fields. Fields after the IP header, and fields before it in an untagged
-    /// frame, are extracted only on request.
+    /// Extracts a frame's fields. Fields after the IP header, and fields before it if there is no
+    /// tag, are extracted only on request.
     #[inline]
     pub(super) fn of(
         arrival: PortIndex,
@@ -167,7 +167,7 @@ impl FrameKey {
         }
     }
 
-    /// Sets a later fragment's ports to those of its datagram.
+    /// Sets the ports of a later fragment to those of its datagram.
     #[inline]
     pub fn set_ports(&mut self, (source, destination): (u16, u16)) {
         if self.presence & PROTOCOL != 0 {
@@ -186,8 +186,8 @@ impl FrameKey {
     }
 }
 
-/// A matcher's conditions, except ranges and the filter: which fields must be present or absent,
-/// and the values of bits.
+/// A matcher's conditions, except ranges and filter: fields that must be present or absent, and the
+/// values of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cube {
     pub asked: u16,
@@ -198,7 +198,7 @@ pub(super) struct Cube {
     contradicts: bool,
 }
 
-/// Implications between presence conditions; their contrapositives are used too.
+/// Implications between presence conditions; their contrapositives hold too.
 const IMPLIED: [((u16, bool), (u16, bool)); 9] = [
     ((INNER, true), (VLAN, true)),
     ((VLAN, true), (ETHER, true)),
@@ -303,7 +303,7 @@ impl Cube {
             && words.all(|((mask, value), word)| word & mask == *value)
     }
 
-    /// Whether some frame can satisfy both.
+    /// Whether some frame satisfies both.
     pub fn meets(&self, other: &Cube) -> bool {
         let mut words = (0..WORDS)
             .map(|at| (self.value[at] ^ other.value[at]) & self.mask[at] & other.mask[at]);
@@ -333,7 +333,7 @@ impl Cube {
                 self.imply((first, is), (second, so))?;
                 self.imply((second, !so), (first, !is))?;
             }
-            // An IP header has either version.
+            // An IP header is of either version.
             if self.says(IP) == Some(true) {
                 self.imply((V4, false), (V6, true))?;
                 self.imply((V6, false), (V4, true))?;

@@ -111,7 +111,7 @@ pub enum VlanMatch {
     Id(u16),
 }
 
-/// A filter and its text.
+/// A filter with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenFilter {
     text: String,
@@ -136,9 +136,9 @@ impl WrittenFilter {
     }
 }
 
-/// Conditions on a frame. A field that is `None` may have any value; the others must match.
+/// Conditions on a frame. A field that is `None` may have any value; all other fields must match.
 ///
-/// As text, fields are `key=value` pairs separated by commas, each key at most once and in any
+/// In text, fields are `key=value` pairs separated by commas, each key at most once and in any
 /// order; `any` is the matcher without conditions:
 /// `src=10.0.0.0/8,dst=10.1.2.3,proto=udp,dport=5000-5010,dscp=ef,vlan=7`.
 ///
@@ -157,10 +157,10 @@ impl WrittenFilter {
 /// | `filter` | a [`Filter`], up to the end of the text | the whole frame, as with `--filter` |
 ///
 /// A frame that lacks one of the matcher's fields does not match. Later fragments (unless
-/// [`DatagramPorts`](super::DatagramPorts) supplies the first one's ports), frames truncated before
+/// [`DatagramPorts`](super::DatagramPorts) provides the first one's ports), frames truncated before
 /// the transport header and packets with more than eight extension headers have no ports; packets
-/// without IP have no addresses. IPv6 packets truncated within their extension headers have no
-/// protocol either. For frames shorter than 14 bytes, only the ingress port is known.
+/// without IP have no addresses. IPv6 packets truncated within their extension headers also have no
+/// protocol. Of frames shorter than 14 bytes, only the ingress port is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matcher {
     /// Source address.
@@ -189,7 +189,7 @@ pub struct Matcher {
     pub ethertype: Option<u16>,
     /// Ingress port.
     pub arrival_port: Option<PortIndex>,
-    /// A further condition. Checked last, because it is expensive and cannot be looked up.
+    /// A further condition. Checked last: it is expensive and cannot be looked up in a table.
     pub filter: Option<Box<WrittenFilter>>,
 }
 
@@ -200,7 +200,7 @@ impl Matcher {
         Cube::of(self).holds(&key) && self.rest_matches(&key, frame, wire_len)
     }
 
-    /// Checks that some frame can match, and that all numbers are in range. The filter is not
+    /// Checks that some frame can match and that all numbers are in range. The filter is not
     /// analysed.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ impl Matcher {
         super::grammar::check(self)
     }
 
-    /// Whether there are no conditions other than the ingress port.
+    /// Whether there are no conditions except on the ingress port.
     pub(super) fn is_rest(&self) -> bool {
         let rest = Matcher {
             arrival_port: self.arrival_port,
@@ -218,15 +218,15 @@ impl Matcher {
         *self == rest
     }
 
-    /// Whether there are conditions that cannot be looked up.
+    /// Whether there are conditions that table lookups do not check.
     pub(super) fn has_rest(&self) -> bool {
         let ranges = [self.source_ports, self.destination_ports];
         let is_range = |range: &PortRange| range.single().is_none();
         self.filter.is_some() || ranges.iter().flatten().any(is_range)
     }
 
-    /// Whether the frame meets the conditions that cannot be looked up, given that it meets all
-    /// others.
+    /// Whether a frame meets the conditions that table lookups do not check, given that it meets
+    /// the others.
     pub(super) fn rest_matches(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> bool {
         let (source, destination) = key.ports();
         let within = |range: Option<PortRange>, port| range.is_none_or(|range| range.holds(port));
@@ -238,13 +238,13 @@ impl Matcher {
                 .is_none_or(|filter| filter.filter.matches(frame, wire_len))
     }
 
-    /// Whether this covers the remaining conditions of `other`, given that its key is covered. A
-    /// filter covers only an identical one.
+    /// Whether this matcher covers the remaining conditions of `other`, given that it covers the
+    /// key. A filter covers only an identical one.
     pub(super) fn rest_covers(&self, other: &Matcher) -> bool {
         let covers = |mine: Option<PortRange>, theirs: Option<PortRange>| match (mine, theirs) {
             (None, _) => true,
             (Some(mine), Some(theirs)) => mine.covers(&theirs),
-            // The key already records the presence of ports.
+            // The key already records whether ports are present.
             (Some(mine), None) => mine == PortRange::ALL,
         };
         covers(self.source_ports, other.source_ports)
@@ -252,7 +252,7 @@ impl Matcher {
             && (self.filter.is_none() || self.filter == other.filter)
     }
 
-    /// Whether the port ranges of both intersect.
+    /// Whether the port ranges of both matchers intersect.
     pub(super) fn ranges_meet(&self, other: &Matcher) -> bool {
         let meet = |mine: Option<PortRange>, theirs: Option<PortRange>| {
             mine.zip(theirs)

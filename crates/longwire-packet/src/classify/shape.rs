@@ -5,10 +5,11 @@ use alloc::collections::BTreeMap;
 use super::key::{Cube, FrameKey, WORDS};
 use super::table::Table;
 
-/// Identity of a shape: the bits used and the required fields. IPv4 and IPv6 never share a shape.
+/// Identity of a shape: the bits it uses and the fields it requires. IPv4 and IPv6 never share a
+/// shape.
 pub(super) type ShapeKey = (u16, u16, [u64; WORDS]);
 
-/// Number of low bits in a rule's place that hold its sequence number.
+/// Low bits of a rule's place that contain its sequence number.
 pub(super) const SEQUENCE_BITS: u32 = 36;
 
 /// Sort key of a rule, lowest first: priority, then inverse specificity, then sequence number.
@@ -73,7 +74,7 @@ impl Shape {
         mask
     }
 
-    /// Whether presence conditions allow frames that match rules in both shapes.
+    /// Whether the presence conditions allow a frame to match rules of both shapes.
     pub fn meets(&self, other: &Shape) -> bool {
         (self.presence ^ other.presence) & self.asked & other.asked == 0
     }
@@ -88,13 +89,13 @@ impl Shape {
         key
     }
 
-    /// Returns a frame's table entry; zero if there is none.
+    /// Returns a frame's table entry, or zero if there is none.
     #[inline]
     pub fn find(&self, key: &FrameKey) -> u64 {
         if key.presence & self.asked != self.presence {
             return 0;
         }
-        // Most shapes use bits in only one word.
+        // Most shapes use bits of only one word.
         if self.count == 1 {
             let (at, mask) = self.words[0];
             return self.table.get(&[key.words[usize::from(at) % WORDS] & mask]);
@@ -113,7 +114,7 @@ impl Shape {
         }
     }
 
-    /// Returns the table entry shared by all frames in a closed cube; zero if they differ.
+    /// Returns the table entry shared by all frames in a closed cube, or zero if they differ.
     pub fn find_all(&self, cube: &Cube) -> u64 {
         let said = cube.asked & self.asked == self.asked;
         let bits = self.words[..self.count].iter();

@@ -1,12 +1,12 @@
 //! An open-addressing hash table from multi-word keys to one word.
 //!
-//! Rows contain the key, so that a lookup touches one place in memory. A key's home is the first of
-//! four rows, which are compared together: a branch per row would mispredict too often, and every
-//! misprediction waits for memory.
+//! Rows contain the key, so a lookup touches one place in memory. A key's home is the first of four
+//! rows, which are compared together: a branch per row would mispredict too often, and each
+//! misprediction would wait for memory.
 //!
-//! The order of rows is never visible.
+//! Results never depend on the order of rows.
 //!
-//! The hash is not keyed: keys come from rules, which the user writes. Frames only trigger lookups,
+//! The hash is not keyed: keys come from rules, which the user writes. Frames only cause lookups,
 //! which are bounded by the longest run of rows.
 
 use alloc::vec;
