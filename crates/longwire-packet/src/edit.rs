@@ -9,18 +9,18 @@ use crate::checksum::{Change, crc32c, fold, sum_words};
 use crate::header::protocol::{GRE, SCTP, UDP};
 use crate::header::{Ecn, IpHeader, IpVersion, Piece, Transport};
 
-/// How to corrupt a frame.
+/// Description of a frame's corruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corruption {
     /// Number of distinct bits to flip.
     pub bits: u32,
     /// Byte range that may be corrupted, clipped to the frame.
     pub within: (u32, u32),
-    /// Seed for selecting bits. `None` selects the first bits, starting with the most significant
-    /// bit of the first byte.
+    /// Seed for selecting bits. `None` selects the first bits of the range, starting with the most
+    /// significant bit of the first byte.
     pub seed: Option<u64>,
     /// Whether to repair transport and IP checksums afterwards, so that the receiver does not
-    /// notice.
+    /// detect the corruption.
     pub repair: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct IpEdit {
 }
 
 /// Marks the packet Congestion Experienced (RFC 3168). Frames without IP and packets that are not
-/// ECN-capable are unchanged.
+/// ECN-capable stay unchanged.
 #[inline]
 pub fn mark(bytes: &mut [u8]) {
     if let Some(ip) = IpHeader::parse(bytes)
@@ -105,10 +105,10 @@ pub fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
     }
 }
 
-/// Whether `corruption` changes the frame; it does not if the repair restores every flipped bit.
-/// `scratch` is working memory.
+/// Whether `corruption` changes the frame, which is not the case if the repair restores every
+/// flipped bit. `scratch` is scratch memory.
 pub fn changes(bytes: &[u8], corruption: &Corruption, scratch: &mut Vec<u8>) -> bool {
-    // Always true without a repair, or if the bytes are not available.
+    // True without a repair, or if the bytes are unavailable.
     if !corruption.repair || bytes.is_empty() {
         return true;
     }
@@ -123,8 +123,8 @@ fn turn_over(bytes: &mut [u8], bit: u64) {
     bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
 }
 
-/// Selects `wanted` distinct numbers below `there`, uniformly: a few by rejection, many by
-/// selection sampling (Knuth, volume 2, algorithm 3.4.2 S).
+/// Selects `wanted` distinct numbers below `there` uniformly: a few by rejection, many by selection
+/// sampling (Knuth, volume 2, algorithm 3.4.2 S).
 fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64)) {
     const FEW: u64 = 16;
     if wanted <= FEW && wanted * 2 <= there {
@@ -154,9 +154,9 @@ fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64
 ///
 /// The pseudo-header uses a source route's last address and a home address (RFC 8200, section 8.1;
 /// RFC 6275, section 11.3.1). Fragments, truncated packets and packets with an unknown route type
-/// keep their transport checksum, because it covers unavailable bytes. A UDP datagram ends at its
-/// own length; if it exceeds the packet or cuts off the header, no checksum is valid, and the field
-/// is left alone.
+/// keep their transport checksum, which covers unavailable bytes. A UDP datagram ends at its own
+/// length; if that exceeds the packet or is shorter than the header, no checksum is valid, and the
+/// field stays unchanged.
 pub fn repair_checksums(bytes: &mut [u8]) -> bool {
     IpHeader::parse(bytes).is_some_and(|ip| repair_packet(bytes, &ip).wrong)
 }
@@ -223,7 +223,7 @@ fn checksum_field(protocol: u8) -> Option<(usize, bool)> {
     }
 }
 
-/// Whether a GRE header has a checksum (RFC 2784); version 1 has none (RFC 2637).
+/// Whether a GRE header has a checksum (RFC 2784); version 1 never has (RFC 2637).
 pub(crate) fn gre_has_checksum(header: &[u8]) -> bool {
     matches!(header, [flags, version, ..] if flags & 0x80 != 0 && version & 7 == 0)
 }
@@ -281,12 +281,12 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> Repair {
         sum => sum,
     };
     put_word(bytes, at, sum);
-    // Zero and its complement are the same sum; only UDP distinguishes them.
+    // In a one's complement sum, zero and its complement are equal; only UDP distinguishes them.
     let wrong = sum != stored && (protocol == UDP || sum != !stored || !matches!(sum, 0 | 0xffff));
     Repair::of(wrong, false)
 }
 
-/// Returns the sum of the pseudo-header addresses, if available.
+/// Returns the sum of the pseudo-header's addresses, if available.
 fn checked_addresses(bytes: &[u8], ip: &IpHeader, transport: &Transport) -> Option<u64> {
     let len = ip.version.address_len();
     let at = [transport.checked_source, transport.checked_destination?];
@@ -294,8 +294,8 @@ fn checked_addresses(bytes: &[u8], ip: &IpHeader, transport: &Transport) -> Opti
     Some(source? + destination?)
 }
 
-/// Returns the end of the UDP datagram at `start`, from its length (RFC 768). Zero means the whole
-/// packet, in super-packets and over IPv6 (RFC 2675).
+/// Returns the end of the UDP datagram at `start`, from its length (RFC 768). In super-packets and
+/// over IPv6 (RFC 2675), zero means the whole packet.
 fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: &IpHeader) -> Option<usize> {
     const HEADER_LEN: usize = 8;
     let len = usize::from(u16::from_be_bytes([bytes[start + 4], bytes[start + 5]]));
@@ -306,7 +306,8 @@ fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: &IpHeader) ->
     (len >= HEADER_LEN && end <= packet_end).then_some(end)
 }
 
-/// Returns the offset of an IP packet's length field, and the offset from which the length counts.
+/// Returns the offset of an IP packet's length field, and the offset from which the length is
+/// measured.
 #[inline]
 pub(crate) fn length_field(bytes: &[u8], ip: &IpHeader) -> (usize, usize) {
     match ip.version {
@@ -315,8 +316,8 @@ pub(crate) fn length_field(bytes: &[u8], ip: &IpHeader) -> (usize, usize) {
     }
 }
 
-/// Whether the header has no length, as in super-packets handed to an interface. An IPv6 packet
-/// without payload also has length zero.
+/// Whether the header lacks a length, as in super-packets handed to an interface. The length of an
+/// IPv6 packet without payload is also zero.
 pub(crate) fn is_super_packet(bytes: &[u8], ip: &IpHeader) -> bool {
     const JUMBO_PAYLOAD: [u8; 2] = [0xc2, 4];
     let (at, from) = length_field(bytes, ip);

@@ -22,7 +22,7 @@ pub struct FiveTuple {
 }
 
 impl FiveTuple {
-    /// Parses a frame's headers; `None` without a complete IP header.
+    /// Parses a frame's headers; returns `None` without a complete IP header.
     pub fn of(frame: &[u8]) -> Option<FiveTuple> {
         let ip = IpHeader::parse(frame)?;
         let address = |at| -> Option<IpAddr> {

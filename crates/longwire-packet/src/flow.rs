@@ -8,7 +8,7 @@ use longwire_units::random::absorb;
 use crate::bytes::{array, word};
 use crate::header::{IpHeader, IpVersion, Piece, Transport, WITH_PORTS};
 
-/// Hashes of a packet's endpoints: address and, if there is one, port.
+/// Hashes of a packet's endpoints: address and port, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     source: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Returns a packet's endpoints; `None` if its header is incomplete.
+    /// Returns a packet's endpoints, or `None` if its header is incomplete.
     #[inline]
     pub fn of(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
         let ports = ports(frame, transport).unwrap_or((0, 0));
@@ -31,7 +31,7 @@ impl Ends {
         })
     }
 
-    /// Returns endpoints unique to a datagram and shared by its fragments.
+    /// Returns endpoints that are unique to a datagram and shared by its fragments.
     pub fn of_datagram(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
         let identification: u64 = match ip.version {
             IpVersion::V4 => word(frame, ip.at + 4)?.into(),
@@ -45,7 +45,7 @@ impl Ends {
         })
     }
 
-    /// Returns a key common to both directions, and whether the source has the lower hash.
+    /// Returns a key shared by both directions, and whether the source has the lower hash.
     pub fn conversation(&self) -> (u64, bool) {
         let (low, high) = (
             self.source.min(self.destination),
@@ -90,7 +90,7 @@ fn address(frame: &[u8], version: IpVersion, at: usize) -> Option<u64> {
     }
 }
 
-/// Maps recent flows to values, with LRU eviction.
+/// Maps recent flows to values; evicts the least recently used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlowTable<V> {
     places: Vec<FlowSlot<V>>,
@@ -119,7 +119,7 @@ impl<V: Copy + Default> FlowTable<V> {
         }
     }
 
-    /// Returns the first slot in a key's set, and the current time.
+    /// Returns the index of the first slot in a key's set, and the current time.
     fn find(&mut self, key: u64) -> (usize, u32) {
         if self.clock == u32::MAX {
             // Before the clock overflows, mark all entries as oldest.

@@ -1,4 +1,4 @@
-//! Flow hashes over the same keys as Linux's flow dissector (`skb_get_hash`).
+//! Flow hashes over the keys of Linux's flow dissector (`skb_get_hash`).
 
 use crate::bytes::{array, word};
 use crate::frame::{VLAN_TYPES, mac_header_len};
@@ -19,9 +19,9 @@ const PPP: u16 = 0x880b;
 ///
 /// The key is that of Linux's flow dissector: the addresses in the innermost IP header within PPPoE
 /// sessions, IP in IP and GRE (with the GRE or PPTP key), its protocol, and the ports or the IPsec
-/// SPI. An IPv6 flow label replaces the ports. Fragments have no ports, not even the first, so that
-/// a datagram stays in one flow. The outermost VLAN tag is included. Frames without IP form one
-/// flow per MAC address pair and type.
+/// SPI. An IPv6 flow label replaces the ports. Fragments, even the first one, have no ports, so
+/// that a datagram stays in one flow. The outermost VLAN tag is included. Frames without IP form
+/// one flow per MAC address pair and type.
 pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
     let mut keys = FlowKeys::default();
     keys.dissect(frame);
@@ -52,7 +52,7 @@ struct FlowKeys {
     others: OtherKeys,
 }
 
-/// Parts of the key that few frames have.
+/// Rarely used parts of the key.
 #[derive(Default, PartialEq, Eq)]
 struct OtherKeys {
     label: [u8; 4],
@@ -62,9 +62,9 @@ struct OtherKeys {
 
 /// Next header, with its offset.
 enum NextHeader {
-    /// By EtherType.
+    /// Identified by EtherType.
     Type(u16, usize),
-    /// By IP protocol.
+    /// Identified by IP protocol.
     Protocol(u8, usize),
 }
 
@@ -103,7 +103,7 @@ impl FlowKeys {
                 let protocol = frame.get(at + 6..)?;
                 ppp(protocol, at + 6)
             }
-            // VLAN tags in a frame carried over GRE.
+            // VLAN tags of a frame carried over GRE.
             _ if VLAN_TYPES.contains(&kind) => Some(NextHeader::Type(word(frame, at + 2)?, at + 4)),
             _ => None,
         }
@@ -152,7 +152,7 @@ impl FlowKeys {
             4 => Some(NextHeader::Type(IPV4, at)),
             41 => Some(NextHeader::Type(IPV6, at)),
             47 => self.of_gre(frame, at),
-            // ESP; the authentication header.
+            // ESP; authentication header.
             50 => self.absorb_ports(frame, at),
             51 => self.absorb_ports(frame, at + 4),
             _ if WITH_PORTS.contains(&protocol) => self.absorb_ports(frame, at),
@@ -165,7 +165,7 @@ impl FlowKeys {
         None
     }
 
-    /// GRE (RFC 2784, 2890) and its PPTP variant (RFC 2637), without source routing.
+    /// Parses GRE (RFC 2784, 2890) and its PPTP variant (RFC 2637), without source routing.
     fn of_gre(&mut self, frame: &[u8], at: usize) -> Option<NextHeader> {
         let [flags, version] = word(frame, at)?.to_be_bytes();
         let is_pptp = version & 7 == 1;
@@ -215,7 +215,7 @@ fn ppp(frame: &[u8], at: usize) -> Option<NextHeader> {
     }
 }
 
-/// A multiply-and-mix hash over words; flows need an even distribution, not secrecy.
+/// A multiply-and-mix hash over words. Flow hashing needs an even distribution, not secrecy.
 struct FlowHash(u64);
 
 impl FlowHash {

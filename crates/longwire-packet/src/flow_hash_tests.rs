@@ -52,14 +52,14 @@ fn hash(frame: &[u8]) -> u64 {
     flow_hash(frame, 7)
 }
 
-/// Checks that an encapsulated flow is distinguished by its inner port and address.
+/// Checks that the inner port and address distinguish encapsulated flows.
 fn looks_inside(name: &str, wrap: impl Fn(&[u8]) -> Vec<u8>) {
     let of = |packet: Vec<u8>| hash(&wrap(&packet));
     let flow = of(v4(UDP, B, &HTTP));
     assert_eq!(flow, of(v4(UDP, B, &HTTP)), "{name}");
     assert_ne!(flow, of(v4(UDP, B, &DNS)), "{name}: ports");
     assert_ne!(flow, of(v4(UDP, C, &HTTP)), "{name}: addresses");
-    // Length and identification are not part of the flow.
+    // Length and identification are not part of the key.
     let longer = [&HTTP[..], &[1; 60]].concat();
     assert_eq!(flow, of(v4(UDP, B, &longer)), "{name}: payload");
 }

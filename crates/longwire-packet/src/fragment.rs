@@ -15,8 +15,8 @@ const OFFSET: u16 = 0x1fff;
 const PACKET_MAX: usize = 65_535;
 
 /// Fragments a frame's IPv4 packet into frames with at most `mtu` (at least 68) bytes after the MAC
-/// header, and passes each to `take`. `None` if there is no complete IPv4 packet, or if it must not
-/// be fragmented.
+/// header, and passes each to `take`. Returns `None` if there is no complete IPv4 packet, or if it
+/// must not be fragmented.
 ///
 /// `piece` is scratch memory.
 pub fn fragment(
@@ -82,10 +82,10 @@ pub(crate) fn fragment_packet(
     Some(())
 }
 
-/// Option flag: copy to all fragments.
+/// Flag of options that are copied to all fragments.
 const COPIED: u8 = 0x80;
 
-/// Writes a later fragment's header, including the options to copy.
+/// Writes a later fragment's header, with the options to be copied.
 fn copy_header(header: &[u8], piece: &mut Vec<u8>) {
     const FIXED: usize = 20;
     let begin = piece.len();
@@ -103,7 +103,7 @@ fn copy_header(header: &[u8], piece: &mut Vec<u8>) {
         }
         at += len;
     }
-    // Pad to whole words with end-of-options.
+    // Pads to whole words with end-of-options.
     while !(piece.len() - begin).is_multiple_of(4) {
         piece.push(0);
     }

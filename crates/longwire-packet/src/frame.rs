@@ -1,4 +1,4 @@
-//! Frame metadata (arrival and length), and the MAC header length.
+//! Frame metadata (arrival and length), and the length of the MAC header.
 
 use longwire_units::Nanos;
 
@@ -11,7 +11,7 @@ const VLAN_TAG_LEN: u32 = 4;
 /// VLAN tag types: 802.1Q, 802.1ad and its predecessor.
 pub(crate) const VLAN_TYPES: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
-/// Maximum number of VLAN tags parsed (802.1ad allows two; some providers stack more).
+/// Maximum number of VLAN tags parsed. 802.1ad allows two; some providers stack more.
 const VLAN_TAGS_MAX: u32 = 4;
 
 /// Arrival time and length of a frame.
@@ -32,7 +32,7 @@ impl FrameMeta {
     }
 }
 
-/// Returns the priority code point (IEEE 802.1Q, 9.6) in the outermost VLAN tag; `None` if the
+/// Returns the priority code point (IEEE 802.1Q, 9.6) of the outermost VLAN tag, or `None` if the
 /// frame is untagged or truncated.
 #[inline]
 pub fn priority_code_point(header: &[u8]) -> Option<u8> {
@@ -41,8 +41,8 @@ pub fn priority_code_point(header: &[u8]) -> Option<u8> {
     control.filter(|_| tagged).map(|control| control >> 5)
 }
 
-/// Returns the length of the MAC header, including VLAN tags. `header` holds the frame's first
-/// bytes; a truncated header counts as untagged.
+/// Returns the length of the MAC header, including VLAN tags. `header` is a prefix of the frame; a
+/// truncated header counts as untagged.
 #[inline]
 pub fn mac_header_len(header: &[u8]) -> u32 {
     let mut len = ETHERNET_HEADER_LEN;

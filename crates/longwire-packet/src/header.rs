@@ -1,4 +1,4 @@
-//! IP header fields that models read or write.
+//! IP header fields used by models.
 
 use crate::bytes::array;
 use crate::frame::mac_header_len;
@@ -24,7 +24,7 @@ pub enum Ecn {
     /// Not ECN-capable: drops signal congestion.
     #[default]
     NotCapable = 0,
-    /// ECT(1): a scalable sender, with L4S (RFC 9331).
+    /// ECT(1): a scalable sender, for L4S (RFC 9331).
     Capable1 = 1,
     /// ECT(0): a classic sender.
     Capable0 = 2,
@@ -95,7 +95,7 @@ const V4_LEN: usize = 20;
 const V6_LEN: usize = 40;
 
 impl IpHeader {
-    /// Parses a frame's IP header; `None` if absent or incomplete.
+    /// Parses a frame's IP header; returns `None` if it is absent or incomplete.
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<IpHeader> {
         let at = mac_header_len(frame) as usize;
@@ -152,7 +152,8 @@ impl IpHeader {
         }
     }
 
-    /// Returns the offset of the next header. IPv6 extension headers are not skipped.
+    /// Returns the offset after the fixed header and IPv4 options; IPv6 extension headers are not
+    /// skipped.
     #[inline]
     pub fn end(&self, frame: &[u8]) -> usize {
         match self.version {
@@ -171,7 +172,7 @@ impl IpHeader {
     }
 }
 
-/// An IP packet's payload, after all headers.
+/// Payload of an IP packet, after all headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
     /// Protocol number.
@@ -180,15 +181,15 @@ pub struct Transport {
     pub at: usize,
     /// Whether it is complete or a fragment.
     pub piece: Piece,
-    /// Offset of the source address for the pseudo-header: the Home Address option's address, if
-    /// there is one (RFC 6275, section 11.3.1).
+    /// Offset of the source address used in the pseudo-header: that of a Home Address option, if
+    /// present (RFC 6275, section 11.3.1).
     pub checked_source: usize,
-    /// Offset of the destination address for the pseudo-header: a source route's last address, if
-    /// there is a route. `None` if the route lacks it.
+    /// Offset of the destination address used in the pseudo-header: the last address of a source
+    /// route, if present. `None` if the route lacks it.
     pub checked_destination: Option<usize>,
 }
 
-/// How much of a packet is present.
+/// The part of a packet that is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// The whole packet.
@@ -209,13 +210,13 @@ impl Piece {
     }
 }
 
-/// Maximum number of IPv6 extension headers parsed: RFC 8200, section 4.1 lists seven, one of them
+/// Maximum number of IPv6 extension headers parsed. RFC 8200, section 4.1, lists seven, one of them
 /// twice.
 pub(crate) const EXTENSIONS_MAX: u32 = 8;
 
 impl IpHeader {
-    /// Finds the payload after IPv6 extension headers (RFC 8200, section 4). `None` if the frame is
-    /// truncated before it, or has too many extension headers.
+    /// Finds the payload after IPv6 extension headers (RFC 8200, section 4). Returns `None` if the
+    /// frame is truncated before it or has too many extension headers.
     #[inline]
     pub fn transport(&self, frame: &[u8]) -> Option<Transport> {
         let mut transport = Transport {
@@ -289,8 +290,8 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// Parses the extension header of this kind at `at`; `None` for other protocols, or if fewer
-    /// than two bytes are available.
+    /// Parses the extension header of this kind at `at`. Returns `None` for other protocols, or if
+    /// fewer than two bytes are available.
     #[inline]
     pub fn read(frame: &[u8], kind: u8, at: usize) -> Option<Extension> {
         let [next, len] = array(frame, at)?;
@@ -309,12 +310,12 @@ impl Extension {
         })
     }
 
-    /// Whether payload of a later fragment follows, instead of a header.
+    /// Whether the payload of a later fragment follows, rather than a header.
     pub fn is_later_fragment(&self, frame: &[u8]) -> bool {
         self.kind == FRAGMENT && self.piece(frame) == Some(Piece::Later)
     }
 
-    /// Returns which part of a packet follows a fragment header.
+    /// Returns the part of the packet that follows a fragment header.
     fn piece(&self, frame: &[u8]) -> Option<Piece> {
         let [high, low] = array(frame, self.at + 2)?;
         Some(Piece::of(high != 0 || low & 0xf8 != 0, low & 1 == 1))
@@ -324,8 +325,8 @@ impl Extension {
         frame.get(self.at + 3).copied()
     }
 
-    /// Returns the address range in a routing header of type 0 or 2 (RFC 6275, section 6.4) or 4
-    /// (segment routing, RFC 8754). `None` for other types.
+    /// Returns the range of addresses in a routing header of type 0 or 2 (RFC 6275, section 6.4) or
+    /// 4 (segment routing, RFC 8754); `None` for other types.
     pub fn segments(&self, frame: &[u8]) -> Option<(usize, usize)> {
         const FIXED: usize = 8;
         let [kind, _, last_entry] = array(frame, self.at + 2)?;
@@ -349,7 +350,7 @@ impl Extension {
 }
 
 /// Returns the offset of the address in a Home Address option within the IPv6 destination options
-/// at `at`, if there is one (RFC 6275, section 6.3). Transport checksums use it as the source.
+/// at `at`, if present (RFC 6275, section 6.3). Transport checksums use it as the source.
 pub fn home_address(frame: &[u8], at: usize) -> Option<usize> {
     const PAD1: u8 = 0;
     const HOME_ADDRESS: u8 = 0xc9;
@@ -370,9 +371,9 @@ pub fn home_address(frame: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// Returns the offset, within the options, of the last address in an IPv4 source route that has not
-/// been completed; `Some(None)` if the route lacks it, `None` without a route (RFC 791, section
-/// 3.1).
+/// Returns the offset, within the options, of the last address in an uncompleted IPv4 source route
+/// (RFC 791, section 3.1). Returns `None` without such a route, and `Some(None)` if the route lacks
+/// the address.
 fn last_hop(options: &[u8]) -> Option<Option<usize>> {
     const LOOSE: u8 = 131;
     const STRICT: u8 = 137;
@@ -386,7 +387,7 @@ fn last_hop(options: &[u8]) -> Option<Option<usize>> {
     None
 }
 
-/// Iterates over IPv4 options as offset and bytes.
+/// Iterates over IPv4 options as offsets and bytes.
 pub(crate) struct Options4<'a>(pub &'a [u8], pub usize);
 
 impl<'a> Iterator for Options4<'a> {
@@ -416,7 +417,7 @@ pub(crate) const WITH_PORTS: [u8; 5] = [
     protocol::UDP_LITE,
 ];
 
-/// Whether routers do not forward the packet, and so never decrement its TTL: neighbour discovery,
+/// Whether routers do not forward the packet and so never decrement its TTL: neighbour discovery,
 /// which requires a hop limit of 255 (RFC 4861, section 6.1), and link-local multicast. `ip` must
 /// have been parsed from `bytes`.
 #[inline]

@@ -1,5 +1,5 @@
-//! ICMP errors sent by routers about packets that they do not forward (RFC 792, RFC 1812, section
-//! 4.3, and RFC 4443).
+//! ICMP errors that routers send about packets they do not forward (RFC 792; RFC 1812, section 4.3;
+//! RFC 4443).
 
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use crate::edit;
 use crate::header::protocol::{ICMP, ICMP6};
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// Why a router does not forward a packet.
+/// The reason why a router does not forward a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The TTL or hop limit expired: time exceeded.
@@ -18,7 +18,7 @@ pub enum Refusal {
     TooBig(u32),
 }
 
-/// A router's source addresses for errors.
+/// Source addresses of a router's errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterAddresses {
     /// For errors about IPv4 packets.
@@ -40,16 +40,16 @@ const ICMP_HEADER: usize = 8;
 /// TTL and hop limit of errors, as in Linux.
 const TTL: u8 = 64;
 
-/// Internetwork control: the precedence of errors (RFC 1812, section 4.3.2.5).
+/// Precedence of errors: internetwork control (RFC 1812, section 4.3.2.5).
 const CONTROL: u8 = 0xc0;
 
 /// Group bit of a MAC address.
 const GROUP: u8 = 1;
 
 /// Writes the ICMP error about a frame to `error`: a frame back to the sender, in the same VLANs,
-/// that quotes as much of the packet as allowed. Returns `false`, with an empty `error`, if none
-/// may be sent: about an ICMP error, a later fragment, a packet to or from a group, or an oversized
-/// IPv4 packet that may be fragmented.
+/// that quotes as much of the packet as allowed. Returns `false`, with an empty `error`, if no
+/// error may be sent: about an ICMP error, a later fragment, a packet to or from a group, or an
+/// oversized IPv4 packet that may be fragmented.
 pub fn write_error(
     frame: &[u8],
     refusal: Refusal,
@@ -62,7 +62,7 @@ pub fn write_error(
     };
     error.extend_from_slice(&frame[6..12]);
     error.extend_from_slice(&frame[..6]);
-    // A group address cannot be a source.
+    // A group address is invalid as a source.
     error[6] &= !GROUP;
     error.extend_from_slice(&frame[12..ip.at]);
     let room = match ip.version {
@@ -96,7 +96,7 @@ pub fn write_error(
     true
 }
 
-/// Returns the first eight bytes, without a checksum.
+/// Returns the first eight bytes of the error, without a checksum.
 fn icmp_header(version: IpVersion, refusal: Refusal) -> [u8; ICMP_HEADER] {
     let (kind, code, mtu) = match (version, refusal) {
         (IpVersion::V4, Refusal::Expired) => (11, 0, 0),
@@ -109,9 +109,9 @@ fn icmp_header(version: IpVersion, refusal: Refusal) -> [u8; ICMP_HEADER] {
     [kind, code, 0, 0, mtu[0], mtu[1], mtu[2], mtu[3]]
 }
 
-/// Whether a router sends an error about this packet.
+/// Whether a router may send an error about this packet.
 fn may_answer(frame: &[u8], ip: &IpHeader, refusal: Refusal) -> bool {
-    // IPv6 multicast may cause Packet Too Big (RFC 4443, section 2.4 e).
+    // Packet Too Big may be sent about IPv6 multicast (RFC 4443, section 2.4 e).
     let of_group = ip.version == IpVersion::V6 && matches!(refusal, Refusal::TooBig(_));
     let to_group = frame[0] & GROUP != 0 || is_group(frame, ip);
     if frame[6] & GROUP != 0 || to_group && !of_group || !is_one_host(frame, ip) {
@@ -120,7 +120,7 @@ fn may_answer(frame: &[u8], ip: &IpHeader, refusal: Refusal) -> bool {
     let must_fragment = ip.version == IpVersion::V4
         && matches!(refusal, Refusal::TooBig(_))
         && frame[ip.at + 6] & 0x40 == 0;
-    // With incomplete headers, the packet might itself be an error.
+    // A packet with incomplete headers might itself be an error.
     ip.transport(frame).is_some_and(|transport| {
         !must_fragment && transport.piece != Piece::Later && !is_error(frame, ip, &transport)
     })
@@ -146,7 +146,7 @@ fn is_one_host(frame: &[u8], ip: &IpHeader) -> bool {
     }
 }
 
-/// Whether the packet is an ICMP error or redirect; as in Linux, unknown and missing types count as
+/// Whether the packet is an ICMP error or redirect. As in Linux, unknown and missing types count as
 /// errors.
 fn is_error(frame: &[u8], ip: &IpHeader, transport: &Transport) -> bool {
     let kind = frame.get(transport.at).copied();

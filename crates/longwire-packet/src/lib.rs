@@ -21,10 +21,10 @@
 //! # Ok::<(), longwire_packet::filter::FilterError>(())
 //! ```
 //!
-//! A frame is a byte slice that starts with its destination MAC address. Malformed and
-//! truncated frames are valid input: parsers return `None`, and filters do not match. An
-//! [`IpHeader`](header::IpHeader) is passed together with the frame that it was parsed
-//! from. The crate is `no_std`, reads no clock and does no I/O.
+//! A frame is a byte slice that starts with its destination MAC address. Malformed and truncated
+//! frames are valid input: parsers return `None`, and filters do not match. An
+//! [`IpHeader`](header::IpHeader) must be passed together with the frame from which it was parsed.
+//! The crate is `no_std`, reads no clock and does no I/O.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -11,7 +11,7 @@ use crate::filter::values::mac;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MacAddress(pub [u8; 6]);
 
-/// An invalid MAC address.
+/// Error: not a MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a MAC address; for example: 02:00:00:00:00:01")]
 pub struct MacError(String);
@@ -24,8 +24,8 @@ impl MacAddress {
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
 
-    /// Returns the address `number` after this one: the last three octets are incremented and wrap
-    /// around.
+    /// Returns the address `number` after this one. Only the last three octets are incremented;
+    /// they wrap around.
     #[inline]
     #[must_use]
     pub fn number(self, number: u64) -> MacAddress {

@@ -7,10 +7,10 @@ use crate::edit::packet_end;
 use crate::header::protocol::{ICMP, ICMP6, SCTP, TCP, UDP, UDP_LITE};
 use crate::header::{IpHeader, Piece, Transport};
 
-/// Returns the payload after the TCP, UDP, UDP-Lite, SCTP, ICMP or ICMPv6 header, as far as it is
-/// available. VLAN tags and IPv6 extension headers are skipped; tunnels are not. For a later
-/// fragment, returns everything after the IP headers. `None` for other frames and for packets
-/// without payload. Padding after the packet is excluded.
+/// Returns the available payload after the TCP, UDP, UDP-Lite, SCTP, ICMP or ICMPv6 header. VLAN
+/// tags and IPv6 extension headers are skipped; tunnels are not. For a later fragment, returns
+/// everything after the IP headers. Returns `None` for other frames and for packets without
+/// payload. Padding after the packet is excluded.
 pub fn transport_payload(bytes: &[u8]) -> Option<Range<usize>> {
     let ip = IpHeader::parse(bytes)?;
     let transport = ip.transport(bytes)?;
@@ -46,8 +46,8 @@ fn inside_transport(
     Some((transport.at + len, end))
 }
 
-/// Returns the end of the UDP datagram at `at`, limited to `packet_end` for fragments. Length zero
-/// means the whole packet.
+/// Returns the end of the UDP datagram at `at`, at most `packet_end` for fragments. A length of
+/// zero means the whole packet.
 fn datagram_end(header: &[u8], at: usize, packet_end: usize) -> Option<usize> {
     match word(header, 4)? {
         0 => Some(packet_end),

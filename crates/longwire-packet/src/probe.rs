@@ -1,7 +1,7 @@
 //! Probes: payload contents that identify a generated frame and its send time.
 //!
-//! A probe is the first 18 bytes of a frame's payload, which is exactly the space after the IPv4
-//! and UDP or ICMP headers in a minimum Ethernet frame (60 bytes without FCS):
+//! A probe is the first 18 bytes of a frame's payload, the space left after the IPv4 and UDP or
+//! ICMP headers in a minimum Ethernet frame (60 bytes without FCS):
 //!
 //! | bytes | contents |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | 4–9 | sequence number |
 //! | 10–17 | send time in nanoseconds since 1970 |
 //!
-//! Numbers are in network byte order. A random payload passes as a probe with probability 1 in
-//! 524,288: the check has 16 bits, and the time is below 2^61 ns (in 2043).
+//! Numbers are in network byte order. A random payload is taken for a probe with probability 1 in
+//! 524,288: the check has 16 bits, and the time must be below 2^61 ns (in 2043).
 
 use longwire_units::Nanos;
 
@@ -26,10 +26,10 @@ pub struct Probe {
     pub sent: Nanos,
 }
 
-/// Mixed into the check, so that all zeros are not a probe.
+/// Included in the check, so that all zeros are not a valid probe.
 const MAGIC: u64 = 0x4c6f_6e67_7769_7265;
 
-/// Upper limit of valid times, in 2043.
+/// Exclusive upper bound of valid times, in 2043.
 const SENT_END: u64 = 1 << 61;
 
 impl Probe {
@@ -37,7 +37,7 @@ impl Probe {
     pub const LEN: usize = 18;
     /// Number of streams; larger numbers wrap around.
     pub const STREAMS: u32 = 1 << 16;
-    /// Number of sequence numbers per stream, after which they wrap around: 162 days at 20 million
+    /// Number of sequence numbers per stream before they wrap around: 162 days at 20 million
     /// frames/s.
     pub const SEQUENCES: u64 = 1 << 48;
 

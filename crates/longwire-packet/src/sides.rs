@@ -1,9 +1,8 @@
-//! Determining frame directions in a two-way capture: up (from the near side) or down (to the near
-//! side).
+//! Directions of frames in a two-way capture: up (from the near side) or down (to the near side).
 //!
-//! IP and ARP addresses decide if possible. Other frames (broadcasts before an address is known,
-//! unrelated ARP, protocols without IP) are assigned by MAC address, learned from the station's
-//! other frames.
+//! IP and ARP addresses determine the direction if possible. For other frames (broadcasts before an
+//! address is known, unrelated ARP, protocols without IP), the MAC address does, learned from the
+//! station's other frames.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -26,7 +25,7 @@ pub enum Heading {
     Down,
 }
 
-/// An address, prefix or station on the near side.
+/// An address prefix or a station on the near side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Near {
     /// An address prefix.
@@ -71,19 +70,19 @@ impl fmt::Display for Near {
     }
 }
 
-/// The side from which a station sends.
+/// The side on which a station is located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StationSide {
     Near,
     Far,
-    /// Seen on both sides, so it decides nothing: the capture covers several links.
+    /// Seen on both sides, which leaves the direction unknown: the capture covers several links.
     Both,
 }
 
-/// Maximum number of stations learned; a one-link capture has few.
+/// Maximum number of stations learned; the capture of one link has few.
 const STATIONS_MAX: usize = 1 << 16;
 
-/// Determines frame directions.
+/// Determines the directions of frames.
 #[derive(Debug)]
 pub struct Sides {
     near: Vec<Near>,
@@ -91,7 +90,7 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// Creates the sides from near addresses.
+    /// Creates the state from the addresses on the near side.
     pub fn new(near: &[Near]) -> Sides {
         Sides {
             near: near.to_vec(),
@@ -99,7 +98,7 @@ impl Sides {
         }
     }
 
-    /// Returns a frame's direction, given at least its headers; `None` if unknown.
+    /// Returns the direction of a frame, given at least its headers, or `None` if unknown.
     pub fn direction(&mut self, frame: &[u8]) -> Option<Heading> {
         let [to, from] = [array(frame, 0)?, array(frame, 6)?].map(MacAddress);
         let ends = FrameAddresses::of(frame);
@@ -123,7 +122,7 @@ impl Sides {
             (Some(StationSide::Far), _) => Some(Heading::Down),
             (_, Some(StationSide::Near)) => Some(Heading::Down),
             (_, Some(StationSide::Far)) => Some(Heading::Up),
-            // Neither address is near: the frame came from the far side.
+            // Neither address is near, so the frame came from the far side.
             _ if ends.is_foreign() => Some(Heading::Down),
             _ => None,
         }
@@ -133,9 +132,9 @@ impl Sides {
         self.stations.get(&mac).copied()
     }
 
-    /// Records that a station sends in this direction.
+    /// Records the direction in which a station sends.
     fn learn(&mut self, station: MacAddress, direction: Heading) {
-        // Not a group, and not zero.
+        // Skips group addresses and the zero address.
         if station.0[0] & 1 == 1 || station.0 == [0; 6] {
             return;
         }
@@ -192,8 +191,7 @@ impl FrameAddresses {
         }
     }
 
-    /// Whether the sender's address is routable; link-local addresses may be on either
-    /// side.
+    /// Whether the sender's address is routable; link-local addresses may be on either side.
     fn is_foreign(&self) -> bool {
         match self.source {
             Some(IpAddr::V4(source)) => !source.is_link_local(),

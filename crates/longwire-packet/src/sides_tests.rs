@@ -52,7 +52,8 @@ fn addresses_decide_the_direction() {
         (ipv6("2001:db8:2::5", "2001:db8:1::5"), Some(Down)),
         (arp(near, [10, 0, 0, 1]), Some(Up)),
         (arp(far, near), Some(Down)),
-        // Neither address is near, but the sender has an address: from the far side.
+        // Neither address is near, but the sender has an address, so the frame is from the far
+        // side.
         (ipv4(far, [224, 0, 0, 1]), Some(Down)),
     ] {
         // With zero MAC addresses.
@@ -75,13 +76,13 @@ fn frames_without_address_use_the_learned_station() {
     assert_eq!(sides.direction(&known), Some(Up));
     assert_eq!(all(&mut sides, NEAR), [Some(Up); 3]);
     assert_eq!(all(&mut sides, FAR), [None; 3]);
-    // To a known station: from the opposite side.
+    // A frame to a known station comes from the opposite side.
     let to_near = frame(FAR, NEAR, &lldp);
     assert_eq!(sides.direction(&to_near), Some(Down));
     let reply = frame(FAR, NEAR, &ipv4([192, 0, 2, 1], [10, 0, 0, 7]));
     assert_eq!(sides.direction(&reply), Some(Down));
     assert_eq!(all(&mut sides, FAR), [Some(Down); 3]);
-    // Unknown IP addresses of known stations.
+    // Unknown IP addresses, but known stations.
     let other = frame(NEAR, FAR, &ipv6("2001:db8:9::1", "2001:db8:8::1"));
     assert_eq!(sides.direction(&other), Some(Up));
 }
@@ -127,7 +128,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_do_not_panic(
         frames in proptest::collection::vec(
-            // Bias towards types with addresses, which are rare in random bytes.
+            // Biased towards types with addresses, which are rare in random bytes.
             (any::<[u8; 12]>(), 0..6usize, proptest::collection::vec(any::<u8>(), 0..60)),
             1..20,
         ),
@@ -140,7 +141,7 @@ proptest! {
         for (macs, kind, rest) in frames {
             let frame = [&macs[..], TYPES[kind], &rest].concat();
             let first = sides.direction(&frame);
-            // Learning from a frame does not change its direction.
+            // Learning from a frame does not change its own direction.
             let again = sides.direction(&frame);
             prop_assert!(first.is_none() || again.is_some());
         }

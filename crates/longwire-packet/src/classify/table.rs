@@ -92,7 +92,7 @@ impl Table {
         }
     }
 
-    /// Returns a key's value; zero if there is none.
+    /// Returns a key's value, or zero if there is none.
     #[inline]
     pub fn get(&self, key: &[u64]) -> u64 {
         let key = &key[..self.key_words];
@@ -156,7 +156,7 @@ impl Table {
         }
     }
 
-    /// Removes a key, and moves later rows up to keep runs contiguous.
+    /// Removes a key, and moves later rows up so that runs stay contiguous.
     pub fn remove(&mut self, key: &[u64]) {
         let (mut gap, value) = self.find(&key[..self.key_words]);
         if value == 0 {
@@ -171,7 +171,7 @@ impl Table {
                 break;
             }
             let home = self.home(key);
-            // A row may fill the gap unless its home lies after the gap.
+            // A row may fill the gap unless its home row lies after the gap.
             let from_home = row.wrapping_sub(home) & self.last_row;
             let from_gap = row.wrapping_sub(gap) & self.last_row;
             if from_home >= from_gap {

@@ -39,19 +39,19 @@ const RELATIONS: [(&str, Relation); 13] = [
     ("gt", Relation::Greater),
 ];
 
-/// Returns the relation that a word denotes.
+/// Returns the relation denoted by a word.
 pub(super) fn relation(word: &str) -> Option<Relation> {
     let found = RELATIONS.iter().find(|(name, _)| *name == word);
     found.map(|(_, relation)| *relation)
 }
 
-/// Whether a word continues or compares an expression.
+/// Whether a word continues an expression or compares it.
 pub(super) fn continues(word: &str) -> bool {
     let mut operations = LEVELS.iter().flat_map(|level| level.iter());
     operations.any(|(mark, _)| *mark == word) || relation(word).is_some()
 }
 
-/// Returns the layer that a word with brackets accesses.
+/// Returns the layer accessed by a word with brackets.
 pub(super) fn layer(word: &str) -> Option<Layer> {
     Some(match word {
         "ether" | "link" => Layer::Ether,

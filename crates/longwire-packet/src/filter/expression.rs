@@ -1,4 +1,4 @@
-//! Numeric expressions over frames, following pcap-filter(7): 32-bit unsigned, wrapping.
+//! Numeric expressions on frames, as in pcap-filter(7): 32-bit unsigned integers that wrap around.
 
 use alloc::boxed::Box;
 
@@ -13,7 +13,7 @@ pub enum Expression {
     Length,
     /// Captured length.
     Captured,
-    /// An IP header field, in either version.
+    /// An IP header field, of either version.
     Ip(IpNumber),
     /// Bytes at a fixed offset within a layer.
     Load {

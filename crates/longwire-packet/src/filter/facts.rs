@@ -27,7 +27,7 @@ pub enum Test {
     EtherType(u16),
     /// The `nth` VLAN tag, outermost first, with this ID if given.
     Vlan { nth: usize, id: Option<u16> },
-    /// The transport protocol after extension headers, or the first header after the IP header, in
+    /// The transport protocol after extension headers, or the first header after the IP header, for
     /// this IP version if given.
     Protocol {
         version: Option<IpVersion>,
@@ -53,7 +53,7 @@ pub enum Test {
     Bytes { offset: usize, bytes: Vec<u8> },
 }
 
-/// Which of source and destination is tested.
+/// Selects source, destination, either or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Side {
@@ -150,7 +150,7 @@ const TAG_AT: usize = 14;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
     bytes: &'a [u8],
-    /// Frame length; may exceed `bytes`.
+    /// Frame length, which may exceed `bytes`.
     len: u32,
     /// Offset of the type after all VLAN tags.
     type_at: usize,
@@ -240,7 +240,7 @@ impl<'a> Facts<'a> {
         transport.is_some_and(|transport| transport.piece != Piece::Whole)
     }
 
-    /// Whether a condition holds for one side, either side or both.
+    /// Whether a condition holds for the selected sides.
     fn of_sides(&self, side: Side, is: impl Fn(bool) -> Option<bool>) -> bool {
         let is = |destination| is(destination).unwrap_or(false);
         match side {

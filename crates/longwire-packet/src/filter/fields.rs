@@ -24,7 +24,7 @@ pub(super) enum Field {
     Port(u8, Side),
 }
 
-/// A numeric field's name, layer, offset, size and mask.
+/// Name, layer, offset, size and mask of a numeric field.
 type NumberField = (&'static str, Layer, u32, usize, u32);
 
 const ALL: u32 = u32::MAX;
@@ -132,7 +132,7 @@ pub(super) fn find(name: &str) -> Option<Field> {
 }
 
 impl Field {
-    /// Returns the one or two numeric expressions of a field.
+    /// Returns a field's numeric expressions, one or two.
     fn expressions(&self) -> alloc::vec::Vec<Expression> {
         match self {
             Field::Number(expression) => vec![expression.clone()],
@@ -150,7 +150,7 @@ impl Field {
         }
     }
 
-    /// Returns the test for presence of the field.
+    /// Returns the test for the field's presence.
     fn present(&self) -> Test {
         Test::Present(match self {
             Field::Number(expression) => expression.clone(),
@@ -163,7 +163,7 @@ impl Field {
 }
 
 impl Parser<'_> {
-    /// Parses the condition on a field: nothing (presence), a relation and a value, or a set of
+    /// Parses a condition on a field: nothing (presence), a relation and a value, or a set of
     /// values.
     pub(super) fn field(&mut self, field: Field) -> Result<Node, FilterError> {
         self.take();
@@ -207,7 +207,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a value or range, for a membership test.
+    /// Parses a value or range of a membership test.
     fn equal(&mut self, field: &Field) -> Result<Node, FilterError> {
         match field {
             Field::Address(version, side) => {
@@ -270,7 +270,7 @@ impl Parser<'_> {
     }
 }
 
-/// Compares a field's numbers: any of them, or all for `!=`.
+/// Compares a field's numbers: any of them or, for `!=`, all.
 fn numbers(field: &Field, mask: Option<u32>, relation: Relation, value: u32) -> Node {
     let tests = field.expressions().into_iter().map(|expression| {
         let expression = match mask {

@@ -1,5 +1,5 @@
-//! The grammar: tests joined by `and`, `or`, `not` and parentheses, with bounded nesting. Every
-//! text either parses or is rejected.
+//! Grammar of filters: tests joined by `and`, `or`, `not` and parentheses, with bounded nesting.
+//! Every text is either parsed or rejected.
 
 use alloc::boxed::Box;
 use alloc::format;

@@ -1,4 +1,4 @@
-//! Mirroring filters: exchanging source and destination.
+//! Mirroring of filters: exchange of source and destination.
 
 use super::Filter;
 use super::expression::Expression;
@@ -10,14 +10,14 @@ const PAIRS: [(Layer, u32, u32, u32); 3] = [
     (Layer::Ip4, 12, 16, 4),
     (Layer::Ip6, 8, 24, 16),
 ];
-/// Paired port fields in transport protocols.
+/// Paired port fields of transport protocols.
 const PORTS: (u32, u32, u32) = (0, 2, 2);
 
 impl Filter {
     /// Returns a filter that matches a frame if this one matches the frame with source and
     /// destination exchanged: Ethernet, IP and ARP addresses, and ports. Byte accesses at fixed
-    /// offsets are mirrored within these fields. `multicast`, `broadcast`, `bytes` and computed
-    /// offsets are unchanged.
+    /// offsets are mirrored within these fields; `multicast`, `broadcast`, `bytes` and computed
+    /// offsets stay unchanged.
     pub fn mirrored(&self) -> Filter {
         let mut filter = self.clone();
         mirror(&mut filter.root);

@@ -1,4 +1,4 @@
-//! Filters: conditions on frames, in the language of tcpdump and partly of Wireshark.
+//! Filters: conditions on frames, in the language of tcpdump and, in part, of Wireshark.
 
 mod arithmetic;
 mod expression;
@@ -39,7 +39,7 @@ pub mod tree {
     pub use super::values::Net;
 }
 
-/// One-sentence description of the filter language for help texts.
+/// One-sentence description of the filter language, for help texts.
 pub const LANGUAGE: &str = crate::filter_language!();
 
 /// A condition on frames. Evaluation does not allocate.

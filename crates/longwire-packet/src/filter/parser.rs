@@ -13,7 +13,7 @@ use super::primitives::Qualifier;
 pub struct FilterError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// Reason, with alternatives.
+    /// Reason, with valid alternatives.
     pub message: String,
 }
 
@@ -31,13 +31,13 @@ const MARKS: [&str; 22] = [
 ];
 
 /// Characters that may occur within a word, as in networks, names, addresses and lists. They are
-/// separate tokens where no word can start with them, and some also within brackets.
+/// separate tokens where no word can start with them; some of them also within brackets.
 const BETWEEN: [&str; 6] = ["+", "-", "*", "/", ":", ","];
 
 /// Characters that end a word.
 const ENDS: &str = "=!<>&|()[]{}^%";
 
-/// Context of a character.
+/// Context in which a character occurs.
 #[derive(Clone, Copy, Default)]
 struct Within {
     brackets: u32,
@@ -98,13 +98,13 @@ pub(super) fn tokens(text: &str) -> (Vec<Token<'_>>, usize) {
 /// Maximum nesting of parentheses and negations.
 const DEPTH_MAX: u32 = 32;
 
-/// Tokens not yet consumed.
+/// Parser state: the tokens not yet consumed.
 pub(super) struct Parser<'a> {
     tokens: &'a [Token<'a>],
     /// Column after the text.
     end: usize,
-    /// Number of VLAN tags tested earlier in the conjunction; the next test refers to the tag after
-    /// them.
+    /// Number of VLAN tags already tested in this conjunction; the next test refers to the tag
+    /// after them.
     pub(super) vlans: usize,
     /// Most recent qualifier, such as `udp dst port`, which also applies to plain values after
     /// `or`.

@@ -1,4 +1,4 @@
-//! tcpdump primitives: a value with qualifiers, and tests with a dedicated keyword.
+//! Primitives of tcpdump: values with qualifiers, and tests with a keyword of their own.
 
 use alloc::vec;
 use core::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use super::parser::{FilterError, Parser, joined};
 use super::values::{Net, code_point, hexadecimal, mac, number};
 use crate::header::IpVersion;
 
-/// Qualifiers before a value, such as `udp dst port`.
+/// Qualifiers of a value, such as `udp dst port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Qualifier {
     /// Additional condition.
@@ -56,7 +56,7 @@ fn protocol(word: &str) -> Option<Protocol> {
 }
 
 impl Protocol {
-    /// Returns the test that the qualifier alone implies.
+    /// Returns the test implied by the qualifier alone.
     fn test(self) -> Option<Test> {
         Some(match self {
             Protocol::None | Protocol::Ether => return None,
@@ -77,7 +77,7 @@ impl Protocol {
 const SIDES: [&str; 2] = ["src", "dst"];
 
 impl Parser<'_> {
-    /// Parses qualifiers and a value; `None` for other words.
+    /// Parses qualifiers and a value; returns `None` for other words.
     pub(super) fn qualified(&mut self, depth: u32) -> Result<Option<Node>, FilterError> {
         let protocol = match self.peek().and_then(protocol) {
             Some(protocol) => {
@@ -198,7 +198,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns the test if the next token is a value.
+    /// Returns a test if the next token is a value.
     pub(super) fn value_of(&mut self, qualifier: &Qualifier) -> Option<Node> {
         self.value(qualifier).ok()
     }
@@ -275,7 +275,7 @@ impl Parser<'_> {
     }
 }
 
-/// Strips the escape that tcpdump requires before keywords used as names.
+/// Strips the escape that tcpdump requires before names that are keywords.
 fn unescaped(text: &str) -> &str {
     text.strip_prefix('\\').unwrap_or(text)
 }
@@ -284,7 +284,7 @@ fn port(text: &str) -> Option<u16> {
     number(text).or_else(|| names::service(text))
 }
 
-/// Adds the protocol's test.
+/// Adds the protocol's own test.
 fn with_protocol(protocol: Protocol, test: Test) -> Node {
     match protocol.test() {
         Some(other) => Node::All(vec![Node::Test(other), Node::Test(test)]),
@@ -292,7 +292,7 @@ fn with_protocol(protocol: Protocol, test: Test) -> Node {
     }
 }
 
-/// Returns a test for addresses within a network, for one protocol.
+/// Returns a test for addresses within a network, in the given protocol.
 fn in_net(protocol: Protocol, side: Side, net: Net) -> Node {
     let of = match protocol {
         Protocol::Type(wanted @ (ARP | RARP)) => Carrier::Arp(wanted),
@@ -303,7 +303,7 @@ fn in_net(protocol: Protocol, side: Side, net: Net) -> Node {
 }
 
 impl Parser<'_> {
-    /// Parses a test with a dedicated keyword; `None` for other words.
+    /// Parses a test with a keyword of its own; returns `None` for other words.
     pub(super) fn own(&mut self, word: &str) -> Result<Option<Test>, FilterError> {
         let test = match word {
             "len" => self.compare(Expression::Length, "a length in bytes", number)?,
@@ -379,7 +379,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// Parses an optional VLAN ID. Tests joined by `and` refer to consecutive tags.
+    /// Parses an optional VLAN ID. VLAN tests joined by `and` refer to successive tags.
     fn vlan(&mut self) -> Test {
         self.take();
         let id = self.peek().and_then(number).filter(|vlan| *vlan < 4096);

@@ -12,7 +12,7 @@ use crate::header::IpVersion;
 pub struct Net {
     /// IP version.
     pub version: IpVersion,
-    /// Address; IPv4 uses the first four bytes.
+    /// Address; IPv4 occupies the first four bytes.
     pub address: [u8; 16],
     /// Number of leading bits compared.
     pub prefix: u8,

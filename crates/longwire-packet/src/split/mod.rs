@@ -1,4 +1,4 @@
-//! Splitting a trace by conversation side, client and server, for replay from two ports.
+//! Splits a trace by sides of conversations, clients and servers, for replay from two ports.
 
 use alloc::vec::Vec;
 use core::str::FromStr;
@@ -18,10 +18,10 @@ pub const CLIENT: usize = 0;
 /// Side of frames sent by servers.
 pub const SERVER: usize = 1;
 
-/// Determines which side sent a frame.
+/// Determines the side that sent a frame.
 ///
-/// Frames without such information, for example those without IP, take the side of the last frame
-/// from the same MAC address, or else the client's.
+/// A frame whose side is unknown, such as one without IP, takes the side of the last frame from the
+/// same MAC address, or else the client's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splitter {
     rule: Rule,
@@ -32,9 +32,9 @@ pub struct Splitter {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
-    /// By client networks.
+    /// By networks of clients.
     Networks(Vec<Net>),
-    /// By client MAC addresses.
+    /// By MAC addresses of clients.
     Macs(Vec<[u8; 6]>),
     /// The client sends the first SYN or, without TCP, the first packet.
     Syn,
@@ -86,7 +86,7 @@ impl Splitter {
         }
     }
 
-    /// Whether the sender is the client: it sent the first SYN or the first packet.
+    /// Whether the sender is the client, which sent the first SYN or the first packet.
     fn first_sender(&mut self, bytes: &[u8]) -> Option<bool> {
         let ip = IpHeader::parse(bytes)?;
         let transport = ip.transport(bytes)?;
@@ -118,7 +118,7 @@ impl Splitter {
         Some(by_client)
     }
 
-    /// Records a first fragment's side, because later fragments have no ports.
+    /// Records the side of a first fragment, because later fragments have no ports.
     fn remember_pieces(&mut self, bytes: &[u8], ip: &IpHeader, first: &Transport, by_client: bool) {
         if first.piece == Piece::First
             && let Some(pieces) = Ends::of_datagram(bytes, ip, first)
@@ -160,7 +160,7 @@ impl FromStr for Splitter {
     }
 }
 
-/// Whether a SYN comes from the client; `None` for other packets.
+/// Whether a SYN comes from the client; returns `None` for other packets.
 fn opening(bytes: &[u8], transport: &Transport) -> Option<bool> {
     const FLAGS_AT: usize = 13;
     const SYN: u8 = 0x02;

@@ -1,4 +1,4 @@
-//! A router's ICMP errors, compared with errors built by scapy.
+//! ICMP errors of a router, compared with errors built by scapy.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -22,11 +22,11 @@ fn refusal_of(text: &str) -> Refusal {
 
 #[test]
 fn errors_equal_those_of_scapy() {
-    // Skip two comment lines.
+    // Skips two comment lines.
     let table = include_str!("icmp_scapy.txt").splitn(3, '\n').last();
     let (mut sent, mut withheld) = (0, 0);
     for [name, refusal, frame, expected] in rows(table.unwrap()) {
-        // Remnants of an earlier error must not matter.
+        // Contents of an earlier error must not remain.
         let mut error = vec![7; 3];
         let wrote = write_error(&bytes_of(frame), refusal_of(refusal), &ROUTER, &mut error);
         let expected = match expected {

@@ -1,4 +1,4 @@
-//! Transport payloads, compared with the position that scapy 2.8.0 reports for frames it built.
+//! Transport payloads, compared with the offsets that scapy 2.8.0 reports for frames it built.
 
 use longwire_packet::transport_payload;
 use longwire_testbed::support::rows;
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::bytes_of;
 
-/// A row in `payload.txt`: name, payload start and end if there is one, and the frame. Padding was
-/// appended to the frames, and UDP-Lite was defined in scapy by its fields.
+/// A row of `payload.txt`: name, start and end of the payload, if any, and the frame. Padding was
+/// appended to the frames; UDP-Lite was defined in scapy by its fields.
 struct Row {
     name: &'static str,
     payload: Option<(usize, usize)>,
@@ -39,7 +39,7 @@ fn payloads_are_where_scapy_finds_them() {
     } in rows
     {
         assert_eq!(payload(&frame), expected, "{name}");
-        // A truncated frame has the part of its payload that remains.
+        // Of a truncated frame, the remaining part of the payload is returned.
         for len in 0..frame.len() {
             let left = expected.map(|(start, end)| (start, end.min(len)));
             let left = left.filter(|(start, end)| start < end);
@@ -48,7 +48,7 @@ fn payloads_are_where_scapy_finds_them() {
     }
 }
 
-/// With inconsistent lengths, bytes that are certainly not payload are excluded.
+/// With inconsistent lengths, bytes that cannot be payload are excluded.
 #[test]
 fn lengths_of_malformed_packets_bound_the_payload() {
     let rows = scapy();
@@ -70,14 +70,14 @@ fn lengths_of_malformed_packets_bound_the_payload() {
     // The packet ends within its own header, or after the frame.
     assert_eq!(changed("udp4", 16, &[0, 12]), None);
     assert_eq!(changed("tcp4", 16, &[0xff, 0xff]), Some((54, 91)));
-    // A super-packet's length is unknown to its sender.
+    // The sender of a super-packet does not know its length.
     assert_eq!(changed("tcp4", 16, &[0, 0]), Some((54, 91)));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// In any frame, the payload lies within the frame and after its first headers.
+    /// In any frame, the payload lies within the frame, after the first headers.
     #[test]
     fn payloads_are_within_their_frames(
         which in any::<prop::sample::Index>(),

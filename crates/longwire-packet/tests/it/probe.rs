@@ -1,4 +1,4 @@
-//! Probes in payloads read back as written, and nothing else is read as a probe.
+//! Probes are read from payloads as they were written; other payloads are not read as probes.
 
 use longwire_packet::probe::Probe;
 use longwire_units::Nanos;
@@ -77,8 +77,8 @@ fn other_payloads_are_not_probes() {
     );
 }
 
-/// A 16-bit check misses one change in 65,536. For 144 corrupted bits in each of 2,000
-/// probes, 4.4 misses are expected; twenty would have a probability below 1e-7 (Poisson).
+/// A 16-bit check misses one change in 65,536. For 144 corrupted bits in each of 2,000 probes, 4.4
+/// misses are expected; twenty have a probability below 1e-7 (Poisson).
 #[test]
 fn corrupted_probes_are_rejected() {
     let mut missed = 0;
@@ -96,7 +96,7 @@ fn corrupted_probes_are_rejected() {
     assert!(missed < 20, "{missed}");
 }
 
-/// One random payload in 2^19 passes: eight of 2^22 are expected; more than 30 have a probability
+/// One random payload in 2^19 passes: of 2^22, eight are expected; more than 30 have a probability
 /// below 1e-8 (Poisson; seed 1).
 #[test]
 fn random_payloads_are_rarely_probes() {

@@ -1,5 +1,5 @@
-//! Encapsulated packets, compared with frames that scapy built twice: with the old addresses and
-//! with the new ones.
+//! Encapsulated packets, compared with frames that scapy built twice, with the old and with the new
+//! addresses.
 
 use crate::alter::{Alterations, all_of, altered, count, holds, options};
 use crate::bytes_of;
@@ -17,7 +17,7 @@ const BACK: &str = "map=11.0.0.0/8=10.0.0.0/8 map=198.51.100.0/24=192.0.2.0/24 \
     map=225.2.0.0/16=224.1.0.0/16 map=2001:db9::/32=2001:db8::/32 \
     map=ff05::2:0/112=ff05::1:0/112";
 
-/// A row in `scapy.txt`: kind, name, frame before, frame after.
+/// A row of `scapy.txt`: kind, name, frame before, frame after.
 struct Row {
     kind: &'static str,
     name: &'static str,
@@ -59,7 +59,7 @@ fn addresses_are_rewritten_as_scapy_would() {
     }
 }
 
-/// Valid checksums stay valid, which recomputing them over the wrong bytes would break.
+/// Valid checksums stay valid; recomputing them over wrong bytes would break them.
 #[test]
 fn valid_checksums_are_not_repaired() {
     for row in scapy() {
@@ -72,12 +72,12 @@ fn valid_checksums_are_not_repaired() {
     }
 }
 
-/// A mobile node's checksum covers its home address, wherever the option is (RFC 6275, section
-/// 11.3.1), and stays valid when both addresses change.
+/// A mobile node's checksum covers its home address, regardless of the option's position (RFC 6275,
+/// section 11.3.1), and stays valid when both addresses change.
 #[test]
 fn checksums_cover_the_home_address() {
     const HOME: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
-    // Before the option: nothing, one byte of padding, several, or another option.
+    // Before the option: nothing, one byte of padding, several bytes, or another option.
     for before in [
         &[][..],
         &[0, 0, 0, 0],
@@ -164,7 +164,7 @@ fn invalid_checksums_are_repaired_inside_tunnels() {
     assert!(repaired > 25, "{repaired} rows");
 }
 
-/// Anonymising every address leaves no byte of an original address.
+/// After anonymising all addresses, no byte of an original address remains.
 #[test]
 fn no_address_escapes_anonymisation() {
     let known: [&[u8]; 6] = [
@@ -186,8 +186,8 @@ fn no_address_escapes_anonymisation() {
     }
 }
 
-/// Without `inner`, a tunnel's inner packet is unchanged and counted; if addresses are anonymised,
-/// the frame is not sent.
+/// Without `inner`, a tunnel's inner packet stays unchanged and is counted; if addresses are
+/// anonymised, the frame is dropped.
 #[test]
 fn tunnels_are_unchanged_and_counted() {
     for row in scapy().iter().filter(|row| row.kind == "tunnel") {
@@ -249,7 +249,7 @@ fn typed(ethertype: u16, payload: &[u8]) -> Vec<u8> {
     ethernet(&[], ethertype, payload)
 }
 
-/// Frames that cannot be altered, with the reasons.
+/// Frames that cannot be altered, each with its reason.
 fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
     let packet = PLAIN4.packet(17, &[0, 9, 0, 9, 0, 8, 0, 0]);
     let mut version5 = packet.clone();
@@ -335,7 +335,7 @@ fn unaltered_frames_are_counted_by_reason() {
     }
 }
 
-/// A MAC address follows its IP group only if it was derived from it before.
+/// A MAC address changes with its IP group only if it was derived from it before.
 #[test]
 fn ethernet_groups_follow_ip_groups() {
     let frame = |mac: [u8; 6]| {
@@ -357,7 +357,7 @@ fn ethernet_groups_follow_ip_groups() {
     let given = format!("{group} dst-mac=02:00:00:00:00:09");
     assert_eq!(to(&given, own), [2, 0, 0, 0, 0, 9]);
 
-    // A solicited-node group contains the end of an address, as does its MAC address.
+    // A solicited-node group contains the end of an address, and so does its MAC address.
     let mut packet = ipv6(0, &[], 17, &transport(6, 17, (1, 2), 0, b"who"));
     let solicited = [
         0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xaa, 0xbb, 0xcc,

@@ -1,4 +1,4 @@
-//! Incrementally updated checksums equal recomputed ones.
+//! Checksums updated incrementally, which must equal recomputed ones.
 
 use longwire_packet::alter::AlterOptions;
 use longwire_packet::fragment::fragment;
@@ -30,7 +30,7 @@ fn chosen(bits: u32) -> AlterOptions {
     options(&all.join(" "))
 }
 
-/// Returns how much the Ethernet header grew.
+/// Returns the growth of the Ethernet header.
 fn growth(sample: &Sample, after: &[u8]) -> isize {
     after.len() as isize - sample.frame.len() as isize
 }
@@ -38,7 +38,7 @@ fn growth(sample: &Sample, after: &[u8]) -> isize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// 600 option sets, each applied to 11 kinds of frames in two rounds.
+    /// 600 sets of options, each applied to 11 kinds of frames in two rounds.
     #[test]
     fn valid_checksums_stay_valid(bits in 0u32..1 << 11, round in 0u64..100_000) {
         let mut alterations = Alterations::new(chosen(bits));
@@ -59,7 +59,7 @@ proptest! {
         }
     }
 
-    /// A wrong checksum stays wrong by the same amount.
+    /// A wrong checksum stays wrong, by the same amount.
     #[test]
     fn invalid_checksums_stay_invalid(bits in 0u32..1 << 10, error in 1u16..0xffff) {
         let mut alterations = Alterations::new(chosen(bits & !(1 << 6)));
@@ -74,7 +74,7 @@ proptest! {
         prop_assert!(!holds(&after[0]));
     }
 
-    /// Individually altered fragments reassemble to the datagram altered as a whole.
+    /// Fragments altered individually reassemble to the datagram altered as a whole.
     #[test]
     fn fragments_reassemble_to_the_altered_packet(bits in 0u32..1 << 6, len in 200usize..3_000, mtu in 68u32..600) {
         let payload: Vec<u8> = (0..len).map(|n| (n * 7 % 251) as u8).collect();
@@ -109,13 +109,13 @@ fn the_checksum_of_sctp_is_recomputed() {
     assert_eq!(after[34..38], [0x13, 0xc6, 0x13, 0xc6]);
     assert_eq!(after[26], 11);
     check(&after);
-    // Without its end, a datagram's checksum is unknown.
+    // The checksum of a datagram without its end is unknown.
     let mut alterations = Alterations::new(options("truncated=keep map-port=5060=5062"));
     altered_in(&mut alterations, &frame[..60], frame.len(), 0);
     assert_eq!(crate::alter::count(&alterations, "checksums_unknown"), 1);
 }
 
-/// A datagram without a checksum does not gain one, and no checksum becomes zero.
+/// A datagram without a checksum does not get one, and no checksum becomes zero.
 #[test]
 fn a_zero_checksum_of_udp_means_none() {
     let wanted = || options("map-port=2=3");
@@ -137,7 +137,7 @@ fn a_zero_checksum_of_udp_means_none() {
     assert!(zeros > 0, "the sum that is zero was among them");
 }
 
-/// Maps can be inverted.
+/// The inverse maps restore the frame.
 #[test]
 fn maps_have_inverses() {
     let there = options(
@@ -158,7 +158,7 @@ fn maps_have_inverses() {
     }
 }
 
-/// The longest prefix applies, and each address is mapped once.
+/// The longest prefix applies, and no address is mapped twice.
 #[test]
 fn the_longest_prefix_applies() {
     for (maps, source, expected) in [

@@ -31,7 +31,7 @@ fn arp_is_rewritten() {
     );
 }
 
-/// An error quotes the packet as altered.
+/// Errors quote packets as altered.
 #[test]
 fn quoted_packets_match_the_altered_ones() {
     let sent = udp((40_000, 53), &[7; 40]);
@@ -51,7 +51,7 @@ fn quoted_packets_match_the_altered_ones() {
         };
         assert_eq!(after[38..42], gateway, "{kind}");
     }
-    // An echo quotes nothing, even if its contents look like a packet.
+    // An echo request quotes nothing, even if its contents look like a packet.
     let mut message = vec![8, 0, 0, 0, 0, 1, 0, 1];
     message.extend(&sent[14..]);
     let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(1, &message));
@@ -79,7 +79,7 @@ fn ipv6_errors_quote_the_altered_packet() {
 
 #[test]
 fn neighbour_discovery_is_rewritten() {
-    // Type, bytes before the options, and whether there are targets.
+    // Type, bytes before the options, and number of targets.
     for (kind, before, targets) in [
         (133, 8, 0),
         (134, 16, 0),
@@ -116,7 +116,7 @@ fn neighbour_discovery_is_rewritten() {
     }
 }
 
-/// With groups kept, multicast addresses stay multicast.
+/// If groups are kept, multicast addresses stay multicast.
 #[test]
 fn keep_groups_preserves_group_addresses() {
     let mut frame = udp((1, 2), b"many");

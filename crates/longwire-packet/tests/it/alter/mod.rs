@@ -1,5 +1,4 @@
-//! Altering frames: nothing but the requested changes occurs, except in checksums, which stay valid
-//! or invalid.
+//! Altering of frames: only the requested changes occur, and checksums stay valid or invalid.
 mod encapsulations;
 mod incremental;
 mod inside;
@@ -17,7 +16,7 @@ use longwire_packet::alter::{About, AlterOptions, Alterations};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, transport};
 use longwire_units::Nanos;
 
-/// A key for anonymisation.
+/// Anonymisation key.
 const KEY: &str = "1522178d33a4cf80130a5b1649907d10d8988f837979652762574c2d2a842202";
 
 fn parse<T: FromStr<Err: Debug>>(text: &str) -> T {
@@ -57,7 +56,7 @@ pub fn options(text: &str) -> AlterOptions {
     options
 }
 
-/// Returns the frames that result in a given round.
+/// Returns the frames that result in the given round.
 pub fn altered_in(
     alterations: &mut Alterations,
     frame: &[u8],
@@ -90,7 +89,7 @@ pub fn altered(options: AlterOptions, frame: &[u8]) -> Vec<u8> {
     taken.remove(0)
 }
 
-/// Whether a repair finds no wrong checksum. The repair itself is tested in `edits.rs` and
+/// Whether a repair finds no wrong checksum. Tests of the repair itself are in `edits.rs` and
 /// `corruption.rs` of `longwire-engine`.
 pub fn holds(frame: &[u8]) -> bool {
     !longwire_packet::repair_checksums(&mut frame.to_vec())
@@ -175,14 +174,14 @@ fn check_sequences_are_removed() {
     with_fcs.extend([1, 2, 3, 4]);
     let wanted = || options("strip-fcs");
     assert_eq!(altered(wanted(), &with_fcs), frame);
-    // A frame truncated before its FCS only has its wire length reduced.
+    // If a frame is truncated before its FCS, only its wire length is reduced.
     let mut alterations = Alterations::new(wanted());
     let filled = altered_in(&mut alterations, &with_fcs[..60], with_fcs.len(), 0);
     assert_eq!(filled[0].len(), frame.len());
     assert!(holds(&filled[0]));
 }
 
-/// Wrong checksums are repaired, and unknown ones are counted.
+/// Wrong checksums are repaired; unknown ones are counted.
 #[test]
 fn checksums_are_fixed_where_possible() {
     for sample in frames::samples() {

@@ -25,8 +25,8 @@ fn addresses_advance_with_the_round() {
     }
 }
 
-/// A segment from either side with timestamps and selective acknowledgements: NOP NOP TS, then NOP
-/// SACK, so that SACK edges are misaligned.
+/// A segment from either side, with timestamps and selective acknowledgements: NOP NOP TS, then NOP
+/// SACK, so that SACK edges are unaligned.
 fn segment(from_client: bool, sequence: u32, acknowledgement: u32) -> Vec<u8> {
     let ports = if from_client {
         (40_000, 80)
@@ -56,7 +56,8 @@ fn number(frame: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(frame[at..at + 4].try_into().unwrap())
 }
 
-/// In every round, each side acknowledges the numbers that the other sends, and rounds differ.
+/// In every round, each side acknowledges the numbers sent by the other; numbers differ between
+/// rounds.
 #[test]
 fn sequence_numbers_differ_between_rounds() {
     let mut alterations = Alterations::new(options("loop-renumber"));
@@ -91,7 +92,8 @@ fn rtp(sequence: u16, time: u32, source: u32) -> Vec<u8> {
     udp((17_000, 18_000), &payload)
 }
 
-/// Ten packets at 20 ms intervals, with wrap-around; the next round continues where this one ends.
+/// Ten packets at intervals of 20 ms, with wrap-around; the next round continues where this one
+/// ends.
 #[test]
 fn rtp_streams_continue() {
     let mut alterations = Alterations::new(options("loop-renumber"));
@@ -113,7 +115,7 @@ fn rtp_streams_continue() {
     }
 }
 
-/// Datagrams that resemble RTP for only a packet or two, or that jump, are not RTP.
+/// Datagrams that resemble RTP only for a packet or two, or whose numbers jump, are not RTP.
 #[test]
 fn datagrams_without_rtp_are_unchanged() {
     let mut alterations = Alterations::new(options("loop-renumber"));
@@ -139,7 +141,7 @@ fn datagrams_without_rtp_are_unchanged() {
     assert!(count(&alterations, "rtp_not_renumbered") > 800);
 }
 
-/// Time advances with every round, even if rounds differ in length.
+/// Time advances with every round, even if the rounds' lengths differ.
 #[test]
 fn rounds_add_up() {
     let mut alterations = Alterations::new(options("loop-renumber"));

@@ -1,4 +1,4 @@
-//! Which side of a conversation sent a frame, and per-side addresses.
+//! Sides of conversations, and addresses per side.
 
 use longwire_packet::split::Splitter;
 use longwire_testbed::support::rows;
@@ -64,7 +64,7 @@ fn networks_and_mac_addresses_decide_the_side() {
 #[test]
 fn the_sender_of_the_first_syn_is_the_client() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
-    // Before any SYN, the first sender is taken for the client...
+    // Before any SYN, the first sender counts as the client...
     assert_eq!(splitter.side(&frame(false, 6, (40_000, 80), ACK, 0)), 0);
     assert_eq!(splitter.side(&frame(true, 6, (40_000, 80), ACK, 0)), 1);
     // ...until a SYN corrects it.
@@ -97,21 +97,21 @@ fn the_end_with_the_lower_port_is_the_server() {
     }
 }
 
-/// Later fragments have no ports; they take the first one's side.
+/// Later fragments have no ports; they take the side of the first one.
 #[test]
 fn fragments_follow_their_first() {
     for rule in ["syn", "port"] {
         let mut splitter = rule.parse::<Splitter>().unwrap();
         assert_eq!(splitter.side(&frame(true, 17, (40_000, 53), 0, 0)), 0);
         assert_eq!(splitter.side(&frame(false, 17, (40_000, 53), 0, 0x2000)), 1);
-        // From another MAC address, so that only the fragment identifies the side.
+        // The MAC address differs, so only the fragment identifies the side.
         let mut later = frame(false, 17, (40_000, 53), 0, 0x0010);
         later[6..12].fill(0x0e);
         assert_eq!(splitter.side(&later), 1, "{rule}");
     }
 }
 
-/// A frame without such information takes the side of the last frame from the same MAC address.
+/// A frame of unknown side takes the side of the last frame from the same MAC address.
 #[test]
 fn frames_without_ip_follow_their_station() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
@@ -124,7 +124,7 @@ fn frames_without_ip_follow_their_station() {
     assert_eq!(splitter.side(&[]), 0);
 }
 
-/// With more conversations than the table holds, the latest are still known.
+/// With more conversations than the table holds, the latest ones are still known.
 #[test]
 fn the_table_is_bounded() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
@@ -156,7 +156,7 @@ fn refused_rules_get_a_remedy() {
     }
 }
 
-/// Two MAC addresses, one per side.
+/// A MAC address per side.
 #[test]
 fn each_side_has_its_address() {
     let mut alterations = Alterations::new(options(

@@ -1,4 +1,4 @@
-//! Super-packets, whose IP header has no length, and length fields of truncated frames.
+//! Super-packets, whose IP header lacks a length, and length fields of truncated frames.
 
 use crate::alter::{AlterOptions, Alterations, all_of, altered_in, count, holds, options};
 use longwire_packet::repair_checksums;
@@ -6,7 +6,7 @@ use longwire_testbed::support::frames::{
     DESTINATION6, PLAIN4, SOURCE6, ethernet, header_holds, ipv6, remainder, transport,
 };
 
-/// Returns a whole frame for this IP version, with valid lengths and checksums.
+/// Returns a whole frame of this IP version, with valid lengths and checksums.
 fn frame(version: u8, protocol: u8, len: usize) -> Vec<u8> {
     let payload: Vec<u8> = (0..len).map(|n| (n * 13 % 251) as u8).collect();
     let segment = transport(version, protocol, (4_000, 80), 0x18, &payload);
@@ -16,8 +16,8 @@ fn frame(version: u8, protocol: u8, len: usize) -> Vec<u8> {
     }
 }
 
-/// Returns the frame as handed to a segmenting interface: no length, and a checksum that excludes
-/// the payload.
+/// Returns the frame as handed to a segmenting interface: without a length, and with a checksum
+/// that excludes the payload.
 fn handed_over(frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     let is_v4 = frame[16..18] == [8, 0];
@@ -59,7 +59,7 @@ fn lengths_and_checksums_are_completed() {
     }
 }
 
-/// Beyond 64 KiB, no header can hold the length; the checksum covers all bytes.
+/// Beyond 64 KiB, the length does not fit in any header; the checksum covers all bytes.
 #[test]
 fn packets_beyond_64_kib_keep_a_zero_length() {
     let payload = vec![0x61; 90_001];
@@ -77,7 +77,7 @@ fn packets_beyond_64_kib_keep_a_zero_length() {
     assert_eq!(remainder(&[&pseudo, &after[54..]]), 0);
 }
 
-/// A UDP datagram whose length contradicts its packet has no valid checksum and is counted.
+/// A UDP datagram whose length contradicts that of its packet has no valid checksum and is counted.
 #[test]
 fn contradictory_checksums_are_counted() {
     let mut contradictory = frame(4, 17, 40);
@@ -114,7 +114,7 @@ fn shortened_super_packets_have_valid_lengths_and_checksums() {
             assert!(holds(&expected));
             let (after, _) = one(cut_off(), &handed_over(&whole), whole.len());
             assert_eq!(after, expected, "{version} {protocol}");
-            // A truncated packet gets its length on the wire.
+            // A truncated packet gets the length that it has on the wire.
             let kept = || {
                 let mut kept = cut_off();
                 kept.truncated = "keep".parse().unwrap();
@@ -163,7 +163,7 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
             1 - segmented - fragmented
         );
         if segmented == 1 {
-            // Complete, with a length and no trailing bytes.
+            // Complete, with a length and without trailing bytes.
             let whole = taken.concat();
             assert!(whole.len() <= 18 + 40 + 20 + 5_000);
             let len_at = if whole[16..18] == [8, 0] { 20 } else { 22 };
@@ -177,7 +177,7 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
     }
 }
 
-/// LLC and PPPoE length fields follow truncation.
+/// Length fields of LLC and PPPoE are reduced by truncation.
 #[test]
 fn link_lengths_fit_a_shorter_frame() {
     let packet = PLAIN4.packet(17, &transport(4, 17, (1, 2), 0, &[7; 900]));

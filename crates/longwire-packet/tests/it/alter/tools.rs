@@ -1,5 +1,5 @@
-//! Altered frames in tshark: none malformed, no checksum wrong. If tshark is not installed, the
-//! test prints a message and passes, except in CI, where it fails.
+//! Altered frames in tshark: none is malformed, and no checksum is wrong. If tshark is not
+//! installed, the test prints a message and passes, except in CI, where it fails.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use longwire_testbed::support::capture::pcap;
 use longwire_testbed::support::frames::{self, PLAIN4, ethernet, ipv6};
 use longwire_testbed::support::{Folder, output};
 
-/// Returns whole frames: all samples and more.
+/// Returns whole frames: all samples, and some more.
 fn sources() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = frames::samples()
         .into_iter()
@@ -38,7 +38,7 @@ fn sources() -> Vec<Vec<u8>> {
     all
 }
 
-/// Alters the sources with several option sets, whole and truncated to at most 96 bytes.
+/// Alters the sources with several sets of options, whole and truncated to at most 96 bytes.
 fn all_altered() -> Vec<Vec<u8>> {
     let sets = [
         options(
@@ -75,7 +75,7 @@ fn tshark_accepts_altered_frames() {
     for check in &checks {
         command.args(["-o", check]);
     }
-    // 0 means "bad" in all versions.
+    // 0 means "bad" in all versions of tshark.
     let wrong = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 \
                  || udp.checksum.status == 0 || icmp.checksum.status == 0 \
                  || icmpv6.checksum.status == 0 || sctp.checksum.status == 0";

@@ -10,8 +10,8 @@ fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alteratio
     (taken.remove(0), alterations)
 }
 
-/// A frame truncated anywhere after its headers regains its length and valid checksums; otherwise,
-/// captured bytes are unchanged.
+/// A frame truncated anywhere after its headers regains its length and valid checksums; its
+/// captured bytes are otherwise unchanged.
 #[test]
 fn missing_payload_is_filled() {
     for sample in frames::samples() {
@@ -69,7 +69,7 @@ fn headers_are_completed() {
                 _ => {}
             }
         }
-        // Earlier truncation loses more, but the length is restored.
+        // Truncation before the transport header loses more, but the length is restored.
         for captured in 0..sample.transport_at {
             let (frame, alterations) = filled("zeros", &sample.frame, captured);
             assert_eq!(frame.len(), sample.frame.len());
@@ -83,7 +83,7 @@ fn headers_are_completed() {
     }
 }
 
-/// A frame's random payload is reproducible, and differs between frames.
+/// The random payload of a frame is reproducible and differs between frames.
 #[test]
 fn random_payload_depends_on_seed_and_frame() {
     let frame = udp((1, 2), &[0; 400]);
@@ -118,7 +118,7 @@ fn fragments_keep_their_checksum() {
     }
 }
 
-/// A kernel's super-packet may lack a length.
+/// Super-packets from the kernel may lack a length.
 #[test]
 fn lengths_are_repaired() {
     let mut frame = udp((1, 2), &[9; 800]);
@@ -135,14 +135,14 @@ fn lengths_are_repaired() {
         frame.len() - 54
     );
     assert!(holds(&frame));
-    // Frame padding is not payload.
+    // Padding of the frame is not payload.
     let mut frame = udp((1, 2), &[]);
     frame.resize(60, 0);
     let (again, _) = filled("pattern:ff", &frame, 42);
     assert_eq!(again, frame);
 }
 
-/// The missing chunks of an SCTP packet become a padding chunk.
+/// The missing chunks of an SCTP packet are replaced by a padding chunk.
 #[test]
 fn sctp_chunks_are_completed() {
     let mut frame = sctp(40);
@@ -173,7 +173,7 @@ fn truncated_frames_are_kept_or_skipped() {
     assert!(altered_in(&mut alterations, &frame[..96], frame.len(), 0).is_empty());
     assert_eq!(all_of(&mut alterations, &frame).len(), 1);
     assert_eq!(count(&alterations, "truncated_skipped"), 1);
-    // Kept frames are altered as far as captured.
+    // Truncated frames that are kept are altered as far as captured.
     let mut alterations = Alterations::new(options("truncated=keep map=10.0.0.0/8=11.0.0.0/8"));
     let mut whole = all_of(&mut alterations, &frame).remove(0);
     let kept = altered_in(&mut alterations, &frame[..96], frame.len(), 0);
@@ -181,7 +181,7 @@ fn truncated_frames_are_kept_or_skipped() {
     assert_eq!(kept, [whole]);
 }
 
-/// A record that claims an impossible wire length is not extended to it.
+/// A record with an impossible wire length is not extended to it.
 #[test]
 fn the_length_of_a_filled_frame_is_bounded() {
     let frame = udp((1, 2), &[9; 100]);

@@ -1,4 +1,4 @@
-//! VLAN tags, and frames beyond the MTU.
+//! VLAN tags, and frames that exceed the MTU.
 
 use crate::alter::{Alterations, all_of, altered, count, holds, options, sctp, udp};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};

@@ -113,7 +113,7 @@ fn a_flood_of_random_addresses_evicts_no_station() {
         let found = bridge.forward(at(2), port(0), &bytes);
         assert_eq!(found, Forwarding::One(port(1)));
     }
-    // Once all have aged, new stations are soon learned again.
+    // After all stations have aged, new ones are soon learned again.
     let later = Nanos::from_secs(301);
     for number in 100_000..100_100 {
         bridge.forward(later, port(2), &frame(BROADCAST, station(number), None));
@@ -142,7 +142,7 @@ fn static_entries_neither_move_nor_age() {
         bridge.forward(at(60_000), port(0), &to_it),
         Forwarding::One(port(2))
     );
-    // In another VLAN, it is a different station.
+    // In another VLAN, the same address is a different station.
     let elsewhere = frame(station(1), station(9), Some(8));
     assert!(matches!(
         bridge.forward(at(60_000), port(0), &elsewhere),
@@ -150,7 +150,7 @@ fn static_entries_neither_move_nor_age() {
     ));
 }
 
-/// With zero ageing time, the bridge is a hub.
+/// With an ageing time of zero, the bridge acts as a hub.
 #[test]
 fn without_ageing_time_all_frames_are_flooded() {
     let mut config = BridgeConfig::new(3);
@@ -174,7 +174,7 @@ fn the_storm_limit_is_exact_and_per_port() {
     let mut bridge = Bridge::new(config).unwrap();
     let bytes = frame(BROADCAST, station(1), None);
     let mut passed = 0;
-    // A million frames in a second: the burst plus one second's worth of the rate.
+    // A million frames in a second: the burst, plus the rate times one second.
     for n in 0..1_000_000u64 {
         let found = bridge.forward(Nanos::from_nanos(n * 1_000), port(0), &bytes);
         passed += u64::from(matches!(found, Forwarding::Flood(_)));
@@ -185,7 +185,7 @@ fn the_storm_limit_is_exact_and_per_port() {
     let other = frame(BROADCAST, station(2), None);
     let found = bridge.forward(Nanos::from_secs(1), port(1), &other);
     assert!(matches!(found, Forwarding::Flood(_)));
-    // Frames to a known station do not count.
+    // Frames to a known station do not count towards the limit.
     let known = frame(station(2), station(1), None);
     let found = bridge.forward(Nanos::from_nanos(999_999_999), port(0), &known);
     assert_eq!(found, Forwarding::One(port(1)));

@@ -8,7 +8,7 @@ use longwire_units::random::Stream;
 
 use crate::bridge::{BROADCAST, frame, port, station};
 
-/// Returns a broadcast frame with a distinguishing number.
+/// Returns a broadcast frame that contains a number.
 fn numbered(source: u32, number: u64) -> Vec<u8> {
     let mut bytes = frame(BROADCAST, station(source), None);
     bytes[20..28].copy_from_slice(&number.to_be_bytes());
@@ -36,7 +36,7 @@ fn a_cable_between_two_ports_is_detected_at_once() {
     }
 }
 
-/// The loop is at port 3: frames sent to that port return forever, unchanged.
+/// A loop beyond port 3: frames sent to that port return forever, unchanged.
 #[test]
 fn a_loop_behind_a_port_is_detected() {
     let mut bridge = bridge();
@@ -46,7 +46,7 @@ fn a_loop_behind_a_port_is_detected() {
     assert!(bridge.counters().loop_signs > 0);
 }
 
-/// A thousand stations in a loop at once, more than the tables hold.
+/// A thousand stations loop simultaneously, more than the tables hold.
 #[test]
 fn many_stations_in_a_loop_do_not_hide_it() {
     let mut bridge = bridge();
@@ -67,11 +67,11 @@ fn ordinary_traffic_is_not_a_loop() {
     for n in 0..200_000u64 {
         let now = Nanos::from_micros(n * 100);
         let source = draw.up_to(499) as u32 + 1;
-        // Every station changes ports occasionally, at most once per second.
+        // Stations change ports occasionally, at most once per second.
         let second = n / 10_000;
         let home = (u64::from(source) + second * u64::from(source.is_multiple_of(7))) % 4;
-        // One in ten requests the same address for the third time: the same bytes from the same
-        // port.
+        // One frame in ten repeats an earlier request: the same bytes from the same port, for the
+        // third time.
         let bytes = match n % 10 {
             0 => numbered(source, second),
             1..4 => numbered(source, n),

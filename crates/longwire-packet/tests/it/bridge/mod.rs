@@ -1,4 +1,4 @@
-//! Compares the bridge with a naive one and checks its invariants.
+//! The bridge, compared with a naive one, and its invariants.
 
 mod behaviour;
 mod loops;
@@ -6,7 +6,7 @@ mod model;
 
 use longwire_packet::bridge::PortIndex;
 
-/// Returns a frame with these addresses, tagged or untagged.
+/// Returns a frame with these addresses, with or without a tag.
 pub fn frame(destination: [u8; 6], source: [u8; 6], vlan: Option<u16>) -> Vec<u8> {
     let mut frame = [destination, source].concat();
     if let Some(vlan) = vlan {

@@ -1,4 +1,4 @@
-//! The bridge compared with a linear search over a list of stations.
+//! The bridge, compared with a linear search over a list of stations.
 
 use longwire_packet::bridge::{
     Bridge, BridgeConfig, Flooded, Forwarding, NotForwarded, PortIndex, Reserved, StaticEntry,
@@ -10,7 +10,7 @@ use longwire_units::{PacketRate, Packets};
 
 use crate::bridge::{BROADCAST, frame, port, station};
 
-/// VLAN, address, port and time last seen; `None` for static entries.
+/// VLAN, address, port and time last seen; the time is `None` for static entries.
 type Known = (u16, [u8; 6], u16, Option<u64>);
 
 /// A naive bridge.
@@ -25,7 +25,7 @@ struct Naive {
     credit: Vec<(f64, u64)>,
 }
 
-/// Tick in which [`BridgeConfig::ageing`] is counted.
+/// Unit in which [`BridgeConfig::ageing`] is counted.
 const TICK: u64 = 1 << 20;
 
 impl Naive {
@@ -124,7 +124,7 @@ impl Naive {
 
     fn flood(&mut self, now: u64, arrival: u16, kind: Flooded) -> Forwarding {
         if let Some(limit) = self.config.storm {
-            // The rate, 1000/s, and whole milliseconds keep credits exact in floats.
+            // The rate, 1000/s, and whole milliseconds keep credits exact in `f64`.
             let (credit, since) = &mut self.credit[usize::from(arrival)];
             let earned = (now - *since) as f64 / 1e9 * limit.rate.packets_per_sec();
             *credit = (*credit + earned).min(limit.burst.0 as f64);
@@ -176,8 +176,8 @@ fn random_config(draw: &mut Stream, small: bool) -> BridgeConfig {
             burst: Packets(1 + draw.up_to(4)),
         });
     }
-    // Either the table is small and nothing ages, or it is large: when aged stations make room is
-    // an implementation detail.
+    // Either the table is small and nothing ages, or the table is large: it is undefined when aged
+    // stations make room.
     if small {
         config.table_max = 4 + draw.up_to(8) as u32;
         config.ageing = Nanos::MAX;
@@ -225,7 +225,7 @@ fn bridges_agree_with_a_linear_search() {
         assert_eq!(counters.moved, naive.moved, "seed {seed}");
         assert_eq!(counters.learnt, naive.learnt, "seed {seed}");
         assert_eq!(counters.not_learnt, naive.not_learnt, "seed {seed}");
-        // Both know the same stations.
+        // Both bridges know the same stations.
         for number in 1..=15 {
             for vlan in [None, Some(1)] {
                 let frame = frame(station(number), station(20), vlan);
@@ -244,8 +244,8 @@ fn bridges_agree_with_a_linear_search() {
     );
 }
 
-/// With ageing and a table that is too small, the size limit holds, and frames never go to a port
-/// where the station was not recently seen.
+/// With ageing and a table that is too small, the size limit holds, and frames are only sent to
+/// ports where the station was recently seen.
 #[test]
 fn a_small_table_with_ageing_keeps_its_bounds() {
     for seed in 0..200u64 {

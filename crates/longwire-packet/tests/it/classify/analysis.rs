@@ -1,4 +1,4 @@
-//! Analysis of rules for `longwire check`.
+//! Analysis of rules, as used by `longwire check`.
 
 use longwire_packet::classify::{Classifier, Matcher, Order, PortRange, Prefix, RuleId, VlanMatch};
 
@@ -75,7 +75,7 @@ fn the_most_specific_order_has_other_unreachable_rules() {
         unreachable(&classifier(Order::First, &rules)),
         [(1, 0), (2, 0)]
     );
-    // Priority decides first.
+    // Priority takes precedence over specificity.
     let rules = [("src=10.1.0.0/16", 1, 5), ("src=10.0.0.0/8", 2, 1)];
     let rules = rules.map(|(text, target, priority)| (text.parse().unwrap(), target, priority));
     let found = Classifier::with_rules(Order::MostSpecific, 0, rules).unwrap();
@@ -132,7 +132,7 @@ fn overlaps_beyond_the_limit_make_the_report_incomplete() {
     assert!(found.complete);
 }
 
-/// Whether each field of one matcher is within the other's, which implies containment.
+/// Whether every field of one matcher lies within the other's, which implies coverage.
 fn within_by_fields(inner: &Matcher, outer: &Matcher) -> bool {
     fn field<T: PartialEq>(inner: Option<T>, outer: Option<T>) -> bool {
         outer.is_none() || inner == outer
@@ -216,15 +216,14 @@ fn reports_agree_with_frames() {
         }
         unreachables += found.len();
     }
-    // With few findings, the test would be pointless.
+    // Guards against a test with few findings.
     assert!(
         unreachables > 500 && pairs > 500,
         "{unreachables} unreachable, {pairs} pairs"
     );
 }
 
-/// Rules that match a common frame overlap, unless one contains the other; then the pair must not
-/// be listed.
+/// Rules that match a common frame overlap and must be listed, unless one contains the other.
 fn check_pairs(
     rules: &[(Matcher, u32)],
     hits: &[bool],
@@ -248,8 +247,8 @@ fn check_pairs(
                 "seed {seed}: {a} and {b} are said to overlap"
             );
             if hits[first] && hits[second] && judged && !within {
-                // Containment that comparing fields cannot reveal follows from types, protocols or
-                // full ranges.
+                // Types, protocols or full ranges may imply containment that a comparison of fields
+                // does not reveal.
                 let implied = |matcher: &Matcher| {
                     matcher.ethertype.is_some()
                         || matcher.source_ports.is_some()
@@ -268,8 +267,8 @@ fn check_pairs(
     met
 }
 
-/// 100,000 address pairs and some networks: seconds in an unoptimised build, but hours with
-/// pairwise comparison.
+/// 100,000 address pairs and some networks take seconds in an unoptimised build; pairwise
+/// comparison would take hours.
 #[test]
 fn a_hundred_thousand_rules_are_analysed() {
     let pair = |n: u32| -> Matcher {
@@ -287,8 +286,8 @@ fn a_hundred_thousand_rules_are_analysed() {
         unreachable(&classifier),
         [(100_000, 77), (100_002, 100_001)]
     );
-    // Pairs from 10.0.3.0/24 overlap with the last rule, which is contained in the one before it,
-    // but not with rules that contain them.
+    // Pairs from 10.0.3.0/24 overlap with the last rule, which the rule before it contains, but not
+    // with rules that contain them.
     let found = overlaps(&classifier);
     assert_eq!(found.len(), 256, "{:?}", &found[..3]);
     assert!(found.iter().all(|pair| pair.1 == 100_002));

@@ -1,4 +1,4 @@
-//! Matchers as text.
+//! Parsing and printing of matchers.
 
 use longwire_packet::classify::{Matcher, PortRange, VlanMatch};
 use longwire_testbed::support::rows;

@@ -15,7 +15,7 @@ struct Naive {
     sequence: u64,
 }
 
-/// Returns a matcher's specificity, as defined by [`Order::MostSpecific`].
+/// Returns a matcher's specificity as defined by [`Order::MostSpecific`].
 fn specificity(matcher: &Matcher) -> Vec<i64> {
     let bits = |prefix: Option<Prefix>| prefix.map_or(-1, |prefix| prefix.bits().into());
     let ports = [matcher.destination_ports, matcher.source_ports];
@@ -40,7 +40,7 @@ fn specificity(matcher: &Matcher) -> Vec<i64> {
     parts
 }
 
-/// Returns the first matching rule in order.
+/// Returns the first rule, in order, that matches.
 fn naive_lookup(
     rules: &[Naive],
     order: Order,
@@ -59,7 +59,7 @@ fn naive_lookup(
 
 const UNMATCHED: u32 = 999;
 
-/// Applies a random change to both.
+/// Applies a random change to the classifier and to the model.
 fn change(
     draw: &mut Universe,
     classifier: &mut Classifier<u32>,
@@ -130,7 +130,7 @@ fn lookups_agree_with_a_linear_search() {
         }
         assert_eq!(classifier.len(), rules.len());
     }
-    // If frames rarely matched, the test would be pointless.
+    // Guards against a test in which frames rarely match.
     assert!(matched > lookups / 3, "{matched} of {lookups} matched");
 }
 
@@ -172,7 +172,7 @@ fn removing_all_rules_frees_all_shapes() {
     }
 }
 
-/// The bench covers a million pairs; this test grows the table, removing every other pair.
+/// Grows the table and removes every other pair. A million pairs are covered by the bench.
 #[test]
 fn pairs_are_found_after_growth_and_removal() {
     let pair = |n: u32| -> Matcher {
@@ -244,7 +244,7 @@ fn high_costs_are_reported() {
             classifier.insert(text.parse().unwrap(), 1, 0).unwrap();
         }
     }
-    // Both /0 prefixes have the same condition: an IPv4 packet.
+    // Both /0 prefixes express the same condition: an IPv4 packet.
     assert_eq!(classifier.cost().shapes, 65);
     assert!(classifier.cost().is_high());
 }

@@ -1,4 +1,4 @@
-//! The classifier compared with independent code: a linear search over rules.
+//! The classifier, compared with independent code: a linear search over rules.
 
 mod analysis;
 mod grammar;

@@ -1,4 +1,4 @@
-//! Frame fields, parsed byte by byte, and matcher conditions.
+//! Frame fields, parsed byte by byte, and conditions on them.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Matcher, PortRange, Prefix, VlanMatch};
 use longwire_packet::filter::Filter;
 
-/// A frame's fields, as far as available.
+/// The available fields of a frame.
 #[derive(Debug, Default)]
 pub struct Fields {
     pub macs: Option<([u8; 6], [u8; 6])>,
@@ -37,7 +37,7 @@ impl Cursor<'_> {
 impl Fields {
     pub fn of(frame: &[u8]) -> Fields {
         let mut fields = Fields::default();
-        // On an early end, the fields read so far remain.
+        // If the frame ends early, the fields read so far remain.
         let _ = fields.read(&mut Cursor(frame));
         fields
     }

@@ -1,4 +1,4 @@
-//! Random matchers and frames drawn from few values, so that they match often.
+//! Random matchers and frames from a few values, so that they match often.
 
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Matcher, PortRange, Prefix, VlanMatch, WrittenFilter};
@@ -128,7 +128,7 @@ impl Universe {
         }
         for (index, kind) in kinds.iter().enumerate() {
             let next = kinds.get(index + 1).copied().unwrap_or(protocol);
-            // A sixteen-byte authentication header is four words long, minus two.
+            // Length of a sixteen-byte authentication header: four words, minus two.
             match kind {
                 51 => packet.extend([next, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
                 44 => packet.extend([next, 0, 0, self.of(&[0, 1, 8]), 0, 0, 0, 0]),
@@ -139,8 +139,8 @@ impl Universe {
         packet
     }
 
-    /// Returns a frame with its ingress port and wire length; often truncated, sometimes random
-    /// bytes.
+    /// Returns a frame with its ingress port and wire length. It is often truncated, and sometimes
+    /// consists of random bytes.
     pub fn frame(&mut self) -> (PortIndex, Vec<u8>, u32) {
         let port = PortIndex(self.below(3) as u16);
         if self.below(30) == 0 {

@@ -1,6 +1,6 @@
-//! Compares filters with the programs that define their languages: tcpdump, and tshark for display
-//! filters. If these are not installed, tests are skipped with a message, except in CI, where they
-//! fail.
+//! Filters, compared with the programs that define their languages: tcpdump, and tshark for display
+//! filters. If a program is not installed, its tests are skipped with a message, except in CI,
+//! where they fail.
 use std::fs;
 use std::process::Command;
 
@@ -27,7 +27,7 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
 
 const PORTS: [u16; 10] = [22, 53, 80, 443, 5_060, 8_080, 1_024, 40_000, 53_000, 65_535];
 
-/// The rest of an SCTP header after the ports, and a COOKIE ACK chunk.
+/// The rest of an SCTP header, after the ports, and a COOKIE ACK chunk.
 const SCTP_REST: [u8; 12] = [0, 0, 0, 7, 0, 0, 0, 0, 11, 0, 0, 4];
 
 /// Returns a random packet with its EtherType.
@@ -90,7 +90,7 @@ fn arp(random: &mut Draws, kind: u16) -> (u16, Vec<u8>) {
     (kind, packet)
 }
 
-/// Returns 600 frames; if `tags` is set, each has one or two tags.
+/// Returns 600 frames; unless `tags` is zero, each has one or two tags.
 fn frames(tags: usize) -> Vec<Vec<u8>> {
     let mut random = Draws(7 + tags as u64);
     let frame = |_| {
@@ -116,7 +116,7 @@ fn frames(tags: usize) -> Vec<Vec<u8>> {
 /// tcpdump filters with the same meaning in both.
 const TCPDUMP: &str = include_str!("tcpdump.txt");
 
-/// Rewrites a filter to avoid intended differences: TCP and UDP bytes in IPv6 packets.
+/// Rewrites a filter to exclude intended differences: TCP and UDP bytes in IPv6 packets.
 fn asked(filter: &str) -> String {
     let of_both = ["tcp[", "udp["].iter().any(|bytes| filter.contains(bytes));
     if of_both && !filter.starts_with("ip ") {
@@ -160,7 +160,7 @@ fn tcpdump_matches_the_same_frames() {
     assert!(some > 105, "{some} filters tell frames apart");
 }
 
-/// For tagged frames, tcpdump filters must mention tags.
+/// In tagged frames, tcpdump only finds packets if the filter mentions the tags.
 #[test]
 fn tcpdump_matches_the_same_tagged_frames() {
     let once = frames(1);
