@@ -1,9 +1,9 @@
-//! Dates with time of day.
+//! Dates with a time of day.
 
-/// A date with time of day (Gregorian calendar), from 1970 to 2261.
+/// A date with a time of day (Gregorian calendar), from 1970 to 2261.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date {
-    /// Nanoseconds since 1970-01-01 UTC. Text without a zone counts as UTC.
+    /// Nanoseconds since 1970-01-01 UTC. Text without a zone is taken as UTC.
     pub nanos: u64,
     /// Whether the text has a zone.
     pub has_zone: bool,
@@ -12,9 +12,10 @@ pub struct Date {
 impl Date {
     /// Parses year, month, day, hour, minute and second with any separators, an optional fraction
     /// of up to nine digits, and an optional zone: `2016-10-01 00:13:12`, `2019.12.16_13.40.04`,
-    /// `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`; zones may also be `+0200` or `+02`.
+    /// `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`. A zone may also be written `+0200`
+    /// or `+02`.
     pub fn parse(text: &str) -> Option<Date> {
-        // At most 19 characters plus a fraction of ten and a zone of seven.
+        // At most 19 characters, plus a fraction of ten and a zone of seven.
         if text.len() > 36 || !text.is_ascii() {
             return None;
         }
@@ -58,7 +59,7 @@ fn fields(bytes: &[u8]) -> Option<([u64; 6], &[u8])> {
     Some((fields, &bytes[at..]))
 }
 
-/// Parses an optional fraction as nanoseconds and returns the remaining bytes.
+/// Parses an optional fraction, in nanoseconds, and returns the remaining bytes.
 fn fraction(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let [b'.', rest @ ..] = bytes else {
         return Some((0, bytes));
@@ -112,7 +113,7 @@ fn days_in(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Returns year, month, day, hour, minute and second (UTC) for a time in seconds since 1970.
+/// Returns year, month, day, hour, minute and second (UTC) of a time in seconds since 1970.
 pub fn calendar(seconds: u64) -> [u64; 6] {
     let days = seconds / 86_400;
     let mut year = 1970 + days / 366;
@@ -134,7 +135,7 @@ pub fn calendar(seconds: u64) -> [u64; 6] {
     ]
 }
 
-/// Returns the number of days from 1970-01-01 to the first of the month.
+/// Returns the number of days from 1970-01-01 to the first day of the month.
 fn days_before(year: u64, month: u64) -> u64 {
     let leap_days = |year: u64| year / 4 - year / 100 + year / 400;
     let days = (year - 1970) * 365 + leap_days(year - 1) - leap_days(1969);

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-/// Number of significant digits kept; they fit in 64 bits. Further digits are below the resolution
+/// Number of significant digits kept, which fit in 64 bits. Further digits are below the resolution
 /// of times and rates.
 const DIGITS_MAX: u32 = 19;
 
@@ -78,7 +78,7 @@ impl DecimalText {
             return Some(quotient + u64::from(rest >= divisor.div_ceil(2)));
         }
         let product = u128::from(self.mantissa) * u128::from(multiplier);
-        // Exactly zero: a 128-bit product has at most 39 digits.
+        // Zero, because a 128-bit product has at most 39 digits.
         let Some(divisor) = 10u128.checked_pow(decimals) else {
             return Some(0);
         };
@@ -102,7 +102,7 @@ fn read_exponent(bytes: &[u8]) -> Option<i32> {
             .saturating_mul(10)
             .saturating_add(i32::from(digit - b'0'))
     });
-    // Beyond any value that fits, yet small enough that adding it cannot overflow.
+    // Larger than any value that fits, yet small enough for adding without overflow.
     let magnitude = magnitude.min(1_000_000);
     Some(if bytes[1] == b'-' {
         -magnitude

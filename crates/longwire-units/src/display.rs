@@ -1,4 +1,4 @@
-//! Formatting of units, so that they parse back to the same value.
+//! Formatting of units as text that parses to the same value.
 
 use core::fmt;
 
@@ -39,7 +39,7 @@ impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SCALES: [(u64, &str); 4] =
             [(1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb"), (1, "b")];
-        // Only whole multiples: fractions of a power of two have no short decimal form.
+        // Whole multiples only: fractions of a power of two have no short decimal form.
         let (scale, unit) = SCALES
             .into_iter()
             .find(|(scale, _)| self.0 >= *scale && self.0.is_multiple_of(*scale))
@@ -74,7 +74,7 @@ impl fmt::Display for Speed {
 
 impl fmt::Display for Probability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Rounds to the parser's resolution. 2^-64 is much finer, so a parsed decimal is restored
+        // Rounds to the parser's resolution. 2^-64 is much finer, so parsed decimals are restored
         // exactly.
         let steps = if self.certain {
             STEPS
@@ -93,7 +93,7 @@ impl fmt::Display for Correlation {
     }
 }
 
-/// Number of steps of the parser's resolution (10^-12 %) in certainty.
+/// Probability 1 in steps of the parser's resolution, 10^-12 %.
 const STEPS: u64 = 100_000_000_000_000;
 
 /// Formats `value` exactly, in the largest unit that does not exceed it.

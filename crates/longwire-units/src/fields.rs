@@ -1,4 +1,4 @@
-//! Fields in a row of text.
+//! Fields of a text row.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -59,8 +59,8 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Parses a quoted field; `inner` follows the opening quote. A doubled quote is literal; text
-    /// between the closing quote and the separator is dropped.
+    /// Parses a quoted field; `inner` follows the opening quote. A doubled quote is a literal
+    /// quote; text between the closing quote and the separator is dropped.
     fn quoted(&mut self, inner: &'a str) -> Cow<'a, str> {
         let mut field = String::new();
         let mut rest = inner;

@@ -1,7 +1,7 @@
-//! Glob patterns: `*` matches any characters, `?` matches one.
+//! Glob patterns: `*` matches any characters, `?` matches one character.
 
-/// Maximum pattern length in bytes: a request may send megabytes to be compared with a million
-/// names.
+/// Maximum pattern length in bytes. Without a limit, a request could send megabytes to be compared
+/// with a million names.
 const PATTERN_MAX: usize = 4096;
 
 /// Whether a name matches a pattern. Worst-case time is quadratic.
@@ -10,7 +10,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
         return false;
     }
     let (mut rest, mut text) = (pattern, name);
-    // The pattern after the last star, and the text after the characters consumed by it.
+    // The pattern after the last star, and the text after the characters it has consumed.
     let mut star: Option<(&str, &str)> = None;
     loop {
         let mut after = rest.chars();

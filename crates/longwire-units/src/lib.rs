@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Quantities are integers: a rate is never rounded to a time per byte, and a probability is an
-//! integer ratio. All of them parse and print in `tc` notation. The crate is `no_std`, reads no
-//! clock and does no I/O.
+//! integer ratio. All of them parse and print in the syntax of `tc`. The crate is `no_std`, reads
+//! no clock and does no I/O.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -111,8 +111,8 @@ impl Nanos {
 pub struct BitRate(u64);
 
 impl BitRate {
-    /// 10 Tbit/s. At this rate, a frame's bits times 10^9 still fit in 64 bits, and nanoseconds
-    /// distinguish frames.
+    /// 10 Tbit/s. At this rate, a full frame still takes more than a nanosecond, and its bits times
+    /// 10^9 fit in 64 bits.
     pub const MAX: BitRate = BitRate(10_000_000_000_000);
 
     /// Creates a rate from bits per second; `None` outside 1..=[`BitRate::MAX`].
@@ -142,8 +142,8 @@ impl BitRate {
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// Maximum that can be set: 1 TiB. Derived values stay within it, so that they can be printed
-    /// and parsed.
+    /// Maximum setting: 1 TiB. Derived values stay within it, so that they can be printed and
+    /// parsed.
     pub const SETTING_MAX: Bytes = Bytes(1 << 40);
 }
 
@@ -151,7 +151,7 @@ impl Bytes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Packets(pub u64);
 
-/// A probability as a multiple of 2^-64; certainty is stored separately.
+/// A probability as a multiple of 2^-64; probability 1 is stored separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probability {
     threshold: u64,
@@ -159,19 +159,19 @@ pub struct Probability {
 }
 
 impl Probability {
-    /// Never.
+    /// Probability 0.
     pub const ZERO: Probability = Probability {
         threshold: 0,
         certain: false,
     };
-    /// Always.
+    /// Probability 1.
     pub const ONE: Probability = Probability {
         threshold: 0,
         certain: true,
     };
 
-    /// Returns `numerator / denominator`, rounded down to a multiple of 2^-64; `None` if above one
-    /// or if the denominator is zero.
+    /// Returns `numerator / denominator`, rounded down to a multiple of 2^-64. Returns `None` if it
+    /// exceeds one or the denominator is zero.
     pub fn from_ratio(numerator: u64, denominator: u64) -> Option<Probability> {
         if denominator == 0 || numerator > denominator {
             return None;
@@ -197,7 +197,7 @@ impl Probability {
         }
     }
 
-    /// Returns the probability that either of two disjoint events occurs; `None` if above one.
+    /// Returns the sum, the probability of either of two disjoint events; `None` if above one.
     pub fn checked_add(self, other: Probability) -> Option<Probability> {
         if self.certain || other.certain {
             let (certain, rest) = if self.certain {
@@ -225,7 +225,7 @@ impl Probability {
         self.threshold as f64 / 18_446_744_073_709_551_616.0
     }
 
-    /// Whether an event with this probability occurs, given a uniform 64-bit `draw`.
+    /// Whether an event of this probability occurs, given a uniform 64-bit `draw`.
     #[inline]
     pub fn accepts(self, draw: u64) -> bool {
         self.certain || draw < self.threshold
@@ -247,7 +247,7 @@ impl Correlation {
         size: Probability::ZERO,
     };
 
-    /// Fully correlated: each value equals the previous one.
+    /// Full correlation: each value equals the previous one.
     pub const ONE: Correlation = Correlation {
         negative: false,
         size: Probability::ONE,

@@ -1,14 +1,14 @@
-//! Splitting text into lines while it is read in pieces.
+//! Splitting of text into lines while it is read in pieces.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 
-/// Maximum line length in bytes, to reject files in other formats early.
+/// Maximum line length in bytes; rejects files in other formats early.
 const LINE_MAX: usize = 64 * 1024;
 
-/// Splits a sequence of pieces into lines, which may span pieces.
+/// Splits successive pieces of text into lines, which may span pieces.
 #[derive(Debug, Default)]
 pub struct LineSplitter {
     /// Incomplete line at the end of the last piece.
@@ -40,7 +40,7 @@ impl LineSplitter {
         self.extend(rest)
     }
 
-    /// Ends the file; remaining text is the last line.
+    /// Ends the text; remaining bytes are the last line.
     ///
     /// # Errors
     /// As [`LineSplitter::feed`].

@@ -1,4 +1,4 @@
-//! Packet rates and trace playback speeds.
+//! Packet rates and playback speeds of traces.
 
 use super::Nanos;
 
@@ -36,8 +36,8 @@ impl PacketRate {
         self.0 as f64 / MILLI as f64
     }
 
-    /// Returns the due time of packet `number` (from 0) at an even pace from time zero, rounded
-    /// down to nanoseconds, saturating.
+    /// Returns the due time of packet `number` (from 0) if packets are evenly spaced from time zero
+    /// on. Rounds down to nanoseconds and saturates.
     #[inline]
     pub fn due(self, number: u64) -> Nanos {
         const NANOS: u128 = 1_000_000_000 * MILLI as u128;
@@ -46,7 +46,7 @@ impl PacketRate {
     }
 }
 
-/// A trace's playback speed in units of 10^-9; never zero. At 2x, one second of the trace takes
+/// Playback speed of a trace, in units of 10^-9; never zero. At 2x, one second of the trace takes
 /// half a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Speed(pub(super) u64);
@@ -57,7 +57,7 @@ impl Speed {
     /// A million times real time.
     pub const MAX: Speed = Speed(1_000_000 * Speed::UNCHANGED.0);
 
-    /// Returns how long `span` of a trace takes, rounded down to nanoseconds, saturating.
+    /// Returns the time that `span` of a trace takes, rounded down to nanoseconds, saturating.
     #[inline]
     pub fn pass(self, span: Nanos) -> Nanos {
         if self == Speed::UNCHANGED {

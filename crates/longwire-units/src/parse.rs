@@ -1,7 +1,7 @@
-//! Parsing of units in `tc` notation: `10mbit`, `1.5gbit`, `20ms`, `64kb`, `100p`, `1%`.
+//! Parsing of units in the syntax of `tc`: `10mbit`, `1.5gbit`, `20ms`, `64kb`, `100p`, `1%`.
 //!
 //! Numbers are decimal and exact: `1.5gbit` is 1,500,000,000 bit/s, and `0.3ns` is rejected rather
-//! than rounded. A number without a unit is rejected; units are never guessed.
+//! than rounded. So is a number without a unit: units are never guessed.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -47,8 +47,8 @@ fn with_units(text: &str, units: &[&str]) -> String {
     written.join(" or ")
 }
 
-/// Formats a number with a unit. For `%`, a number below 1 may be meant as a ratio:
-/// `1% (a share of 0.01) or 0.01%`.
+/// Formats a number with a unit. For `%`, also suggests that a number below 1 is a ratio: `1% (a
+/// share of 0.01) or 0.01%`.
 #[must_use]
 pub fn with_unit(text: &str, unit: &str) -> String {
     let share = percent_of_share(text).filter(|_| unit == "%");
@@ -81,12 +81,12 @@ struct Decimal {
 }
 
 /// Maximum number of digits before and after the point, excluding insignificant zeros. Scaled by
-/// any unit (below 2^42), they fit in 128 bits. Numbers with more digits are out of range or too
-/// fine for every unit, except for unusual spellings of powers of two.
+/// any unit (below 2^42), they fit in 128 bits. Longer numbers are out of range or too fine for
+/// every unit, except for unusual spellings of powers of two.
 const WHOLE_DIGITS_MAX: usize = 18;
 const FRACTION_DIGITS_MAX: usize = 24;
 
-/// Why a number does not fit its unit.
+/// The reason why a number does not fit its unit.
 enum Unfit {
     TooLarge,
     TooFine,
@@ -94,7 +94,7 @@ enum Unfit {
 }
 
 impl Decimal {
-    /// Parses digits with an optional point; `None` for other text.
+    /// Parses digits with an optional point; returns `None` for other text.
     fn read(text: &str) -> Option<Result<Decimal, Unfit>> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |c: char| c.is_ascii_digit();
@@ -126,12 +126,12 @@ impl Decimal {
         Ok(self.whole * scale + part / divisor)
     }
 
-    /// Multiplies by ten to this power, if the result is an integer.
+    /// Multiplies by this power of ten, if the result is an integer.
     fn times_power(&self, exponent: &str) -> Result<u64, Unfit> {
         if self.whole == 0 && self.fraction == 0 {
             return Ok(0);
         }
-        // Larger powers are out of range for any nonzero number with this many digits.
+        // Larger powers are out of range for any non-zero number with this many digits.
         let exponent = exponent.parse().unwrap_or(u32::MAX);
         if self.decimals > exponent {
             return Err(Unfit::TooFine);
@@ -169,7 +169,7 @@ fn not_plain(text: &str, example: &'static str) -> UnitError {
     UnitError::NotAPlainNumber { text, example }
 }
 
-/// A family of units: names with their size in base units, and message texts.
+/// A family of units: names with their sizes in base units, and texts for messages.
 struct Family {
     units: &'static [(&'static str, u128)],
     /// Units suggested for a number without one.
@@ -361,8 +361,8 @@ impl FromStr for BitRate {
 }
 
 impl BitRate {
-    /// Returns a warning about rates such as `10mbps`: elsewhere, bps means bits per second; as in
-    /// tc, Longwire reads bytes. `10MBps` is unambiguous.
+    /// Returns a warning about rates such as `10mbps`: elsewhere, bps means bits per second, but
+    /// Longwire, like tc, reads bytes. `10MBps` is unambiguous.
     #[must_use]
     pub fn doubt(text: &str) -> Option<String> {
         let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -433,7 +433,7 @@ impl FromStr for Probability {
             return Ok(Probability::ZERO);
         }
         let steps = PROBABILITY.parse(text)?;
-        // The family's maximum is certainty.
+        // The maximum of the family is probability 1.
         Ok(Probability::from_ratio(steps, PROBABILITY.most_value).unwrap_or(Probability::ONE))
     }
 }

@@ -1,4 +1,5 @@
-//! Seeded random streams, one per link and model: adding a model never changes another's draws.
+//! Seeded random streams, one per link and model, so that adding a model does not change another's
+//! draws.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -7,7 +8,7 @@ use crate::{Nanos, Probability};
 
 /// Purpose of a stream: the kind of model that draws from it.
 ///
-/// The discriminants determine what a seed means: changing one changes the outcome of every
+/// The discriminants determine the meaning of a seed: changing one changes the outcome of every
 /// recorded run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
@@ -47,13 +48,13 @@ pub enum Purpose {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// Returns the stream for a link's only model with this purpose.
+    /// Returns the stream for the only model with this purpose on a link.
     pub fn new(seed: u64, link: u32, purpose: Purpose) -> Stream {
         Stream::of_model(seed, link, purpose, "", 0)
     }
 
-    /// Returns the stream of the `nth` (from 0) model named `model` with this purpose. Independent
-    /// of models with other names.
+    /// Returns the stream of the `nth` (from 0) model named `model` with this purpose. It does not
+    /// depend on models with other names.
     pub fn of_model(seed: u64, link: u32, purpose: Purpose, model: &str, nth: u32) -> Stream {
         Stream::of_change(seed, link, purpose, model, nth, 0)
     }
@@ -74,7 +75,7 @@ impl Stream {
             .bytes()
             .fold(state, |state, byte| absorb(state, byte.into()));
         if change > 0 {
-            // Separates it from the name: no byte has this value.
+            // A separator from the name: no byte has this value.
             state = absorb(absorb(state, u64::MAX), change);
         }
         Stream(Xoshiro256PlusPlus::seed_from_u64(state))
@@ -117,8 +118,8 @@ impl Stream {
         ((self.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Returns an exponential value by inversion, rounded to nanoseconds. The maximum is 36.8 times
-    /// the mean, with probability 2^-53.
+    /// Returns an exponentially distributed time by inversion, rounded to nanoseconds. The maximum
+    /// is 36.8 times the mean, with probability 2^-53.
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         let draw = -libm::log(self.unit()) * mean.as_nanos() as f64;
         // The cast truncates and saturates.
@@ -126,7 +127,7 @@ impl Stream {
     }
 }
 
-/// Mixes a word into a hash, so that adjacent seeds and links get unrelated streams. Uses the
+/// Mixes a word into a hash, so that adjacent seeds and links get unrelated streams. This is the
 /// finaliser of SplitMix64 (Steele, Lea, Flood 2014).
 #[inline]
 pub fn absorb(state: u64, word: u64) -> u64 {

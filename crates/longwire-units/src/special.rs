@@ -33,12 +33,12 @@ pub fn normal_quantile(above: f64) -> f64 {
 /// [`GAMMA_SHAPE_MAX`].
 const TERMS_MAX: u32 = 20_000;
 
-/// Maximum shape up to which [`gamma_tails`] is accurate to 1e-10.
+/// Maximum shape for which [`gamma_tails`] is accurate to 1e-10.
 pub const GAMMA_SHAPE_MAX: f64 = 1e4;
 
-/// Returns the regularised incomplete gamma functions P(a, x) and Q(a, x). The smaller one is
-/// computed, the other is its complement: by the series in DLMF 8.11.4 below the mean, by the
-/// continued fraction in DLMF 8.9.2 above it.
+/// Returns the regularised incomplete gamma functions P(a, x) and Q(a, x). Computes the smaller
+/// one, by the series in DLMF 8.11.4 below the mean and by the continued fraction in DLMF 8.9.2
+/// above it; the other is its complement.
 pub fn gamma_tails(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);
@@ -52,7 +52,7 @@ pub fn gamma_tails(a: f64, x: f64) -> (f64, f64) {
     (1.0 - above, above)
 }
 
-/// 1/a + x/(a (a+1)) + x²/(a (a+1) (a+2)) + …
+/// Returns 1/a + x/(a (a+1)) + x²/(a (a+1) (a+2)) + …
 fn gamma_series(a: f64, x: f64) -> f64 {
     let mut term = 1.0 / a;
     let mut sum = term;
@@ -66,8 +66,8 @@ fn gamma_series(a: f64, x: f64) -> f64 {
     sum
 }
 
-/// 1/(x+1-a- 1(1-a)/(x+3-a- 2(2-a)/(x+5-a- …))), by Lentz's method (1976) as modified by Thompson
-/// and Barnett.
+/// Returns 1/(x+1-a- 1(1-a)/(x+3-a- 2(2-a)/(x+5-a- …))), by Lentz's method (1976) as modified by
+/// Thompson and Barnett.
 fn gamma_fraction(a: f64, x: f64) -> f64 {
     // Replaces a zero denominator.
     const TINY: f64 = 1e-300;
@@ -93,8 +93,9 @@ fn gamma_fraction(a: f64, x: f64) -> f64 {
 /// Returns the quantile of a gamma variable with shape `a` and scale 1. `below` and `above` are the
 /// tail probabilities, which sum to 1; both are passed because the smaller one is more accurate.
 ///
-/// Starts from the normal approximation by Wilson and Hilferty (1931), or from the series' first
-/// term where that fails. Newton's method then refines the logarithm of the tail, which is concave.
+/// Starts from the normal approximation by Wilson and Hilferty (1931) or, where that fails, from
+/// the first term of the series. Newton's method then refines the logarithm of the tail, which is
+/// concave.
 pub fn gamma_quantile(a: f64, below: f64, above: f64) -> f64 {
     let z = if below < above {
         -normal_quantile(below)

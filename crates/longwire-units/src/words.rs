@@ -1,4 +1,4 @@
-//! Formatting for humans, rounded to three digits. The units' [`Display`](core::fmt::Display) is
+//! Formatting for humans, rounded to three digits. [`Display`](core::fmt::Display) of the units is
 //! exact.
 
 use alloc::borrow::ToOwned;
@@ -7,7 +7,7 @@ use alloc::string::String;
 
 pub use self::grouped as count;
 
-/// Formats microseconds in a suitable unit, to three digits.
+/// Formats microseconds in a suitable unit, with three digits.
 pub fn micros(micros: f64) -> String {
     let (value, unit) = match micros {
         us if us >= 1e6 => (us / 1e6, "s"),
@@ -59,8 +59,8 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Formats a count with its noun and thousands separators: `1 frame`, `0 frames`,
-/// `1,234 more links`. `noun` is singular; the plural adds `s`.
+/// Formats a count with thousands separators and its noun: `1 frame`, `0 frames`, `1,234 more
+/// links`. `noun` is singular; the plural adds `s`.
 pub fn count_of(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", grouped(count))

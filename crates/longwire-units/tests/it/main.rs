@@ -1,4 +1,4 @@
-//! Integration tests in one binary, to link once.
+//! All integration tests of the crate in one binary, to link only once.
 #![allow(missing_docs, reason = "tests")]
 
 mod units;

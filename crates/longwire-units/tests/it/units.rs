@@ -79,7 +79,7 @@ fn refusal<T: FromStr<Err = UnitError>>(text: &str) -> String {
     }
 }
 
-/// Checks rejection messages, one per line, without the leading quotation mark.
+/// Checks error messages, one per line, without their leading quotation mark.
 fn assert_refused<T: FromStr<Err = UnitError>>(messages: &str) {
     let lines = messages.lines().map(str::trim);
     for message in lines.filter(|line| !line.is_empty()) {
