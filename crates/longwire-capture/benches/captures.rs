@@ -1,6 +1,6 @@
-//! Measures the processor time to read and write a captured frame, which excludes other programs.
+//! Measures the CPU time to read and write a captured frame, which other programs do not affect.
 //! Reading on a separate thread, with and without compression, is also measured in elapsed time,
-//! which is the reason for the thread.
+//! which the thread is meant to reduce.
 //!
 //! Run `cargo bench -p longwire-capture --bench captures`. `-- --test` shortens each measurement;
 //! `-- --huge` reads a 20 GB file of which only the record headers are on disk.
@@ -20,13 +20,13 @@ use nix::time::{ClockId, clock_gettime};
 const THIS_THREAD: ClockId = ClockId::CLOCK_THREAD_CPUTIME_ID;
 const ALL_THREADS: ClockId = ClockId::CLOCK_PROCESS_CPUTIME_ID;
 
-/// Returns the processor time used so far, in nanoseconds.
+/// Returns the CPU time used so far, in nanoseconds.
 fn cpu_time(clock: ClockId) -> u64 {
     let time = clock_gettime(clock).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// Prints the median time per item over five runs of `work`.
+/// Prints the median time per item of five runs of `work`.
 fn measure(what: &str, items: u64, mut work: impl FnMut()) {
     let mut nanos: Vec<f64> = (0..5)
         .map(|_| {
@@ -134,8 +134,8 @@ fn packed(count: u64) {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Returns nanoseconds per frame, as elapsed time and as processor time over all threads. Each
-/// frame is copied once, as it would be into a delay line.
+/// Returns elapsed time and CPU time of all threads, in nanoseconds per frame. Each frame is copied
+/// once, as into a delay line.
 fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
     let mut line = vec![0u8; 4 << 20];
     let mut at = 0;
@@ -162,7 +162,7 @@ fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
     (nanos / count as f64, cpu as f64 / count as f64)
 }
 
-/// Reads 20 GB of records whose data are file holes, and prints the resident memory.
+/// Reads 20 GB of records whose data are holes in the file, and prints the resident memory.
 fn huge() {
     const LEN: u32 = 250_000;
     const RECORDS: u64 = 80_000;

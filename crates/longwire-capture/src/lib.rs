@@ -22,8 +22,8 @@
 //! [`CaptureReader`] reads both formats, also compressed with gzip, zstd or lz4, on the caller's
 //! thread or ahead of it on a separate thread. [`CaptureWriter`] writes both, with nanosecond
 //! timestamps. `docs/decisions/0003-capture-files.md` explains why both are implemented here.
-//! [`log`] holds the verdict log, as CSV or, with the feature `parquet`, as Parquet. [`open`] opens
-//! files by the names that users give.
+//! [`log`] contains the verdict log, as CSV or, with the feature `parquet`, as Parquet. [`open`]
+//! opens files by user-supplied names.
 
 pub mod files;
 pub mod log;

@@ -1,4 +1,4 @@
-//! Opens user-named files without waiting for other programs.
+//! Opens files by user-supplied names, without waiting for other programs.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,16 +10,16 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 /// Opens a file for reading.
 ///
 /// # Errors
-/// Kernel errors; `InvalidInput` for a FIFO (see [`check`]).
+/// The kernel's error; `InvalidInput` for a FIFO (see [`check`]).
 pub fn to_read(path: impl AsRef<Path>) -> io::Result<File> {
     check(path.as_ref())?;
     File::open(path)
 }
 
-/// Creates or truncates a file for writing. A FIFO is accepted if a program already reads it.
+/// Creates or truncates a file for writing. A FIFO is accepted if a program is already reading it.
 ///
 /// # Errors
-/// Kernel errors; `InvalidInput` for a FIFO without a reader.
+/// The kernel's error; `InvalidInput` for a FIFO without a reader.
 pub fn to_write(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     let Err(refused) = check(path) else {
@@ -33,14 +33,14 @@ pub fn to_write(path: impl AsRef<Path>) -> io::Result<File> {
             Some(libc::ENXIO) => refused,
             _ => error,
         })?;
-    // Writes to the open file may block until the reader is ready.
+    // Later writes may block until the reader is ready.
     fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
     Ok(file)
 }
 
-/// Rejects FIFOs. Opening one blocks until another program opens its other end, and no signal
+/// Rejects FIFOs: opening one blocks until another program opens the other end, and no signal
 /// interrupts that. A pipe with a descriptor, such as `/dev/stdin` or a process substitution,
-/// already has its other end.
+/// already has another end.
 ///
 /// # Errors
 /// `InvalidInput`, with a remedy in the message.

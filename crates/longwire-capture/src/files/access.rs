@@ -1,6 +1,6 @@
-//! File access: the regular files that one source of names may read.
+//! File access: the regular files that one source of paths may read.
 //!
-//! Every path in a model, a topology or a change passes [`FileAccess::check`] before any lookup or
+//! Every path in a model, topology or change passes [`FileAccess::check`] before any lookup or
 //! open.
 
 use std::fs::File;
@@ -28,7 +28,7 @@ pub enum FileAccess {
     Absolute,
     /// Files below a directory, where relative paths start.
     Beneath(Arc<Directory>),
-    /// No files, with the reason: the author of the names may have fewer rights than this process.
+    /// No files, and the reason: the author of the paths may have fewer rights than this process.
     Nothing(&'static str),
 }
 
@@ -43,7 +43,8 @@ impl Directory {
     /// Opens a directory.
     ///
     /// # Errors
-    /// The directory does not exist, or the kernel cannot confine paths to it (before Linux 5.6).
+    /// If the directory does not exist, or the kernel cannot confine paths to it (before Linux
+    /// 5.6).
     pub fn open(path: &Path) -> io::Result<Directory> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = fcntl::open(path, flags, Mode::empty())?;
@@ -73,7 +74,7 @@ impl Directory {
 }
 
 impl FileAccess {
-    /// Checks a path by its text alone, without a file lookup.
+    /// Checks a path by its text alone, without looking up the file.
     ///
     /// # Errors
     /// [`FileError::Relative`] or [`FileError::Refused`].
@@ -85,7 +86,7 @@ impl FileAccess {
         }
     }
 
-    /// Whether messages may quote a file's contents, which are meant only for this process's user.
+    /// Whether messages may quote a file's contents, which only the user of this process may see.
     pub fn may_quote(&self) -> bool {
         matches!(self, FileAccess::Any)
     }
@@ -112,9 +113,9 @@ impl FileAccess {
         Ok(opened.map_err(io::Error::from)?.into())
     }
 
-    /// Opens a regular file for reading. Only the file system can block the call.
+    /// Opens a regular file for reading. The call may block only on the file system.
     pub(super) fn open_regular(&self, path: &Path) -> Result<File, FileError> {
-        // Checked before opening, as opening a device has side effects.
+        // Checked before opening, because opening a device has side effects.
         check_regular(&self.open(path, OFlag::O_PATH)?)?;
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let file = self.open(path, flags)?;
@@ -123,10 +124,11 @@ impl FileAccess {
         Ok(file)
     }
 
-    /// Returns a path that opens a regular file again; for a file below a directory, its real path.
+    /// Returns a path at which a regular file can be opened again; for a file below a directory,
+    /// its real path.
     ///
     /// # Errors
-    /// The path is refused or is not a regular file.
+    /// If the path is refused or is not a regular file.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, FileError> {
         let file = self.open(Path::new(path), OFlag::O_PATH)?;
         check_regular(&file)?;
@@ -171,7 +173,7 @@ mod tests {
         std::fs::write(&file, "x").expect("a file");
         let opened = FileAccess::Absolute.open_regular(&file);
         opened.expect("it is absolute");
-        // The answer is the same whether the file exists, is missing, is a pipe or is a secret.
+        // Equal answers for a file, a missing file, a pipe and a secret.
         for path in [&*file, Path::new("/etc/shadow"), Path::new("/nowhere")] {
             let access = FileAccess::Nothing("not here");
             let refused = access.open_regular(path);

@@ -1,8 +1,8 @@
-//! Reads the files that a user's models name.
+//! Reading of the files specified in a user's models.
 //!
-//! Only regular files are read: a FIFO, a socket or a device may block forever, and opening some
-//! devices has side effects. A regular file may block too, for example on a network file system. So
-//! a separate thread opens and reads the file, and its reader gives up at a deadline.
+//! Only regular files are read: a FIFO, socket or device may block forever, and opening some
+//! devices has side effects. A regular file may block too, for example on a network file system.
+//! Therefore, a separate thread opens and reads the file, and the reader gives up at a deadline.
 
 mod access;
 
@@ -18,7 +18,7 @@ use nix::unistd::gettid;
 
 pub use access::{Directory, FileAccess};
 
-/// Bytes per read. Enough that processing dominates system calls.
+/// Bytes per read; enough for processing to dominate system calls.
 const PIECE: usize = 64 * 1024;
 
 /// Interval at which a waiting reader checks whether to stop.
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Stack size of a file-reading thread.
 const STACK: usize = 128 * 1024;
 
-/// Why a file cannot be read.
+/// The reason why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FileError {
@@ -105,7 +105,7 @@ impl FileReader {
     /// Starts opening and reading a file. Setting `stop` ends the wait for it.
     ///
     /// # Errors
-    /// The path is refused, or no thread can be started.
+    /// If the path is refused, or no thread can be started.
     pub fn open(
         path: &Path,
         access: &FileAccess,
@@ -114,7 +114,7 @@ impl FileReader {
     ) -> Result<FileReader, FileError> {
         access.check(path)?;
         if path == Path::new("-") {
-            // Both directions of a link may read a file, but standard input can be read only once.
+            // Both directions of a link may read a file, but standard input can only be read once.
             return Err(FileError::StandardInput);
         }
         let (sender, pieces) = sync_channel(4);
@@ -144,10 +144,10 @@ impl FileReader {
         })
     }
 
-    /// Returns the next piece; `None` at the end.
+    /// Returns the next piece, or `None` at the end.
     ///
     /// # Errors
-    /// The file cannot be read, or not in time.
+    /// If the file cannot be read, or not in time.
     pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, FileError> {
         loop {
             let left = self.time.saturating_sub(self.waited);
@@ -176,8 +176,8 @@ impl FileReader {
         stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Waits until the thread has ended: a process must be single-threaded to enter a user
-    /// namespace. Joining returns a moment before the kernel removes the thread.
+    /// Waits for the thread's end: a process must be single-threaded to enter a user namespace.
+    /// Joining returns shortly before the kernel removes the thread.
     fn finish(&mut self) {
         let Some(thread) = self.thread.take() else {
             return;
@@ -243,7 +243,7 @@ fn send(
 mod tests {
     use super::*;
 
-    /// Returns a reader whose file never answers, and the sender that keeps the file open.
+    /// Returns a reader whose file never responds, and the sender that keeps the file open.
     fn silent(
         time: Duration,
         stop: Option<Arc<AtomicBool>>,

@@ -1,4 +1,4 @@
-//! The log as text: RFC 4180 with a header line.
+//! The log as CSV: RFC 4180 with a header line.
 //!
 //! Absent values are empty fields; booleans are `true` or `false`.
 
@@ -69,7 +69,7 @@ impl FormatWriter for CsvWriter {
     }
 
     fn finish(self: Box<Self>, path: &Path) -> Result<(), LogError> {
-        // `into_inner` flushes the CSV writer into the buffer, whose contents then go to the file.
+        // `into_inner` flushes the CSV writer into the buffer, which is then flushed to the file.
         let buffer = self.out.into_inner().map_err(|error| error.into_error());
         let flushed = buffer.and_then(|mut buffer| buffer.flush());
         flushed.map_err(|source| LogError::file(path, "cannot write it", source))
@@ -93,7 +93,7 @@ pub(super) struct CsvReader {
     /// Position of each of [`COLUMNS`] in a line.
     layout: Layout,
     names: Names,
-    /// Epoch of the rows so far. A log has only one.
+    /// Epoch of the rows read so far, which must all have the same.
     epoch: Option<i64>,
     size: u64,
     /// Whether an error has ended the iteration.
@@ -156,7 +156,7 @@ impl CsvReader {
         } else {
             0
         };
-        // A line truncated in its last field holds only some of the epoch's digits.
+        // The epoch of a line truncated in its last field lacks digits.
         let first = *self.epoch.get_or_insert(epoch);
         if epoch != first {
             return Err(format!("epoch_ns {epoch} differs from the log's, {first}"));

@@ -1,7 +1,7 @@
 //! The verdict log: one row per verdict on a wire frame, as CSV or Parquet.
 //!
-//! A row holds a frame's arrival, verdict, drop reason, and the queue's occupancy after the
-//! arrival. Throughput, delay, queueing and loss follow from these. Both formats hold the same
+//! A row contains a frame's arrival, verdict and drop reason, and the queue's occupancy after the
+//! arrival. Throughput, delay, queueing and loss derive from these. Both formats have the same
 //! columns ([`COLUMNS`]) and are streamed in constant memory.
 
 mod csv;
@@ -29,12 +29,12 @@ use crate::open;
 pub enum LogFormat {
     /// A header line, then one line per row.
     Csv,
-    /// Apache Parquet: compressed columns, a fraction of the text's size.
+    /// Apache Parquet: compressed columns, a fraction of the CSV's size.
     Parquet,
 }
 
 impl LogFormat {
-    /// Returns the format for a file name's extension.
+    /// Returns the format that corresponds to a file name's extension.
     pub fn of(path: &Path) -> Option<LogFormat> {
         let extension = path.extension()?.to_str()?;
         match extension.to_ascii_lowercase().as_str() {
@@ -88,8 +88,8 @@ impl LogWriter {
         })
     }
 
-    /// Sets the origin of arrivals in the file as nanoseconds of Unix time. Call before the first
-    /// row. The default is the first arrival.
+    /// Sets the origin of arrivals in the file, as nanoseconds of Unix time. Call it before the
+    /// first row. The default is the first arrival.
     pub fn set_epoch(&mut self, epoch_ns: i64) {
         if self.rows == 0 {
             self.epoch = Some(epoch_ns);
@@ -115,7 +115,7 @@ impl LogWriter {
     /// Writes the buffered rows. An unfinished Parquet file is unreadable.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(self) -> Result<(), LogError> {
         self.format.finish(&self.path)
     }
@@ -137,10 +137,10 @@ trait FormatReader: Iterator<Item = Result<Row, LogError>> + fmt::Debug + Send {
 }
 
 impl LogReader {
-    /// Opens a log. Its first bytes, not its name, determine the format.
+    /// Opens a log. The format is determined by its first bytes, not by its name.
     ///
     /// # Errors
-    /// The file cannot be read, is neither CSV nor Parquet, or lacks a column;
+    /// If the file cannot be read, is neither CSV nor Parquet, or lacks a column;
     /// [`LogError::NoParquet`] without the feature `parquet`.
     pub fn open(path: impl Into<PathBuf>) -> Result<LogReader, LogError> {
         let path = path.into();
@@ -156,14 +156,14 @@ impl LogReader {
         self.0.progress()
     }
 
-    /// Returns the origin of arrivals in the file, which is the start of the run, as nanoseconds of
-    /// Unix time. Known once a row has been read; older logs have none.
+    /// Returns the origin of arrivals in the file, the start of the run, as nanoseconds of Unix
+    /// time. Known once a row has been read; absent in older logs.
     pub fn epoch(&self) -> Option<i64> {
         self.0.epoch()
     }
 
     /// Returns the earliest arrival and the latest arrival or release, in nanoseconds, if the file
-    /// has an index. Without an index, the rows must be read.
+    /// has an index. Otherwise, all rows have to be read.
     pub fn span(&self) -> Option<(i64, i64)> {
         self.0.span()
     }
@@ -188,19 +188,19 @@ fn is_parquet(path: &Path) -> Result<bool, LogError> {
 
 /// A receiver of log rows.
 pub trait RowSink: fmt::Debug + Send {
-    /// Sets the origin of arrivals as nanoseconds of Unix time. Call before the first row.
+    /// Sets the origin of arrivals, as nanoseconds of Unix time. Call it before the first row.
     fn set_epoch(&mut self, epoch_ns: i64);
 
     /// Writes a row.
     ///
     /// # Errors
-    /// The row cannot be written or is contradictory.
+    /// If the row cannot be written or is contradictory.
     fn write(&mut self, row: &Row) -> Result<(), LogError>;
 
     /// Ends the log.
     ///
     /// # Errors
-    /// The log cannot be written.
+    /// If the log cannot be written.
     fn finish(self: Box<Self>) -> Result<(), LogError>;
 }
 
@@ -218,7 +218,7 @@ impl RowSink for LogWriter {
     }
 }
 
-/// Failure to write or read a log.
+/// Error in writing or reading a log.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LogError {

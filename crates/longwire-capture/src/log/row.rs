@@ -1,8 +1,8 @@
-//! A log row, the columns, and their positions in a file.
+//! Rows and columns of a log, and the columns' positions in a file.
 //!
-//! The encoding keeps times integers in any program: arrivals are relative to an epoch, departures
-//! and releases are relative to the arrival, and −1 stands for an absent time. Older logs, with
-//! absolute times that may be empty, remain readable.
+//! The encoding makes times integers in any program: arrivals are relative to an epoch, departures
+//! and releases are relative to the arrival, and −1 means an absent time. Older logs, with absolute
+//! times that may be empty, remain readable.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// One verdict on one wire frame.
 ///
 /// A duplicated frame has one additional row per copy, with the same number. Times are in
-/// nanoseconds on the frame timestamp's scale: Unix time for ordinary captures.
+/// nanoseconds on the scale of the frame timestamps: Unix time for ordinary captures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Number in order of arrival at this link, from 0.
@@ -22,7 +22,7 @@ pub struct Row {
     pub arrival_ns: i64,
     /// Wire length in bytes, without framing.
     pub length: u32,
-    /// The link's decision on the frame.
+    /// The link's decision about the frame.
     pub verdict: Fate,
     /// Departure of the frame's last bit from the emulated queue, if it departed.
     pub departure_ns: Option<i64>,
@@ -34,7 +34,7 @@ pub struct Row {
     pub ecn_marked: bool,
     /// Whether the link inverted bits in the frame.
     pub corrupted: bool,
-    /// 0 for the frame itself. Duplicates count from 1.
+    /// 0 for the frame itself, 1 onwards for duplicates.
     pub copy: u16,
     /// Packets in the queue just after the frame was offered.
     pub queue_packets: u32,
@@ -43,7 +43,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Checks that the row's fields are consistent.
+    /// Checks that the row is consistent.
     ///
     /// # Errors
     /// A description of the contradiction.
@@ -103,7 +103,7 @@ impl Fate {
     }
 }
 
-/// A short text that many rows share: a link's name or a drop reason.
+/// A short text shared by many rows: a link's name or a drop reason.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -127,14 +127,14 @@ impl fmt::Debug for Name {
     }
 }
 
-/// The names read so far, so that rows can share them.
+/// Names read so far, for sharing between rows.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: Vec<Name>,
 }
 
 /// Maximum size of [`Names`]. A log has few links and reasons; with more names, the search per row
-/// costs more than sharing saves.
+/// would cost more than sharing saves.
 const NAMES_MAX: usize = 64;
 
 impl Names {
@@ -170,19 +170,19 @@ pub const COLUMNS: [&str; 14] = [
     "epoch_ns",
 ];
 
-/// Index of the epoch in [`COLUMNS`]: the last.
+/// Index of the epoch in [`COLUMNS`], the last column.
 pub(super) const EPOCH: usize = COLUMNS.len() - 1;
 
 /// Columns with other names in logs with absolute times: new name, old name.
 const ABSOLUTE: [(&str, &str); 2] = [("sojourn_ns", "departure_ns"), ("delay_ns", "release_ns")];
 
-/// Value that stands for an absent time.
+/// Stored value of an absent time.
 const NEVER: i64 = -1;
 
 /// Positions of the columns in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// Position of each of [`COLUMNS`], without the epoch if times are absolute.
+    /// Position of each of [`COLUMNS`]; without the epoch if times are absolute.
     pub places: Vec<usize>,
     relative: bool,
 }
@@ -219,7 +219,7 @@ impl Layout {
         name_in_file(COLUMNS[index], self.relative)
     }
 
-    /// Returns whether the file has an epoch.
+    /// Whether the file has an epoch.
     pub fn has_epoch(&self) -> bool {
         self.relative
     }

@@ -1,4 +1,4 @@
-//! The log of a run or simulation: each verdict joined with its frame's arrival data.
+//! The log of a run or simulation, which joins each verdict with its frame's arrival data.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub struct VerdictLog {
     reasons: [Name; DropReason::ALL.len()],
 }
 
-/// A link's frames that await a verdict, by number.
+/// A link's frames awaiting a verdict, by number.
 #[derive(Debug)]
 struct OpenFrames {
     link: Name,
@@ -28,7 +28,8 @@ struct OpenFrames {
 struct OpenFrame {
     frame: FrameMeta,
     queue: (Packets, Bytes),
-    /// Deliveries written so far. The first sets the marks below, which apply to all copies.
+    /// Number of deliveries written. The first determines the marks below, which apply to all
+    /// copies.
     copies: u16,
     ecn_marked: bool,
     corrupted: bool,
@@ -38,7 +39,7 @@ struct OpenFrame {
 pub type Number = u64;
 
 impl VerdictLog {
-    /// Creates the log for links with these names. Each sink receives every row.
+    /// Creates the log for links with these names; each sink receives every row.
     pub fn new<'a>(
         sinks: Vec<Box<dyn RowSink>>,
         links: impl IntoIterator<Item = &'a str>,
@@ -50,7 +51,7 @@ impl VerdictLog {
         }
     }
 
-    /// Sets the origin of arrivals in the file. Call before the first row.
+    /// Sets the origin of arrivals in the file. Call it before the first row.
     pub fn set_epoch(&mut self, epoch: Nanos) {
         for sink in &mut self.sinks {
             sink.set_epoch(signed(epoch));
@@ -58,7 +59,7 @@ impl VerdictLog {
     }
 
     /// Records that a frame was offered to a link, and the link's queue length at that time.
-    /// Numbers increase; frames whose numbers are omitted are not logged.
+    /// Numbers increase; frames whose numbers are skipped are not logged.
     pub fn offered(
         &mut self,
         link: usize,
@@ -90,7 +91,7 @@ impl VerdictLog {
     /// Writes the row for a verdict on an offered frame.
     ///
     /// # Errors
-    /// As for [`RowSink::write`].
+    /// The errors of [`RowSink::write`].
     pub fn decided(
         &mut self,
         link: usize,
@@ -128,7 +129,7 @@ impl VerdictLog {
     /// Writes a row for each frame still in a queue, and ends the log.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(mut self) -> Result<(), LogError> {
         for frames in &mut self.links {
             let numbers = frames.first..;
@@ -179,7 +180,7 @@ fn row(
     delivery: Option<&Delivery>,
     reason: Option<Name>,
 ) -> Row {
-    // A release at the end of time never happens: the link has stopped.
+    // A release at the end of time never happens, because the link has stopped.
     let delivery = delivery.filter(|delivery| delivery.release < Nanos::MAX);
     let verdict = match (delivery, &reason) {
         (Some(_), _) => Fate::Deliver,
@@ -204,7 +205,7 @@ fn row(
     }
 }
 
-/// Clamps times to the year 2262. No pcap timestamp is later, and hardly any pcapng timestamp.
+/// Clamps times to the year 2262. No pcap timestamp is later, and hardly any pcapng timestamp is.
 fn signed(at: Nanos) -> i64 {
     i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
 }

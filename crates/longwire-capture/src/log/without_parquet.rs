@@ -1,4 +1,4 @@
-//! Replaces the Parquet format without the feature `parquet`: no file can be opened or created.
+//! Stub for the Parquet format without the feature `parquet`: no file can be opened or created.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ use super::unpack::Input;
 pub enum Batches {
     /// 1 MiB in total, for callers that need the CPU cache for other data.
     Small,
-    /// Several MiB, for the fewest thread wake-ups, each of which takes microseconds.
+    /// Several MiB, to minimise thread wake-ups, each of which takes microseconds.
     Large,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Depth {
     /// Maximum bytes per block.
     len: usize,
     /// Number of used blocks returned together, at most half; the thread uses the other half
-    /// meanwhile. Each return may wake the thread, which takes microseconds.
+    /// meanwhile. A return may wake the thread, which takes microseconds.
     bunch: usize,
 }
 
@@ -72,19 +72,19 @@ impl Depth {
 
 /// A message from the read-ahead thread.
 pub(super) enum Parcel {
-    /// A block, the number of bytes after its head, and the number of stored file bytes consumed up
-    /// to the block's end.
+    /// A block, the number of bytes after its head, and the number of stored file bytes consumed by
+    /// the end of the block.
     Bytes(Box<[u8]>, usize, u64),
     /// End of the file.
     End,
-    /// An error, after which no more messages follow.
+    /// An error; no messages follow.
     Fault(Stop),
 }
 
-/// The reader's handle to its read-ahead thread.
+/// Handle of a reader to its read-ahead thread.
 pub(super) struct ReadAhead {
     parcels: Receiver<Parcel>,
-    /// Returns blocks to the thread; `None` during drop.
+    /// Channel for returning blocks to the thread; `None` during drop.
     free: Option<Sender<Box<[u8]>>>,
     /// Used blocks to be returned.
     used: Vec<Box<[u8]>>,
@@ -97,8 +97,8 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Starts a thread that reads `input`, repeatedly if `repeat`. The thread calls `at_start`
-    /// first.
+    /// Starts a thread that reads `input`, over and over if `repeat` is set. The thread first calls
+    /// `at_start`.
     pub(super) fn start(
         input: Input,
         repeat: bool,
@@ -140,7 +140,7 @@ impl ReadAhead {
         })
     }
 
-    /// Returns whether the file is read again after its end.
+    /// Whether the file is read again after its end.
     pub(super) fn repeats(&self) -> bool {
         self.repeat
     }
@@ -163,7 +163,7 @@ impl ReadAhead {
 
     /// Makes [`ReadAhead::readable`] readable, even without a message.
     pub(super) fn ring(&self) {
-        // The counter is full only after 2^64 rings without a wait.
+        // The counter is only full after 2^64 rings without a wait.
         let _ = self.ready.write(1);
     }
 
@@ -172,7 +172,7 @@ impl ReadAhead {
         if let Some(stop) = &self.stop {
             let _ = stop.write(1);
         }
-        // The last message has already reported any panic in the thread.
+        // A panic in the thread was already reported as its last message.
         self.thread.take()?.join().ok()
     }
 
@@ -197,7 +197,7 @@ impl ReadAhead {
         }
     }
 
-    /// Returns a block to the thread, together with other used blocks.
+    /// Returns a block to the thread, possibly together with other used blocks.
     pub(super) fn give_back(&mut self, block: Box<[u8]>) {
         self.used.push(block);
         if self.used.len() < self.depth.bunch {
@@ -270,7 +270,7 @@ impl ReaderThread {
     }
 
     /// Fills a block with the bytes available without waiting. Returns their number, and the
-    /// message to send after them.
+    /// message to send next.
     fn fill(&mut self, room: &mut [u8]) -> (usize, Option<Parcel>) {
         let mut len = 0;
         while len < room.len() {
@@ -287,7 +287,7 @@ impl ReaderThread {
     }
 
     fn hand_over(&self, parcel: Parcel) {
-        // The receiver is gone while the reader is being dropped.
+        // While the reader is being dropped, the receiver is gone.
         let _ = self.parcels.send(parcel);
         let _ = self.ready.write(1);
     }

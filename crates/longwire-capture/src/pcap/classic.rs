@@ -1,5 +1,5 @@
-//! Classic pcap input: a file header followed by records, in the byte order and time unit that the
-//! first four bytes give (draft-ietf-opsawg-pcap, "PCAP Capture File Format").
+//! Classic pcap input: a file header followed by records, in the byte order and time unit
+//! determined by the first four bytes (draft-ietf-opsawg-pcap, "PCAP Capture File Format").
 
 use super::CAPTURED_MAX;
 use super::link_type::{self, Framing, Place};
@@ -7,14 +7,14 @@ use super::source::{FillResult, Order, Source, Stop};
 
 const HEADER_LEN: usize = 24;
 const RECORD_HEADER_LEN: usize = 16;
-/// Record header length in Kuznetzov's format, which adds an interface, a protocol and a packet
-/// type.
+/// Length of a record header in Kuznetzov's format, which adds an interface, a protocol and a
+/// packet type.
 const PATCHED_HEADER_LEN: usize = 24;
 
-/// Link type bit: frames end with their check sequence.
+/// Link type bit: frames end with their FCS.
 const FCS_PRESENT: u32 = 1 << 26;
 
-/// Record properties that a file's first four bytes determine.
+/// Properties of records, determined by a file's first four bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Magic {
     order: Order,
@@ -23,30 +23,30 @@ pub(super) struct Magic {
     header_len: usize,
 }
 
-/// Whether the captured length follows the original length in a record header, as in versions
-/// before 2.3.
+/// Whether the captured length follows the original length in record headers, as in versions before
+/// 2.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Swapped {
     No,
-    /// Writers of version 2.3 differ. The captured length is the smaller one.
+    /// Writers of version 2.3 differ; the captured length is the smaller one.
     Perhaps,
     Yes,
 }
 
-/// The file header's contents.
+/// Contents of the file header.
 #[derive(Debug)]
 pub(super) struct Classic {
     magic: Magic,
     swapped: Swapped,
-    /// Length of the check sequence at the end of each frame, in bytes.
+    /// Length of the FCS at the end of each frame, in bytes.
     fcs_len: u32,
     framing: Framing,
-    /// Whether records have the usual header and Ethernet frames.
+    /// Whether records have ordinary headers and Ethernet frames.
     is_plain: bool,
 }
 
 impl Classic {
-    /// Returns the record properties if `magic` begins a classic capture.
+    /// Returns the record properties if `magic` starts a classic capture.
     pub(super) fn recognise(magic: [u8; 4]) -> Option<Magic> {
         let of = |number| match number {
             0xa1b2_c3d4 => Some((1_000, RECORD_HEADER_LEN)),
@@ -74,7 +74,7 @@ impl Classic {
         }
         let (header, order) = (source.held(), magic.order);
         let swapped = match (order.u16(header, 4), order.u16(header, 6)) {
-            // 543.0 is DG/UX's version.
+            // 543.0 is the version of DG/UX.
             (2, 0..=2) | (543, 0) => Swapped::Yes,
             (2, 3) => Swapped::Perhaps,
             (2, 4) => Swapped::No,
@@ -91,7 +91,7 @@ impl Classic {
         };
         let fcs_len = match field & FCS_PRESENT {
             0 => 0,
-            // The field counts 16-bit units.
+            // The field is in 16-bit units.
             _ => (field >> 28) * 2,
         };
         source.consume(HEADER_LEN);
@@ -106,8 +106,8 @@ impl Classic {
         })
     }
 
-    /// Reads an ordinary record that lies entirely in the block, as nearly all do.
-    /// [`Classic::advance`] handles the others.
+    /// Reads an ordinary record that lies entirely in the block, as nearly all do. The rest is left
+    /// to [`Classic::advance`].
     #[inline]
     pub(super) fn quick(&self, source: &mut Source) -> Option<Place> {
         let held = source.held();
@@ -135,15 +135,14 @@ impl Classic {
         Some((&frame[..place.len as usize], place.wire_len, rest))
     }
 
-    /// Converts a timestamp to nanoseconds. A fraction of a second or more carries over into the
-    /// seconds, as its meaning is clear.
+    /// Converts a timestamp to nanoseconds. A fraction of one second or more carries over into the
+    /// seconds, because its meaning is clear.
     #[inline]
     fn stamp(&self, seconds: u32, ticks: u32) -> u64 {
         u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * self.magic.nanos_per_tick
     }
 
-    /// Reads a record. It may exceed the snapshot length in the file header, which some writers
-    /// ignore.
+    /// Reads a record. It may exceed the file header's snapshot length, which some writers ignore.
     pub(super) fn advance(&self, source: &mut Source) -> Result<Option<Place>, Stop> {
         let header_len = self.magic.header_len;
         match source.need(header_len)? {

@@ -1,11 +1,11 @@
-//! Counts of records converted to Ethernet, and of skipped records by reason.
+//! Counts of records converted to Ethernet and, by reason, of skipped records.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use longwire_units::count_of;
 
-/// Counts of records converted to Ethernet, and of skipped records.
+/// Counts of converted and skipped records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounts {
     /// Frames that started with their IP header.
@@ -25,7 +25,7 @@ pub struct RecordCounts {
 }
 
 impl RecordCounts {
-    /// Returns the number of frames that received an Ethernet header.
+    /// Returns the number of frames that were given an Ethernet header.
     pub fn converted(&self) -> u64 {
         let kinds = self.kinds().into_iter();
         kinds.map(|(count, _)| count).sum()
@@ -49,7 +49,7 @@ impl RecordCounts {
         self.left_out_if(|reason| *reason == LeftOut::TooLong)
     }
 
-    /// Returns the number of records skipped because Ethernet cannot carry them.
+    /// Returns the number of records skipped because they cannot be converted to Ethernet.
     pub fn unusable(&self) -> u64 {
         self.left_out_if(|reason| !matches!(reason, LeftOut::TooLong | LeftOut::OtherInterface))
     }
@@ -72,7 +72,7 @@ impl RecordCounts {
         ]
     }
 
-    /// Returns a sentence for each kind of conversion and each skip reason.
+    /// Returns a sentence for each kind of conversion and each reason for skipping.
     pub fn notes(&self) -> Vec<String> {
         let kinds = self.kinds().into_iter().filter(|(count, _)| *count > 0);
         let converted = kinds.map(|(count, kind)| {
@@ -110,7 +110,7 @@ impl RecordCounts {
     }
 }
 
-/// Why a record yields no frame.
+/// The reason why a record was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
     /// The link type has no conversion to Ethernet.
@@ -131,7 +131,7 @@ pub enum LeftOut {
     WirelessEncrypted,
     /// An IEEE 802.11 fragment or aggregate.
     WirelessPart,
-    /// An IEEE 802.11 frame received with an incorrect check sequence.
+    /// An IEEE 802.11 frame received with an incorrect FCS.
     WirelessDamaged,
 }
 

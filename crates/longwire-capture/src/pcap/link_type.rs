@@ -1,5 +1,5 @@
-//! Capture link types, and Ethernet headers for frames captured without one: on all interfaces, on
-//! loopback or in tunnels.
+//! Link types of captures, and Ethernet headers for frames captured without one: on all interfaces,
+//! on loopback or in tunnels.
 
 use super::counts::{LeftOut, RecordCounts, link_type_name};
 use super::payload::{
@@ -7,27 +7,27 @@ use super::payload::{
 };
 use super::wireless::{self, Driver};
 
-/// The Ethernet link type.
+/// Link type of Ethernet.
 pub(super) const ETHERNET: u32 = 1;
 
 /// Link-layer framing of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Ethernet,
-    /// No header: the frame is IPv4 or IPv6.
+    /// No header: the frame starts with its IPv4 or IPv6 header.
     Ip,
-    /// Four bytes that name the address family, in the capturing machine's byte order
+    /// Four bytes that identify the address family, in the capturing machine's byte order
     /// (LINKTYPE_NULL) or in network byte order (LINKTYPE_LOOP).
     Family,
     /// LINKTYPE_LINUX_SLL: 16 bytes.
     Cooked,
     /// LINKTYPE_LINUX_SLL2: 20 bytes.
     Cooked2,
-    /// LINKTYPE_PPP and LINKTYPE_PPP_HDLC, which may also hold Cisco HDLC.
+    /// LINKTYPE_PPP and LINKTYPE_PPP_HDLC, which may also contain Cisco HDLC.
     Ppp,
     /// LINKTYPE_PPP_PPPD and LINKTYPE_PPP_WITH_DIR: a direction byte, then PPP.
     PppDirected,
-    /// LINKTYPE_PPP_ETHER: the PPPoE header (RFC 2516).
+    /// LINKTYPE_PPP_ETHER: a PPPoE header (RFC 2516).
     PppSession,
     /// LINKTYPE_C_HDLC.
     CiscoHdlc,
@@ -36,12 +36,12 @@ pub(super) enum Framing {
 }
 
 impl Framing {
-    /// Returns the framing for a link type (<https://www.tcpdump.org/linktypes.html>); `None` for
-    /// types that have no conversion to Ethernet.
+    /// Returns the framing of a link type (<https://www.tcpdump.org/linktypes.html>), or `None` if
+    /// it has no conversion to Ethernet.
     pub(super) fn of(link_type: u32) -> Option<Framing> {
         Some(match link_type {
             ETHERNET => Framing::Ethernet,
-            // The number for raw IP differs between systems.
+            // The number of raw IP differs between systems.
             12 | 14 | 101 | 228 | 229 => Framing::Ip,
             0 | 108 => Framing::Family,
             113 => Framing::Cooked,
@@ -62,11 +62,11 @@ impl Framing {
     /// Returns the payload of a non-Ethernet frame.
     ///
     /// # Errors
-    /// The reason why Ethernet cannot carry it.
+    /// The reason why the frame cannot be converted to Ethernet.
     pub(super) fn payload(self, frame: &[u8], wire_len: u32) -> Result<Payload, LeftOut> {
         let plain = |(at, kind)| Payload::of(frame, at, kind, SENDER);
         match self {
-            // The reader returns these frames unchanged.
+            // The reader returns Ethernet frames unchanged.
             Framing::Ethernet => Err(LeftOut::Protocol),
             Framing::Ip => Ok(plain((0, version(frame)?))),
             Framing::Family => Ok(plain((4, family(frame)?))),
@@ -118,7 +118,7 @@ fn version(packet: &[u8]) -> Result<u16, LeftOut> {
     }
 }
 
-/// Returns the EtherType for an address family. IPv4 is 2 everywhere; IPv6 differs between systems.
+/// Returns the EtherType of an address family. IPv4 is 2 everywhere; IPv6 differs between systems.
 /// No number exceeds 255, which reveals the byte order.
 fn family(frame: &[u8]) -> Result<u16, LeftOut> {
     let number = u32::from_be_bytes(*frame.first_chunk().ok_or(LeftOut::CutHeader)?);
@@ -129,8 +129,8 @@ fn family(frame: &[u8]) -> Result<u16, LeftOut> {
     }
 }
 
-/// Returns the Ethernet type field for a cooked capture's protocol, whose meaning depends on the
-/// kind of device.
+/// Returns the EtherType of a cooked capture's protocol field, whose meaning depends on the kind of
+/// device.
 fn carried(device: u16, protocol: u16, payload_len: u32) -> Result<u16, LeftOut> {
     const WIRELESS: std::ops::RangeInclusive<u16> = 801..=803;
     const NETLINK: u16 = 824;
@@ -151,7 +151,7 @@ fn station(address: &[u8], len: usize) -> [u8; 6] {
     }
 }
 
-/// Returns the reason for refusing a capture with this link type.
+/// Returns the reason for rejecting a capture with this link type.
 pub(super) fn refusal(link_type: u32) -> String {
     let name = link_type_name(link_type);
     format!(
@@ -160,14 +160,14 @@ pub(super) fn refusal(link_type: u32) -> String {
     )
 }
 
-/// A record's content.
+/// Content of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Found {
     Frame(Place),
     LeftOut(LeftOut),
 }
 
-/// A frame's place in the buffer, and its properties.
+/// A frame's position in the buffer, and its properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) stamp: u64,
@@ -179,9 +179,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Describes a frame of `captured` bytes at `at`, of `original` bytes on the wire; the original
-    /// ends with `fcs_len` bytes of check sequence. Some tools write an original length of zero,
-    /// which is replaced by the captured length.
+    /// Describes a frame of `captured` bytes at `at`, of `original` bytes on the wire, which
+    /// include an FCS of `fcs_len` bytes. Some tools write an original length of zero; the captured
+    /// length is used instead.
     #[inline]
     pub(super) fn new(stamp: u64, at: usize, captured: u32, original: u32, fcs_len: u32) -> Place {
         let wire_len = original.max(captured).saturating_sub(fcs_len);
@@ -201,7 +201,7 @@ impl Place {
         Place { interface, ..self }
     }
 
-    /// Sets the framing of frames that do not begin with an Ethernet header.
+    /// Sets the framing of frames without an Ethernet header.
     #[inline]
     pub(super) fn framed(self, framing: Framing) -> Place {
         Place { framing, ..self }

@@ -1,4 +1,4 @@
-//! Reads and writes capture files: classic pcap and pcapng.
+//! Reading and writing of capture files: classic pcap and pcapng.
 
 mod ahead;
 mod classic;
@@ -23,8 +23,7 @@ pub use writer::{CaptureFormat, CaptureWriter};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// Returns whether two paths refer to one file, so that creating the second would truncate the
-/// first.
+/// Whether two paths refer to the same file, so that creating the second would truncate the first.
 pub fn same_file(first: &str, second: &str) -> bool {
     let identity = |path| {
         let metadata = std::fs::metadata(path).ok()?;
@@ -35,11 +34,11 @@ pub fn same_file(first: &str, second: &str) -> bool {
     identity(first).is_some_and(|file| identity(second) == Some(file))
 }
 
-/// Maximum length in bytes of a captured frame that is read or written: other capture tools' limit
-/// for Ethernet.
+/// Maximum length, in bytes, of a captured frame that is read or written; other capture tools have
+/// the same limit for Ethernet.
 pub const CAPTURED_MAX: u32 = 256 * 1024;
 
-/// Failure to read or write a capture file.
+/// Error in reading or writing a capture file.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum CaptureError {
@@ -60,7 +59,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// Returns the error of a failed system call on a file.
+    /// Returns the error for a failed system call on a file.
     pub(super) fn file(file: &str, action: &'static str, source: io::Error) -> CaptureError {
         CaptureError::File {
             file: file.to_owned(),

@@ -1,5 +1,5 @@
 //! pcapng input: blocks that begin with a type and a length and end with the same length
-//! (draft-ietf-opsawg-pcapng). Sections follow one another, each with its own byte order and
+//! (draft-ietf-opsawg-pcapng). A file has one or more sections, each with its own byte order and
 //! interfaces.
 
 use super::CAPTURED_MAX;
@@ -8,7 +8,7 @@ use super::link_type::{self, Found, Framing, Place};
 use super::ng_interface::{Interface, Options};
 use super::source::{BUFFER_LEN, FillResult, Order, Source, Stop};
 
-/// A file's first bytes, which are the same in both byte orders.
+/// First bytes of a file, equal in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const BLOCK_SECTION: u32 = 0x0a0d_0d0a;
@@ -17,9 +17,9 @@ const BLOCK_PACKET: u32 = 2;
 const BLOCK_SIMPLE: u32 = 3;
 const BLOCK_ENHANCED: u32 = 6;
 
-/// Type and length before the body, length after it.
-const FRAMING_LEN: u32 = 12;
 /// Length of a block's framing: type and length before the body, length after it.
+const FRAMING_LEN: u32 = 12;
+/// Offset of the data in an enhanced or an obsolete packet block.
 const DATA_AT: usize = 28;
 /// Offset of the data in a simple packet block.
 const SIMPLE_DATA_AT: usize = 12;
@@ -36,19 +36,19 @@ pub(super) struct Ng {
     names: Vec<String>,
     /// Name or number of the only interface to read.
     chosen: Option<String>,
-    /// Whether any section had the chosen interface.
+    /// Whether any section contained the chosen interface.
     is_found: bool,
     /// Whether any interface had frames that can be converted.
     is_carried: bool,
     /// Link type of the first record that was skipped because of its link type.
     refused: Option<u32>,
-    /// The length expected at the end of the block being skipped, and its position.
+    /// Length expected at the end of the block being skipped, and its position.
     closing: Option<(u32, u64)>,
-    /// Time of the last frame. Simple packets, which have no time, take it.
+    /// Time of the last frame, also used for simple packets, which have no time.
     last_stamp: u64,
 }
 
-/// A block's frame before its interface is validated.
+/// A frame in a block, before its interface is validated.
 struct Packet {
     interface: u32,
     ticks: Option<u64>,
@@ -76,8 +76,8 @@ impl Ng {
         Ok(ng)
     }
 
-    /// Reads an ordinary enhanced packet that lies entirely in the block, as nearly all do.
-    /// [`Ng::advance`] handles the others.
+    /// Reads an ordinary enhanced packet that lies entirely in the block, as nearly all do. The
+    /// rest is left to [`Ng::advance`].
     #[inline]
     pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
         let held = source.held();
@@ -133,7 +133,7 @@ impl Ng {
         }
     }
 
-    /// Selects the only interface to read. Call before the first interface description.
+    /// Selects the only interface to read. Call it before the first interface description.
     pub(super) fn choose(&mut self, interface: &str) {
         self.chosen = Some(interface.to_owned());
     }
@@ -144,8 +144,8 @@ impl Ng {
         (!name.is_empty()).then_some(name)
     }
 
-    /// Reads a section header: type, length, byte order mark, version and section length, which is
-    /// not needed as blocks follow one another.
+    /// Reads a section header: type, length, byte order mark, version, and section length, which is
+    /// not needed because blocks are read in sequence.
     fn begin_section(&mut self, source: &mut Source) -> Result<(), Stop> {
         if let FillResult::Ended(held) = source.need(28)? {
             return Err(cut(source, held, 28));
@@ -177,7 +177,7 @@ impl Ng {
         Ok(())
     }
 
-    /// Skips a block of which only the first `seen` bytes matter. The block may be longer than the
+    /// Skips a block, of which only the first `seen` bytes matter and which may be longer than the
     /// buffer.
     fn skip_block(&mut self, source: &mut Source, len: u32, seen: u32) {
         debug_assert!(seen + 4 <= len, "the closing length is still to come");
@@ -249,7 +249,7 @@ impl Ng {
         self.names.push(name);
     }
 
-    /// Rejects a file at its end if none of its interfaces could be read.
+    /// At the end of a file, rejects it if none of its interfaces could be read.
     #[cold]
     fn end(&self) -> Result<(), Stop> {
         /// Maximum number of interfaces listed in a message.
@@ -320,7 +320,7 @@ impl Ng {
         Ok(Found::Frame(place.framed(framing).on(packet.interface)))
     }
 
-    /// Reads the fields before the data in a packet block.
+    /// Reads the fields that precede the data in a packet block.
     fn packet_fields(&self, source: &mut Source, kind: u32, len: u32) -> Result<Packet, Stop> {
         let data_at = if kind == BLOCK_SIMPLE {
             SIMPLE_DATA_AT
@@ -357,8 +357,8 @@ impl Ng {
         })
     }
 
-    /// Returns the length of a frame's check sequence in bytes. Nonzero flags in the block override
-    /// the interface.
+    /// Returns the length of a frame's FCS in bytes. Non-zero flags in the block override the
+    /// interface's length.
     #[inline]
     fn fcs_len(&self, interface: &Interface, block: &[u8], data_at: usize, captured: u32) -> u32 {
         let options_at = data_at + captured.next_multiple_of(4) as usize;
@@ -370,7 +370,7 @@ impl Ng {
         }
     }
 
-    /// Returns the check sequence length in bytes from bits 5 to 8 of the option `epb_flags`.
+    /// Returns the length of the FCS in bytes, from bits 5 to 8 of the option `epb_flags`.
     #[cold]
     fn flags_fcs_len(&self, options: &[u8]) -> Option<u32> {
         const OPTION_FLAGS: u16 = 2;

@@ -1,4 +1,4 @@
-//! Interfaces in a pcapng section, their frames' times, and block options.
+//! Interfaces in a pcapng section, the times of their frames, and block options.
 
 use super::counts::LeftOut;
 use super::link_type::Framing;
@@ -9,7 +9,7 @@ const OPTION_TSRESOL: u16 = 9;
 const OPTION_FCSLEN: u16 = 13;
 const OPTION_TSOFFSET: u16 = 14;
 
-/// Maximum bytes kept of a name.
+/// Maximum number of bytes kept of a name.
 const NAME_MAX: usize = 256;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
@@ -21,13 +21,13 @@ enum Resolution {
     Times(u64),
     /// Ticks per nanosecond.
     Parts(u64),
-    /// A second has 2^n ticks.
+    /// 2^n ticks per second.
     PowerOfTwo(u32),
 }
 
 impl Resolution {
-    /// Returns the resolution given by the option `if_tsresol`: a negative exponent of ten, or of
-    /// two if the highest bit is set.
+    /// Returns the resolution specified by the option `if_tsresol`: a negative exponent of ten or,
+    /// if the highest bit is set, of two.
     fn from_option(byte: u8) -> Resolution {
         let exponent = u32::from(byte & 0x7f);
         if byte & 0x80 != 0 {
@@ -35,20 +35,20 @@ impl Resolution {
         }
         match exponent {
             0..=9 => Resolution::Times(10u64.pow(9 - exponent)),
-            // With a finer clock, every time is within the first nanosecond.
+            // With a finer clock, all times are within the first nanosecond.
             _ => Resolution::Parts(10u64.checked_pow(exponent - 9).unwrap_or(u64::MAX)),
         }
     }
 }
 
-/// An interface on which frames in a section were captured.
+/// An interface on which frames of a section were captured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interface {
     /// Conversion of its frames to Ethernet, or the reason for skipping them.
     pub(super) framing: Result<Framing, LeftOut>,
     /// Maximum captured bytes per frame; `u32::MAX` without a limit.
     pub(super) snapshot_len: u32,
-    /// Length of the check sequence at the end of each frame, in bytes.
+    /// Length of the FCS at the end of each frame, in bytes.
     pub(super) fcs_len: u32,
     resolution: Resolution,
     /// Seconds to add to each time.
@@ -103,7 +103,7 @@ impl Interface {
         Ok((interface, name))
     }
 
-    /// Returns nanoseconds of Unix time; `None` for times before 1970 or after 2554.
+    /// Returns nanoseconds of Unix time, or `None` for times before 1970 or after 2554.
     #[inline]
     pub(super) fn nanos(&self, ticks: u64) -> Option<u64> {
         let nanos = match self.resolution {
@@ -122,8 +122,8 @@ impl Interface {
     }
 }
 
-/// Returns the check sequence length in bytes from the option `if_fcslen`, which counts bits. Some
-/// writers count bytes; no check sequence is shorter than eight bits.
+/// Returns the length of the FCS in bytes from the option `if_fcslen`, which is in bits. Some
+/// writers use bytes; no FCS is shorter than eight bits.
 fn fcs_bytes(len: u8) -> u32 {
     match len {
         0..8 => u32::from(len),
@@ -145,8 +145,8 @@ fn signed(order: Order, value: &[u8]) -> i64 {
 
 const END: u16 = 0;
 
-/// Iterates over the options in part of a block, each a code, a length and a padded value, with its
-/// offset.
+/// Iterates over the options in part of a block. Each has a code, a length and a padded value, and
+/// is returned with its offset.
 #[derive(Clone, Debug)]
 pub(super) struct Options<'a> {
     order: Order,
@@ -158,19 +158,19 @@ pub(super) struct Options<'a> {
 pub(super) type BlockOption<'a> = (usize, u16, &'a [u8]);
 
 impl<'a> Options<'a> {
-    /// Returns the options in `bytes` from the offset `at` on.
+    /// Iterates over the options in `bytes` from offset `at` on.
     pub(super) fn of(order: Order, bytes: &'a [u8], at: usize) -> Options<'a> {
         Options { order, bytes, at }
     }
 }
 
 impl<'a> Iterator for Options<'a> {
-    /// `Err` holds the offset of an option that extends beyond its block.
+    /// `Err` contains the offset of an option that extends beyond its block.
     type Item = Result<BlockOption<'a>, usize>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.at;
-        // The end-of-options mark may be missing at the end of the block.
+        // At the end of the block, the end-of-options mark may be missing.
         let head = self.bytes.get(at..at + 4)?;
         let (code, len) = (self.order.u16(head, 0), self.order.u16(head, 2));
         if code == END {

@@ -1,6 +1,6 @@
 //! One column of a row group, read in batches.
 //!
-//! The Parquet library panics on some damaged files. These panics are returned as errors, so that a
+//! The Parquet library panics on some damaged files. Panics are returned as errors, so that a
 //! damaged file does not end the program.
 
 use std::cell::Cell;
@@ -21,11 +21,11 @@ pub(super) struct Column {
     values: Values,
     /// Whether the column's numbers are unsigned.
     unsigned: bool,
-    /// Whether values may be absent. If so, records for each row in the batch whether its value is
-    /// present.
+    /// Whether values may be absent; if so, `present` records for each row of the batch whether it
+    /// has a value.
     optional: bool,
     present: Vec<i16>,
-    /// Index in the batch of the next row and of its value.
+    /// Indices in the batch of the next row and of its value.
     row: usize,
     value: usize,
     rows: usize,
@@ -74,7 +74,7 @@ impl Column {
     /// Creates a column for a row group.
     ///
     /// # Errors
-    /// No log column has the column's type.
+    /// If no log column has this type.
     pub(super) fn new(reader: ColumnReader, of: &ColumnDescriptor) -> Result<Column> {
         let values = match reader {
             ColumnReader::Int32ColumnReader(reader) => Values::Int32(Batch::new(reader)),
@@ -105,7 +105,7 @@ impl Column {
     /// Returns the next row's value.
     ///
     /// # Errors
-    /// The column ends before its row group, or is damaged.
+    /// If the column ends before its row group, or is damaged.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Value<'_>> {
         if self.row == self.rows {
@@ -174,12 +174,12 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls the Parquet library and returns a panic as an error. After an error, the caller must not
-/// use the objects that the library worked on.
+/// Calls the Parquet library and returns a panic as an error. After an error, the caller must drop
+/// the objects used in the call.
 pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     stay_silent_inside();
     INSIDE.set(true);
-    // A panic may leave any state behind; the caller promises to drop it.
+    // A panic may leave them in any state, but the caller drops them.
     let ended = panic::catch_unwind(AssertUnwindSafe(call));
     INSIDE.set(false);
     ended.unwrap_or_else(|panic| {
@@ -190,7 +190,7 @@ pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// Suppresses the message of a panic inside [`guarded`], which is reported as an error later. Other
+/// Suppresses the message of a panic inside [`guarded`], which is reported later as an error. Other
 /// panics are reported as usual.
 fn stay_silent_inside() {
     static ONCE: Once = Once::new();

@@ -1,7 +1,7 @@
 //! The log as Apache Parquet (<https://parquet.apache.org/docs/file-format/>): columns in row
 //! groups, each compressed separately, with an index at the end of the file.
 //!
-//! The rows of one row group are in memory at a time.
+//! Only one row group is in memory at a time.
 
 mod column;
 mod read;

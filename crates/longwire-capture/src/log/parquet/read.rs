@@ -1,4 +1,4 @@
-//! Reading: one row group after another, with all columns of a group in lockstep.
+//! Reading of row groups in sequence, with the columns of a group in lockstep.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::{EPOCH_KEY, FIRST_KEY, LAST_KEY};
 use crate::log::row::{COLUMNS, EPOCH, Fate, Layout, Name, Names, Row};
 use crate::log::{FormatReader, LogError};
 
-/// Why a file that begins as Parquet may have no index.
+/// Error for a file that begins as Parquet but has no index.
 const UNFINISHED: &str = "not readable as Parquet; if the writer was killed, the end of the file \
                           is missing";
 
@@ -225,7 +225,7 @@ impl FormatReader for ParquetReader {
         let arrivals: Option<Vec<_>> = arrivals.collect();
         let releases = groups.iter().map(|group| self.range(group, "release_ns"));
         let releases: Option<Vec<_>> = releases.collect();
-        // A group without a delivered frame has no releases.
+        // A group without delivered frames has no releases.
         let arrivals = arrivals?.into_iter().flatten();
         let releases = releases?.into_iter().flatten();
         let first = arrivals.clone().map(|(least, _)| least).min()?;
@@ -234,7 +234,7 @@ impl FormatReader for ParquetReader {
     }
 }
 
-/// Failure to read a row.
+/// Error in reading a row.
 enum RowError {
     /// An invalid value in the row.
     Row(String),

@@ -1,4 +1,4 @@
-//! Writing: rows are buffered by column until a row group is full.
+//! Writing of rows, which are buffered by column until a row group is full.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -18,7 +18,7 @@ use super::{EPOCH_KEY, FIRST_KEY, GROUP_ROWS, LAST_KEY};
 use crate::log::row::{COLUMNS, StoredTimes};
 use crate::log::{FormatWriter, LogError, Name, Row};
 
-/// The columns with their types, in the order of [`COLUMNS`].
+/// Columns and their types, in the order of [`COLUMNS`].
 const SCHEMA: &str = "
 message verdicts {
   required int64 frame (integer(64,false));
@@ -37,7 +37,7 @@ message verdicts {
   required int64 epoch_ns;
 }";
 
-/// Columns whose values mostly grow slightly from row to row, so that differences take less space
+/// Columns whose values mostly increase slightly from row to row, so that differences are smaller
 /// than values.
 const GROWING: [&str; 4] = ["frame", "arrival_ns", "sojourn_ns", "delay_ns"];
 
@@ -93,11 +93,11 @@ struct Group {
     queue_packets: Vec<i32>,
     queue_bytes: Vec<i64>,
     epoch: Vec<i64>,
-    /// The bytes of recent names, so that rows can share them.
+    /// The bytes of recent names, shared by rows.
     names: Vec<(Name, ByteArray)>,
 }
 
-/// A column with optional values: the values present, and for each row whether it has one.
+/// A column with optional values: the present values, and whether each row has one.
 #[derive(Default)]
 struct Optional<T> {
     values: Vec<T>,
@@ -162,7 +162,7 @@ impl FormatWriter for ParquetWriter {
 }
 
 impl Span {
-    /// Returns the span extended by a row.
+    /// Returns the span extended to include a row.
     fn with(span: Option<Span>, row: &Row, epoch: i64) -> Span {
         let last = row.release_ns.unwrap_or(row.arrival_ns);
         match span {
@@ -211,7 +211,7 @@ impl Group {
         bytes
     }
 
-    /// Writes and removes the rows but keeps their memory.
+    /// Writes and removes the rows, keeping their memory.
     fn write(&mut self, out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>) -> Result<()> {
         self.names.clear();
         required::<Int64Type>(out, &mut self.frame)?;
@@ -275,7 +275,7 @@ fn properties() -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_dictionary_enabled(false)
-        // Each group's minimum and maximum suffice to find a time.
+        // The minimum and maximum of each group suffice to find a time.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(None);
