@@ -1,4 +1,4 @@
-//! Files that hold this program's own state.
+//! State files of this program.
 //!
 //! Other programs may be able to write to their directories, so only regular files of bounded size
 //! are read. Symbolic links are not followed, and FIFOs, sockets and devices do not block. Writes
@@ -15,15 +15,15 @@ use crate::whole_file::{TEMPORARY, Target, TemporaryFile};
 /// Maximum file size in bytes.
 pub const SIZE_MAX: u64 = 256 << 20;
 
-/// Mode of a file that only its owner can read.
+/// Mode of a file that only its owner may read and write.
 pub const PRIVATE: u32 = 0o600;
 
 /// Opens a file for reading.
 ///
 /// # Errors
-/// Kernel errors; `InvalidInput` if it is not a regular file.
+/// The kernel's error; `InvalidInput` if it is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Checked before opening, as opening a device has side effects.
+    // Checked before opening, because opening a device has side effects.
     check(&fs::symlink_metadata(path)?)?;
     let file = options().read(true).open(path)?;
     check(&file.metadata()?)?;
@@ -33,7 +33,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a file.
 ///
 /// # Errors
-/// As for [`open`]; `FileTooLarge` above [`SIZE_MAX`].
+/// The errors of [`open`]; `FileTooLarge` above [`SIZE_MAX`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(SIZE_MAX + 1).read_to_end(&mut bytes)?;
@@ -46,7 +46,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Reads a text file.
 ///
 /// # Errors
-/// As for [`read`]; `InvalidData` if it is not UTF-8.
+/// The errors of [`read`]; `InvalidData` if it is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|_| io::ErrorKind::InvalidData.into())
 }
@@ -54,7 +54,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 /// Reads the last `most` bytes of a file.
 ///
 /// # Errors
-/// As for [`open`].
+/// The errors of [`open`].
 pub fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (mut file, mut bytes) = (open(path)?, Vec::new());
     let length = file.metadata()?.len();
@@ -63,10 +63,10 @@ pub fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a file for locking, creating it if missing.
+/// Opens a file for locking, creating it if it is missing.
 ///
 /// # Errors
-/// As for [`open`].
+/// The errors of [`open`].
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = options();
     let options = options.read(true).write(true).create(true);
@@ -78,7 +78,7 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
 /// Creates an empty file that only its owner can read, replacing any existing file.
 ///
 /// # Errors
-/// The file cannot be created.
+/// If the file cannot be created.
 pub fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -96,12 +96,12 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// after a kill or a system crash.
 ///
 /// # Errors
-/// The file cannot be written. The previous content is then unchanged.
+/// If the file cannot be written; the old content is then unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     StagedFile::new(path, bytes, PRIVATE)?.commit()
 }
 
-/// A file that is on disk but does not have its final name yet. Drop removes it.
+/// A file that is on disk under a temporary name. Dropping it removes the file.
 pub struct StagedFile {
     target: Target,
     temporary: TemporaryFile,
@@ -111,7 +111,7 @@ impl StagedFile {
     /// Writes a file next to its final path.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<StagedFile> {
         let target = Target::missing(path);
         let mut temporary = TemporaryFile::create(&target, mode)?;
@@ -123,14 +123,14 @@ impl StagedFile {
     /// Renames the file to its final name, replacing any existing file.
     ///
     /// # Errors
-    /// File system errors.
+    /// The error of the file system.
     pub fn commit(self) -> io::Result<()> {
         let directory = self.target.directory();
         self.temporary.persist(&self.target)?;
         File::open(directory)?.sync_all()
     }
 
-    /// Gives the file its final name.
+    /// Gives the file its final name, which must be unused.
     ///
     /// # Errors
     /// `AlreadyExists` if the name is taken.
@@ -139,7 +139,7 @@ impl StagedFile {
     }
 }
 
-/// Removes the [`StagedFile`]s of killed processes. Only for the directory's single writer.
+/// Removes the [`StagedFile`]s of killed processes. Only for the single writer of the directory.
 pub fn sweep(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let left = entries.map(|entry| entry.path()).filter(|path| {
@@ -150,7 +150,7 @@ pub fn sweep(directory: &Path) {
     left.iter().for_each(|path| drop(fs::remove_file(path)));
 }
 
-/// Returns options that never block and follow no symbolic link.
+/// Returns options for opening files without blocking or following symbolic links.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY);
@@ -185,7 +185,7 @@ mod tests {
         names
     }
 
-    /// None of these may block or be read.
+    /// Asserts that other kinds of files neither block nor are read.
     #[test]
     fn only_regular_files_are_read() {
         let folder = Folder::new();
@@ -204,7 +204,7 @@ mod tests {
         assert!(read(Path::new("/dev/zero")).is_err());
         assert_eq!(read_text(&at("file")).expect("read"), "text");
         assert_eq!(read_end(&at("file"), 3).expect("read"), b"ext");
-        // Writing a file replaces them.
+        // Writing replaces them with a regular file.
         for name in ["fifo", "link"] {
             write(&at(name), b"new").expect("written");
             assert_eq!(read(&at(name)).expect("read"), b"new");
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(read(&path).expect("read"), b"new");
         assert_eq!(names(folder.path()), ["a.json"]);
-        // As after a kill.
+        // Simulates a kill.
         std::mem::forget(StagedFile::new(&path, b"left", PRIVATE).expect("written"));
         assert_eq!(names(folder.path()).len(), 2);
         sweep(folder.path());

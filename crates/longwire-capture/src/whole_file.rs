@@ -1,7 +1,7 @@
 //! Atomic file writes.
 //!
-//! The content goes to a temporary file next to the target, which takes the target's name once
-//! everything is on disk. After a full disk or a kill, the previous file is unchanged.
+//! The content is written to a temporary file next to the target, which is renamed to the target
+//! once everything is on disk. After a full disk or a kill, the previous file is unchanged.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +16,7 @@ use crate::open;
 /// preserved.
 ///
 /// # Errors
-/// The file cannot be written. A regular file is then unchanged.
+/// If the file cannot be written; a regular file is then unchanged.
 pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let target = Target::of(path)?;
     if target.is_special {
@@ -31,10 +31,10 @@ pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     temporary.persist(&target)
 }
 
-/// Checks as far as possible, without writing, that [`write()`] can succeed.
+/// Checks, as far as possible without writing, that [`write()`] would succeed.
 ///
 /// # Errors
-/// The error that writing would return.
+/// The error that [`write()`] would return.
 pub fn check(path: &Path) -> io::Result<()> {
     let target = Target::of(path)?;
     if target.is_special {
@@ -59,25 +59,25 @@ fn fill(file: File, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::R
     out.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-/// Writes a file in place. Produces the whole content before touching the file.
+/// Writes a file in place, after producing the whole content.
 fn overwrite(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut bytes = Vec::new();
     content(&mut bytes)?;
     fs::write(path, bytes)
 }
 
-/// Mode of a new file, before the process's umask.
+/// Mode of a new file, before applying the process's umask.
 const MODE: u32 = 0o666;
 
 /// Suffix of temporary file names.
 pub(crate) const TEMPORARY: &str = ".tmp";
 
-/// Maximum number of leftover temporary files to skip.
+/// Maximum number of leftover temporary files that are skipped.
 const LEFTOVERS_MAX: u32 = 100;
 
 /// Location of a file to write.
 pub(crate) struct Target {
-    /// The path after following symbolic links, which are kept.
+    /// The path with symbolic links resolved; the links themselves are kept.
     path: PathBuf,
     is_there: bool,
     /// Whether the target is not a regular file.
@@ -85,7 +85,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Returns the target for a new file, which replaces any file of the same name.
+    /// Returns the target of a new file, which replaces any file of this name.
     pub(crate) fn missing(path: &Path) -> Target {
         Target {
             path: path.to_owned(),
@@ -125,10 +125,10 @@ impl Target {
     }
 }
 
-/// Returns the end of a chain of symbolic links where no file exists yet.
+/// Returns the end of a chain of symbolic links that leads to no existing file.
 fn end_of_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // The kernel has already refused circular links.
+    // The kernel has already rejected circular links.
     while let Ok(next) = fs::read_link(&path) {
         path.pop();
         path.push(next);
@@ -136,7 +136,7 @@ fn end_of_links(path: &Path) -> PathBuf {
     path
 }
 
-/// A file next to the target. Drop removes it unless it has replaced the target.
+/// A file next to the target. Dropping it removes the file unless it has replaced the target.
 pub(crate) struct TemporaryFile {
     path: PathBuf,
     file: File,
@@ -152,7 +152,7 @@ impl TemporaryFile {
             let created = options.open(&path);
             match created {
                 Ok(file) => break TemporaryFile { path, file },
-                // Left by a killed process with the same PID.
+                // Left behind by a killed process with the same PID.
                 Err(error)
                     if error.kind() == io::ErrorKind::AlreadyExists && number < LEFTOVERS_MAX =>
                 {
@@ -168,7 +168,7 @@ impl TemporaryFile {
             if found.uid() != own.uid() {
                 fchown(&temporary.file, Some(found.uid()), Some(found.gid()))?;
             } else if found.gid() != own.gid() {
-                // A different group does not justify writing in place.
+                // A different group is no reason to write in place.
                 let _ = fchown(&temporary.file, None, Some(found.gid()));
             }
         }
@@ -197,7 +197,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // Absent once the file has the target's name.
+        // Missing once the file has the target's name.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,5 +1,5 @@
 //! Payloads of captured frames, including those on serial lines (PPP, PPPoE and Cisco HDLC), and
-//! the Ethernet headers to put before them.
+//! the Ethernet headers to prepend.
 
 use super::counts::LeftOut;
 
@@ -11,26 +11,26 @@ pub(super) const IPV4: u16 = 0x0800;
 pub(super) const IPV6: u16 = 0x86dd;
 /// Smallest EtherType; lower values are lengths.
 pub(super) const ETHERTYPE_MIN: u16 = 0x0600;
-/// Maximum payload of a frame with a length field in place of an EtherType.
+/// Maximum payload of a frame with a length field instead of an EtherType.
 const LENGTH_MAX: u32 = 1500;
 
-/// Locally administered placeholder addresses, for frames whose addresses are unknown.
+/// Locally administered placeholder addresses, for frames with unknown addresses.
 pub(super) const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RECEIVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// A frame's payload, with the Ethernet header to put before it.
+/// A frame's payload, with the Ethernet header to prepend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Payload {
     /// Offset of the payload in the frame.
     pub(super) at: usize,
     pub(super) header: [u8; ETHERNET_LEN],
-    /// Bytes after the payload on the wire: a frame check sequence.
+    /// Bytes after the payload on the wire: an FCS.
     pub(super) trailer_len: u32,
 }
 
 impl Payload {
-    /// Returns the payload at `at`. The capture knows at most the sender's address.
+    /// Returns the payload at `at` of a frame captured without the receiver's address.
     pub(super) fn of(frame: &[u8], at: usize, kind: u16, sender: [u8; 6]) -> Payload {
         Payload::between(group(kind, &frame[at..]), sender, kind, at)
     }
@@ -61,7 +61,7 @@ pub(super) fn be(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Returns the Ethernet type field for a payload that begins with LLC, which is its length.
+/// Returns the Ethernet type field of a payload that starts with LLC, which contains its length.
 pub(super) fn length_field(payload_len: u32) -> Result<u16, LeftOut> {
     match u16::try_from(payload_len) {
         Ok(len) if payload_len <= LENGTH_MAX => Ok(len),
@@ -69,7 +69,7 @@ pub(super) fn length_field(payload_len: u32) -> Result<u16, LeftOut> {
     }
 }
 
-/// Returns the destination address. Multicast has special addresses (RFC 1112 section 6.4, RFC 2464
+/// Returns the destination address, which is special for multicast (RFC 1112 section 6.4, RFC 2464
 /// section 7).
 fn group(kind: u16, packet: &[u8]) -> [u8; 6] {
     match kind {
@@ -93,7 +93,7 @@ const PPP_HDLC: [u8; 2] = [0xff, 3];
 /// byte may be omitted (RFC 1661 sections 6.5 and 6.6).
 ///
 /// # Errors
-/// Control, compressed and unknown protocols.
+/// For control, compressed and unknown protocols.
 pub(super) fn ppp(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     if let [0x0f | 0x8f, 0, ..] = frame {
         return cisco_hdlc(frame);
@@ -103,7 +103,7 @@ pub(super) fn ppp(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
         _ => 0,
     };
     let (protocol, len) = match frame[at..] {
-        // The lower byte is odd, so an odd first byte means that the upper byte is omitted.
+        // The lower byte is odd; an odd first byte means that the upper byte is omitted.
         [low, ..] if low & 1 == 1 => (u16::from(low), 1),
         [high, low, ..] => (u16::from_be_bytes([high, low]), 2),
         _ => return Err(LeftOut::CutHeader),
@@ -120,11 +120,11 @@ pub(super) fn ppp(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     Ok((at + len, kind))
 }
 
-/// Returns offset and EtherType for PPPoE, whose payload starts with its header (RFC 2516 section
-/// 4). Discovery packets have a nonzero code.
+/// Returns the offset and EtherType of a PPPoE payload, which starts with its PPPoE header (RFC
+/// 2516 section 4). Discovery packets have a non-zero code.
 ///
 /// # Errors
-/// The header is truncated.
+/// If the header is truncated.
 pub(super) fn pppoe(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     match frame {
         [_, 0, _, _, _, _, ..] => Ok((0, 0x8864)),
@@ -133,11 +133,11 @@ pub(super) fn pppoe(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     }
 }
 
-/// Returns the offset and EtherType of a Cisco HDLC payload, which follows address, control and an
+/// Returns the offset and EtherType of a Cisco HDLC payload, which follows address, control and
 /// EtherType.
 ///
 /// # Errors
-/// Protocols whose number has another meaning in Ethernet.
+/// For protocols whose number has a different meaning in Ethernet.
 pub(super) fn cisco_hdlc(frame: &[u8]) -> Result<(usize, u16), LeftOut> {
     const SLARP: u16 = 0x8035;
     const DISCOVERY: u16 = 0x2000;

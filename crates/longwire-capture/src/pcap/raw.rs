@@ -1,4 +1,4 @@
-//! A file's stored bytes, before decompression.
+//! Stored bytes of a file, before decompression.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek};
@@ -9,10 +9,10 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// Bytes read at once for a decoder. Larger requests bypass the buffer.
+/// Bytes read in one call for a decoder. Larger requests bypass the buffer.
 const BUFFER_LEN: usize = 128 * 1024;
-/// How far ahead of its reads a file is prefetched from disk: one second at 256 Mbit/s. The data is
-/// in the page cache, not in this process.
+/// Distance by which prefetching from disk precedes reads: one second at 256 Mbit/s. The data is in
+/// the page cache, not in this process.
 const FETCH_AHEAD: u64 = 32 * 1024 * 1024;
 /// Bytes per prefetch request.
 const FETCH_STEP: u64 = 4 * 1024 * 1024;
@@ -20,21 +20,21 @@ const FETCH_STEP: u64 = 4 * 1024 * 1024;
 /// An input that counts the bytes it returns.
 pub(super) struct Raw {
     input: Box<dyn Read + Send>,
-    /// The file, if it can be read again.
+    /// The file, if it can be read more than once.
     file: Option<File>,
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Bytes returned so far.
+    /// Number of bytes returned so far.
     taken: u64,
-    /// Offset up to which prefetching was requested.
+    /// Offset up to which prefetching has been requested.
     fetched: u64,
     ran_out: bool,
     fault: Option<io::Error>,
 }
 
 impl Raw {
-    /// Reads a file. `stop` ends a read that waits for a pipe's writer.
+    /// Reads a file. `stop` ends a read that is waiting for a pipe's writer.
     pub(super) fn of_file(file: File, stop: &Arc<EventFd>) -> io::Result<Raw> {
         let seekable = file.metadata()?.is_file();
         if !seekable {
@@ -42,7 +42,7 @@ impl Raw {
             return Ok(Raw::of(Box::new(StoppablePipe { file, stop })));
         }
         let mut raw = Raw::of(Box::new(file.try_clone()?));
-        // This is only advice; without it, reading from disk is slower.
+        // A hint only; without it, reading from disk is slower.
         let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_SEQUENTIAL);
         raw.file = Some(file);
         Ok(raw)
@@ -68,17 +68,18 @@ impl Raw {
         self.taken
     }
 
-    /// Returns whether a read reached the end of the input.
+    /// Whether a read reached the end of the input.
     pub(super) fn ran_out(&self) -> bool {
         self.ran_out
     }
 
-    /// Takes the system's last read error. Decoders report only that an error occurred.
+    /// Takes the last read error reported by the system; decoders only report that an error
+    /// occurred.
     pub(super) fn take_fault(&mut self) -> Option<io::Error> {
         self.fault.take()
     }
 
-    /// Returns whether the input can be read again from its beginning.
+    /// Whether the input can be read again from its beginning.
     pub(super) fn is_repeatable(&self) -> bool {
         self.file.is_some()
     }
@@ -112,7 +113,7 @@ impl Raw {
         Ok(&self.buffer[self.start..end])
     }
 
-    /// Skips `len` bytes. Returns false if the input ends earlier.
+    /// Skips `len` bytes. Returns `false` if the input ends earlier.
     pub(super) fn pass_over(&mut self, mut len: u64) -> io::Result<bool> {
         while len > 0 {
             let held = self.fill_buf()?.len() as u64;
@@ -126,7 +127,8 @@ impl Raw {
         Ok(true)
     }
 
-    /// Allocates the buffer. Uncompressed files are read in large pieces and never need it.
+    /// Allocates the buffer, which uncompressed files never need, because they are read in large
+    /// pieces.
     fn make_buffer(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = vec![0; BUFFER_LEN].into_boxed_slice();
@@ -143,7 +145,7 @@ impl Raw {
         let len = FETCH_STEP.max(self.taken + FETCH_AHEAD - from);
         let advice = PosixFadviseAdvice::POSIX_FADV_WILLNEED;
         let _ = posix_fadvise(file, from as i64, len as i64, advice);
-        // The next request follows once one step has been consumed.
+        // The next request follows after one step has been consumed.
         self.fetched = from + len + FETCH_STEP;
     }
 
@@ -233,7 +235,7 @@ impl Read for StoppablePipe {
     }
 }
 
-/// Creates an event that wakes a waiting thread. Reading it never blocks.
+/// Creates an event that wakes a waiting thread; reading it never blocks.
 pub(super) fn bell() -> io::Result<Arc<EventFd>> {
     let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
     Ok(Arc::new(EventFd::from_value_and_flags(0, flags)?))

@@ -1,4 +1,4 @@
-//! Reads capture files in either format, frame by frame.
+//! Reading of capture files in either format, frame by frame.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,8 +21,8 @@ use super::{CAPTURED_MAX, CaptureError};
 pub struct Record<'a> {
     /// Capture time, as Unix time (UTC).
     pub stamp: Nanos,
-    /// The captured bytes from the destination MAC address on, without the FCS if the file declares
-    /// one. Frames captured without an Ethernet header get one.
+    /// The captured bytes, starting with the destination MAC address, without the FCS if the file
+    /// declares one. Frames captured without an Ethernet header are given one.
     pub bytes: &'a [u8],
     /// Wire length in bytes.
     pub wire_len: u32,
@@ -34,12 +34,12 @@ pub struct Record<'a> {
 pub struct CaptureReader {
     name: String,
     source: Source,
-    /// `None` until the header is read, also after each rewind.
+    /// `None` until the header is read, also after a rewind.
     format: Option<Format>,
     packing: Option<Packing>,
     size: Option<u64>,
     repeatable: bool,
-    /// The only pcapng interface to read.
+    /// The only pcapng interface to read, if selected.
     interface: Option<String>,
     current: Option<Place>,
     counts: RecordCounts,
@@ -50,21 +50,21 @@ pub struct CaptureReader {
 /// Result of [`CaptureReader::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A frame, which [`CaptureReader::current`] returns.
+    /// A frame, returned by [`CaptureReader::current`].
     Frame,
     /// The end of the file.
     End,
-    /// No frame yet (only after [`CaptureReader::never_wait`]).
+    /// No frame available yet (only after [`CaptureReader::never_wait`]).
     Later,
 }
 
 impl CaptureReader {
     /// Opens a classic pcap or pcapng file, detected by its first bytes, uncompressed or compressed
-    /// with gzip, zstd or lz4; `-` is standard input.
+    /// with gzip, zstd or lz4. `-` is standard input.
     ///
     /// # Errors
-    /// The file cannot be read, or is not a capture of Ethernet or of frames that can be converted
-    /// to Ethernet.
+    /// If the file cannot be read, or is not a capture of Ethernet frames or of frames that can be
+    /// converted to Ethernet.
     pub fn open(path: &str) -> Result<CaptureReader, CaptureError> {
         let file = open_input(path).map_err(|error| CaptureError::file(path, "opening", error))?;
         let size = file
@@ -83,7 +83,7 @@ impl CaptureReader {
     /// Reads a capture from any input. Error messages contain `name`.
     ///
     /// # Errors
-    /// As for [`CaptureReader::open`].
+    /// The errors of [`CaptureReader::open`].
     pub fn new(
         name: &str,
         input: impl Read + Send + 'static,
@@ -110,13 +110,13 @@ impl CaptureReader {
         Ok(reader)
     }
 
-    /// Returns the next frame; `None` at the end of the file and after an error.
+    /// Returns the next frame, or `None` at the end of the file and after an error.
     ///
     /// # Errors
     /// [`CaptureError::Malformed`] with offset and reason, where the offset is in the decompressed
-    /// file or, if the compression is damaged, in the stored file; [`CaptureError::Unsupported`] at
-    /// the end of a pcapng file that lacks the chosen interface, or has no interface that can be
-    /// converted to Ethernet.
+    /// file or, if the compression is damaged, in the stored file. [`CaptureError::Unsupported`] at
+    /// the end of a pcapng file that lacks the selected interface, or has no interface whose frames
+    /// can be converted to Ethernet.
     #[inline]
     #[allow(
         clippy::should_implement_trait,
@@ -138,8 +138,8 @@ impl CaptureReader {
         self.source.offset()
     }
 
-    /// Returns the offset in the stored file: approximate for a compressed file, equal to
-    /// [`CaptureReader::offset`] for an uncompressed one.
+    /// Returns the offset in the stored file: approximate if the file is compressed, equal to
+    /// [`CaptureReader::offset`] otherwise.
     pub fn stored_offset(&self) -> u64 {
         match self.packing {
             None => self.source.offset(),
@@ -147,26 +147,26 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the stored file's size in bytes, if known.
+    /// Returns the size of the stored file in bytes, if known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 
-    /// Returns the file's compression; `None` if uncompressed.
+    /// Returns the file's compression, or `None` if uncompressed.
     pub fn packing(&self) -> Option<Packing> {
         self.packing
     }
 
-    /// Returns the maximum frame length in bytes, over all files.
+    /// Returns the maximum frame length in bytes, for any file.
     pub fn frame_max(&self) -> usize {
         CAPTURED_MAX as usize + ETHERNET_LEN
     }
 
-    /// Selects the only interface to read, by name or by number in its section, from 0. Other
-    /// interfaces' frames are skipped and counted. Call before the first frame.
+    /// Selects the only interface to read, by name or by number in its section, from 0. Frames of
+    /// other interfaces are skipped and counted. Call it before the first frame.
     ///
     /// # Errors
-    /// The file is classic pcap, which has no interfaces.
+    /// If the file is classic pcap, which has no interfaces.
     pub fn choose_interface(&mut self, interface: &str) -> Result<(), CaptureError> {
         let Some(Format::Ng(ng)) = &mut self.format else {
             return Err(CaptureError::Unsupported {
@@ -189,13 +189,13 @@ impl CaptureReader {
         &self.counts
     }
 
-    /// Starts a thread that reads ahead and decompresses. The thread calls `at_start` first, for
+    /// Starts a thread that reads ahead and decompresses. The thread first calls `at_start`, for
     /// example to drop privileges that reading an open file does not need. With `repeat`, it
-    /// continues at the start after the end, for [`CaptureReader::rewind`]. A no-op if a thread
-    /// already reads ahead.
+    /// continues with the beginning after the end, for [`CaptureReader::rewind`]. A no-op if a
+    /// thread already reads ahead.
     ///
     /// # Errors
-    /// No thread can be started, or `repeat` is set for an input that can be read only once.
+    /// If no thread can be started, or `repeat` is set for an input that can only be read once.
     pub fn read_ahead(&mut self, repeat: bool, at_start: fn()) -> Result<(), CaptureError> {
         if repeat && !self.repeatable {
             return Err(CaptureError::Unsupported {
@@ -209,7 +209,7 @@ impl CaptureReader {
     /// Like [`CaptureReader::read_ahead`] without `repeat`, for callers that may wait.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// If no thread can be started.
     pub fn read_in_thread(&mut self, batches: Batches, at_start: fn()) -> Result<(), CaptureError> {
         self.start_thread(false, Depth::of(batches), at_start)
     }
@@ -236,13 +236,13 @@ impl CaptureReader {
         self.source.readable()
     }
 
-    /// Makes the descriptor of [`CaptureReader::readable`] readable, if a thread reads ahead. For
-    /// callers that pause without having seen [`Step::Later`].
+    /// Makes the descriptor of [`CaptureReader::readable`] readable, if a thread reads ahead, for
+    /// callers that pause without having received [`Step::Later`].
     pub fn ring(&self) {
         self.source.ring();
     }
 
-    /// Returns whether the file can be read again.
+    /// Whether the file can be read again.
     pub fn is_repeatable(&self) -> bool {
         self.repeatable
     }
@@ -251,7 +251,7 @@ impl CaptureReader {
     /// again.
     ///
     /// # Errors
-    /// The input can be read only once.
+    /// If the input can only be read once.
     pub fn rewind(&mut self) -> Result<(), CaptureError> {
         let result = self.source.rewind();
         result.map_err(|error| CaptureError::file(&self.name, "reading again", error))?;
@@ -260,7 +260,7 @@ impl CaptureReader {
         Ok(())
     }
 
-    /// Returns the name of an interface in the current section; `None` if it has no name.
+    /// Returns the name of an interface in the current section, or `None` if it has no name.
     pub fn interface_name(&self, interface: u32) -> Option<&str> {
         match self.format.as_ref()? {
             Format::Classic(_) => None,
@@ -268,8 +268,8 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the bytes and wire lengths of the next buffered frames without advancing. Classic
-    /// captures only, and never a file's last frames.
+    /// Returns the bytes and wire lengths of the next buffered frames, without advancing. Only for
+    /// classic captures; never returns a file's last frames.
     pub fn upcoming(&self) -> impl Iterator<Item = (&[u8], u32)> {
         let mut held = self.source.held();
         std::iter::from_fn(move || {
@@ -285,10 +285,10 @@ impl CaptureReader {
     /// Advances to the next frame.
     ///
     /// # Errors
-    /// As for [`CaptureReader::next`]. After an error, the file counts as ended.
+    /// The errors of [`CaptureReader::next`]. After an error, the file counts as ended.
     #[inline]
     pub fn advance(&mut self) -> Result<Step, CaptureError> {
-        // Per format, as a place returned from either branch would be copied once more.
+        // Handled per format: a place returned from both branches would be copied once more.
         let place = match &mut self.format {
             _ if self.over => None,
             Some(Format::Classic(classic)) => {
@@ -308,7 +308,7 @@ impl CaptureReader {
         self.advance_slowly()
     }
 
-    /// Advances in cases that the fast path does not handle.
+    /// Advances in cases not covered by the fast path.
     #[inline(never)]
     fn advance_slowly(&mut self) -> Result<Step, CaptureError> {
         self.current = None;
@@ -392,7 +392,7 @@ fn open_input(path: &str) -> io::Result<File> {
     if path == "-" {
         return Ok(io::stdin().as_fd().try_clone_to_owned()?.into());
     }
-    // A capture may come through a FIFO, and opening it waits for the writer.
+    // A capture may come through a FIFO; opening it waits for the writer.
     File::open(path)
 }
 
@@ -421,8 +421,8 @@ enum Format {
 }
 
 impl Format {
-    /// Determines the format from the first four bytes and reads the file header. If `interface` is
-    /// given, only that interface of a pcapng file is read.
+    /// Determines the format from the first four bytes and reads the file header. With `interface`,
+    /// only that interface of a pcapng file is read.
     fn recognise(source: &mut Source, interface: Option<&str>) -> Result<Format, Stop> {
         let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
         if let FillResult::Ended(held) = source.need(4)? {

@@ -9,18 +9,18 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::ahead::{Depth, Parcel, ReadAhead};
 use super::unpack::{Input, Packing};
 
-/// Buffer size in bytes: enough for the longest block that must be held whole, and small enough to
-/// stay in a core's cache.
+/// Buffer size in bytes: enough for the longest block that must be held as a whole, and small
+/// enough to stay in a core's cache.
 pub(super) const BUFFER_LEN: usize = 512 * 1024;
 
-/// Why reading stopped.
+/// The reason why reading stopped.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// No data yet, as a pipe's writer is slow.
+    /// No data yet: the writer of a pipe is slow.
     Later,
     /// The file is malformed.
     Malformed { offset: u64, reason: String },
-    /// The compression is damaged or truncated, at an offset in the stored file.
+    /// The compression is damaged or truncated at this offset in the stored file.
     Packed { offset: u64, reason: String },
     /// The file is valid but not supported.
     Unsupported(String),
@@ -37,11 +37,11 @@ pub(super) enum FillResult {
     Ended(usize),
 }
 
-/// Room before a block's bytes, for the part of a record at the end of the previous block, and for
-/// an added Ethernet header.
+/// Space before the bytes of a block, for the part of a record at the end of the previous block,
+/// and for an added Ethernet header.
 pub(super) const HEAD_LEN: usize = BUFFER_LEN + 64;
 
-/// Allocates a block: its head, and room for the bytes of one read.
+/// Allocates a block: its head, and space for the bytes of one read.
 pub(super) fn block() -> Box<[u8]> {
     vec![0; HEAD_LEN + BUFFER_LEN].into_boxed_slice()
 }
@@ -49,28 +49,28 @@ pub(super) fn block() -> Box<[u8]> {
 /// Sequential input in large pieces.
 pub(super) struct Source {
     feeder: Feeder,
-    /// Whether reading waits for data.
+    /// Whether reads wait for data.
     patient: bool,
     block: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Bytes still to be skipped after those in the block.
+    /// Number of bytes to be skipped after those in the block.
     skip: u64,
     /// Offset of `block[start]` in the decompressed file.
     offset: u64,
     ended: bool,
-    /// Stored bytes consumed before this block and up to its end, and the number of bytes
-    /// decompressed from them.
+    /// Stored bytes consumed up to the start and up to the end of this block, and the number of
+    /// bytes decompressed in between.
     stored: (u64, u64, usize),
 }
 
-/// Where blocks come from.
+/// Provider of blocks.
 enum Feeder {
     /// This thread reads blocks on demand.
     Here(Input),
     /// A separate thread reads ahead.
     Ahead(ReadAhead),
-    /// During a change between the two, or after the change failed.
+    /// Temporarily, while switching between the two, or after a failed switch.
     Nothing,
 }
 
@@ -89,8 +89,8 @@ impl Source {
         }
     }
 
-    /// Starts a separate thread that reads ahead and calls `at_start` first. With `repeat`, the
-    /// thread reads the file again after its end.
+    /// Starts a separate thread that first calls `at_start` and then reads ahead. With `repeat`,
+    /// the thread reads the file again after its end.
     pub(super) fn read_ahead(
         &mut self,
         repeat: bool,
@@ -98,7 +98,7 @@ impl Source {
         at_start: fn(),
     ) -> io::Result<()> {
         match mem::replace(&mut self.feeder, Feeder::Nothing) {
-            // A short file may already have ended.
+            // The end of a short file may already have been read.
             Feeder::Here(input) if self.ended && !repeat => self.feeder = Feeder::Here(input),
             Feeder::Here(mut input) => {
                 if self.ended {
@@ -124,7 +124,8 @@ impl Source {
         }
     }
 
-    /// Rewinds the file. A thread that does not repeat ends, and this thread then reads the file.
+    /// Rewinds the file. A thread that does not repeat ends, and the calling thread then reads the
+    /// file.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         self.feeder = match mem::replace(&mut self.feeder, Feeder::Nothing) {
             Feeder::Here(mut input) => {
@@ -172,14 +173,13 @@ impl Source {
         self.offset + self.skip
     }
 
-    /// Returns the approximate number of stored bytes consumed. Within a block, it is interpolated
-    /// in proportion to the block's bytes.
+    /// Returns the approximate number of stored bytes consumed, interpolated within a block.
     pub(super) fn stored_offset(&self) -> u64 {
         let (before, after, len) = self.stored;
         let left = (self.end - self.start).min(len) as u64;
         match len {
             0 => after,
-            // A file may end before an approximate offset that was reported earlier.
+            // The file may end before an approximate offset reported earlier.
             len => after - after.saturating_sub(before) * left / len as u64,
         }
     }
@@ -199,8 +199,8 @@ impl Source {
         &self.block[self.start..self.end]
     }
 
-    /// Consumes `len` bytes that are in the block. Returns their position for [`Source::at`], which
-    /// is valid until the next request for bytes.
+    /// Consumes `len` bytes of the block. Returns their position for [`Source::at`], which is valid
+    /// until the next request for bytes.
     #[inline]
     pub(super) fn consume(&mut self, len: usize) -> usize {
         let at = self.start;
@@ -220,7 +220,7 @@ impl Source {
         self.block[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Skips `len` bytes, whether or not they are in the block.
+    /// Skips `len` bytes, which may extend beyond the block.
     pub(super) fn skip(&mut self, len: u64) {
         let held = len.min((self.end - self.start) as u64);
         self.consume(held as usize);
@@ -247,8 +247,8 @@ impl Source {
         }
     }
 
-    /// Reads more bytes into the block, first moving the unconsumed bytes to the head if there is
-    /// little room.
+    /// Reads more bytes into the block. If there is little space, first moves the unconsumed bytes
+    /// to the head.
     fn read(&mut self) -> Result<(), Stop> {
         let Feeder::Here(input) = &mut self.feeder else {
             return Ok(());
@@ -267,7 +267,7 @@ impl Source {
         Ok(())
     }
 
-    /// Replaces the block by the next one, with this one's unused bytes before it.
+    /// Replaces the block with the next one, prepending the unused bytes of the old one.
     fn next_block(&mut self) -> Result<(), Stop> {
         let Feeder::Ahead(ahead) = &mut self.feeder else {
             return Ok(());
@@ -292,8 +292,7 @@ impl Source {
     }
 }
 
-/// Returns whether a call on `file` would return at once. An end or an error counts, as the call
-/// returns it.
+/// Whether a call on `file` would return immediately, possibly with an end or an error.
 pub(super) fn is_ready(file: BorrowedFd<'_>, events: PollFlags) -> bool {
     let mut wait = [PollFd::new(file, events)];
     poll(&mut wait, PollTimeout::ZERO).unwrap_or(0) > 0

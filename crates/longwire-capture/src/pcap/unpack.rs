@@ -1,5 +1,5 @@
-//! Input that may be compressed: gzip (RFC 1952), zstd (RFC 8878) or lz4 frames. Several may follow
-//! one another, as `cat` and parallel tools write them.
+//! Input that may be compressed: gzip (RFC 1952), zstd (RFC 8878) or lz4 frames, which may be
+//! concatenated, as `cat` and parallel tools do.
 
 use std::fmt;
 use std::fs::File;
@@ -35,11 +35,11 @@ impl fmt::Display for Packing {
     }
 }
 
-/// Bytes requested from the gzip decoder at a time. A call that meets an error loses the bytes that
+/// Bytes requested from the gzip decoder per call. A call that encounters an error loses the bytes
 /// it had decompressed.
 const GZIP_STEP: usize = 16 * 1024;
 
-/// A capture's bytes, decompressed if necessary.
+/// Bytes of a capture, decompressed if necessary.
 pub(super) struct Input {
     stage: Stage,
     packing: Option<Packing>,
@@ -53,7 +53,7 @@ enum Stage {
     Gzip(Box<GzDecoder<Raw>>),
     Zstd(Box<Zstd>),
     Lz4(Box<Lz4<Raw>>),
-    /// During the change from one stage to the next.
+    /// Temporarily, while changing from one stage to the next.
     Passing,
 }
 
@@ -84,7 +84,7 @@ impl Input {
         self.packing
     }
 
-    /// Returns whether bytes may arrive slowly, and so must be delivered without waiting for more.
+    /// Whether bytes may arrive slowly, and so must be passed on without waiting for more.
     pub(super) fn is_slow(&self) -> bool {
         !self.raw().is_some_and(Raw::is_repeatable)
     }
@@ -125,7 +125,7 @@ impl Input {
                 }
                 Stage::Zstd(decoder) => decoder.read(buffer),
                 Stage::Lz4(decoder) => match decoder.read(buffer) {
-                    // The decoder mistakes a truncation between two blocks for the end.
+                    // The decoder takes a truncation between two blocks for the end.
                     Ok(0) if decoder.get_ref().ran_out() => Err(String::new()),
                     result => result.map_err(|error| error.to_string()),
                 },
@@ -138,7 +138,7 @@ impl Input {
         }
     }
 
-    /// Examines the next bytes and chooses the decoder. Returns false at the end of the file.
+    /// Selects the decoder from the next bytes. Returns `false` at the end of the file.
     fn begin(&mut self) -> Result<bool, Stop> {
         let mut raw = self.take_raw();
         let mut head = [0; 4];
@@ -157,7 +157,7 @@ impl Input {
             ([0x1f, 0x8b, ..], _) => Packing::Gzip,
             ([0x28, 0xb5, 0x2f, 0xfd], _) => Packing::Zstd,
             ([0x04, 0x22, 0x4d, 0x18], _) => Packing::Lz4,
-            // A skippable frame, which zstd and lz4 share.
+            // A skippable frame, common to zstd and lz4.
             ([0x50..=0x5f, 0x2a, 0x4d, 0x18], packing) => {
                 self.packing = packing.or(Some(Packing::Zstd));
                 return self.pass_over_frame(raw).map(|()| true);
@@ -195,7 +195,7 @@ impl Input {
         }
     }
 
-    /// Returns the error that underlies a decoder's error.
+    /// Returns the cause of a decoder's error.
     fn damaged(&mut self, reason: &str) -> Stop {
         let packing = self.packing.map_or(String::new(), |p| p.to_string());
         let mut raw = self.take_raw();

@@ -1,15 +1,15 @@
-//! IEEE 802.11 data frames after a capture driver's header.
+//! IEEE 802.11 data frames, preceded by a capture driver's header.
 
 use super::counts::LeftOut;
 use super::payload::{ETHERTYPE_MIN, Payload, be, length_field};
 use super::source::Order;
 
-/// The header that the driver puts before a frame.
+/// Header that the driver prepends to a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Driver {
     /// LINKTYPE_IEEE802_11.
     None,
-    /// LINKTYPE_IEEE802_11_PRISM, which may also hold AVS headers.
+    /// LINKTYPE_IEEE802_11_PRISM, which may also contain AVS headers.
     Prism,
     /// LINKTYPE_IEEE802_11_RADIOTAP.
     Radiotap,
@@ -19,25 +19,25 @@ pub(super) enum Driver {
     PerPacket,
 }
 
-/// Properties of a frame, from the driver's header.
+/// Properties of a frame, taken from the driver's header.
 #[derive(Clone, Copy, Debug, Default)]
 struct Start {
     at: usize,
-    /// Whether the frame ends with its check sequence.
+    /// Whether the frame ends with its FCS.
     has_fcs: bool,
-    /// Whether the check sequence was incorrect.
+    /// Whether the FCS was incorrect.
     is_damaged: bool,
-    /// Whether padding aligns the payload to four bytes from the frame's start.
+    /// Whether padding aligns the payload to four bytes, relative to the start of the frame.
     is_padded: bool,
 }
 
 const FCS_LEN: u32 = 4;
 
-/// Returns a data frame's payload, without LLC and SNAP if they name an EtherType (RFC 1042, IEEE
-/// 802.1H).
+/// Returns the payload of a data frame, without LLC and SNAP if they contain an EtherType (RFC
+/// 1042, IEEE 802.1H).
 ///
 /// # Errors
-/// Not a data frame, or the payload is incomplete or encrypted.
+/// If this is not a data frame, or the payload is incomplete or encrypted.
 pub(super) fn payload(driver: Driver, frame: &[u8], wire_len: u32) -> Result<Payload, LeftOut> {
     let start = match driver {
         Driver::None => Start::default(),
@@ -67,7 +67,7 @@ pub(super) fn payload(driver: Driver, frame: &[u8], wire_len: u32) -> Result<Pay
     })
 }
 
-/// Data frame header (IEEE 802.11-2020, 9.2 and 9.3.2).
+/// Header of a data frame (IEEE 802.11-2020, 9.2 and 9.3.2).
 #[derive(Clone, Copy, Debug)]
 struct DataFrame {
     receiver: [u8; 6],
@@ -129,8 +129,8 @@ impl DataFrame {
     }
 }
 
-/// Returns the EtherType of a payload that begins with LLC and SNAP, unless Ethernet keeps them too
-/// (IEEE 802.1H: AppleTalk address resolution and IPX).
+/// Returns the EtherType of a payload that starts with LLC and SNAP, unless these are also kept in
+/// Ethernet (IEEE 802.1H: AppleTalk address resolution and IPX).
 fn ether_type(body: &[u8]) -> Option<u16> {
     let head: &[u8; 8] = body.first_chunk()?;
     let kind = be(head, 6);
@@ -148,8 +148,8 @@ fn u32_at(bytes: &[u8], at: usize, order: Order) -> Option<u32> {
         .map(|field| order.u32(field, 0))
 }
 
-/// Parses a radiotap header (<https://www.radiotap.org>): version, length, and words that name the
-/// fields that follow. Only the flags matter, which come first or after a timestamp.
+/// Parses a radiotap header (<https://www.radiotap.org>): version, length, and words that list the
+/// fields that follow. Only the flags are used, which come first or after a timestamp.
 fn radiotap(frame: &[u8]) -> Option<Start> {
     const MORE_WORDS: u32 = 1 << 31;
     const TIME: u32 = 1;
@@ -195,7 +195,7 @@ fn prism(frame: &[u8]) -> Option<Start> {
     start_at(word(4, order)?).filter(|_| is_prism)
 }
 
-/// First word of an AVS header. Its last four bits are the version.
+/// First word of an AVS header, whose last four bits are the version.
 const AVS_COOKIE: u32 = 0x8021_1000;
 
 /// Parses an AVS header: a cookie and the header's length.
@@ -212,7 +212,7 @@ fn start_at(len: u32) -> Option<Start> {
 }
 
 /// Parses a PPI header: version, flags, length, link type, and fields, of which only those common
-/// to IEEE 802.11 matter.
+/// to IEEE 802.11 are used.
 fn per_packet(frame: &[u8]) -> Option<Result<Start, LeftOut>> {
     const WIRELESS: u32 = 105;
     const COMMON: u16 = 2;

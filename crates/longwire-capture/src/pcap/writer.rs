@@ -1,4 +1,4 @@
-//! Writes capture files, as nanosecond pcap or pcapng. A separate thread may write the buffered
+//! Writing of capture files, as nanosecond pcap or pcapng. A separate thread may write the buffered
 //! bytes to the file, so that the caller does not wait for the copy into the page cache
 //! (docs/decisions/0035-offline.md).
 
@@ -17,9 +17,9 @@ use super::source::is_ready;
 use super::{CAPTURED_MAX, CaptureError, link_type};
 use crate::open;
 
-/// Bytes buffered before an automatic write.
+/// Number of buffered bytes that triggers a write.
 const GATHER_LEN: usize = 256 * 1024;
-/// Bytes that a writable pipe accepts without blocking (PIPE_BUF).
+/// Number of bytes that a writable pipe accepts without blocking (PIPE_BUF).
 const PIPE_PIECE: usize = 4096;
 
 /// Format of an output capture.
@@ -32,8 +32,8 @@ pub enum CaptureFormat {
 }
 
 impl CaptureFormat {
-    /// Returns the format for a file name's extension; `-`, standard output, is pcap. `None` for
-    /// other names.
+    /// Returns the format that corresponds to a file name's extension. `-`, standard output, is
+    /// pcap; other names give `None`.
     pub fn of(path: &str) -> Option<CaptureFormat> {
         match path.rsplit_once('.') {
             _ if path == "-" => Some(CaptureFormat::PcapNanos),
@@ -47,14 +47,14 @@ impl CaptureFormat {
 /// Writes a capture file. Timestamps are exact to the nanosecond.
 ///
 /// Call [`CaptureWriter::finish`] at the end. Dropping also writes the remaining bytes, but cannot
-/// report an error.
+/// report errors.
 pub struct CaptureWriter {
     name: String,
     file: File,
     pipe: bool,
     format: CaptureFormat,
     buffer: Vec<u8>,
-    /// Bytes of the buffer already written.
+    /// Number of bytes in the buffer that are already written.
     written: usize,
     /// Number of buffered bytes that triggers a write or a handover.
     full_at: usize,
@@ -65,7 +65,7 @@ pub struct CaptureWriter {
 enum WriterThread {
     /// Buffers are written by the caller.
     None,
-    /// The thread starts with the first full buffer, so a short capture needs none.
+    /// The thread is started at the first full buffer; a short capture needs none.
     Requested(fn()),
     Running(Box<WriteBehind>),
 }
@@ -75,16 +75,16 @@ impl CaptureWriter {
     /// pcap on standard output.
     ///
     /// # Errors
-    /// The file cannot be created or has another extension.
+    /// If the file cannot be created or has another extension.
     pub fn create(path: &str) -> Result<CaptureWriter, CaptureError> {
         CaptureWriter::create_for(path, &[])
     }
 
-    /// Like [`CaptureWriter::create`], with one interface per name, in this order. pcapng only.
+    /// Like [`CaptureWriter::create`], with one interface per name, in this order; only for pcapng.
     ///
     /// # Errors
-    /// As for [`CaptureWriter::create`], and if the file name selects pcap, which has no
-    /// interfaces.
+    /// The errors of [`CaptureWriter::create`], and an error if the file name selects pcap, which
+    /// has no interfaces.
     pub fn create_for(path: &str, interfaces: &[&str]) -> Result<CaptureWriter, CaptureError> {
         let Some(format) = CaptureFormat::of(path) else {
             return Err(CaptureError::Unsupported {
@@ -118,9 +118,9 @@ impl CaptureWriter {
         })
     }
 
-    /// Makes a separate thread write full buffers while the caller fills the next ones. The thread
-    /// calls `at_start` first, for example to drop privileges that writing to an open file does not
-    /// need. A later call then reports system errors.
+    /// Starts a separate thread that writes full buffers while the caller fills the next ones. The
+    /// thread first calls `at_start`, for example to drop privileges that writing to an open file
+    /// does not need. System errors are then reported by a later call.
     pub fn write_behind(&mut self, batches: Batches, at_start: fn()) {
         if matches!(self.thread, WriterThread::None) {
             self.thread = WriterThread::Requested(at_start);
@@ -128,8 +128,8 @@ impl CaptureWriter {
         }
     }
 
-    /// Appends a frame captured at `stamp` (Unix time, UTC), with `wire_len` bytes on the wire, of
-    /// which `bytes` are kept.
+    /// Appends a frame captured at `stamp` (Unix time, UTC) that had `wire_len` bytes on the wire,
+    /// of which `bytes` are kept.
     ///
     /// # Errors
     /// System errors, such as a full disk; a frame above 256 KiB; a time after 2106 in classic
@@ -139,11 +139,11 @@ impl CaptureWriter {
         self.write_on(0, stamp, bytes, wire_len)
     }
 
-    /// Like [`CaptureWriter::write`], for an interface given by its index among the names in
+    /// Like [`CaptureWriter::write`], for the interface with this index among the names passed to
     /// [`CaptureWriter::create_for`].
     ///
     /// # Errors
-    /// As for [`CaptureWriter::write`].
+    /// The errors of [`CaptureWriter::write`].
     #[inline]
     pub fn write_on(
         &mut self,
@@ -166,7 +166,7 @@ impl CaptureWriter {
             let file = self.file.try_clone();
             let room = self.full_at + GATHER_LEN;
             let start = |file| WriteBehind::start(file, room, at_start);
-            // Without a thread, writing is just slower.
+            // Without a thread, writing is only slower.
             let thread = file.and_then(start).map(Box::new);
             self.thread = thread.map_or(WriterThread::None, WriterThread::Running);
         }
@@ -212,8 +212,8 @@ impl CaptureWriter {
         self.buffer.len() - self.written
     }
 
-    /// Like [`CaptureWriter::write`], but only buffers the frame, which [`CaptureWriter::drain`] or
-    /// [`CaptureWriter::flush`] writes.
+    /// Like [`CaptureWriter::write`], but only buffers the frame, to be written by
+    /// [`CaptureWriter::drain`] or [`CaptureWriter::flush`].
     ///
     /// # Errors
     /// A frame above 256 KiB; a time after 2106 in classic pcap.
@@ -247,8 +247,8 @@ impl CaptureWriter {
         }
     }
 
-    /// Writes as many bytes as possible without blocking; a file on disk accepts all. Returns
-    /// whether all bytes are written.
+    /// Writes as many bytes as possible without blocking; a file on disk accepts all of them.
+    /// Returns whether all bytes are written.
     ///
     /// # Errors
     /// Kernel errors.
@@ -266,7 +266,7 @@ impl CaptureWriter {
                 Err(error) => return Err(CaptureError::file(&self.name, "writing", error)),
             }
         }
-        // Moves the rest only once the written part is large enough.
+        // Moves the remaining bytes only once the written part is large.
         if self.gathered() == 0 || self.written > GATHER_LEN {
             self.buffer.drain(..self.written);
             self.written = 0;
@@ -329,7 +329,7 @@ impl CaptureWriter {
 
 impl Drop for CaptureWriter {
     fn drop(&mut self) {
-        // Dropping cannot report an error; `finish` does.
+        // Dropping cannot report errors; `finish` does.
         let _ = self.flush();
     }
 }
@@ -383,24 +383,24 @@ fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
     }
 }
 
-/// Number of buffers, including the caller's. While the thread holds the others, the caller waits.
+/// Number of buffers, including the caller's. While the thread has the rest, the caller waits.
 const BUFFERS: usize = 3;
 
 /// A thread that writes buffers in the order of their handover.
 pub(super) struct WriteBehind {
-    /// `None` after the end.
+    /// `None` once the thread has been told to end.
     full: Option<Sender<Vec<u8>>>,
-    /// Empty buffers, or the error that ended the thread, after which no more follow.
+    /// Empty buffers, or the error that ended the thread, after which nothing follows.
     empty: Receiver<io::Result<Vec<u8>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl WriteBehind {
-    /// Starts a thread that calls `at_start` first and then writes to `file`. Its buffers have room
-    /// for `len` bytes.
+    /// Starts a thread that first calls `at_start` and then writes to `file`. Its buffers have a
+    /// capacity of `len` bytes.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// If no thread can be started.
     pub fn start(mut file: File, len: usize, at_start: fn()) -> io::Result<WriteBehind> {
         let (full, buffers) = channel::<Vec<u8>>();
         let (give_back, empty) = channel();
@@ -416,7 +416,7 @@ impl WriteBehind {
                     let written = file.write_all(&buffer);
                     let failed = written.is_err();
                     buffer.clear();
-                    // The receiver is gone while the caller is being dropped.
+                    // While the caller is being dropped, the receiver is gone.
                     let _ = give_back.send(written.map(|()| buffer));
                     if failed {
                         return;
@@ -431,7 +431,7 @@ impl WriteBehind {
     }
 
     /// Hands over the bytes in `buffer` and replaces it with an empty one. Waits while the thread
-    /// holds all other buffers.
+    /// has all other buffers.
     ///
     /// # Errors
     /// System errors, including those for bytes handed over earlier.
@@ -441,7 +441,7 @@ impl WriteBehind {
         let sent = self.full.as_ref().map(|thread| thread.send(full));
         match sent {
             Some(Ok(())) => Ok(()),
-            // The thread has failed meanwhile.
+            // The thread has failed in the meantime.
             _ => self.finish().and(Err(gone())),
         }
     }
@@ -460,7 +460,7 @@ impl WriteBehind {
 
 impl Drop for WriteBehind {
     fn drop(&mut self) {
-        // Dropping cannot report an error; `finish` does.
+        // Dropping cannot report errors; `finish` does.
         let _ = self.finish();
     }
 }

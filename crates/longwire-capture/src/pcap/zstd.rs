@@ -7,10 +7,10 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use super::raw::Raw;
 
-/// An empty last block, and room for a checksum.
+/// An empty last block, and space for a checksum.
 const CLOSING: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
-/// Maximum supported window in bytes: that of the tool `zstd` without its option `--long`, and with
+/// Maximum supported window in bytes, the same as that of the tool `zstd`, with and without
 /// `--long=27`.
 const WINDOW_MAX: u64 = 128 * 1024 * 1024;
 
@@ -19,7 +19,7 @@ pub(super) struct Zstd {
     decoder: FrameDecoder,
     raw: Raw,
     begun: bool,
-    /// Whether all blocks are decoded, or the rest cannot be.
+    /// Whether all blocks are decoded, or no more can be.
     closed: bool,
     fault: Option<String>,
 }
@@ -45,7 +45,7 @@ impl Zstd {
         self.raw
     }
 
-    /// Reads some bytes; 0 at the frame's end.
+    /// Reads some bytes; returns 0 at the frame's end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
         loop {
             if self.closed || self.decoder.can_collect() > 0 {
@@ -76,13 +76,13 @@ impl Zstd {
         self.decoder.decode_blocks(&mut self.raw, step).map(drop)
     }
 
-    /// Ends the frame, so that a truncated file yields its bytes: the decoder holds back the last
-    /// window until the frame's end.
+    /// Ends the frame, so that a truncated file yields all its bytes: the decoder holds back the
+    /// last window until the frame ends.
     fn close(&mut self, error: &FrameDecoderError) {
         self.fault = Some(explain(error));
         self.closed = true;
         let step = BlockDecodingStrategy::UptoBlocks(1);
-        // Fails if the frame header was invalid; the decoder is then empty.
+        // Fails if the frame header was invalid; the decoder is empty in that case.
         let _ = self.decoder.decode_blocks(&CLOSING[..], step);
     }
 

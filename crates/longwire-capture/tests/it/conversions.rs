@@ -1,5 +1,5 @@
-//! PPP, Cisco HDLC and IEEE 802.11 frames converted to Ethernet, and the records that have no
-//! Ethernet form.
+//! PPP, Cisco HDLC and IEEE 802.11 frames converted to Ethernet, and records that cannot be
+//! converted.
 use std::io::Cursor;
 
 use crate::common::captures::Builder;
@@ -20,7 +20,7 @@ fn joined(head: &[u8], payload: &[u8]) -> Vec<u8> {
 fn ppp_gets_a_header() {
     let packet = v4([10, 0, 0, 2]);
     let labels = joined(&[0, 1, 0x11, 64], &packet);
-    // With and without address and control, and the protocol's upper byte.
+    // With and without address and control, and with and without the protocol's upper byte.
     let bare: Pairs = vec![
         pair(&[0xff, 3, 0, 0x21], RECEIVER, 0x0800, &packet),
         pair(&[0xff, 3, 0x21], RECEIVER, 0x0800, &packet),
@@ -64,13 +64,13 @@ fn cisco_hdlc_gets_a_header() {
     let frames = vec![
         pair(&[0x0f, 0, 8, 0], group, 0x0800, &packet),
         pair(&[0x8f, 0, 0x86, 0xdd], RECEIVER, 0x86dd, &v6(false)),
-        // Keep-alives, discovery, ISO, and half a header.
+        // Keepalives, discovery, ISO, and half a header.
         (vec![0x8f, 0, 0x80, 0x35, 0, 0, 0, 2], None),
         (vec![0x8f, 0, 0x20, 0, 1, 180], None),
         (vec![0x0f, 0, 0xfe, 0xfe, 3, 0x83], None),
         (vec![0x0f, 0, 8], None),
     ];
-    // The link type for PPP in HDLC framing holds both.
+    // The link type of PPP in HDLC framing covers both.
     for link_type in [104, 50] {
         let counts = check(link_type, &frames);
         assert_eq!(counts.cisco_hdlc + counts.ppp, 2);
@@ -85,7 +85,7 @@ const THIRD: [u8; 6] = [2, 0, 0, 0, 0, 0x33];
 const FOURTH: [u8; 6] = [2, 0, 0, 0, 0, 0x44];
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
-/// Returns an IEEE 802.11 frame with these first bytes, and these bytes after its addresses.
+/// Returns an IEEE 802.11 frame with these first bytes, and with `more` after its addresses.
 fn wireless(first: u8, flags: u8, more: &[u8], payload: &[u8]) -> Vec<u8> {
     let addresses = [FIRST, SECOND, THIRD].concat();
     let head = [&[first, flags, 0, 0], &addresses[..], &[0x10, 0]];
@@ -112,7 +112,7 @@ fn wireless_data_gets_a_header() {
         (wireless(8, 1, &[], &snap()), carried(THIRD, SECOND)),
         (wireless(8, 2, &[], &snap()), carried(FIRST, THIRD)),
         (wireless(8, 3, &FOURTH, &snap()), carried(THIRD, FOURTH)),
-        // With a traffic class, and with a control field as well.
+        // With a traffic class, and with both a traffic class and a control field.
         (wireless(0x88, 1, &[0, 0], &snap()), carried(THIRD, SECOND)),
         (
             wireless(0x88, 0x81, &control, &snap()),
@@ -151,10 +151,10 @@ fn wireless_data_gets_a_header() {
     assert_eq!(left_out(&check(105, &frames)), expected);
 }
 
-/// A frame's bytes and wire length, and the skipped records.
+/// Bytes and wire length of a frame, and the skipped records.
 type Outcome = (Option<(Vec<u8>, u32)>, Vec<(LeftOut, u64)>);
 
-/// Reads one frame with this link type, complete on the wire.
+/// Reads one frame of this link type that was captured as a whole.
 fn one(link_type: u32, frame: &[u8]) -> Outcome {
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, link_type);
@@ -192,7 +192,7 @@ fn the_headers_of_wireless_drivers_are_taken_off() {
         head.raw(&[0; 8]).u16(flags).raw(&[0; 10]);
         head.bytes
     };
-    // Without a field, with flags alone, after a timestamp, and in a second word.
+    // Without fields, with flags alone, after a timestamp, and in a second word.
     let stamp = [&[7; 8][..], &[0]].concat();
     let words = [&2u32.to_le_bytes()[..], &[0; 4], &[7; 8], &[0]].concat();
     for (link_type, head) in [
@@ -214,7 +214,7 @@ fn the_headers_of_wireless_drivers_are_taken_off() {
             assert_eq!(found, lost(LeftOut::CutHeader), "{link_type}");
         }
     }
-    // A check sequence is not part of the frame, and a frame with an incorrect one is skipped.
+    // An FCS is not part of the frame, and a frame with an incorrect FCS is skipped.
     let checked = joined(&inner, &[1, 2, 3, 4]);
     for head in [(127, radiotap(2, &[0x10])), (192, ppi(1))] {
         assert_eq!(one(head.0, &joined(&head.1, &checked)), whole(len));
@@ -239,7 +239,7 @@ fn wireless_frames_without_an_ethertype_keep_their_length() {
     assert_eq!(one(105, &frame).0, Some((expected.clone(), 52)));
     let checked = [&radiotap(2, &[0x10])[..], &frame, &[1, 2, 3, 4]].concat();
     assert_eq!(one(127, &checked).0, Some((expected, 52)));
-    // Ethernet has no such length.
+    // Ethernet does not support this length.
     let long = wireless(8, 2, &[], &[0x42; 1501]);
     assert_eq!(one(105, &long).1, [(LeftOut::Protocol, 1)]);
 }

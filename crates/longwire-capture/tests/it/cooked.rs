@@ -1,5 +1,5 @@
-//! Captures without Ethernet headers: on all devices at once, on loopback and on tunnels. The added
-//! headers are checked field by field, and by tshark if installed.
+//! Captures without Ethernet headers: on all devices, on loopback and on tunnels. The added headers
+//! are checked field by field, and by tshark if it is installed.
 use longwire_testbed::support::frames::udp4;
 use longwire_testbed::support::{Folder, output, words};
 use std::io::Cursor;
@@ -49,7 +49,7 @@ pub fn ethernet(receiver: [u8; 6], sender: [u8; 6], kind: u16, payload: &[u8]) -
     [&receiver[..], &sender[..], &kind.to_be_bytes()[..], payload].concat()
 }
 
-/// Returns each frame's wire length and bytes, and the counts.
+/// Returns the wire length and bytes of each frame, and the counts.
 fn read(file: &[u8], ahead: bool) -> (Vec<(u32, Vec<u8>)>, RecordCounts) {
     let mut reader = CaptureReader::new("test", Cursor::new(file.to_vec())).unwrap();
     let max = reader.frame_max();
@@ -69,17 +69,17 @@ fn left_out(counts: &RecordCounts) -> u64 {
     counts.left_out.values().sum()
 }
 
-/// Captured frames, and the same frames as Ethernet would carry them.
+/// Captured frames, each with its Ethernet form if it has one.
 pub type Pairs = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// Returns a packet after a header, and as Ethernet would carry it.
+/// Returns a packet after a header, and in its Ethernet form.
 pub fn pair(head: &[u8], to: [u8; 6], kind: u16, packet: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
     let expected = ethernet(to, SENDER, kind, packet);
     ([head, packet].concat(), Some(expected))
 }
 
-/// Reads the frames from classic files in both byte orders and from pcapng with enhanced and simple
-/// packets. Returns the counts, which must agree.
+/// Reads the frames from classic files in both byte orders, and from pcapng with enhanced and
+/// simple packets. Returns the counts, which must be equal.
 pub fn check(link_type: u16, frames: &Pairs) -> RecordCounts {
     let mut counts = Vec::new();
     for big in [false, true] {
@@ -161,7 +161,7 @@ fn cooked_captures_get_ethernet_headers() {
     let tagged = [&[0, 7, 8, 0][..], &packet].concat();
     let frames = |head: &Head| -> Pairs {
         // To this host over Ethernet; broadcast; loopback; a tunnel without addresses; a tag; LLC
-        // with its length; and three frames that Ethernet cannot carry.
+        // with its length; and three frames that cannot be converted to Ethernet.
         let llc = head(0, 1, &station, 4, &[0x42; 38]);
         let carried = |to, from, (kind, device): (u16, u16), address: &[u8], protocol, packet| {
             let expected = ethernet(to, from, protocol, packet);
@@ -184,7 +184,7 @@ fn cooked_captures_get_ethernet_headers() {
     assert_eq!((counts.cooked, left_out(&counts)), (5, 4));
     let counts = check(276, &frames(&|k, d, a, p, b| cooked2(k as u8, d, a, p, b)));
     assert_eq!((counts.cooked, left_out(&counts)), (5, 4));
-    // LLC's length is the wire length.
+    // The length field of LLC contains the wire length.
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, 113);
     let frame = cooked(0, 1, &station, 4, &[0x42; 38]);

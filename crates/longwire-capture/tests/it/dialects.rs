@@ -1,5 +1,5 @@
 //! Captures that other readers accept: records beyond the snapshot length, old and modified
-//! versions, check sequences, and skipped interfaces.
+//! versions, FCSs, and skipped interfaces.
 use std::io::Cursor;
 
 use crate::common::captures::Builder;
@@ -55,7 +55,7 @@ fn interfaces_of_other_link_types_are_left_out_and_counted() {
         file.enhanced(0, n, &frame(20), 20);
         file.enhanced(1 + n as u32 % 2, n, &frame(60), 60);
     }
-    // Longer than the longest block that is read.
+    // Longer than the longest supported block.
     let long = frame(600_000);
     file.enhanced(0, 9, &long, long.len() as u32);
     file.enhanced(1, 9, &long, long.len() as u32);
@@ -90,7 +90,7 @@ fn a_file_without_an_interface_that_can_be_carried_is_refused_at_its_end() {
     };
     assert!(reason.contains("195 (IEEE 802.15.4)"), "{reason}");
     assert_eq!(reader.counts().left_out[&LeftOut::LinkType(195)], 2);
-    // A file without any readable frame is refused.
+    // A file without any readable frame is rejected.
     let mut file = Builder::new(false);
     file.section().interface(195, 0, &[]);
     assert_eq!(read(&file), (vec![], vec![]));
@@ -104,7 +104,7 @@ fn an_interface_is_chosen_by_name_or_number() {
     for interface in [0, 1, 2, 1] {
         file.enhanced(interface, 1, &frame(60 + interface as usize), 99);
     }
-    // Another section may have the interfaces in another order.
+    // Another section may list the interfaces in a different order.
     file.section().interface(1, 0, &[(2, b"east")]);
     file.enhanced(0, 2, &frame(70), 70);
     for (chosen, expected, others) in [
@@ -162,7 +162,7 @@ fn old_versions_have_their_lengths_the_other_way_round() {
                 assert_eq!(read(&file).0, expected, "{version:?}, big {big}");
             }
         }
-        // Some writers of 2.3 use today's order.
+        // Some writers of 2.3 use the current order.
         let mut file = Builder::new(big);
         versioned(&mut file, 0xa1b2_c3d4, (2, 3));
         file.record(7, 0, &frame(40), 1514);
@@ -199,7 +199,7 @@ fn modified_captures_have_longer_record_headers() {
 
 #[test]
 fn pcapng_options_and_blocks_give_the_length_of_check_sequences() {
-    // In bits as specified, in bytes as some writers do, and without the option.
+    // In bits as specified, in bytes as by some writers, and without the option.
     let interfaces: [(&[u8], usize); 5] = [(&[32], 4), (&[16], 2), (&[4], 4), (&[0], 0), (&[], 0)];
     for big in [false, true] {
         for (value, fcs_len) in interfaces {
@@ -208,9 +208,9 @@ fn pcapng_options_and_blocks_give_the_length_of_check_sequences() {
             let mut file = Builder::new(big);
             file.section().interface(1, 0, options);
             file.enhanced(0, 1, &frame(64), 64);
-            // The frame is truncated within the check sequence.
+            // The frame is truncated within its FCS.
             file.enhanced(0, 1, &frame(62), 64);
-            // Zero means that the block does not specify it.
+            // Zero means that the block does not specify the length.
             file.flagged(0, &frame(64), 1);
             file.flagged(0, &frame(64), 1 | 2 << 5);
             file.flagged(0, &frame(61), 4 << 5);

@@ -1,4 +1,5 @@
-//! The verdict log: both formats return rows as written, and errors name the location of the fault.
+//! The verdict log: both formats return rows as written, and errors state the location of the
+//! fault.
 
 use longwire_capture::log::{COLUMNS, Fate, LogError, LogReader, LogWriter, Name, Row};
 use longwire_testbed::support::{Folder, rows};
@@ -40,14 +41,14 @@ fn read(path: &str) -> Result<Vec<Row>, LogError> {
     LogReader::open(path)?.collect()
 }
 
-/// Returns the error that ends reading the file.
+/// Returns the error that ends the reading of a file.
 fn complaint(path: &str) -> String {
     let rows = read(path).map(|rows| rows.len());
     rows.expect_err(path).to_string()
 }
 
 fn any_text() -> impl Strategy<Value = Name> {
-    // Includes characters that CSV must quote.
+    // Includes characters that must be quoted in CSV.
     "[a-z\",;\n\r é]{1,12}".prop_map(|text| Name::from(text.as_str()))
 }
 
@@ -97,7 +98,7 @@ proptest! {
         }
     }
 
-    /// Reading a damaged file ends, either in rows or in an error that names the file.
+    /// Reading a damaged file ends with rows, or with an error that contains the file name.
     #[test]
     fn damaged_files_are_errors_and_not_panics(
         at in 0..10_000usize, bits in 1..=255u8, cut in option::of(0..10_000usize),
@@ -170,7 +171,7 @@ fn the_name_selects_the_written_and_the_bytes_the_read_format() {
 fn csv_is_read_by_the_names_of_its_columns() {
     let dir = Folder::new();
     let path = dir.file("log.csv");
-    // Another column order, an additional column, and booleans as other programs write them.
+    // A different column order, an additional column, and booleans as written by other programs.
     let text = "\
 note,queue_bytes,queue_packets,copy,corrupted,ecn_marked,reason,release_ns,departure_ns,verdict,length,arrival_ns,link,frame
 mine,1500,1,0,False,1,,300,200,deliver,1500,100,up,7
@@ -201,8 +202,8 @@ fn times_are_whole_numbers_of_moderate_size_in_every_row() {
     let end = "1699999999999999500";
     let delivered = format!("0,up,500,60,deliver,700,20000700,,true,true,0,0,0,{end}");
     assert_eq!(lines[1], delivered);
-    // A dropped frame also has numbers: an empty field would turn the column into floating point in
-    // pandas.
+    // A dropped frame also has numbers: with an empty field, pandas would read the column as
+    // floating point.
     let dropped = format!("3,down,3500,63,drop,-1,-1,queue_full,false,false,0,3,4500,{end}");
     assert_eq!(lines[4], dropped);
     assert_eq!(read(&path).unwrap_or_default(), rows);

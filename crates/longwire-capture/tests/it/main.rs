@@ -1,4 +1,4 @@
-//! All of this crate's tests, in one binary that is linked once.
+//! All integration tests of the crate in one binary, to link only once.
 #![allow(missing_docs, reason = "tests")]
 
 mod common;

@@ -9,8 +9,8 @@ use crate::common::packing::{all, by_tool, gzip, lz4};
 use crate::common::{Frame, read_to_end};
 use longwire_capture::{CaptureError, CaptureReader, Packing, Step};
 
-/// Returns a frame. Lengths vary, and some frames are repetitive and some random, so that both
-/// kinds are covered.
+/// Returns a frame. Lengths vary; some frames are repetitive and others random, to cover both
+/// kinds.
 fn frame(n: u32) -> Vec<u8> {
     let mut state = n | 1;
     let len = 60 + n * 37 % 1400;
@@ -43,7 +43,7 @@ fn ng(frames: u32) -> Vec<u8> {
     file.bytes
 }
 
-/// Returns all frames up to the end or the error. With `ahead`, a thread reads.
+/// Returns all frames up to the end or an error. With `ahead`, they are read by a thread.
 fn read_all(bytes: &[u8], ahead: bool) -> (Vec<Frame>, Option<CaptureError>) {
     let mut reader = match CaptureReader::new("test", Cursor::new(bytes.to_vec())) {
         Ok(reader) => reader,
@@ -94,7 +94,7 @@ fn files_compressed_by_tools_are_read() {
             assert!(error.is_none(), "{tool} {arguments:?}: {error:?}");
             assert!(frames == expected, "{tool} {arguments:?}");
         }
-        // Half of the file yields about half of the frames and an error.
+        // Half of the file yields about half of the frames, and an error.
         let (frames, error) = read_all(&packed[..packed.len() / 2], true);
         let error = error.expect("cut").to_string();
         assert!(error.contains("truncated"), "{tool}: {error}");
@@ -113,7 +113,7 @@ fn several_members_and_frames_are_one_capture() {
     let (head, tail) = plain.split_at(plain.len() / 3);
     for ((kind, mut packed), (_, rest)) in all(head).into_iter().zip(all(tail)) {
         if kind != "gzip" {
-            // Another program's skippable frame.
+            // A skippable frame of another program.
             packed.extend_from_slice(&[0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0, 1, 2, 3, 4, 5]);
         }
         packed.extend_from_slice(&rest);
@@ -265,7 +265,7 @@ fn a_slow_pipe_is_not_waited_for() {
             }
             Step::Later => {
                 std::thread::sleep(Duration::from_millis(20));
-                // After some waits, the rest arrives.
+                // The rest arrives after a few waits.
                 if let Some(mut theirs) = rest.take_if(|_| frames.len() > 3) {
                     theirs.write_all(&packed[packed.len() / 2..]).unwrap();
                 }
@@ -274,7 +274,7 @@ fn a_slow_pipe_is_not_waited_for() {
         }
     }
     assert_eq!(frames, expected);
-    // A pipe whose writer stops writing does not block dropping the reader.
+    // If a pipe's writer stops writing, dropping the reader does not block.
     let (ours, mut theirs) = std::io::pipe().unwrap();
     theirs.write_all(&plain[..100]).unwrap();
     let path = format!("/proc/self/fd/{}", ours.as_raw_fd());

@@ -1,4 +1,4 @@
-//! Reads and writes capture files.
+//! Reading and writing of capture files.
 use longwire_testbed::support::Folder;
 use std::io::Cursor;
 
@@ -12,7 +12,7 @@ fn reader(bytes: &[u8]) -> Result<CaptureReader, CaptureError> {
     CaptureReader::new("test", Cursor::new(bytes.to_vec()))
 }
 
-/// Returns all frames up to the end or the error.
+/// Returns all frames up to the end or an error.
 fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
     let mut reader = match reader(bytes) {
         Ok(reader) => reader,
@@ -21,7 +21,7 @@ fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
     read_to_end(&mut reader)
 }
 
-/// Returns the position and the reason of the refusal.
+/// Returns the number of frames before the error, its offset and its reason.
 fn refusal(bytes: &[u8]) -> (usize, u64, String) {
     let (frames, error) = read_all(bytes);
     let Some(CaptureError::Malformed { offset, reason, .. }) = error else {
@@ -54,7 +54,7 @@ fn classic_files_of_all_four_kinds() {
 #[test]
 fn frame_check_sequences_are_no_part_of_a_frame() {
     let mut file = Builder::new(false);
-    // A check sequence of two 16-bit words is present.
+    // Frames end with an FCS of two 16-bit words.
     file.classic(0xa1b2_c3d4, 0, 1 | 1 << 26 | 2 << 28);
     file.record(1, 0, &frame(64), 64);
     file.record(2, 0, &frame(62), 64);
@@ -122,7 +122,7 @@ fn blocks_longer_than_any_buffer_are_skipped() {
     let (frames, error) = read_all(&file.bytes);
     assert!(error.is_none(), "{error:?}");
     assert_eq!(frames, [(1_000, frame(60), 60)]);
-    // The closing length is checked nevertheless.
+    // The closing length is still checked.
     let closing = file.bytes.len() - (60 + 44) - 4;
     file.bytes[closing] ^= 4;
     let (_, offset, reason) = refusal(&file.bytes);

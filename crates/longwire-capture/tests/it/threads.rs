@@ -1,4 +1,5 @@
-//! Captures that separate threads read and write give the same bytes, frames and errors.
+//! Captures read and written by separate threads, which must give the same bytes, frames and
+//! errors.
 use std::fs;
 
 use longwire_capture::{Batches, CaptureError, CaptureReader, CaptureWriter};
@@ -75,15 +76,15 @@ fn a_full_disk_is_reported_a_few_buffers_later() {
     let here = here.expect_err("no space").to_string();
     assert_eq!(behind.expect_err("no space").to_string(), here);
     assert!(here.contains("No space"), "{here}");
-    // At most three buffers of 256 KiB, for frames of 750 bytes on average.
+    // At most three buffers of 256 KiB, with frames of 750 bytes on average.
     assert!(before < before_here + 1_200, "{before} after {before_here}");
-    // A short capture fails at its end.
+    // A short capture only fails when it is finished.
     let (before, behind) = write(&full, true, 10);
     assert_eq!(before, 10);
     assert_eq!(behind.expect_err("no space").to_string(), here);
 }
 
-/// Reads a file, either in a separate thread or in this one.
+/// Reads a file, in a separate thread or in this one.
 fn read(path: &str, in_thread: bool) -> (Vec<Frame>, Option<String>) {
     let mut reader = CaptureReader::open(path).expect("it is a capture");
     if in_thread {
@@ -134,6 +135,6 @@ fn upcoming_frames_are_the_next_ones() {
         assert_eq!(next.bytes, frame(number));
     }
     assert_eq!(reader.upcoming().count(), 0);
-    // All frames but those at the end of a block.
+    // All frames except those at the end of a block.
     assert!(seen > FRAMES * 28 / 10, "{seen}");
 }

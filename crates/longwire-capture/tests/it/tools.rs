@@ -1,11 +1,12 @@
-//! Captures written by Wireshark's tools. Without these tools, the test reports so and passes.
+//! Captures written by Wireshark's tools. If these are not installed, the test reports this and
+//! passes.
 use longwire_testbed::support::{Folder, output};
 use std::process::Command;
 
 use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
 
-/// Ethernet frames of many lengths, with an experimental EtherType.
+/// Returns Ethernet frames of many lengths, with an experimental EtherType.
 fn frames() -> Vec<Vec<u8>> {
     let frame = |n: u8| {
         let mut frame = vec![n; 60 + usize::from(n) * 29];

@@ -1,4 +1,4 @@
-//! Builds capture files byte by byte, in either byte order.
+//! Builder of capture files, byte by byte, in either byte order.
 
 /// A capture file under construction.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Builder {
         self.u32(data.len() as u32).u32(original).raw(data)
     }
 
-    /// Appends a pcapng block around `body`, padded.
+    /// Appends a pcapng block around `body`, with padding.
     pub fn block(&mut self, kind: u32, body: impl FnOnce(&mut Builder)) -> &mut Builder {
         let mut inner = Builder::new(self.big);
         body(&mut inner);
@@ -66,7 +66,7 @@ impl Builder {
         })
     }
 
-    /// Appends an interface with options `(code, value)`.
+    /// Appends an interface with options given as `(code, value)`.
     pub fn interface(
         &mut self,
         link_type: u16,

@@ -9,7 +9,7 @@ use longwire_capture::{CaptureError, CaptureReader};
 /// A frame as read: time in nanoseconds, bytes and wire length.
 pub type Frame = (u64, Vec<u8>, u32);
 
-/// Returns all frames up to the end or the error.
+/// Returns all frames up to the end or an error.
 pub fn read_to_end(reader: &mut CaptureReader) -> (Vec<Frame>, Option<CaptureError>) {
     let mut frames = Vec::new();
     loop {

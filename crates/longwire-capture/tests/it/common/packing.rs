@@ -1,4 +1,4 @@
-//! Compresses bytes with libraries and with common tools.
+//! Compression by libraries and by common tools.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Compresses to blocks of 64 KiB that refer to each other, with a checksum.
+/// Compresses to linked blocks of 64 KiB, with a checksum.
 pub fn lz4(bytes: &[u8]) -> Vec<u8> {
     let info = FrameInfo::new()
         .block_mode(BlockMode::Linked)
@@ -36,7 +36,8 @@ pub fn lz4(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Returns the bytes compressed by a tool; `None`, with a message, if it is not installed.
+/// Returns the bytes as compressed by a tool. If it is not installed, prints a message and returns
+/// `None`.
 pub fn by_tool(tool: &str, arguments: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let child = Command::new(tool)
         .args(arguments)
