@@ -1,9 +1,9 @@
-//! Axes: scales from values to positions, with ticks at round values and a readable unit.
+//! Axes: scales that map values to positions, with ticks at round values in a readable unit.
 
-/// A unit: its factor, which is also the smallest value shown in it, and its name.
+/// A unit: its factor, which is also the minimum value shown in it, and its name.
 type Unit = (f64, &'static str);
 
-/// A quantity's units, smallest first; values are in the unit with factor 1.
+/// Units of a quantity, smallest first; values are in the unit with factor 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Units(&'static [Unit]);
 
@@ -19,7 +19,7 @@ pub const RATE: Units = Units(&[
 ]);
 /// Size units; values are in bytes.
 pub const BYTES: Units = Units(&[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")]);
-/// Unit for shares.
+/// Unit of shares.
 pub const SHARE: Units = Units(&[(0.01, "%")]);
 
 impl Units {
@@ -29,7 +29,7 @@ impl Units {
     pub const FRAMES: Units = Units(&[(1.0, "frames")]);
     /// The single unit `runs`.
     pub const RUNS: Units = Units(&[(1.0, "runs")]);
-    /// A single unit without a name.
+    /// A single, unnamed unit.
     pub const BARE: Units = Units(&[(1.0, "")]);
 
     /// Returns all units with their factors, smallest first.
@@ -37,14 +37,14 @@ impl Units {
         self.0
     }
 
-    /// Returns the unit for an axis that extends to `high`.
+    /// Returns the unit of an axis that extends to `high`.
     fn of(self, high: f64) -> Unit {
         let fits = |(factor, _): &&Unit| *factor <= high.abs();
         let unit = self.0.iter().rev().find(fits).or(self.0.first());
         unit.copied().unwrap_or((1.0, ""))
     }
 
-    /// Formats a value with its unit, to three digits: `12.3 ms`.
+    /// Formats a value with its unit and three significant digits: `12.3 ms`.
     pub fn write(self, value: f64) -> String {
         // A value that rounds up to the next unit is shown in that unit.
         let (factor, name) = self.of(value * 1.0005);
@@ -76,7 +76,7 @@ pub struct Axis {
     logarithmic: bool,
     /// Tick positions with their labels.
     pub ticks: Vec<(f64, String)>,
-    /// Unit of the labels; empty if the labels include it.
+    /// Unit of the labels; empty if the labels contain it.
     pub unit: &'static str,
 }
 
@@ -91,7 +91,7 @@ impl Axis {
         };
         let (factor, unit) = units.of(high.abs().max(low.abs()));
         let step = round_step((high - low) / factor / ticks.max(1) as f64);
-        // An indivisible quantity has ticks only at whole numbers.
+        // Quantities of whole items have ticks only at whole numbers.
         let whole = units.0.len() == 1 && unit != "%";
         let step = if whole { step.max(1.0) } else { step };
         let decimals = (-step.log10().floor()).max(0.0) as usize;
@@ -111,13 +111,13 @@ impl Axis {
         }
     }
 
-    /// Creates a logarithmic scale; `low` must be positive. Each tick label has its own unit,
-    /// because the scale spans several.
+    /// Creates a logarithmic scale; `low` must be positive. Tick labels contain their unit, because
+    /// the scale spans several.
     pub fn logarithmic(low: f64, high: f64, units: Units) -> Axis {
         let low = low.max(1e-12);
         let high = if high > low { high } else { low * 10.0 };
         let decades = (high / low).log10();
-        // A scale of few decades has room for more ticks.
+        // A scale of few decades has space for more ticks.
         let marks: &[f64] = match decades {
             d if d < 1.5 => &[1.0, 2.0, 5.0],
             d if d < 3.0 => &[1.0, 3.0],
@@ -149,8 +149,8 @@ impl Axis {
         self
     }
 
-    /// Returns a value's position: 0 at the low end, 1 at the high end. Values outside are clamped
-    /// to the ends.
+    /// Returns a value's position, from 0 at the low end to 1 at the high end. Values outside are
+    /// clamped.
     pub fn place(&self, value: f64) -> f64 {
         let (low, high, value) = if self.logarithmic {
             (
@@ -164,7 +164,7 @@ impl Axis {
         ((value - low) / (high - low)).clamp(0.0, 1.0)
     }
 
-    /// Returns the axis caption with its unit: `Queue (packets)`.
+    /// Returns the caption of the axis, with its unit: `Queue (packets)`.
     pub fn label(&self, name: &str) -> String {
         match self.unit {
             "" => name.to_owned(),

@@ -9,7 +9,7 @@ use longwire_capture::log::LogError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PlotError {
-    /// The options contradict each other or the inputs: a usage error.
+    /// The options contradict the inputs or each other: a usage error.
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub enum PlotError {
 }
 
 impl PlotError {
-    /// Whether changing the options, not the files, would help.
+    /// Whether changing the options rather than the files would help.
     pub fn is_usage(&self) -> bool {
         matches!(self, PlotError::Usage(_))
     }

@@ -7,24 +7,24 @@ use crate::scene::{Anchor, Scene, Text};
 
 /// Size of the title.
 const TITLE_SIZE: f64 = 16.0;
-/// Space left of the panels, for vertical axis captions.
+/// Space left of the panels, for the captions of vertical axes.
 pub(super) const LEFT: f64 = 84.0;
 pub(super) const RIGHT: f64 = 22.0;
 /// Margin at the top.
 const TOP: f64 = 14.0;
-/// Space below a panel, for its horizontal axis caption.
+/// Space below a panel, for the caption of its horizontal axis.
 const BELOW: f64 = 44.0;
-/// Minimum readable frame height.
+/// Minimum readable height of a frame.
 const FRAME_MIN: f64 = 40.0;
 /// Height of a legend line.
 const LEGEND_LINE: f64 = 20.0;
 /// Height of a cell, and space between cells.
 const CELL: f64 = 96.0;
 const CELL_GAP: f64 = 16.0;
-/// Space above cells for their names.
+/// Space above cells, for their names.
 const CELL_NAME: f64 = 16.0;
 
-/// A figure's title and size.
+/// Title and size of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form<'a> {
     pub title: &'a str,
@@ -35,7 +35,7 @@ pub(super) struct Form<'a> {
 /// Draws a figure with these panels, as small multiples if there are any.
 ///
 /// # Errors
-/// If the given height is too small for the panels.
+/// If the specified height is too small for the panels.
 pub(super) fn draw(
     data: &mut Data,
     panels: &[Panel],
@@ -145,10 +145,10 @@ impl Multiples {
     }
 }
 
-/// Draws a panel as small multiples in a frame.
+/// Draws a panel as small multiples within a frame.
 fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiples: &Multiples) {
     let (rows, columns) = (multiples.rows(), multiples.columns());
-    // Row names are on the right.
+    // Row names are to the right of the cells.
     let right = if multiples.are_crossed() {
         CELL_NAME
     } else {
@@ -207,7 +207,7 @@ fn bold(text: &str, at: (f64, f64), upwards: bool) -> Text {
     }
 }
 
-/// Returns the legend entries, each name once.
+/// Returns the legend entries, with each name once.
 fn names(data: &Data) -> Vec<Note> {
     let logs = data.logs.iter().map(|of| (of.look, of.label.clone()));
     let reports = data.reports.iter().map(|of| (of.look, of.label.clone()));
@@ -226,7 +226,7 @@ const COLUMNS_MAX: usize = 4;
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Cell name; for crossed cells, the row and column names.
+    /// Name of the cell or, for a table, of its row and column.
     pub names: (String, Option<String>),
     /// Row, from the top.
     pub row: usize,
@@ -235,7 +235,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Returns the name as given.
+    /// Returns the name as specified.
     pub fn name(&self) -> String {
         match &self.names {
             (name, None) => name.clone(),
@@ -248,13 +248,13 @@ impl Cell {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multiples {
     cells: Vec<Cell>,
-    /// The cell of each input.
+    /// Cell index of each input.
     of_inputs: Vec<usize>,
 }
 
 impl Multiples {
-    /// Arranges cells by name, one name per input; inputs with the same name share a cell. Names of
-    /// the form `ROW/COLUMN` form a table.
+    /// Arranges cells by name, with one name per input; inputs with the same name share a cell.
+    /// Names of the form `ROW/COLUMN` form a table.
     ///
     /// # Errors
     /// If the number of columns contradicts the names.
@@ -291,7 +291,7 @@ impl Multiples {
         self.of_inputs.get(index).copied().unwrap_or(0)
     }
 
-    /// Whether cells are named by row and column.
+    /// Whether the cells form a table of rows and columns.
     pub fn are_crossed(&self) -> bool {
         self.cells.iter().any(|cell| cell.names.1.is_some())
     }
@@ -315,7 +315,7 @@ impl Multiples {
     }
 }
 
-/// Returns cells in a table of rows and columns, each in order of first appearance.
+/// Returns cells in a table, with rows and columns in order of first appearance.
 fn table(names: &[(&str, &str)]) -> Vec<Cell> {
     let place = |of: fn(&(&str, &str)) -> String, name: String| {
         let mut known: Vec<String> = Vec::new();
@@ -334,10 +334,10 @@ fn table(names: &[(&str, &str)]) -> Vec<Cell> {
     cells.collect()
 }
 
-/// Returns cells in sequence, filling rows.
+/// Returns cells in sequence, row by row.
 fn in_turn(names: &[&String], columns: Option<usize>) -> Vec<Cell> {
     let square = (names.len() as f64).sqrt().ceil() as usize;
-    // Starting from a square, the number of columns that leaves the fewest holes.
+    // The number of columns, from a square upwards, that leaves the fewest empty places.
     let holes = |columns: &usize| names.len().next_multiple_of(*columns) - names.len();
     let full = (square.clamp(1, COLUMNS_MAX)..=COLUMNS_MAX).min_by_key(holes);
     let columns = columns.or(full).unwrap_or(1).max(1);

@@ -1,14 +1,14 @@
-//! The figures' font: Noto Sans, embedded in the program, so that figures are identical on machines
-//! without fonts.
+//! Font of the figures: Noto Sans, embedded in the program, so that figures are identical on
+//! machines without fonts.
 
 use notosans::{BOLD_TTF, REGULAR_TTF};
 use skrifa::instance::{LocationRef, Size};
 use skrifa::outline::{DrawSettings, OutlinePen};
 use skrifa::{FontRef, GlyphId, MetadataProvider};
 
-/// A pen for text outlines.
+/// A pen for drawing text outlines.
 pub trait TextPen: OutlinePen {
-    /// Sets the next glyph's distance from the start of the text.
+    /// Sets the distance of the next glyph from the start of the text.
     fn glyph_at(&mut self, along: f64);
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Font {
 }
 
 impl Font {
-    /// Returns the regular or bold weight.
+    /// Returns the font in bold or regular weight.
     pub fn of_weight(bold: bool) -> Font {
         let (bytes, name) = if bold {
             (BOLD_TTF, "NotoSans-Bold")
@@ -66,12 +66,12 @@ impl Font {
         ]
     }
 
-    /// Returns the width of a text at a font size, in the same unit.
+    /// Returns the width of a text, in the unit of its font size.
     pub fn width(&self, text: &str, size: f64) -> f64 {
         self.glyphs(text, size).map(|(_, advance)| advance).sum()
     }
 
-    /// Draws a text's outlines with y pointing up, relative to each glyph's origin.
+    /// Draws the outlines of a text, relative to the origin of each glyph, with y pointing up.
     pub fn draw(&self, text: &str, size: f64, pen: &mut impl TextPen) {
         let outlines = self.font.outline_glyphs();
         let mut x = 0.0;
@@ -80,14 +80,15 @@ impl Font {
                 let settings =
                     DrawSettings::unhinted(Size::new(size as f32), LocationRef::default());
                 pen.glyph_at(x);
-                // A glyph that cannot be drawn is skipped, like a missing one.
+                // Glyphs that cannot be drawn are skipped, like missing ones.
                 let _ = outline.draw(settings, pen);
             }
             x += advance;
         }
     }
 
-    /// Returns a text's glyphs with their widths. Characters that the font lacks use its empty box.
+    /// Returns the glyphs of a text with their widths. Characters missing from the font are shown
+    /// as its empty box.
     pub fn glyphs(&self, text: &str, size: f64) -> impl Iterator<Item = (GlyphId, f64)> {
         let characters = self.font.charmap();
         let metrics = self

@@ -1,4 +1,4 @@
-//! A panel's plot area and its surroundings: heading, axes, grid and labels.
+//! Plot area of a panel, with heading, axes, grid and labels.
 
 use super::axis::Axis;
 use super::font::Font;
@@ -12,7 +12,7 @@ pub const LABEL_SIZE: f64 = 11.0;
 /// Font size of tick labels and remarks.
 pub const TICK_SIZE: f64 = 10.5;
 
-/// The rectangle in which data is drawn.
+/// Rectangle in which data is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
     /// Left edge.
@@ -23,16 +23,16 @@ pub struct Frame {
     pub width: f64,
     /// Height.
     pub height: f64,
-    /// Place among small multiples, if any.
+    /// Position among small multiples, if any.
     pub cell: Option<CellPlace>,
 }
 
-/// A frame's place among small multiples, which share their axes.
+/// Position of a frame among small multiples, which share their axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellPlace {
     /// Whether the frame is in the first column, where the vertical axis is labelled.
     pub is_left: bool,
-    /// Whether the frame is the last in its column, where the horizontal axis is labelled.
+    /// Whether the frame is at the bottom of its column, where the horizontal axis is labelled.
     pub is_bottom: bool,
     /// Left, top, width and height of all cells together, for the cell that draws the shared
     /// captions.
@@ -42,15 +42,15 @@ pub struct CellPlace {
 /// Texts around a panel.
 #[derive(Debug)]
 pub struct Captions<'a> {
-    /// Panel name.
+    /// Name of the panel.
     pub heading: &'a str,
     /// Additional height of the heading above the frame, in units.
     pub lift: f64,
     /// A hint on how to read the panel.
     pub remark: String,
-    /// Horizontal axis caption, with its unit.
+    /// Caption of the horizontal axis, with its unit.
     pub x: String,
-    /// Vertical axis caption, with its unit.
+    /// Caption of the vertical axis, with its unit.
     pub y: String,
 }
 
@@ -65,12 +65,12 @@ impl Frame {
         self.top + self.height
     }
 
-    /// Returns the position of a fraction of the width, from the left.
+    /// Returns the position at a fraction of the width, from the left.
     pub fn x(&self, share: f64) -> f64 {
         self.left + self.width * share
     }
 
-    /// Returns the position of a fraction of the height, from the bottom.
+    /// Returns the position at a fraction of the height, from the bottom.
     pub fn y(&self, share: f64) -> f64 {
         self.bottom() - self.height * share
     }
@@ -160,7 +160,7 @@ impl Frame {
         });
     }
 
-    /// Writes remarks about each series above the frame.
+    /// Writes one remark per series above the frame.
     pub fn notes(&self, scene: &mut Scene, notes: &[Note]) {
         let lines = flow(notes, self.width);
         let top = self.top - notes_height(notes, self.width);
@@ -168,10 +168,10 @@ impl Frame {
     }
 }
 
-/// A remark with its series' look.
+/// A remark, with the look of its series.
 pub type Note = (Look, String);
 
-/// Height of a line of notes, and space below the notes.
+/// Height of a line of notes, and space below them.
 const NOTE_LINE: f64 = 17.0;
 const NOTE_GAP: f64 = 6.0;
 
@@ -183,7 +183,8 @@ pub fn notes_height(notes: &[Note], width: f64) -> f64 {
     }
 }
 
-/// Lays out texts side by side, in as many lines as needed; returns their positions from the left.
+/// Lays out notes next to each other, in as many lines as needed; returns their positions from the
+/// left.
 pub fn flow(notes: &[Note], width: f64) -> Vec<Vec<(f64, &Note)>> {
     const APART: f64 = 24.0;
     let font = Font::of_weight(false);
@@ -203,10 +204,10 @@ pub fn flow(notes: &[Note], width: f64) -> Vec<Vec<(f64, &Note)>> {
     lines
 }
 
-/// Space for a colour sample before a text.
+/// Space for a colour sample before a note.
 const SWATCH: f64 = 17.0;
 
-/// Draws the lines laid out by [`flow`] below a point.
+/// Draws the lines laid out by [`flow`], starting below a point.
 pub fn draw_flow(
     scene: &mut Scene,
     lines: &[Vec<(f64, &Note)>],
@@ -227,7 +228,7 @@ pub fn draw_flow(
     }
 }
 
-/// Draws a series' sample: its colour, or a line if it is dashed.
+/// Draws the sample of a series: its colour, or a line if it is dashed.
 fn swatch(scene: &mut Scene, look: Look, (left, middle): Point) {
     if look.dash.is_some() {
         let line = vec![(left - 8.0, middle), (left + 12.0, middle)];
@@ -238,7 +239,7 @@ fn swatch(scene: &mut Scene, look: Look, (left, middle): Point) {
     scene.rectangle(from, to, Fill::solid(look.colour));
 }
 
-/// Returns a text in tick label size.
+/// Returns a text in the size of tick labels.
 pub fn small(text: &str, at: Point, anchor: Anchor) -> Text {
     Text {
         at,

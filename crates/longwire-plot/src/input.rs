@@ -1,4 +1,4 @@
-//! Inputs for figures: verdict logs and run reports.
+//! Inputs of figures: verdict logs and run reports.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::series::Zero;
 /// An input file.
 #[derive(Debug)]
 pub enum Input {
-    /// A verdict log; read again for each use, because it may be large.
+    /// A verdict log, read again for each use, because it may be large.
     Log {
         /// Path of the log.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum Input {
     Report {
         /// Path of the report.
         path: PathBuf,
-        /// Report contents; `links` also includes the ports of a network, where lateness is
+        /// Contents of the report; `links` also includes the ports of a network, where lateness is
         /// measured.
         report: Box<RunDocument>,
     },
@@ -48,7 +48,7 @@ impl InputKind {
 }
 
 impl Input {
-    /// Detects the kind of a file: JSON starts with a brace; any other file is taken for a log.
+    /// Detects the kind of a file. JSON starts with a brace; any other file is taken for a log.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -117,7 +117,7 @@ fn first_letter(file: &mut impl BufRead) -> std::io::Result<Option<u8>> {
 pub struct Span {
     /// Start of the run, if recorded in the log.
     pub epoch: Option<i64>,
-    /// Zero of the time axis: the first arrival, or the start of the run.
+    /// Zero of the time axis: the first arrival or the start of the run.
     pub origin: i64,
     /// First arrival.
     pub first: i64,
@@ -125,7 +125,7 @@ pub struct Span {
     pub last: i64,
 }
 
-/// Determines a log's time span, from its index or by reading it.
+/// Determines the time span of a log, from its index or by reading the log.
 ///
 /// # Errors
 /// If the log cannot be read or is empty.
@@ -163,20 +163,20 @@ pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotErr
 /// Number of rows between progress reports.
 pub const ROWS_A_LOOK: u64 = 1 << 14;
 
-/// Whether and how the inputs belong together.
+/// Relation between the inputs.
 #[derive(Debug)]
 pub(super) struct OneRun {
     /// Whether the inputs are a log and a report of the same run.
     pub is_one: bool,
     /// Zero of the time axis.
     pub zero: Zero,
-    /// Times of the run's changes on the time axis, in nanoseconds.
+    /// Times of the run's changes, in nanoseconds on the time axis.
     pub changes: Vec<i64>,
 }
 
 impl OneRun {
-    /// Compares the inputs. If they belong to one run, sets the log's origin to the start of the
-    /// run, as in reports and messages.
+    /// Compares the inputs. If they belong to one run, sets the origin of the log to the start of
+    /// the run, as in reports and messages.
     pub fn of(inputs: &[Input], spans: &mut [Option<Span>]) -> OneRun {
         let mut run = OneRun {
             is_one: false,
@@ -194,7 +194,7 @@ impl OneRun {
             return run;
         };
         let epoch = start(report);
-        // Neither early logs nor early reports record when their run started.
+        // Older logs and reports do not record the start of their run.
         run.is_one = epoch.is_none() || span.epoch.is_none() || epoch == span.epoch;
         let Some(epoch) = epoch.filter(|_| run.is_one) else {
             return run;
@@ -211,7 +211,7 @@ impl OneRun {
     }
 }
 
-/// Returns when a report's run started, if recorded.
+/// Returns the start of a report's run, if recorded.
 fn start(report: &RunDocument) -> Option<i64> {
     let epoch = i64::try_from(report.epoch_ns).ok()?;
     (epoch > 0).then_some(epoch)

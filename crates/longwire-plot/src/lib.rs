@@ -33,10 +33,10 @@
 //! # Ok::<(), PlotError>(())
 //! ```
 //!
-//! A log is read twice, once for its time span and once for its frames. Memory use depends on the
-//! width of the figure, not on the number of rows. Drawing first creates a [`Scene`], which is then
-//! written as [`svg`], [`pdf`] or [`png`]. [`page`] creates an HTML file about a run. The same
-//! input yields the same bytes.
+//! A log is read twice, for its time span and for its frames. Memory use depends on the width of
+//! the figure, not on the number of rows. Drawing creates a [`Scene`], which is then written as
+//! [`svg`], [`pdf`] or [`png`]. [`page`] creates an HTML file about a run. Equal inputs yield equal
+//! bytes.
 
 mod axis;
 mod error;
@@ -75,7 +75,7 @@ use crate::scene::Look;
 /// Default number of throughput bins.
 const BINS: u64 = 250;
 
-/// Maximum number of throughput bins, which are held in memory for each link.
+/// Maximum number of throughput bins, which are kept in memory for every link.
 const BINS_MAX: u64 = 200_000;
 
 /// Minimum time span drawn, in nanoseconds.
@@ -86,21 +86,21 @@ const SPAN_MIN: u64 = 1_000;
 pub struct PlotOptions {
     /// Links to draw.
     pub selection: Selection,
-    /// Legend names of the inputs, in input order; parts of their paths by default.
+    /// Legend names of the inputs, in input order; by default, parts of their paths.
     pub labels: Vec<String>,
-    /// Cell of each input in a figure of small multiples: inputs with the same name share a cell,
+    /// Cell of each input in a figure of small multiples. Inputs with the same name share a cell,
     /// and names of the form `ROW/COLUMN` form a table.
     pub cells: Vec<String>,
     /// Number of cell columns.
     pub columns: Option<usize>,
-    /// Panels, in this order; if empty, those that suit the inputs.
+    /// Panels, in this order; by default, those that suit the inputs.
     pub panels: Vec<Panel>,
-    /// Title; the names of the inputs by default.
+    /// Title; by default, the names of the inputs.
     pub title: Option<String>,
-    /// Start of the time drawn, relative to a log's first frame or, with the report of its run, to
-    /// the start of the run.
+    /// Start of the time range, relative to the first frame of a log or, with the report of its
+    /// run, to the start of the run.
     pub from: Option<Nanos>,
-    /// End of the time drawn, on the same scale.
+    /// End of the time range, on the same scale.
     pub until: Option<Nanos>,
     /// Width of a throughput bin.
     pub bin: Option<Nanos>,
@@ -108,7 +108,7 @@ pub struct PlotOptions {
     pub queue_unit: QueueUnit,
     /// Width in units.
     pub width: f64,
-    /// Height in units; the sum of the panels' heights by default.
+    /// Height in units; by default, the sum of the panels' heights.
     pub height: Option<f64>,
 }
 
@@ -134,12 +134,11 @@ pub struct LinkDrawn {
 
 /// Draws a figure from files.
 ///
-/// `progress` is called occasionally with the work done and the total work, both in an arbitrary
-/// unit.
+/// Calls `progress` occasionally with the work done and the total work, both in an arbitrary unit.
 ///
 /// # Errors
-/// If a file cannot be read or holds nothing to draw, or if the options contradict each other or
-/// the inputs.
+/// If a file cannot be read or contains nothing to draw, or if the options contradict the inputs or
+/// each other.
 pub fn plot(
     files: &[PathBuf],
     options: &PlotOptions,
@@ -199,7 +198,7 @@ pub fn plot(
     })
 }
 
-/// Returns a figure's links, in legend order.
+/// Returns the links of a figure, in legend order.
 fn links(data: &Data, multiples: Option<&Multiples>) -> Vec<LinkDrawn> {
     let name = |label: &String, cell: usize| match multiples.map(|of| &of.cells()[cell]) {
         None => label.clone(),
@@ -228,8 +227,8 @@ fn is_drawn(input: &Input, panels: &[Panel]) -> bool {
     })
 }
 
-/// Returns the inputs whose names distinguish links: those that are drawn, or the first if they
-/// belong to one run.
+/// Returns the inputs whose names distinguish links: those that are drawn or, if all belong to one
+/// run, the first.
 fn named(files: &[PathBuf], drawn: &[bool], is_one_run: bool) -> Vec<PathBuf> {
     let named = files.iter().zip(drawn).filter(|(_, drawn)| **drawn);
     let most = if is_one_run { 1 } else { files.len() };
@@ -247,7 +246,7 @@ fn check_cells(panels: &[Panel]) -> Result<(), PlotError> {
     )))
 }
 
-/// Drawing progress; each input is read twice.
+/// Drawing progress; every input is read twice.
 struct Steps<'a> {
     done: u64,
     all: u64,
@@ -278,7 +277,7 @@ impl Steps<'_> {
     }
 }
 
-/// Returns the part of time to draw.
+/// Returns the time range to draw.
 fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<Window, PlotError> {
     let usage = |message: String| Err(PlotError::Usage(message));
     let covered = spans.iter().flatten();
@@ -312,7 +311,7 @@ fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<W
              bins"
         ));
     }
-    // The last bin is as wide as the others, unless `until` ends it.
+    // The last bin has the same width as the others, unless `until` ends it.
     let span = match options.until {
         None => span.div_ceil(bin).saturating_mul(bin),
         Some(_) => span,
@@ -324,7 +323,7 @@ fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<W
     Ok(Window { columns, zero, bin })
 }
 
-/// Returns the inputs' cells, if there are any.
+/// Returns the cells of the inputs, if there are any.
 fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiples>, PlotError> {
     for (option, names) in [("--label", &options.labels), ("--cell", &options.cells)] {
         if !names.is_empty() && names.len() != files.len() {
@@ -344,7 +343,7 @@ fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiple
     Multiples::arrange(&options.cells, options.columns).map(Some)
 }
 
-/// An input's position among all inputs, from which its legend names derive.
+/// Position of an input among all inputs, from which its legend names derive.
 struct InputNames<'a> {
     index: usize,
     /// Inputs whose names distinguish links.
@@ -354,7 +353,7 @@ struct InputNames<'a> {
 }
 
 impl InputNames<'_> {
-    /// Returns the legend name for a file's link; `is_only` if the file has no other link.
+    /// Returns the legend name of a link in a file. `is_only` is set if the file has no other link.
     fn of(&self, path: &Path, link: &str, is_only: bool) -> String {
         match self.options.labels.get(self.index) {
             Some(label) if is_only => label.clone(),
@@ -364,14 +363,14 @@ impl InputNames<'_> {
         }
     }
 
-    /// Whether the link's name suffices and denotes the same link in another input: the cell has
-    /// the input's name, or all inputs belong to one run.
+    /// Whether the link's name is sufficient and denotes the same link in another input, because
+    /// the cell has the input's name or all inputs belong to one run.
     fn is_by_link(&self) -> bool {
         self.cell.is_some() || self.named.len() == 1
     }
 }
 
-/// Adds an input's links, each with a label and a look.
+/// Adds the links of an input, each with a label and a look.
 fn add(
     data: &mut Data,
     input: Input,
@@ -412,7 +411,8 @@ fn add(
     Ok(())
 }
 
-/// Returns a new legend entry, with the look of an existing entry for the same link, if any.
+/// Returns a new legend entry, with the look of an existing entry for the same link, if there is
+/// one.
 fn entry<T>(data: &Data, label: String, names: &InputNames<'_>, link: T) -> Option<LegendEntry<T>> {
     let logs = data.logs.iter().map(|of| (&of.label, of.look));
     let reports = data.reports.iter().map(|of| (&of.label, of.look));
@@ -438,8 +438,8 @@ fn entry<T>(data: &Data, label: String, names: &InputNames<'_>, link: T) -> Opti
     })
 }
 
-/// Returns a file's legend name: the shortest part of its path that distinguishes it from the other
-/// files.
+/// Returns the legend name of a file: the shortest part of its path that distinguishes it from the
+/// other files.
 fn short_name(path: &Path, files: &[PathBuf]) -> String {
     let of = |form: fn(&Path) -> Option<&std::ffi::OsStr>| {
         let name = form(path)?;
@@ -463,7 +463,7 @@ fn title(files: &[PathBuf]) -> String {
     names.collect::<Vec<String>>().join(", ")
 }
 
-/// Returns the panels in the options, or those that suit the inputs.
+/// Returns the panels specified in the options, or those that suit the inputs.
 fn choose(options: &PlotOptions, inputs: &[Input]) -> Result<Vec<Panel>, PlotError> {
     let is_report = |input: &Input| matches!(input, Input::Report { .. });
     let has_reports = inputs.iter().any(is_report);

@@ -1,4 +1,4 @@
-//! Figures as PDF 1.7, with searchable text in an embedded font subset.
+//! Figures as PDF 1.7, with searchable text in embedded font subsets.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use subsetter::GlyphRemapper;
 use super::font::Font;
 use super::scene::{Anchor, Colour, Item, Point, Scene, Stroke, Text};
 
-/// Points per unit: a unit is a pixel at 96 per inch.
+/// Points per unit, which is a pixel at 96 per inch.
 const POINTS: f32 = 0.75;
 
 /// Compression level, 0 to 10.
@@ -48,7 +48,7 @@ pub fn render(scene: &Scene) -> Result<Vec<u8>, String> {
     drawing.finish(&scene.title, (width, height))
 }
 
-/// A page being drawn.
+/// A PDF page under construction.
 struct PdfPage {
     content: Content,
     fonts: [TextFont; 2],
@@ -56,11 +56,11 @@ struct PdfPage {
     opacities: Vec<u16>,
 }
 
-/// The glyphs of a font used in texts.
+/// Glyphs of a font that are used in texts.
 struct TextFont {
     font: Font,
     used: GlyphRemapper,
-    /// Character and width in thousandths of the font size, by new glyph number.
+    /// Character and width, in thousandths of the font size, by new glyph number.
     glyphs: BTreeMap<u16, (char, f32)>,
 }
 
@@ -73,7 +73,7 @@ impl TextFont {
         }
     }
 
-    /// Encodes a text as glyph numbers of two bytes each.
+    /// Encodes a text as two-byte glyph numbers.
     fn encode(&mut self, text: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(text.len() * 2);
         for (c, (glyph, advance)) in text.chars().zip(self.font.glyphs(text, 1_000.0)) {
@@ -138,7 +138,7 @@ impl PdfPage {
         }
     }
 
-    /// Sets the pen; must precede the start of a path.
+    /// Sets the pen. Call it before the start of a path.
     fn pen(&mut self, stroke: &Stroke, round_ends: bool) {
         self.opacity(stroke.opacity);
         let Colour(red, green, blue) = stroke.colour;
@@ -184,7 +184,7 @@ impl PdfPage {
         };
         let bytes = self.fonts[index].encode(&text.text);
         let (x, y) = text.at;
-        // y points down on the page, but up in glyphs.
+        // y points down on the page and up in glyphs.
         let matrix = if text.upwards {
             [0.0, -1.0, -1.0, 0.0, round(x), round(y + back)]
         } else {
@@ -251,7 +251,7 @@ impl PdfPage {
     }
 }
 
-/// Embeds the subset of a font used in texts.
+/// Embeds the subset of a font that is used in texts.
 fn embed(
     pdf: &mut Pdf,
     id: Ref,
@@ -315,7 +315,7 @@ fn name(kind: char, index: usize) -> String {
     format!("{kind}{index}")
 }
 
-/// Rounds to a hundredth of a unit, finer than any printer's resolution.
+/// Rounds to a hundredth of a unit, which is below the resolution of any printer.
 fn round(value: f64) -> f32 {
     ((value * 100.0).round() / 100.0) as f32
 }

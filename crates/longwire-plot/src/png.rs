@@ -78,7 +78,7 @@ impl Canvas {
     }
 
     fn fill(&mut self, path: PathBuilder, fill: &Fill) {
-        // A zero-size path has no area.
+        // A path of size zero has no area.
         if let Some(path) = path.finish() {
             let paint = paint(fill.colour, fill.opacity);
             let rule = FillRule::Winding;
@@ -121,7 +121,7 @@ impl Canvas {
     }
 }
 
-/// Adds a glyph's outline at its text's position.
+/// Adds the outlines of glyphs at the position of their text.
 struct GlyphPen<'a> {
     path: PathBuilder,
     text: &'a Text,

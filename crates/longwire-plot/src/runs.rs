@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Maximum number of frames held until earlier frames are known. Queue disciplines decide out of
-/// order only within their queues.
+/// Maximum number of frames held until earlier frames are known. Queue disciplines only decide out
+/// of order within their queues.
 const WAITING_MAX: usize = 1 << 16;
 
 /// Sorts frames by number.
@@ -25,10 +25,10 @@ impl<T> Default for InOrder<T> {
 }
 
 impl<T> InOrder<T> {
-    /// Adds a frame by its number. Passes on frames that are next, with a flag for missing numbers
-    /// before them.
+    /// Adds a frame by number. Passes on the frames that are next in order, each with a flag for
+    /// missing numbers before it.
     pub fn add(&mut self, frame: u64, value: T, mut pass: impl FnMut(T, bool)) {
-        // A log starts with frame 0; a part of a log does not, and its first row may not hold its
+        // A log starts with frame 0. A part of a log does not, and its first row need not be its
         // first frame.
         if frame == 0 && self.next.is_none() {
             self.next = Some(0);
@@ -62,7 +62,7 @@ impl<T> InOrder<T> {
         }
     }
 
-    /// Continues with the first waiting frame, given that those before it are missing.
+    /// Continues with the first waiting frame; the frames before it are missing.
     fn jump(&mut self, pass: &mut impl FnMut(T, bool)) {
         if let Some((first, _)) = self.waiting.first_key_value() {
             self.next = Some(*first);
@@ -80,7 +80,7 @@ pub struct LossRuns {
     frames: u64,
 }
 
-/// Current run, and the frequency of each length.
+/// Current run, and the frequency of each run length.
 #[derive(Clone, Debug, Default)]
 struct RunCounts {
     run: u64,
@@ -104,9 +104,9 @@ impl RunCounts {
 }
 
 impl LossRuns {
-    /// Adds a frame by its number, and whether it was lost.
+    /// Adds a frame by number, with whether it was lost.
     ///
-    /// Numbers may come out of order. A run ends where numbers are missing.
+    /// Numbers may be out of order. A run ends where numbers are missing.
     pub fn add(&mut self, frame: u64, lost: bool) {
         self.frames += 1;
         self.lost += u64::from(lost);
@@ -125,12 +125,12 @@ impl LossRuns {
         self.runs()
     }
 
-    /// Returns the frequency of each run length; call [`LossRuns::finish`] first.
+    /// Returns the frequency of each run length. Call [`LossRuns::finish`] first.
     pub fn runs(&self) -> &BTreeMap<u64, u64> {
         &self.counts.runs
     }
 
-    /// Returns the number of lost frames and of all frames.
+    /// Returns the number of lost frames and the number of all frames.
     pub fn lost(&self) -> (u64, u64) {
         (self.lost, self.frames)
     }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Counts runs in the complete, ordered list.
+    /// Counts the runs in a complete, ordered list.
     fn counted(lost: &[bool]) -> BTreeMap<u64, u64> {
         let mut runs = BTreeMap::new();
         for run in lost.split(|lost| !lost).filter(|run| !run.is_empty()) {
@@ -158,7 +158,7 @@ mod tests {
             first in 0..3u64,
         ) {
             let mut order: Vec<usize> = (0..lost.len()).collect();
-            // Out of order by up to a hundred positions.
+            // Reordered by up to a hundred positions.
             order.sort_by_key(|index| *index as u64 + keys[*index]);
             let mut runs = LossRuns::default();
             for index in order {

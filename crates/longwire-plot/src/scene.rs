@@ -1,12 +1,12 @@
 //! Drawing items and colours, independent of the output format.
 //!
-//! Lengths and positions are in *units*: pixels of an SVG at its native size. The origin is the top
-//! left corner, and y points down.
+//! Lengths and positions are in *units*: pixels of an SVG at its native size. The origin is at the
+//! top left, and y points down.
 
-/// A position: x and y.
+/// A position, as x and y.
 pub type Point = (f64, f64);
 
-/// A colour: red, green, blue.
+/// A colour, as red, green and blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour(pub u8, pub u8, pub u8);
 
@@ -52,7 +52,7 @@ impl Stroke {
     }
 }
 
-/// Which part of a text is at its position.
+/// Point of a text that lies at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// Start.
@@ -76,7 +76,7 @@ pub struct Text {
     pub bold: bool,
     /// Colour.
     pub colour: Colour,
-    /// Which part of the text is at `at`.
+    /// Point of the text that lies at `at`.
     pub anchor: Anchor,
     /// Whether the text runs upwards.
     pub upwards: bool,
@@ -94,7 +94,7 @@ pub enum Item {
     },
     /// Many line segments with the same stroke.
     Segments {
-        /// Starts and ends.
+        /// Start and end of each segment.
         segments: Vec<(Point, Point)>,
         /// Stroke.
         stroke: Stroke,
@@ -128,7 +128,7 @@ pub struct Scene {
     pub height: f64,
     /// Title, which also describes the figure to screen readers.
     pub title: String,
-    /// Items, bottom first.
+    /// Items, from the bottom up.
     pub items: Vec<Item>,
 }
 
@@ -143,7 +143,7 @@ impl Scene {
         }
     }
 
-    /// Adds a line through points; ignores fewer than two.
+    /// Adds a line through at least two points; ignores fewer.
     pub fn line(&mut self, points: Vec<Point>, stroke: Stroke) {
         if points.len() > 1 {
             self.items.push(Item::Line { points, stroke });
@@ -157,14 +157,14 @@ impl Scene {
         }
     }
 
-    /// Adds a closed area; ignores fewer than three corners.
+    /// Adds a closed area with at least three corners; ignores fewer.
     pub fn area(&mut self, points: Vec<Point>, fill: Fill) {
         if points.len() > 2 {
             self.items.push(Item::Area { points, fill });
         }
     }
 
-    /// Adds a rectangle, given two opposite corners.
+    /// Adds a rectangle with these opposite corners.
     pub fn rectangle(&mut self, (x0, y0): Point, (x1, y1): Point, fill: Fill) {
         self.area(vec![(x0, y0), (x1, y0), (x1, y1), (x0, y1)], fill);
     }
@@ -197,9 +197,9 @@ pub const GRID: Colour = Colour(0xe4, 0xe4, 0xe4);
 /// The background.
 pub const PAPER: Colour = Colour(0xff, 0xff, 0xff);
 
-/// Data colours, distinguishable from each other with any kind of colour vision: those of M. Okabe
-/// and K. Ito, "Color Universal Design" (2008), without yellow, which is too pale on white; a
-/// violet; and eight found by maximising the minimum distance to all previous ones.
+/// Data colours, distinguishable with any kind of colour vision: those of M. Okabe and K. Ito,
+/// "Color Universal Design" (2008), without yellow, which is too pale on white; a violet; and eight
+/// found by maximising the minimum distance to all previous ones.
 const SERIES: [Colour; 16] = [
     Colour(0x00, 0x72, 0xb2),
     Colour(0xd5, 0x5e, 0x00),
@@ -219,27 +219,27 @@ const SERIES: [Colour; 16] = [
     Colour(0x69, 0x4b, 0x78),
 ];
 
-/// Dash patterns (dash and gap lengths), used in rotation from the ninth series on, because some of
+/// Dash patterns (dash and gap length), used in rotation from the ninth series on, because some of
 /// the 16 colours look alike in thin lines.
 const DASHES: [(f64, f64); 3] = [(7.0, 3.0), (3.0, 2.0), (12.0, 4.0)];
 
-/// Number of series that differ only by colour.
+/// Number of series that are distinguished by colour alone.
 const SOLID: usize = 8;
 
 /// Maximum number of series that a figure can distinguish.
 pub const SERIES_MAX: usize = SERIES.len() * 2;
 
-/// A series' look in all panels.
+/// Look of a series in all panels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
     /// Colour.
     pub colour: Colour,
-    /// Dash and gap lengths of its lines.
+    /// Dash and gap length of its lines.
     pub dash: Option<(f64, f64)>,
 }
 
 impl Look {
-    /// Returns the look of a series by index; `None` if there are too many.
+    /// Returns the look of the series with this index, or `None` if there are too many.
     pub fn of(index: usize) -> Option<Look> {
         let (round, colour) = (index / SERIES.len(), index % SERIES.len());
         // In the second round, each colour gets a different pattern.
@@ -250,7 +250,7 @@ impl Look {
         })
     }
 
-    /// Returns the stroke for the series' lines.
+    /// Returns the stroke of the series' lines.
     pub fn stroke(self, width: f64) -> Stroke {
         Stroke {
             dash: self.dash,
@@ -263,9 +263,9 @@ impl Look {
 mod tests {
     use super::*;
 
-    /// How colours appear in linear light: with normal vision, and without one kind of cones (G.
-    /// Machado, M. Oliveira, L. Fernandes, "A Physiologically-based Model for Simulation of Color
-    /// Vision Deficiency", 2009, severity 1).
+    /// Appearance of colours in linear light: with normal vision, and without one kind of cone
+    /// cells (G. Machado, M. Oliveira, L. Fernandes, "A Physiologically-based Model for Simulation
+    /// of Color Vision Deficiency", 2009, severity 1).
     const VISIONS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [
@@ -285,7 +285,7 @@ mod tests {
         ],
     ];
 
-    /// Converts a colour to CIELAB, where distances match perception.
+    /// Converts a colour to CIELAB, in which distances correspond to perception.
     fn lab(Colour(red, green, blue): Colour, vision: &[[f64; 3]; 3]) -> [f64; 3] {
         let linear = [red, green, blue].map(|part| {
             let part = f64::from(part) / 255.0;
@@ -322,7 +322,7 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    /// A distance of 2.3 is just noticeable; 15 is clear even for thin lines.
+    /// A distance of 2.3 is just noticeable; 15 is distinct even in thin lines.
     #[test]
     fn colours_differ_with_any_kind_of_colour_vision() {
         for vision in &VISIONS {

@@ -1,4 +1,4 @@
-//! Per-link data, collected from logs in one pass.
+//! Data of links, collected from logs in one pass.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,8 +12,8 @@ use super::runs::LossRuns;
 use super::trace::{Columns, Marks, Trace};
 use crate::scene::SERIES_MAX;
 
-/// Maximum number of reasons counted separately, because a figure has room for few bars; the others
-/// share one count.
+/// Maximum number of reasons counted separately, because a figure has space for few bars; the rest
+/// share one counter.
 const REASONS_MAX: usize = 32;
 
 /// Zero of a time axis.
@@ -25,14 +25,14 @@ pub enum Zero {
     RunStart,
 }
 
-/// Part of time to draw, and its resolution.
+/// Time range to draw, and its resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Columns of the time axis, relative to its zero.
     pub columns: Columns,
     /// Zero of the time axis.
     pub zero: Zero,
-    /// Throughput bin width in nanoseconds.
+    /// Width of a throughput bin in nanoseconds.
     pub bin: u64,
 }
 
@@ -48,7 +48,7 @@ impl Window {
         self.columns.span.div_ceil(self.bin) as usize
     }
 
-    /// Returns the bin for a time; the last bin may extend beyond the window.
+    /// Returns the index of the bin for a time. The last bin may extend beyond the window.
     fn bin_of(&self, at: i64) -> Option<usize> {
         let since = u64::try_from(at.checked_sub(self.columns.from)?).ok()?;
         let index = (since / self.bin) as usize;
@@ -56,7 +56,7 @@ impl Window {
     }
 }
 
-/// One link's data from a log.
+/// Data of one link from a log.
 #[derive(Debug)]
 pub struct LogSeries {
     /// Link name.
@@ -107,7 +107,7 @@ impl LogSeries {
         }
     }
 
-    /// Adds a log row; times count from `origin`.
+    /// Adds a log row; times are relative to `origin`.
     fn add(&mut self, row: &Row, origin: i64, window: &Window) {
         if let Some(service) = self.services.of(row)
             && let Some(bin) = window.bin_of(service.until.saturating_sub(origin))
@@ -120,7 +120,7 @@ impl LogSeries {
         let arrival = row.arrival_ns.saturating_sub(origin);
         let release = row.release_ns.map(|at| at.saturating_sub(origin));
         let length = u64::from(row.length);
-        // The link created the copy, so it was not offered.
+        // Copies are created by the link and so were not offered.
         let itself = row.copy == 0;
         if itself && let Some(bin) = window.bin_of(arrival) {
             self.offered[bin] += length;
@@ -147,7 +147,7 @@ impl LogSeries {
         }
     }
 
-    /// Adds data that becomes known only at the end of the log.
+    /// Adds data that is only known at the end of the log.
     fn finish(&mut self, origin: i64) {
         self.runs.finish();
         let (packets, bytes) = (&mut self.queue_packets, &mut self.queue_bytes);
@@ -173,10 +173,10 @@ fn hold(packets: &mut Trace, bytes: &mut Trace, step: QueueStep, origin: i64) {
     bytes.hold(from, until, step.length.bytes);
 }
 
-/// Reads a log, and returns each selected link's data in the window.
+/// Reads a log and returns the data in the window for each selected link.
 ///
 /// # Errors
-/// If the log cannot be read, has more links than a figure can distinguish, or has no frame in the
+/// If the log cannot be read, has more links than a figure can distinguish, or has no frames in the
 /// window.
 pub fn gather(
     path: &Path,
@@ -239,7 +239,7 @@ pub fn rank(link: &str) -> (&str, usize, &str) {
     }
 }
 
-/// Returns the error for too many links to distinguish.
+/// Returns the error for more links than a figure can distinguish.
 pub fn too_many(path: &Path) -> PlotError {
     PlotError::Nothing {
         path: path.to_owned(),

@@ -1,7 +1,7 @@
-//! Figures as SVG 1.1, in one self-contained file.
+//! Figures as SVG 1.1, in a self-contained file.
 //!
-//! Text stays text, so that it can be searched and edited; the viewer chooses among the named
-//! fonts, which all have similar widths.
+//! Text is kept as text, so that it can be searched and edited. The viewer selects one of the
+//! listed fonts, whose widths are similar.
 
 use std::fmt::Write;
 
@@ -136,7 +136,7 @@ fn colour(Colour(red, green, blue): Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Formats a number to a hundredth of a unit, finer than any display's resolution.
+/// Formats a number with a resolution of a hundredth of a unit, finer than that of any display.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,8 +1,8 @@
 //! Values over time, downsampled without losing extremes.
 //!
-//! The time axis has a fixed number of columns, however many values there are; each column keeps
-//! minimum, maximum and mean. While there are few values, they are also kept individually and drawn
-//! as dots.
+//! The time axis has a fixed number of columns, regardless of the number of values. Each column
+//! records minimum, maximum and mean. While there are few values, they are also kept individually
+//! and drawn as dots.
 
 /// Maximum number of values per series that are drawn individually.
 pub const POINTS_MAX: usize = 2_000;
@@ -22,7 +22,7 @@ impl Column {
     /// Returns the mean value.
     pub fn mean(&self) -> f64 {
         match self.count {
-            // Values that held for zero time.
+            // All values held for zero time.
             0 => self.most as f64,
             count => self.sum as f64 / count as f64,
         }
@@ -41,7 +41,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Returns the column for a time; times outside go to the first or last column.
+    /// Returns the index of the column for a time. Times outside count in the first or last column.
     pub fn index(&self, at: i64) -> usize {
         let since = at.saturating_sub(self.from).max(0).cast_unsigned();
         let index = u128::from(since) * self.count as u128 / u128::from(self.span);
@@ -75,7 +75,7 @@ impl Trace {
         self.point(at, value);
     }
 
-    /// Adds a value that holds during an interval; column means are then weighted by time.
+    /// Adds a value that holds during an interval. Column means are then weighted by time.
     pub fn hold(&mut self, from: i64, until: i64, value: u64) {
         self.held = true;
         let Columns {
@@ -128,12 +128,12 @@ impl Trace {
         self.points.as_deref()
     }
 
-    /// Whether values hold until the next.
+    /// Whether values hold until the next value.
     pub fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Returns the columns with values, and their indices.
+    /// Returns the columns with values, with their indices.
     pub fn columns(&self) -> impl Iterator<Item = (usize, &Column)> {
         let values = self.values.iter().enumerate();
         values.filter_map(|(index, column)| Some((index, column.as_ref()?)))
@@ -167,7 +167,7 @@ impl Marks {
         self.counts[self.columns.index(at)] += 1;
     }
 
-    /// Returns the columns with events, and the number of events in each.
+    /// Returns the columns with events, with the number of events in each.
     pub fn columns(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.counts.iter().copied().enumerate();
         counts.filter(|(_, count)| *count > 0)

@@ -1,4 +1,4 @@
-//! Time-binned link data.
+//! Link data binned by time.
 
 use longwire_capture::log::{Fate, Name, Row};
 
@@ -6,7 +6,7 @@ use super::queue::{QueueStep, QueueSteps};
 use super::service::{Served, Services};
 use super::sketch::Sketch;
 
-/// Maximum number of drop reasons counted separately; further ones share the last counter.
+/// Maximum number of drop reasons counted separately; the rest share the last counter.
 const REASONS_MAX: usize = 16;
 
 /// One link's data in one time bin.
@@ -38,7 +38,7 @@ pub struct QueueBin {
 }
 
 impl QueueBin {
-    /// Returns the mean length over the time for which it is known.
+    /// Returns the mean length, over the time in which it is known.
     pub fn mean(&self) -> Option<f64> {
         (self.nanos > 0).then(|| self.sum as f64 / self.nanos as f64)
     }
@@ -72,7 +72,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Returns the bin for a time; earlier times go to the first bin.
+    /// Returns the index of the bin for a time; earlier times count in the first bin.
     pub fn index(&self, at: i64) -> usize {
         let since = at.saturating_sub(self.origin).max(0).cast_unsigned();
         (since / self.width) as usize
@@ -104,7 +104,7 @@ impl LinkBins {
         }
     }
 
-    /// Adds a row; the scale must cover all its times.
+    /// Adds a row, whose times must lie on the scale.
     pub fn add(&mut self, row: &Row, scale: Scale) {
         let arrival = row.arrival_ns;
         let length = u64::from(row.length);
@@ -132,7 +132,7 @@ impl LinkBins {
         self.queue.add(row, |step| stretch(bins, scale, step));
     }
 
-    /// Adds data that becomes known only at the end.
+    /// Adds data that is only known at the end.
     pub fn finish(&mut self, scale: Scale) {
         let bins = &mut self.bins;
         self.queue.finish(|step| stretch(bins, scale, step));
@@ -181,7 +181,7 @@ fn bin(bins: &mut Vec<Bin>, index: usize) -> &mut Bin {
     &mut bins[index]
 }
 
-/// Adds a queue length to every bin in which it lasts.
+/// Adds a queue length to all bins over which it extends.
 fn stretch(bins: &mut Vec<Bin>, scale: Scale, step: QueueStep) {
     let (from, until) = (step.from.max(scale.origin), step.until.max(scale.origin));
     let last = scale.index(until.saturating_sub(1).max(from));

@@ -1,7 +1,7 @@
-//! Collecting a run's data row by row, in bounded memory.
+//! Collection of a run's data, row by row, in bounded memory.
 //!
-//! [`RunGatherer`] takes the rows of a log, either from a file or while a run writes them. Bins
-//! become wider as the run gets longer, so their number is bounded.
+//! [`RunGatherer`] takes the rows of a log, from a file or while a run is writing them. As the run
+//! gets longer, bins become wider, so their number is bounded.
 
 mod bins;
 mod queue;
@@ -26,13 +26,13 @@ use bins::Scale;
 use crate::PlotError;
 use crate::input::ROWS_A_LOOK;
 
-/// Maximum number of bins per link; between half and all of them are in use.
+/// Maximum number of bins per link, of which at least half are in use.
 const BINS_MAX: usize = 2_048;
 
 /// Initial bin width in nanoseconds.
 const WIDTH_FIRST: u64 = 1_000;
 
-/// Maximum number of links with bins while rows arrive.
+/// Maximum number of links with bins while rows are added.
 const LINKS_MAX: usize = 16;
 
 /// Maximum number of links counted by name.
@@ -84,7 +84,7 @@ pub struct Gathered {
     pub links: Vec<LinkBins>,
     /// Counters of all links, by name.
     pub counts: BTreeMap<Name, LinkCounts>,
-    /// Combined counters of links not counted by name.
+    /// Sum of the counters of links not counted by name.
     pub others: LinkCounts,
     /// Number of rows in the log.
     pub rows: u64,
@@ -109,7 +109,7 @@ pub struct RunGatherer {
 }
 
 impl RunGatherer {
-    /// Creates a collector with bins for the selected links; all links are counted.
+    /// Creates a collector with bins for the selected links. All links are counted.
     pub fn new(selection: Selection) -> RunGatherer {
         RunGatherer {
             selection,
@@ -125,7 +125,7 @@ impl RunGatherer {
         }
     }
 
-    /// Sets the start of the first bin; must precede the first row. The default is the first
+    /// Sets the start of the first bin. Call it before the first row. The default is the first
     /// arrival.
     pub fn set_origin(&mut self, origin: i64) {
         self.origin.get_or_insert(origin);
@@ -159,14 +159,14 @@ impl RunGatherer {
         self.links.is_empty()
     }
 
-    /// Whether the log belongs to a run that started at this time; true for older logs, which do
-    /// not record it.
+    /// Whether the log belongs to a run that started at this time. True for older logs, which lack
+    /// the start.
     pub fn is_of(&self, epoch_ns: u64) -> bool {
         self.epoch
             .is_none_or(|epoch| i128::from(epoch) == i128::from(epoch_ns))
     }
 
-    /// Makes a link current; returns `false` if it has no bins.
+    /// Makes a link the current one; returns `false` if it has no bins.
     fn find(&mut self, link: &Name) -> bool {
         // Most rows have the same link as the previous row.
         if self
@@ -188,9 +188,9 @@ impl RunGatherer {
         true
     }
 
-    /// Widens the bins until they cover a time.
+    /// Widens the bins until they include a time.
     fn reach(&mut self, last: i64) {
-        // The links share the memory.
+        // All links share the memory.
         let most = match self.links.len() {
             0..=4 => BINS_MAX,
             _ => BINS_MAX / 2,
@@ -224,7 +224,7 @@ impl RunGatherer {
         }
     }
 
-    /// Returns the data, with at most `links` links and about `bins` bins in total.
+    /// Returns the data, of at most `links` links and about `bins` bins in total.
     pub fn finish(mut self, links: usize, bins: usize) -> Gathered {
         let scale = self.scale();
         for link in &mut self.links {
@@ -260,7 +260,7 @@ impl RunGatherer {
     }
 }
 
-/// Collects a log from its file, for the busiest of the selected links.
+/// Collects a log from its file, with bins for the busiest of the selected links.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -275,7 +275,7 @@ pub fn gather_file(
     if chosen.clone().count() <= LINKS_MAX {
         return Ok(first);
     }
-    // If there are more links than can have bins, the log is read again for the busiest.
+    // With more links than can have bins, reads the log again for the busiest ones.
     let mut most: Vec<_> = chosen
         .map(|(link, of)| (of.bytes_in, link.clone()))
         .collect();
@@ -323,7 +323,7 @@ fn read(
     Ok(gatherer)
 }
 
-/// A collector that a run fills while it runs, in parallel to its log.
+/// A collector that a run fills while writing its log.
 #[derive(Clone, Debug)]
 pub struct SharedGatherer(Arc<Mutex<RunGatherer>>);
 
@@ -334,7 +334,7 @@ impl SharedGatherer {
         SharedGatherer(Arc::new(Mutex::new(gatherer)))
     }
 
-    /// Returns a copy of the data so far.
+    /// Returns a copy of the data collected so far.
     pub fn get(&self) -> RunGatherer {
         let gatherer = self.0.lock();
         gatherer.unwrap_or_else(PoisonError::into_inner).clone()
@@ -370,7 +370,7 @@ impl RowSink for SharedGatherer {
 pub(crate) mod fixture {
     use longwire_capture::log::{Fate, Name, Row};
 
-    /// Returns a delivered 1,250-byte frame without delay.
+    /// Returns the row of a 1,250-byte frame that was delivered without delay.
     pub(crate) fn row(link: &str, frame: u64, arrival: i64, departure: Option<i64>) -> Row {
         Row {
             frame,

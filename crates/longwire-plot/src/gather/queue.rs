@@ -1,7 +1,7 @@
 //! Queue length over time.
 //!
-//! A log row contains the queue length right after a frame arrived. Between arrivals, the queue
-//! drains as frames depart, and departures are also in the log.
+//! A log row contains the queue length just after a frame's arrival. Between arrivals, the queue
+//! drains as frames depart; departures are also in the log.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use longwire_capture::log::Row;
 use super::service::Services;
 use crate::runs::InOrder;
 
-/// Maximum number of rows kept until a departure reveals when lost frames left the queue.
+/// Maximum number of rows kept until a departure allows estimating those of lost frames.
 const EARLY_MAX: usize = 1 << 14;
 
 /// Queue length.
@@ -23,7 +23,7 @@ pub struct QueueLength {
     pub bytes: u64,
 }
 
-/// A constant queue length during a time interval; the end is exclusive.
+/// A constant queue length during a time interval with an exclusive end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueStep {
     /// Start.
@@ -43,18 +43,18 @@ struct Stay {
     left_behind: Option<QueueLength>,
 }
 
-/// Derives a queue's steps from its link's rows.
+/// Derives the steps of a queue from its link's rows.
 #[derive(Clone, Debug, Default)]
 pub struct QueueSteps {
     order: InOrder<Stay>,
     queue: QueueState,
-    /// Estimates when lost frames left, because the log has no departures for them.
+    /// Estimates departures of lost frames, which the log lacks.
     services: Services,
-    /// Rows since the first lost frame, until a departure is known.
+    /// Rows since the first lost frame, kept until a departure is known.
     early: Vec<Row>,
 }
 
-/// Current length, and frames that have not departed.
+/// Current length, and the frames that have not departed.
 #[derive(Clone, Debug, Default)]
 struct QueueState {
     departures: BinaryHeap<Reverse<(i64, u64)>>,
@@ -62,7 +62,7 @@ struct QueueState {
 }
 
 impl QueueSteps {
-    /// Adds a row and reports the steps that it determines.
+    /// Adds a row and reports the steps it determines.
     pub fn add(&mut self, row: &Row, mut step: impl FnMut(QueueStep)) {
         if row.copy > 0 {
             return;
@@ -92,7 +92,7 @@ impl QueueSteps {
         self.services.of(row);
         let lost = || self.services.departure_of_lost(row);
         let departure = row.departure_ns.or_else(lost);
-        // For a frame dropped by the MTU, a network reports an empty queue.
+        // For frames that exceed the MTU, a network reports an empty queue.
         let known = row.reason.as_deref() != Some("mtu");
         let stay = Stay {
             arrival: row.arrival_ns,
@@ -128,7 +128,7 @@ impl QueueState {
         }
     }
 
-    /// Lets frames depart up to a time.
+    /// Removes the frames that depart up to a time.
     fn drain(&mut self, until: i64, step: &mut impl FnMut(QueueStep)) {
         while let Some(Reverse((at, bytes))) = self.departures.peek().copied()
             && at <= until
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(steps(&rows), expected);
     }
 
-    /// One frame per 100 ns, each served in 8 ns; the second is lost on the medium.
+    /// One frame per 100 ns, each served in 8 ns. The second is lost on the medium.
     #[test]
     fn a_lost_frame_leaves_the_queue_when_it_was_sent() {
         let mut lost = row(1, 100, None, 1);
@@ -239,7 +239,7 @@ mod tests {
         lost.reason = Some(Name::from("loss"));
         let rows = [lost.clone(), row(1, 100, Some(108), 1)];
         assert_eq!(steps(&rows), [(0, 8, 1), (8, 100, 0), (100, 108, 1)]);
-        // Without any departure, it leaves on arrival.
+        // Without any known departure, it leaves on arrival.
         let next = Row {
             frame: 1,
             arrival_ns: 100,

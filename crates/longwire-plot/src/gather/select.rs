@@ -1,4 +1,4 @@
-//! Selecting links by name and direction.
+//! Selection of links by name and direction.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ impl LogDirection {
     /// Both directions.
     pub const ALL: [LogDirection; 2] = [LogDirection::Up, LogDirection::Down];
 
-    /// Returns the option value's name.
+    /// Returns the direction's name as an option value.
     pub fn name(self) -> &'static str {
         match self {
             LogDirection::Up => "up",
@@ -36,7 +36,7 @@ impl LogDirection {
     }
 }
 
-/// Splits a name into the name without direction, and the direction.
+/// Splits a link name into the name proper and the direction.
 fn split(link: &str) -> (&str, &str) {
     match link.rsplit_once('.') {
         Some((name, direction)) => (name, direction),
@@ -44,7 +44,7 @@ fn split(link: &str) -> (&str, &str) {
     }
 }
 
-/// A link name pattern: `*` matches any text, `?` one character.
+/// A pattern of link names: `*` matches any text, `?` one character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkPattern(String);
 
@@ -73,17 +73,17 @@ impl LinkPattern {
     }
 }
 
-/// Which links to draw; all, without patterns and direction.
+/// Selection of links to draw; by default, all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Patterns; if there are any, one must match.
+    /// Patterns, of which at least one must match unless there are none.
     pub links: Vec<LinkPattern>,
-    /// Direction, if only one is drawn.
+    /// Direction, if only one is to be drawn.
     pub direction: Option<LogDirection>,
 }
 
 impl Selection {
-    /// Whether everything is drawn.
+    /// Whether all links are drawn.
     pub fn is_all(&self) -> bool {
         self.links.is_empty() && self.direction.is_none()
     }

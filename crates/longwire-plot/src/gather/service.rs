@@ -1,13 +1,13 @@
-//! The rate in force, inferred from departures.
+//! Configured rate, inferred from departures.
 //!
 //! A log has no rate column, because the rate may follow a trace, a chain or manual changes. But a
-//! queue's server sends frames one after another: the service time of a frame, from the start of
-//! its service (its arrival, or the previous frame's departure if later) to its departure, is its
-//! length divided by the rate.
+//! queue's server sends frames in sequence: the service time of a frame is its length divided by
+//! the rate. Service begins at the frame's arrival, or at the previous frame's departure if that is
+//! later, and ends at its departure.
 
 use longwire_capture::log::{Fate, Row};
 
-/// One frame's service.
+/// Service of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
     /// Departure of the frame.
@@ -25,7 +25,7 @@ pub struct Service {
 /// has no departure although the medium was busy.
 const UNSERVED: [&str; 5] = ["queue_full", "aqm", "mtu", "entry_loss", "ttl"];
 
-/// Derives services from one link's rows, in decision order.
+/// Derives services from the rows of one link, in decision order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Services {
     last: Option<i64>,
@@ -35,7 +35,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Returns the service of a row's frame, if it was served and the start is known.
+    /// Returns the service of a row's frame, if it was served and the start of service is known.
     pub fn of(&mut self, row: &Row) -> Option<Service> {
         if row.copy > 0 || row.verdict == Fate::Held {
             return None;
@@ -48,7 +48,7 @@ impl Services {
         let before = self.last.replace(until);
         let known = !std::mem::take(&mut self.unknown);
         let begin = before.map_or(row.arrival_ns, |at| at.max(row.arrival_ns));
-        // With two servers, for example after a link was replaced, neither is known.
+        // With two servers, as after a link was replaced, neither service is known.
         let nanos = u64::try_from(until.saturating_sub(begin)).ok()?;
         let service = Service {
             until,
@@ -60,19 +60,19 @@ impl Services {
         known.then_some(service)
     }
 
-    /// Whether the row's frame was served and then lost, so that the log has no departure for it.
+    /// Whether the row's frame was served and then lost, so that the log lacks its departure.
     pub fn is_lost(row: &Row) -> bool {
         let reason = row.reason.as_deref();
         row.verdict == Fate::Drop && reason.is_some_and(|reason| !UNSERVED.contains(&reason))
     }
 
-    /// Whether a service is known, from which to estimate when lost frames left.
+    /// Whether a service is known, from which to estimate departures of lost frames.
     pub fn has_pace(&self) -> bool {
         self.pace.is_some()
     }
 
-    /// Sets an infinite pace for frames without a known departure: they leave on arrival, so the
-    /// length after the next arrival is correct again.
+    /// Sets an infinite pace for frames without a known departure. They leave on arrival, so the
+    /// length is correct again after the next arrival.
     pub fn assume_instant(&mut self) {
         self.pace.get_or_insert(Service {
             until: i64::MIN,
@@ -82,12 +82,12 @@ impl Services {
         });
     }
 
-    /// Infers the pace from the first known departure, the last row's; frames served before it were
-    /// lost. A no-op if the last row has no departure.
+    /// Infers the pace from the first known departure, that of the last row; frames served before
+    /// it were lost. A no-op if the last row has no departure.
     ///
     /// At `r` nanoseconds per bit, the departure is the maximum, over all served frames, of the
-    /// frame's arrival + `r` × the bits from this frame to the last. Solving for `r` gives the
-    /// minimum of (departure − arrival) ÷ bits.
+    /// frame's arrival plus `r` times the bits from this frame to the last. Solving for `r` gives
+    /// the minimum of (departure − arrival) ÷ bits.
     pub fn learn(&mut self, rows: &[Row]) {
         let Some(until) = rows.last().and_then(|row| row.departure_ns) else {
             return;
@@ -114,7 +114,7 @@ impl Services {
         }
     }
 
-    /// Estimates when a frame that was served and then lost departed, at the pace of the latest
+    /// Estimates the departure of a frame that was served and then lost, at the pace of the latest
     /// service. The row must have been passed to [`Services::of`].
     pub fn departure_of_lost(&mut self, row: &Row) -> Option<i64> {
         if !Services::is_lost(row) {
@@ -153,7 +153,7 @@ impl Served {
         of.1 += service.nanos;
     }
 
-    /// Adds another span's services.
+    /// Adds the services of another time span.
     pub fn merge(&mut self, other: Served) {
         for (of, more) in [
             (&mut self.backlogged, other.backlogged),
@@ -164,7 +164,7 @@ impl Served {
         }
     }
 
-    /// Returns the rate in bits per second, if frames were served and it was finite.
+    /// Returns the rate in bits per second, if frames were served at a finite rate.
     pub fn rate(&self) -> Option<f64> {
         let of = [self.backlogged, self.single];
         let (bits, nanos) = of.into_iter().find(|(_, nanos)| *nanos > 0)?;
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// The oracle is a server that takes 8 ms per frame.
+    /// Compares with a server that takes 8 ms per frame.
     #[test]
     fn the_pace_is_learned_from_the_first_departure() {
         const MS: i64 = 1_000_000;
@@ -215,8 +215,7 @@ mod tests {
         }
     }
 
-    /// 1,250 bytes in 1 ms are 10 Mbit/s, with or without queueing, and lost frames in between make
-    /// no difference.
+    /// 1,250 bytes in 1 ms are 10 Mbit/s, with or without queueing, regardless of lost frames.
     #[test]
     fn the_rate_is_that_of_the_server() {
         const MS: i64 = 1_000_000;
@@ -225,7 +224,7 @@ mod tests {
             row(0, Some(2 * MS), None),
             row(0, None, Some("queue_full")),
             row(0, Some(3 * MS), None),
-            // Served until 4 ms, but lost, so the start of the next service is unknown.
+            // Served until 4 ms but lost, so the start of the next service is unknown.
             row(0, None, Some("loss")),
             row(0, Some(5 * MS), None),
             row(0, Some(6 * MS), None),

@@ -2,14 +2,14 @@
 //!
 //! A [`Sketch`] counts values in buckets whose width is a fixed fraction of the value, like an HDR
 //! histogram, but stores only non-empty buckets. When there are too many, it halves its precision.
-//! In the same memory, a time bin with a narrow range of values is accurate to 0.05 %, and one with
-//! a wide range to a few percent.
+//! In the same memory, a time bin with a narrow range of values is accurate to 0.05 %, one with a
+//! wide range to a few percent.
 
 /// Minimum number of mantissa bits.
 const BITS_MIN: u8 = 3;
 
-/// A sketch that is exact for up to 16,384 distinct values below 2²⁷; with more values, over three
-/// decades, it is accurate to 0.1 %.
+/// A sketch that is exact for up to 16,384 distinct values below 2²⁷, and accurate to 0.1 % for
+/// more values over three decades.
 pub type FineSketch = Sketch<16_384, 26>;
 
 /// A distribution in at most `BUCKETS` buckets; a new sketch keeps `BITS` bits of a value's
@@ -52,7 +52,7 @@ impl<const BUCKETS: usize, const BITS: u8> Sketch<BUCKETS, BITS> {
         }
     }
 
-    /// Adds another sketch's values.
+    /// Adds the values of another sketch.
     pub fn merge(&mut self, mut other: Self) {
         if other.total == 0 {
             return;
@@ -118,7 +118,7 @@ impl<const BUCKETS: usize, const BITS: u8> Sketch<BUCKETS, BITS> {
         self.join();
     }
 
-    /// Merges adjacent entries for the same bucket.
+    /// Merges adjacent entries of the same bucket.
     fn join(&mut self) {
         self.counts.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -130,8 +130,8 @@ impl<const BUCKETS: usize, const BITS: u8> Sketch<BUCKETS, BITS> {
     }
 }
 
-/// Returns a value's bucket: the value itself if small, otherwise its exponent and leading mantissa
-/// bits. Buckets increase with values.
+/// Returns the bucket of a value: the value itself if small, otherwise its exponent and leading
+/// mantissa bits. Buckets increase with values.
 fn bucket(value: u64, bits: u8) -> u32 {
     let length = 64 - value.leading_zeros();
     let shift = length.saturating_sub(u32::from(bits) + 1);
@@ -183,7 +183,7 @@ mod tests {
         }
         let expected = (8_000_000..8_010_000).map(|value| (value, 1));
         assert!(sketch.counts().eq(expected));
-        // Three decades of values: the n-th, rounded to its bucket's maximum.
+        // Three decades of values: the n-th value, rounded to the maximum of its bucket.
         let values = (0..400_000).map(|n| 1_000_000 + n * 2_497);
         let (mut sketch, mut below) = (FineSketch::default(), 0);
         for value in values {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     proptest! {
-        // Up to 2,000 values over nine decades: precision falls to about 4 bits, so the middle of a
+        // Up to 2,000 values over nine decades. Precision falls to about 4 bits, so the middle of a
         // bucket is off by at most 1/32 of the value.
         #[test]
         fn quantiles_are_near_and_merging_changes_nothing(

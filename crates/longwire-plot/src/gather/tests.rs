@@ -10,8 +10,8 @@ fn row(link: &str, frame: u64, arrival: i64) -> Row {
     }
 }
 
-/// A run of one microsecond and a run of one day have the same maximum number of bins, and neither
-/// loses a byte.
+/// Runs of one microsecond and of one day have the same maximum number of bins, and no byte is
+/// lost.
 #[test]
 fn bins_are_bounded_and_lose_nothing() {
     for gap in [1, 1_000, 1_000_000, 86_400_000_000] {
@@ -48,7 +48,7 @@ fn bins_are_bounded_and_lose_nothing() {
 fn the_queue_is_weighted_by_time() {
     let mut gatherer = RunGatherer::new(Selection::default());
     gatherer.set_origin(0);
-    // One packet queued for a tenth of each millisecond.
+    // One packet is queued for a tenth of every millisecond.
     for frame in 0..1_000 {
         gatherer.add(&row("up", frame, frame as i64 * 1_000_000));
     }

@@ -1,8 +1,7 @@
-//! Charts in a page: SVG that is complete without a script, plus the data that the script uses for
-//! zooming.
+//! Charts of a page: SVG that is complete without a script, and data for the script that zooms.
 //!
-//! A chart's lines have coordinates in time steps and integer values. An inner `svg` element scales
-//! them, so that zooming changes only its `viewBox`.
+//! The coordinates of a chart's lines are time steps and integer values. An inner `svg` element
+//! scales them, so that zooming only changes its `viewBox`.
 
 use std::fmt::Write;
 
@@ -12,7 +11,7 @@ use crate::axis::{Axis, RATE, TIME, Units};
 use crate::gather::{Bin, Gathered, LinkBins};
 use crate::page::html::{Html, escaped, script_json};
 
-/// Chart sizes, in units of its SVG.
+/// Size of a chart, in units of its SVG.
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 62.0;
@@ -20,19 +19,19 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 30.0;
 
-/// Values are integers up to about this, the precision of a chart.
+/// Approximate maximum of integer values: the precision of a chart.
 const VALUES_MAX: f64 = 20_000.0;
 
-/// A time marked in every chart: nanoseconds and a label.
+/// A time marked in all charts: nanoseconds and a label.
 pub type Mark = (f64, String);
 
-/// Writes a link's chart.
+/// Writes the chart of a link.
 pub fn write(html: &mut Html, chart: &Chart, id: &str, label: &str, marks: &[Mark]) {
     let all = chart.lines.iter().flat_map(|line| &line.values);
     let most = all.flatten().copied().fold(0.0, f64::max);
     let most = if most > 0.0 { most * 1.06 } else { 1.0 };
     let unit = most / VALUES_MAX;
-    // The last step may extend beyond the end, which is the same in every chart.
+    // The last step may extend beyond the end, which is the same in all charts.
     let steps = chart.span / chart.step;
     html.raw("<figure class=\"chart\"><figcaption>")
         .element("b", chart.title);
@@ -118,17 +117,17 @@ fn frame(html: &mut Html, chart: &Chart, most: f64, (id, label): (&str, &str)) {
 /// Inverse of the maximum share of steps without a value that a line bridges.
 const GAP_SHARE: usize = 100;
 
-/// Points of a line: steps and heights.
+/// Points of a line, as steps and heights.
 type Run = Vec<(usize, i64)>;
 
-/// Writes a line. Its class determines whether the area below it, or between it and the next line,
-/// is filled.
+/// Writes a line. Its class determines whether the area below it, or up to the next line, is
+/// filled.
 fn lines(html: &mut Html, line: &Line, next: Option<&Line>, unit: f64, stairs: bool) {
     let (mut path, mut area) = (String::new(), String::new());
     let floor = next.filter(|_| line.class.contains("band"));
     let floor = floor.map(|next| runs(next, unit, stairs));
     for (index, run) in runs(line, unit, stairs).iter().enumerate() {
-        // A point is in the middle of its step.
+        // A point lies in the middle of its step.
         let begin = run[0].0 as f64 + if stairs { 0.0 } else { 0.5 };
         let (top, shape) = (run[0].1, shape(run, stairs));
         let _ = write!(path, "M{begin} {top}{shape}");
@@ -160,7 +159,7 @@ fn lines(html: &mut Html, line: &Line, next: Option<&Line>, unit: f64, stairs: b
     ));
 }
 
-/// Returns a line's points, in runs without long gaps; for stairs, without any gaps.
+/// Returns the points of a line, in runs without long gaps; for stairs, without any gaps.
 fn runs(line: &Line, unit: f64, stairs: bool) -> Vec<Run> {
     let gap = if stairs {
         1
@@ -179,11 +178,11 @@ fn runs(line: &Line, unit: f64, stairs: bool) -> Vec<Run> {
     runs
 }
 
-/// Returns a run as a path that starts at its first point and uses relative moves.
+/// Returns a run as a path of relative moves from its first point.
 fn shape(run: &[(usize, i64)], stairs: bool) -> String {
     let mut shape = String::new();
     if stairs || run.len() == 1 {
-        // A single point becomes a short line.
+        // A single point is drawn as a short line.
         shape += if stairs { "h1" } else { "h.5" };
     }
     for two in run.windows(2) {
@@ -198,12 +197,12 @@ fn shape(run: &[(usize, i64)], stairs: bool) -> String {
     shape
 }
 
-/// Returns a value's distance from the upper edge.
+/// Returns the distance of a value from the upper edge.
 fn height(value: f64, unit: f64) -> i64 {
     (VALUES_MAX - value / unit).round() as i64
 }
 
-/// Writes the values for the script.
+/// Writes the values for use by the script.
 fn data(html: &mut Html, chart: &Chart, unit: f64, marks: &[Mark]) {
     let lines = chart.lines.iter().map(|line| {
         let values = line.values.iter();
@@ -247,10 +246,10 @@ fn table(html: &mut Html, chart: &Chart) {
 /// Number of steps in charts of rates and counts.
 const STEPS: usize = 300;
 
-/// Mean number of delivered frames per step in other charts.
+/// Mean number of delivered frames per step in the remaining charts.
 const FRAMES_A_STEP: u64 = 4;
 
-/// Number of rows in a chart's table.
+/// Number of rows in the table of a chart.
 const TABLE_ROWS: usize = 40;
 
 /// A line of a chart.
@@ -258,7 +257,7 @@ const TABLE_ROWS: usize = 40;
 pub struct Line {
     /// Name in the legend.
     pub name: String,
-    /// Style sheet classes.
+    /// Classes in the style sheet.
     pub class: &'static str,
     /// Values; `None` is a gap.
     pub values: Vec<Option<f64>>,
@@ -269,7 +268,7 @@ pub struct Line {
 pub struct Chart {
     /// Heading.
     pub title: &'static str,
-    /// How to read the chart.
+    /// Explanation of the chart.
     pub note: String,
     /// Units of the values.
     pub units: Units,
@@ -281,11 +280,11 @@ pub struct Chart {
     pub stairs: bool,
     /// Lines, drawn from first to last.
     pub lines: Vec<Line>,
-    /// The same lines with few values, for the table, and their step.
+    /// The step of the table, and the same lines with few values.
     pub table: (f64, Vec<Line>),
 }
 
-/// Returns a link's charts.
+/// Returns the charts of a link.
 pub fn charts(data: &Gathered, link: &LinkBins) -> Vec<Chart> {
     let mut charts = vec![
         chart(data, link, &THROUGHPUT),
@@ -365,7 +364,7 @@ fn chart(data: &Gathered, link: &LinkBins, kind: &ChartKind) -> Chart {
     }
 }
 
-/// Merges each `group` adjacent bins.
+/// Merges every `group` adjacent bins.
 fn joined(bins: &[Bin], group: usize) -> Vec<Bin> {
     let groups = bins.chunks(group);
     groups
@@ -392,7 +391,8 @@ fn throughput(_: &LinkBins, bins: &[Bin], step: f64) -> Vec<Line> {
     let offered = line("offered", "c2 thin", bins, |bin| rate(bin.offered));
     let delivered = line("delivered", "c1 fill", bins, |bin| rate(bin.delivered));
     let mut in_force = line("configured rate", "c3 dash", bins, |bin| bin.served.rate());
-    // A token bucket's rate is unbounded; beyond the throughput, its line would hide the latter.
+    // The rate of a token bucket is unbounded; far above the throughput, its line would flatten the
+    // latter.
     let carried = offered.values.iter().chain(&delivered.values);
     let most = carried.flatten().copied().fold(0.0, f64::max) * 1.5;
     for value in &mut in_force.values {

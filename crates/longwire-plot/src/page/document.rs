@@ -1,7 +1,7 @@
 //! The parts of a JSON report that a page shows.
 //!
-//! Every field is optional: earlier versions had fewer, and network reports differ from those of
-//! one link.
+//! All fields are optional: earlier versions had fewer, and the reports of networks differ from
+//! those of a link.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -42,7 +42,7 @@ pub struct RunDocument {
     pub version: Option<String>,
 }
 
-/// A link direction, or a port.
+/// A direction of a link, or a port.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
@@ -64,7 +64,7 @@ pub struct PartDocument {
 }
 
 impl PartDocument {
-    /// Returns nonzero drops by reason.
+    /// Returns the non-zero drops by reason.
     pub fn drops(&self) -> BTreeMap<String, u64> {
         let named = self.drops.as_object().into_iter().flatten();
         let named = named.filter_map(|(reason, count)| Some((reason.clone(), count.as_u64()?)));
@@ -73,7 +73,7 @@ impl PartDocument {
     }
 }
 
-/// Machine pauses, or process stops.
+/// Pauses of the machine, or stops of the process.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
@@ -83,7 +83,7 @@ pub struct PausesDocument {
     pub total_us: f64,
 }
 
-/// A run's changes.
+/// Changes made during a run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
@@ -104,7 +104,7 @@ pub struct ChangeDocument {
     pub links: u64,
 }
 
-/// A run's verdict.
+/// Verdict on a run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]

@@ -1,4 +1,4 @@
-//! The section about fidelity.
+//! Section about fidelity.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -44,7 +44,8 @@ pub(super) fn write(html: &mut Html, page: &Page) {
             html.raw("</ul>\n");
         }
     }
-    // A network is measured at its ports, because frames from many links leave through one.
+    // The lateness of a network is measured at its ports, because frames from many links leave
+    // through one.
     let measured = if report.ports.is_empty() {
         &report.links
     } else {
@@ -99,7 +100,7 @@ fn lateness(html: &mut Html, parts: &[&PartDocument]) {
     html.table(&head, rows);
 }
 
-/// Histogram size, in units of its SVG.
+/// Size of a histogram, in units of its SVG.
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 130.0;
 const BOTTOM: f64 = 22.0;
@@ -114,7 +115,7 @@ fn bounds() -> impl Iterator<Item = u64> {
     decades.take_while(|bound| *bound <= 1_000_000)
 }
 
-/// Writes a histogram of a part's lateness, with logarithmic bars.
+/// Writes a histogram of a part's lateness, with bars on a logarithmic scale.
 fn histogram(html: &mut Html, part: &PartDocument) {
     let counts: BTreeMap<Option<u64>, u64> = part.lateness_histogram_us.iter().copied().collect();
     let all: u64 = counts.values().sum();
@@ -123,7 +124,7 @@ fn histogram(html: &mut Html, part: &PartDocument) {
     }
     let buckets: Vec<Option<u64>> = bounds().map(Some).chain([None]).collect();
     let filled = |bound: &Option<u64>| counts.get(bound) > Some(&0);
-    // The range of buckets that contains all frames, and a few more if it is short.
+    // The buckets up to the last non-empty one, and a few more if these are few.
     let last = buckets.iter().rposition(filled).unwrap_or(0);
     let buckets = &buckets[..(last + 1).max(BUCKETS_MIN)];
     let label = |bound: &Option<u64>| match bound {
@@ -140,7 +141,7 @@ fn histogram(html: &mut Html, part: &PartDocument) {
     for (index, bound) in buckets.iter().enumerate() {
         let count = counts.get(bound).copied().unwrap_or(0);
         let room = HEIGHT - TOP - BOTTOM;
-        // Even a single frame is visible.
+        // A single frame is still visible.
         let tall = (count as f64 + 1.0).ln() / (all as f64 + 1.0).ln() * room;
         let (left, top) = (index as f64 * wide, HEIGHT - BOTTOM - tall);
         let middle = left + wide / 2.0;
@@ -209,7 +210,7 @@ fn artifacts(html: &mut Html, parts: &[&PartDocument]) {
     html.table(&head, rows);
 }
 
-/// Writes what the machine did during the run.
+/// Writes the part about the machine: its pauses, and the stops of the process.
 fn machine(html: &mut Html, report: &RunDocument) {
     html.raw("<h3>The machine</h3>\n");
     let row = |name: &str, of: &PausesDocument| {

@@ -1,4 +1,4 @@
-//! The section about the traffic: counters of every link, and charts.
+//! Section about the traffic: counters of all links, and charts.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::page::{Page, chart, request};
 /// Maximum number of links listed.
 const LINKS_MAX: usize = 500;
 
-/// A link's counters.
+/// Counters of a link.
 struct Counted {
     name: String,
     /// Frames in, out and dropped.
@@ -66,7 +66,7 @@ pub(super) fn write(html: &mut Html, page: &Page) {
     html.raw("</section>\n");
 }
 
-/// Writes a one-sentence summary of a link's delay distribution.
+/// Writes a sentence that summarises the delay distribution of a link.
 fn facts(html: &mut Html, link: &LinkBins) {
     let mut all = <crate::gather::Sketch>::default();
     let mut queueing = <crate::gather::Sketch>::default();
@@ -105,7 +105,7 @@ fn facts(html: &mut Html, link: &LinkBins) {
     html.raw("</p>\n");
 }
 
-/// Writes every link's counters.
+/// Writes the counters of all links.
 fn summary(html: &mut Html, page: &Page) {
     let mut links = match (&page.report, &page.log) {
         (Some(report), log) => report
@@ -179,7 +179,7 @@ fn row(link: &Counted, seconds: f64) -> Vec<String> {
 
 fn of_report(link: &super::document::PartDocument, log: Option<&Gathered>) -> Counted {
     let reasons = link.drops();
-    // Network reports have no queue lengths.
+    // Reports of networks contain no queue lengths.
     let logged = log.and_then(|log| log.links.iter().find(|of| *of.link == *link.name));
     Counted {
         name: link.name.clone(),
@@ -192,7 +192,7 @@ fn of_report(link: &super::document::PartDocument, log: Option<&Gathered>) -> Co
     }
 }
 
-/// Returns a link's maximum queue length, in packets.
+/// Returns the maximum queue length of a link, in packets.
 fn queue_max(link: &LinkBins) -> Option<u64> {
     link.bins.iter().map(|bin| bin.queue.most).max()
 }
@@ -219,8 +219,8 @@ fn of_log(log: &Gathered) -> Vec<Counted> {
     links
 }
 
-/// Returns the run's duration: from its start to the log's last frame, because a simulation takes a
-/// different time than it simulates.
+/// Returns the duration of the run, from its start to the last frame in the log: a simulation's own
+/// duration differs from the simulated one.
 fn seconds(page: &Page) -> f64 {
     match (&page.log, &page.report) {
         (Some(log), _) => log.seconds,

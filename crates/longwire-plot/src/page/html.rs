@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A document being written.
+/// An HTML document under construction.
 #[derive(Debug, Default)]
 pub struct Html(String);
 
@@ -25,7 +25,7 @@ impl Html {
         self
     }
 
-    /// Adds a table. The first cell in each row is its heading.
+    /// Adds a table; the first cell of each row is its heading.
     pub fn table(&mut self, head: &[String], rows: impl IntoIterator<Item = Vec<String>>) {
         self.raw("<div class=\"scroll\"><table><thead><tr>");
         for cell in head {
@@ -51,8 +51,8 @@ impl Html {
     }
 }
 
-/// Escapes text for elements and for attributes in double quotes. Control characters, which no
-/// document may contain, are replaced.
+/// Escapes text for elements and double-quoted attributes. Control characters, which are invalid in
+/// documents, are replaced.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -63,7 +63,7 @@ pub fn escaped(text: &str) -> String {
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
             '\n' | '\t' => out.push(c),
-            // Bidirectional overrides could hide the effect of a command.
+            // Bidirectional overrides could disguise a command.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c if c.is_control() => out.push('\u{fffd}'),
@@ -73,7 +73,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Escapes JSON for a script element, where `</script>` and `<!--` are special.
+/// Escapes JSON for a script element, in which `</script>` and `<!--` are special.
 pub fn script_json(json: &str) -> String {
     json.replace('<', "\\u003c")
         .replace('>', "\\u003e")

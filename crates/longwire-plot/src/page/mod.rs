@@ -1,7 +1,7 @@
-//! The page of a run: one self-contained HTML file with charts.
+//! The page about a run: a self-contained HTML file with charts.
 //!
-//! A page is made from a report ([`RunDocument`]) and the rows of a log ([`RunGatherer`]); with
-//! only one of them, it states what is missing.
+//! A page combines a report ([`RunDocument`]) and the rows of a log ([`RunGatherer`]). With only
+//! one of them, it states what is missing.
 
 mod chart;
 mod document;
@@ -25,13 +25,13 @@ const SCRIPT: &str = include_str!("page.js");
 /// Maximum number of link directions with charts.
 const LINKS_MAX: usize = 8;
 
-/// Total number of bins over all charts, which limits the page size.
+/// Maximum number of bins in all charts together, which limits the size of the page.
 const BINS_MAX: usize = 6_000;
 
-/// Sources for a page.
+/// Sources of a page.
 #[derive(Debug, Default)]
 pub struct PageInput {
-    /// Title; the command by default.
+    /// Title; by default, the command.
     pub title: Option<String>,
     /// Rows of a log.
     pub log: Option<RunGatherer>,
@@ -39,7 +39,7 @@ pub struct PageInput {
     pub report: Option<RunDocument>,
 }
 
-/// A page being written.
+/// A page under construction.
 struct Page {
     title: String,
     log: Option<Gathered>,
@@ -58,7 +58,7 @@ pub fn render(input: PageInput) -> String {
     let mut html = Html::default();
     html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
     html.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
-    // Nothing is loaded, whichever names the report contains.
+    // Nothing may be loaded, whatever names the report contains.
     html.raw(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n",
@@ -82,8 +82,8 @@ pub fn render(input: PageInput) -> String {
 /// Renders a page about a run from its files: a log, a report or both.
 ///
 /// # Errors
-/// If a file cannot be read, if there are two of a kind, or if the log and report belong to
-/// different runs.
+/// If a file cannot be read, if there are two of a kind, or if log and report belong to different
+/// runs.
 pub fn render_files(
     files: &[PathBuf],
     title: Option<String>,
@@ -133,7 +133,7 @@ pub fn render_files(
     Ok(render(input))
 }
 
-/// Returns the requested title, or the command that ran.
+/// Returns the requested title or, by default, the command of the run.
 fn title(input: &PageInput) -> String {
     const LONG: usize = 70;
     if let Some(title) = &input.title {

@@ -1,4 +1,4 @@
-//! The sections about the request: options, changes, and how to repeat the run.
+//! Sections about the request: options, changes, and how to repeat the run.
 
 use longwire_units::calendar;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const MARKS_MAX: usize = 30;
 /// Maximum number of links whose options are listed.
 const OPTIONS_MAX: usize = 20;
 
-/// Option values without effect.
+/// Values of options that have no effect.
 const NEUTRAL: [&str; 2] = ["none", "in-order"];
 
 /// Writes the title and the verdict.
@@ -65,7 +65,7 @@ pub(super) fn head(html: &mut Html, page: &Page) {
         .raw("</p></header>\n");
 }
 
-/// Writes the command line and each link's options.
+/// Writes the command line and the options of each link.
 pub(super) fn asked(html: &mut Html, page: &Page) {
     html.raw("<section id=\"asked\"><h2>Configuration</h2>\n");
     let Some(report) = &page.report else {
@@ -131,7 +131,7 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// Returns the chart marks for changes.
+/// Returns the marks of changes for charts.
 pub(super) fn marks(page: &Page) -> Vec<Mark> {
     let changes = page
         .report
@@ -190,7 +190,7 @@ fn row(index: usize, change: &ChangeDocument) -> Vec<String> {
     ]
 }
 
-/// Describes a change as in the control API: `set link.up: rate 4mbit`.
+/// Describes a change in the syntax of the control API: `set link.up: rate 4mbit`.
 fn describe(change: &Value) -> String {
     const LONG: usize = 400;
     let Some(actions) = change.as_object() else {
@@ -218,7 +218,7 @@ fn describe(change: &Value) -> String {
     }
 }
 
-/// Writes how to repeat the run, and the run's notes.
+/// Writes instructions for repeating the run, and the run's notes.
 pub(super) fn repeat(html: &mut Html, page: &Page) {
     let Some(report) = &page.report else { return };
     html.raw("<section id=\"repeat\"><h2>Reproduction</h2>\n");
@@ -244,7 +244,7 @@ pub(super) fn repeat(html: &mut Html, page: &Page) {
     html.raw("</section>\n");
 }
 
-/// Formats a time since 1970 as date and time in UTC.
+/// Formats a time since 1970 as a UTC date and time.
 fn utc(epoch_ns: u64) -> String {
     let [year, month, day, hour, minute, second] = calendar(epoch_ns / 1_000_000_000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")

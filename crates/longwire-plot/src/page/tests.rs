@@ -13,7 +13,7 @@ fn row(link: &str, frame: u64, arrival: i64) -> Row {
     }
 }
 
-/// Returns a log in which each link carries 10 Mbit/s for 2 s and loses one frame in a hundred.
+/// Returns a log in which each link carries 10 Mbit/s for 2 s and loses one in a hundred frames.
 fn log(links: &[&str]) -> RunGatherer {
     let mut log = RunGatherer::new(Selection::default());
     for frame in 0..2_000 {
@@ -88,7 +88,7 @@ fn the_numbers_are_those_of_the_report() {
     ] {
         assert!(html.contains(text), "{text}\n{html}");
     }
-    // Options without effect are left out.
+    // Options without effect are omitted.
     assert!(!html.contains("<td>none</td>"));
 }
 
@@ -127,7 +127,7 @@ fn hostile_names_stay_texts_and_nothing_is_loaded() {
     assert!(
         html.contains("&lt;/script&gt;&lt;img src=x onerror=&quot;alert(1)&quot;&gt;&#39;&amp;")
     );
-    // The page's script, and each chart's data.
+    // The script of the page, and the data of each chart.
     let scripts = html.matches("</script>").count();
     assert_eq!(
         scripts,
@@ -141,7 +141,7 @@ fn hostile_names_stay_texts_and_nothing_is_loaded() {
     }
 }
 
-/// Eight links with a frame in every bin, each with different values: the largest possible page.
+/// The largest page: eight links with a different value in every bin.
 #[test]
 fn the_size_is_bounded() {
     let names: Vec<String> = (0..12).map(|index| format!("link{index}.up")).collect();
@@ -164,7 +164,7 @@ fn the_size_is_bounded() {
     assert!(html.contains("Charts of 8 of 12 directions"));
 }
 
-/// Chart data reproduces the log: 10 Mbit/s in every whole step.
+/// The data of charts reproduces the log: 10 Mbit/s in every whole step.
 #[test]
 fn the_data_of_charts_are_those_of_the_log() {
     let html = page(Some(log(&["up"])), None);

@@ -1,4 +1,4 @@
-//! Bar panels: a run's counters, drops by reason and lateness, and lengths of loss runs.
+//! Panels with bars: counters of runs, drops by reason, lateness, and lengths of loss runs.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(super) fn vertical(
             let (from, to) = ((x + 0.5, top), (x + width - 0.5, frame.bottom()));
             scene.rectangle(from, to, fill);
             let number = grouped(*value as f64, 0);
-            // A number must not overlap the next bar's.
+            // Numbers must not overlap.
             if font.width(&number, NUMBER_SIZE) < width - 4.0 {
                 let at = (x + width / 2.0, top - 3.0);
                 scene.text(Text {
@@ -58,18 +58,18 @@ pub(super) fn vertical(
     }
 }
 
-/// Height of a horizontal bar, and space between bar groups.
+/// Height of a horizontal bar, and space between groups of bars.
 pub(super) const BAR: f64 = 15.0;
 pub(super) const BETWEEN: f64 = 9.0;
 
-/// A group of horizontal bars: values and labels.
+/// A group of horizontal bars, with values and labels.
 #[derive(Debug)]
 pub(super) struct Row {
     pub label: String,
     pub bars: Vec<(f64, String)>,
 }
 
-/// Draws horizontal bars, with values to their right.
+/// Draws horizontal bars, with their values to the right.
 pub(super) fn horizontal(scene: &mut Scene, frame: &Frame, x: &Axis, rows: &[Row], looks: &[Look]) {
     let grid = x.ticks.iter().map(|(value, _)| {
         let x = frame.x(x.place(*value));
@@ -108,7 +108,7 @@ pub(super) fn horizontal(scene: &mut Scene, frame: &Frame, x: &Axis, rows: &[Row
     }
 }
 
-/// Returns the height needed by a panel's bars.
+/// Returns the height needed for a panel's bars.
 pub(super) fn height(panel: Panel, data: &Data) -> f64 {
     let (rows, series) = match panel {
         Panel::Lateness if least_lateness(data).is_none() => (1, 1),
@@ -120,7 +120,7 @@ pub(super) fn height(panel: Panel, data: &Data) -> f64 {
     (rows * (BAR * series.max(1) as f64 + BETWEEN)).max(50.0)
 }
 
-/// A counter: name, and accessor in a report.
+/// A counter: its name and its accessor in a report.
 type Count = (&'static str, fn(&PartDocument) -> u64);
 
 const COUNTS: [Count; 4] = [
@@ -159,8 +159,8 @@ pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// Returns each link's drops by reason. If a run has both a log and a report, the log is used,
-/// because `--from` and `--until` apply to it.
+/// Returns the drops of each link by reason. If a run has both a log and a report, the log is used,
+/// because `--from` and `--until` only apply to it.
 fn drops(data: &Data) -> Vec<(Look, BTreeMap<String, u64>)> {
     let logs = data.logs.iter();
     let logs = logs.map(|of| (of.look, of.data.reasons.clone()));
@@ -196,7 +196,7 @@ fn draw_frames(
     heading: &str,
     remark: &str,
 ) {
-    // The margin holds the numbers to the right of the bars.
+    // The margin has space for the numbers to the right of the bars.
     let x = Axis::linear(0.0, (most(rows) * 1.12).max(1.0), 8, Units::FRAMES);
     horizontal(scene, frame, &x, rows, looks);
     let captions = Captions {
@@ -250,7 +250,7 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
         );
         return;
     };
-    // Bars start a decade below the minimum, so that it is visible.
+    // Bars start a decade below the minimum, so that the minimum is visible.
     let low = 10f64.powf(least.log10().floor() - 1.0);
     let x = Axis::logarithmic(low, most(&rows) * 2.0, TIME);
     let looks: Vec<Look> = measured(data).map(|(_, look)| look).collect();
@@ -258,28 +258,28 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
     frame.captions(scene, &captions);
 }
 
-/// Returns the measured lateness; in a network, at the ports, because links have none.
+/// Returns the measured lateness: in a network, that of the ports, because links have none.
 fn measured(data: &Data) -> impl Iterator<Item = (&BTreeMap<String, f64>, Look)> {
     let reports = data.reports.iter();
     reports.filter_map(|of| Some((of.data.lateness_us.as_ref()?, of.look)))
 }
 
-/// Returns a lateness field, converted from microseconds.
+/// Returns a lateness field in nanoseconds; reports use microseconds.
 fn nanos(lateness: &BTreeMap<String, f64>, field: &str) -> f64 {
     lateness.get(field).map_or(0.0, |micros| micros * 1e3)
 }
 
-/// Returns the minimum nonzero lateness, in nanoseconds.
+/// Returns the minimum non-zero lateness, in nanoseconds.
 fn least_lateness(data: &Data) -> Option<f64> {
     let measured = measured(data);
     let times = measured.flat_map(|(late, _)| LATENESS.map(|(_, field)| nanos(late, field)));
     times.filter(|late| *late > 0.0).reduce(f64::min)
 }
 
-/// Maximum length up to which each length has separate bars.
+/// Maximum run length up to which every length has its own bars.
 const LENGTHS_MAX: u64 = 16;
 
-/// The scale is logarithmic if counts exceed this multiple of the minimum.
+/// The scale is logarithmic if counts exceed the minimum by more than this factor.
 const SPREAD_MAX: u64 = 50;
 
 pub(super) fn draw_loss_runs(scene: &mut Scene, frame: &Frame, data: &Data) {
@@ -311,16 +311,16 @@ pub(super) fn draw_loss_runs(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// Returns the number of lost frames per link as notes.
+/// Returns the number of lost frames of each link as notes.
 pub(super) fn run_notes(data: &Data) -> Vec<Note> {
     data.logs.iter().map(|of| (of.look, run_note(of))).collect()
 }
 
-/// A range of lengths that share bars, as first and last.
+/// A range of lengths that share their bars, as (first, last).
 type Class = (u64, u64);
 
-/// Returns one class per length if there are few; otherwise 1, 2, and then classes that double in
-/// length.
+/// Returns one class per length if there are few lengths. Otherwise, returns 1, 2, and then classes
+/// whose size doubles.
 fn classes(longest: u64) -> Vec<Class> {
     if longest <= LENGTHS_MAX {
         return (1..=longest.max(4))
@@ -355,7 +355,7 @@ fn run_axis(groups: &[Group]) -> Axis {
     let counts = groups.iter().flat_map(|group| &group.values);
     let counts = counts.copied().filter(|count| *count > 0);
     let (least, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
-    // The margin holds the numbers above the bars.
+    // The margin has space for the numbers above the bars.
     if most > least.saturating_mul(SPREAD_MAX) {
         return Axis::logarithmic(0.5, most as f64 * 2.5, Units::BARE);
     }

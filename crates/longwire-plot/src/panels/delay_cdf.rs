@@ -1,4 +1,4 @@
-//! The delay distribution: the share of frames delivered within each delay.
+//! Delay distribution: the share of frames delivered within each delay.
 
 use super::time::{close_to, ticks};
 use super::{Data, LegendEntry};
@@ -8,10 +8,10 @@ use crate::gather::FineSketch;
 use crate::scene::{Look, Point, Scene, Stroke};
 use crate::series::LogSeries;
 
-/// Length for which one of several coinciding curves shows.
+/// Dash length of coinciding curves.
 const DASH: f64 = 6.0;
 
-/// The scale is logarithmic if delays exceed this multiple of the median.
+/// The scale is logarithmic if delays exceed the median by more than this factor.
 const SPREAD_MAX: u64 = 20;
 
 pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
@@ -50,7 +50,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// Returns a curve's stroke. Coinciding curves show in turn for the same length.
+/// Returns the stroke of a curve. Where curves coincide, they show alternately, at equal lengths.
 fn stroke(at: usize, curves: &[(Look, Vec<Point>)]) -> Stroke {
     let (look, line) = &curves[at];
     let equal = |curves: &[(Look, Vec<Point>)]| {
@@ -74,7 +74,7 @@ pub(super) fn notes(data: &Data) -> Vec<Note> {
     delivered.map(|of| (of.look, note(of))).collect()
 }
 
-/// Returns an axis for all delays.
+/// Returns an axis that covers all delays.
 fn axis(delivered: &[&LegendEntry<LogSeries>], ticks: usize) -> Axis {
     let delays = || delivered.iter().map(|of| &of.data.delays);
     let ranges = delays().filter_map(FineSketch::range);
@@ -90,7 +90,8 @@ fn axis(delivered: &[&LegendEntry<LogSeries>], ticks: usize) -> Axis {
     }
 }
 
-/// Returns a curve with a step at each delay that occurred. Steps too small to see are merged.
+/// Returns a curve with a step at each delay that occurred. Steps too small to be visible are
+/// merged.
 fn curve(series: &LogSeries, x: &Axis, frame: &Frame) -> Vec<Point> {
     const SEEN: f64 = 0.25;
     let delays = &series.delays;

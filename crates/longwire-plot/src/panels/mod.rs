@@ -1,4 +1,4 @@
-//! The panels.
+//! Panels of a figure.
 
 mod bars;
 mod delay_cdf;
@@ -21,7 +21,7 @@ pub enum Panel {
     Delay,
     /// Cumulative distribution of the delay.
     DelayCdf,
-    /// Frequency of loss run lengths.
+    /// Frequency of loss runs by length.
     LossRuns,
     /// Drops by reason.
     Drops,
@@ -46,9 +46,9 @@ pub enum QueueUnit {
 pub struct LegendEntry<T> {
     /// Name in the legend.
     pub label: String,
-    /// Look in all panels.
+    /// Look, which is the same in all panels.
     pub look: Look,
-    /// Index of its cell, in a figure of small multiples.
+    /// Index of the cell, in a figure of small multiples.
     pub cell: usize,
     /// Data.
     pub data: T,
@@ -61,18 +61,18 @@ pub struct Data {
     pub logs: Vec<LegendEntry<LogSeries>>,
     /// Links from reports.
     pub reports: Vec<LegendEntry<PartDocument>>,
-    /// Part of the logs that is drawn.
+    /// Time range and resolution of the logs that are drawn.
     pub window: Window,
     /// Times of the run's changes, in nanoseconds after the zero of the time axis.
     pub changes: Vec<i64>,
     /// Unit of queue lengths.
     pub queue_unit: QueueUnit,
-    /// Cell to draw; all data still determines the axes. `None` draws everything.
+    /// Cell to draw; all data still determines the axes. `None` draws all cells.
     pub cell: Option<usize>,
 }
 
 impl Data {
-    /// Returns the links from logs that are drawn.
+    /// Returns the links from logs that are drawn in the current cell.
     fn shown(&self) -> impl Iterator<Item = &LegendEntry<LogSeries>> {
         let cell = self.cell;
         self.logs
@@ -128,11 +128,11 @@ impl Panel {
 
     /// Whether the panel is drawn by default for logs, reports or both.
     pub fn is_usual(self, has_logs: bool, has_reports: bool) -> bool {
-        // A log's other panels already show its drops over time.
+        // The other panels of a log already show its drops over time.
         self != Panel::Drops && self.is_of_logs() && has_logs || self.is_of_reports() && has_reports
     }
 
-    /// Returns the frame height in units, used unless the figure's height is specified.
+    /// Returns the frame height in units, for figures without a specified height.
     pub fn height(self, data: &Data) -> f64 {
         match self {
             Panel::Throughput | Panel::Queue | Panel::LossRuns => 150.0,
@@ -143,7 +143,7 @@ impl Panel {
         }
     }
 
-    /// Returns the height above a frame of this width, for heading and notes.
+    /// Returns the height needed above a frame of this width, for heading and notes.
     pub fn head(self, data: &Data, width: f64) -> f64 {
         const HEADING: f64 = 30.0;
         HEADING

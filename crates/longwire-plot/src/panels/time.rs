@@ -14,7 +14,7 @@ const GAP_MAX: usize = 3;
 /// Number of ticks on a vertical axis.
 pub(super) const TICKS: usize = 5;
 
-/// Returns a window's time axis.
+/// Returns the time axis of a window.
 pub(super) fn axis(window: &Window, frame: &Frame) -> Axis {
     let Columns { from, span, .. } = window.columns;
     let from = from as f64;
@@ -27,7 +27,7 @@ pub(super) fn ticks(frame: &Frame) -> usize {
     ((frame.width / ROOM) as usize).clamp(2, 10)
 }
 
-/// Returns the time axis caption.
+/// Returns the caption of the time axis.
 fn label(axis: &Axis, zero: Zero) -> String {
     axis.label(match zero {
         Zero::FirstFrame => "Time since the first frame",
@@ -42,7 +42,7 @@ pub(super) fn from_zero(most: u64, ticks: usize, units: Units) -> Axis {
 }
 
 /// Returns an axis up to the maximum. It starts at 0 unless the values differ and lie close
-/// together far above 0. It spans at least 1 % of the values.
+/// together, far above 0. It spans at least 1 % of the values.
 pub(super) fn close_to(range: Option<(u64, u64)>, ticks: usize, units: Units) -> Axis {
     let (least, most) = range.unwrap_or((0, 0));
     let spread = (most - least) as f64 / most.max(1) as f64;
@@ -54,13 +54,13 @@ pub(super) fn close_to(range: Option<(u64, u64)>, ticks: usize, units: Units) ->
     Axis::linear(least - room, most + room, ticks, units)
 }
 
-/// Returns the minimum and maximum over several traces.
+/// Returns the minimum and maximum of several traces.
 pub(super) fn range<'a>(traces: impl Iterator<Item = &'a Trace>) -> Option<(u64, u64)> {
     let ranges = traces.filter_map(Trace::range);
     ranges.reduce(|(low, high), (least, most)| (low.min(least), high.max(most)))
 }
 
-/// Where a trace is drawn: scene, frame and axes.
+/// Context for drawing a trace: scene, frame and axes.
 pub(super) struct Drawing<'a> {
     pub frame: &'a Frame,
     pub window: &'a Window,
@@ -99,7 +99,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws the shown traces: first all ranges, then all means.
+    /// Draws the traces of the current cell: first all ranges, then all means.
     pub(super) fn traces(&self, scene: &mut Scene, data: &Data, of: fn(&LogSeries) -> &Trace) {
         for series in data.shown() {
             self.extent(scene, of(&series.data), series.look);
@@ -116,14 +116,14 @@ impl Drawing<'_> {
         )
     }
 
-    /// Returns the position of a column's middle.
+    /// Returns the position of the middle of a column.
     pub(super) fn middle(&self, column: usize) -> f64 {
         let Columns { from, span, count } = self.window.columns;
         from as f64 + (column as f64 + 0.5) * span as f64 / count as f64
     }
 
-    /// Draws a dot or step for each value if there are few, otherwise the shaded range from minimum
-    /// to maximum in each column.
+    /// Draws few values as dots or steps; draws more values as a shaded range from the minimum to
+    /// the maximum of each column.
     fn extent(&self, scene: &mut Scene, trace: &Trace, look: Look) {
         if let Some(points) = trace.points() {
             if trace.is_held() {
@@ -172,7 +172,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws values that hold until the next.
+    /// Draws values that hold until the next value.
     fn stairs(&self, scene: &mut Scene, points: &[(i64, u64)], look: Look) {
         let mut line: Vec<Point> = Vec::with_capacity(points.len() * 2);
         for (at, value) in points {
@@ -185,7 +185,7 @@ impl Drawing<'_> {
         scene.line(line, look.stroke(1.2));
     }
 
-    /// Draws each column's mean, if there are too many values for dots.
+    /// Draws the mean of each column, if there are too many values for dots.
     fn mean(&self, scene: &mut Scene, trace: &Trace, look: Look) {
         if trace.points().is_some() {
             return;
@@ -212,7 +212,7 @@ fn runs(trace: &Trace) -> Vec<Vec<(usize, Column)>> {
     runs
 }
 
-/// Returns a remark on how to read a trace.
+/// Returns a remark that explains the traces.
 pub(super) fn remark<'a>(traces: impl Iterator<Item = &'a Trace>) -> &'static str {
     let few: Vec<bool> = traces.map(|trace| trace.points().is_some()).collect();
     match (few.contains(&true), few.contains(&false)) {
@@ -222,10 +222,10 @@ pub(super) fn remark<'a>(traces: impl Iterator<Item = &'a Trace>) -> &'static st
     }
 }
 
-/// Height of one link's lane of drop marks.
+/// Height of a link's lane of drop marks.
 const LANE: f64 = 8.0;
 
-/// Opacity of a mark, by the number of drops in its column relative to the maximum.
+/// Opacity of marks, by the number of drops in the column relative to the maximum.
 const SHADES: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
 
 /// Returns the height of all lanes, one per link with drops.
@@ -263,7 +263,7 @@ pub(super) fn draw_delay(scene: &mut Scene, frame: &Frame, data: &Data) {
         ""
     };
     let remark = format!("release − arrival; {}{marks}", remark(traces()));
-    // The heading is above the lanes, and the lanes are above the frame.
+    // From the top: heading, lanes, frame.
     let (lift, y) = (rug_height(data), y.label("One-way delay"));
     drawing.axes(scene, "One-way delay", lift, remark, y);
     drawing.traces(scene, data, |series| &series.delay);
@@ -282,7 +282,7 @@ fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data
         let most = series.data.drops.columns().map(|(_, count)| count).max();
         let most = most.unwrap_or(1) as f64;
         for (index, opacity) in SHADES.iter().enumerate() {
-            // The lightest shade means the fewest drops and is always visible.
+            // The lightest shade stands for the fewest drops and is still visible.
             let of_shade = |count: u64| {
                 let shade = (count as f64 / most * SHADES.len() as f64).ceil() as usize;
                 shade.clamp(1, SHADES.len()) == index + 1
@@ -302,7 +302,7 @@ fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data
     }
     let lanes = rug_height(data);
     if lanes > 0.0 {
-        // In the middle of all lanes: the axis labels start below the lowest lane.
+        // Centred on all lanes; the axis labels start below the lowest lane.
         let at = (frame.left - 7.0, frame.top - lanes / 2.0 - 1.0);
         scene.text(small("drops", at, Anchor::End));
     }
@@ -349,7 +349,7 @@ pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
     let bin = TIME.write(data.window.bin as f64);
     let remark = format!("thick: delivered, thin: offered, dotted: configured rate; bins of {bin}");
     drawing.axes(scene, "Throughput", 0.0, remark, y.label("Throughput"));
-    // Below the traffic lines, because both directions often have the same rate.
+    // Drawn below the traffic lines; both directions often have the same configured rate.
     for series in data.shown() {
         in_force(scene, &drawing, &series.data.served, series.look, most);
     }
@@ -366,8 +366,8 @@ pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// Draws the rate in force if it is within the throughput scale. Scaling to it would turn a lightly
-/// loaded link into a line at the lower edge.
+/// Draws the configured rate where it is within the scale of the throughput. A scale that included
+/// it would flatten a lightly loaded link to a line at the lower edge.
 fn in_force(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[Served], look: Look, most: f64) {
     let stroke = Stroke {
         dash: Some((1.5, 2.5)),
@@ -393,7 +393,7 @@ fn rate(bytes: u64, bin: u64) -> f64 {
     bytes as f64 * 8.0 * 1e9 / bin as f64
 }
 
-/// Draws a line with a step at each bin, from the first non-empty bin to the last. If several bins
+/// Draws a line with a step at each bin, from the first to the last non-empty bin. If several bins
 /// share a column, the line passes through their minimum and maximum, so that neither is lost.
 fn steps(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[u64], stroke: Stroke) {
     let place = |at: f64, bytes: u64| -> Point {
