@@ -388,7 +388,7 @@ const BUFFERS: usize = 3;
 
 /// A thread that writes buffers in the order of their handover.
 pub(super) struct WriteBehind {
-    /// `None` once the thread has been told to end.
+    /// `None` once the thread has been asked to end.
     full: Option<Sender<Vec<u8>>>,
     /// Empty buffers, or the error that ended the thread, after which nothing follows.
     empty: Receiver<io::Result<Vec<u8>>>,

@@ -1,4 +1,4 @@
-//! Primitives of tcpdump: values with qualifiers, and tests with a keyword of their own.
+//! Primitives of tcpdump: values with qualifiers, and tests with dedicated keywords.
 
 use alloc::vec;
 use core::net::Ipv4Addr;
@@ -303,7 +303,7 @@ fn in_net(protocol: Protocol, side: Side, net: Net) -> Node {
 }
 
 impl Parser<'_> {
-    /// Parses a test with a keyword of its own; returns `None` for other words.
+    /// Parses a test with a dedicated keyword; returns `None` for other words.
     pub(super) fn own(&mut self, word: &str) -> Result<Option<Test>, FilterError> {
         let test = match word {
             "len" => self.compare(Expression::Length, "a length in bytes", number)?,

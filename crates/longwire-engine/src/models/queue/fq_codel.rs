@@ -298,8 +298,8 @@ impl Discipline for FqCodel {
                 self.flows[index as usize].credits += self.law.quantum.0 as i64;
                 self.old.push(&mut self.flows, index);
             } else if is_new {
-                // The queue is empty, but every old queue gets a turn first; otherwise it could
-                // return at once as a new queue (RFC 8290, section 4.2).
+                // The queue is empty, but every old queue gets a turn first; otherwise, it could
+                // immediately return as a new queue (RFC 8290, section 4.2).
                 self.old.push(&mut self.flows, index);
             } else {
                 self.flows[index as usize].active = false;
