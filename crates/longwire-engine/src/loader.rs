@@ -64,7 +64,7 @@ pub trait Plugin: fmt::Debug + Send + Sync {
         PluginHints::default()
     }
 
-    /// Called once, before any other hook; schedules count from `epoch`.
+    /// Called once, before any other hook. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Returns the drop reason if the frame is lost.

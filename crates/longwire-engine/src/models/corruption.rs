@@ -16,7 +16,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// A process that flips bits in delivered frames.
 pub trait CorruptionModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before any other method; schedules count from `epoch`.
+    /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Decides whether and how this frame is corrupted. Called for every frame that reaches the

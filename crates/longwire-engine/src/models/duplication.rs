@@ -26,7 +26,7 @@ pub struct Copies {
 
 /// A process that duplicates frames on the medium.
 pub trait DuplicationModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before any other method; schedules count from `epoch`.
+    /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Decides the copies of this frame. Called for every frame that reaches the medium, even if it

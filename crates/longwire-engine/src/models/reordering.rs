@@ -27,7 +27,7 @@ pub enum Displacement {
 
 /// A process that displaces frames.
 pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before any other method; schedules count from `epoch`.
+    /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Decides whether this frame is displaced. Called for every frame that reaches the

@@ -17,7 +17,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// A model that edits frame bytes but not their length.
 pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before any other method; schedules count from `epoch`.
+    /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Binds the model to per-link state, which only plugins have.

@@ -22,7 +22,7 @@ mod sinusoid;
 
 /// A distribution of propagation delays.
 pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before any other method; schedules count from `epoch`.
+    /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Binds the model to per-link state, which only plugins have.

@@ -35,7 +35,7 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Called once, before any other method; schedules count from `epoch`.
+    /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Binds the model to per-link state, which only plugins have.

@@ -48,7 +48,7 @@ pub enum Rate {
 /// the frame from that instant on. Times never decrease. Departures are rounded down to nanoseconds
 /// and the remainder is carried, so errors do not accumulate.
 pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
-    /// Called once, before any other method; schedules count from `epoch`.
+    /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Binds the model to per-link state, which only plugins have.
