@@ -21,7 +21,7 @@ impl CorrelatedCoin {
     /// Reads the parameters `rate` and `correlation`.
     ///
     /// # Errors
-    /// If the correlation is impossible for this probability, or never changes the outcome.
+    /// If the correlation is 100 %, or impossible for this probability.
     pub fn read(arguments: &Arguments<'_>) -> Result<CorrelatedCoin, SpecError> {
         let rate: Probability = arguments.required("rate")?;
         let correlation: Correlation = arguments.required("correlation")?;

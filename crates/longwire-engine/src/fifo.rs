@@ -2,7 +2,7 @@
 //!
 //! `VecDeque` never shrinks on its own and doubles by copying all items, which at a million frames
 //! pauses for milliseconds. This FIFO grows and shrinks in small blocks. A short queue occupies one
-//! block and stays in cache, however long it was before.
+//! block and stays in cache, even if it was long before.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

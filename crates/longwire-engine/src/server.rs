@@ -396,7 +396,7 @@ impl Server {
         (departing.chain(numbers), self.next_number)
     }
 
-    /// Returns the frames and bytes held at `now`, an arrival time.
+    /// Returns the queue length in frames and bytes at `now`, an arrival time.
     pub fn occupancy(&self, now: Nanos) -> (Packets, Bytes) {
         let (packets, bytes) = self.context.occupancy();
         let sending = self.counted_sending(now);

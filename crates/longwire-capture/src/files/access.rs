@@ -173,7 +173,7 @@ mod tests {
         std::fs::write(&file, "x").expect("a file");
         let opened = FileAccess::Absolute.open_regular(&file);
         opened.expect("it is absolute");
-        // Equal answers for a file, a missing file, a pipe and a secret.
+        // The error is the same for an existing, a secret and a missing file.
         for path in [&*file, Path::new("/etc/shadow"), Path::new("/nowhere")] {
             let access = FileAccess::Nothing("not here");
             let refused = access.open_regular(path);

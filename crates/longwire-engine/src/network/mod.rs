@@ -1,9 +1,9 @@
 //! Links joined into paths, in event time. Paths may share links.
 //!
-//! Events are processed in order of emulated time, however late the caller is: a frame released by
-//! one link arrives at the next link at that time, interleaved with frames on other paths. This is
-//! hop-by-hop emulation as in ModelNet (Vahdat et al., 2002), but exact: events are not batched
-//! into ticks.
+//! Events are processed in order of emulated time, regardless of how late the caller is: a frame
+//! released by one link arrives at the next link at that time, interleaved with frames on other
+//! paths. This is hop-by-hop emulation as in ModelNet (Vahdat et al., 2002), but exact: events are
+//! not batched into ticks.
 
 mod build;
 mod crossing;
@@ -222,9 +222,9 @@ impl<T> Network<T> {
         Ok(())
     }
 
-    /// Replaces `links` by the first links of `paths` and as many links with upcoming events, and
-    /// calls `fetch` with the addresses and lengths of their data, so that prefetching overlaps the
-    /// cache misses of several links. Has no other effect.
+    /// Replaces `links` with the first links of `paths` and an equal number of links with upcoming
+    /// events, and calls `fetch` with the addresses and lengths of their data, so that prefetching
+    /// overlaps the cache misses of several links. Has no other effect.
     pub fn prefetch(
         &self,
         paths: &[PathId],

@@ -89,8 +89,8 @@ impl Preset {
 /// The preset whose values come from a file.
 pub static FROM_FILE: &ModelInfo = &errant::INFO;
 
-/// Parses a preset as the user writes it: a name, or `errant:file=profiles.csv,operator=…`, whose
-/// file is read through `loader`.
+/// Parses a preset as specified by the user: a name, or `errant:file=profiles.csv,operator=…`,
+/// whose file is read through `loader`.
 ///
 /// # Errors
 /// If the name or a parameter is unknown or invalid; the message lists the known ones.

@@ -27,7 +27,7 @@ use sorted::Sorted;
 pub struct ReleaseQueue<T> {
     /// Items in order.
     run: VecDeque<WaitingItem<T>>,
-    /// Items pushed out of order, or while another sorted item waited.
+    /// Items pushed out of order, or while the sorted part was not empty.
     sorted: Sorted<T>,
     pushed: Sequence,
 }
@@ -40,8 +40,8 @@ pub(crate) struct ReleaseKey {
     pub sequence: Sequence,
 }
 
-/// A sequence number that wraps around, to keep the key at 16 bytes. It only orders items with the
-/// same link and release, and fewer than 2^31 items are pushed while one of them waits.
+/// A sequence number that wraps around, which keeps the key at 16 bytes. It only orders items with
+/// the same link and release time; fewer than 2^31 items are pushed while one of them waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sequence(u32);
 

@@ -364,7 +364,7 @@ fn chart(data: &Gathered, link: &LinkBins, kind: &ChartKind) -> Chart {
     }
 }
 
-/// Merges every `group` adjacent bins.
+/// Merges groups of `group` adjacent bins.
 fn joined(bins: &[Bin], group: usize) -> Vec<Bin> {
     let groups = bins.chunks(group);
     groups

@@ -210,7 +210,7 @@ fn artifacts(html: &mut Html, parts: &[&PartDocument]) {
     html.table(&head, rows);
 }
 
-/// Writes the part about the machine: its pauses, and the stops of the process.
+/// Writes the section about the machine: its pauses, and the stops of the process.
 fn machine(html: &mut Html, report: &RunDocument) {
     html.raw("<h3>The machine</h3>\n");
     let row = |name: &str, of: &PausesDocument| {

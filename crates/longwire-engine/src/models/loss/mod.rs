@@ -108,7 +108,7 @@ impl fmt::Display for PlacedLoss {
     }
 }
 
-/// Where the model acts; common to all loss models.
+/// Place at which the model acts; common to all loss models.
 pub(super) const PLACE: Param =
     Param::with_default("at", Unit::Choice(&["medium", "entry"]), "medium")
         .help("medium: lose frames after serialisation; entry: before the queue");

@@ -123,9 +123,9 @@ impl QueueLimit {
 
     /// Returns the smallest limit at which one loss-based TCP flow saturates the link: the
     /// bandwidth-delay product (Villamizar and Song 1994), with twice the one-way delay as
-    /// round-trip time; from two full frames of 1514 bytes to 1 TiB. The limit in packets assumes
-    /// full frames; smaller frames need more. `None` at an infinite rate, where frames are never
-    /// queued.
+    /// round-trip time, clamped to between two full frames of 1514 bytes and 1 TiB. The limit in
+    /// packets assumes full frames; smaller frames need more. Returns `None` at an infinite rate,
+    /// where frames are never queued.
     pub fn needed(rate: Option<BitRate>, delay: Nanos) -> Option<(Packets, Bytes)> {
         let floor = Bytes(FULL_FRAME.0 * NEEDED_FRAMES_MIN);
         let bytes = rate?.bytes_in(delay.saturating_mul(2));
@@ -133,8 +133,8 @@ impl QueueLimit {
         Some((Packets(bytes.0.div_ceil(FULL_FRAME.0)), bytes))
     }
 
-    /// Returns the smallest sufficient limit, in the user's units, if this one is below
-    /// [`QueueLimit::needed`]. A unit that is already sufficient is left unchanged.
+    /// Returns the smallest sufficient limit, in the same units, if this one is below
+    /// [`QueueLimit::needed`]. A value that is already sufficient is kept.
     pub fn undersized(&self, rate: Option<BitRate>, delay: Nanos) -> Option<QueueLimit> {
         let (packets, bytes) = QueueLimit::needed(rate, delay)?;
         let enough = QueueLimit {

@@ -50,9 +50,9 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// Strict priority. Code points determine the class; frames without IP, or without a VLAN tag, have
 /// code point 0.
 ///
-/// The limit applies to all classes together. A frame that does not fit pushes out the newest
-/// frames of the lowest backlogged classes below its own; if that would free too little space, only
-/// the frame itself is dropped. Drops are [`DropReason::QueueFull`].
+/// The limit applies to all classes together. A frame that does not fit displaces the newest frames
+/// of the lowest backlogged classes below its own; if that would free too little space, only the
+/// frame itself is dropped. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 pub struct Priority {
     classes: Classes,

@@ -206,8 +206,8 @@ impl Light {
         let (wait, in_train) = if self.place < opportunities.len() {
             (instant(self.place) - passed, true)
         } else {
-            // A new train starts no earlier than the length of this one after its first packet,
-            // including the base delay.
+            // After the last opportunity, packets wait for the train's length, or for the base
+            // delay if that is longer. The caller adds the base delay.
             let length = instant(opportunities.len() - 1);
             (length.saturating_sub(self.base_delay.as_nanos()), false)
         };

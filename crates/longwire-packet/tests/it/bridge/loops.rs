@@ -70,8 +70,8 @@ fn ordinary_traffic_is_not_a_loop() {
         // Stations change ports occasionally, at most once per second.
         let second = n / 10_000;
         let home = (u64::from(source) + second * u64::from(source.is_multiple_of(7))) % 4;
-        // One frame in ten repeats an earlier request: the same bytes from the same port, for the
-        // third time.
+        // One frame in ten repeats a request: each station sends the same bytes about twice per
+        // second, through the same port.
         let bytes = match n % 10 {
             0 => numbered(source, second),
             1..4 => numbered(source, n),
