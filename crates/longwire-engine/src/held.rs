@@ -36,7 +36,7 @@ impl<T> HeldItems<T> {
         }
     }
 
-    /// Adds an item whose number is above all held ones.
+    /// Adds an item whose number exceeds those of all stored items.
     pub fn push_numbered(&mut self, number: u64, item: T) {
         self.skip_to(number);
         self.push(item);

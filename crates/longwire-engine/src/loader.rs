@@ -56,8 +56,8 @@ pub enum Hook {
 /// A loaded plugin. Only the hook for which it was loaded is called. The default hooks have no
 /// effect.
 ///
-/// A failing plugin notifies its loader, which ends the run. Its return values no longer matter
-/// then, except that times must not decrease.
+/// A failing plugin notifies its loader, which ends the run. Afterwards, its return values are
+/// irrelevant, except that times must not decrease.
 pub trait Plugin: fmt::Debug + Send + Sync {
     /// Returns the plugin's hints.
     fn hints(&self) -> PluginHints {

@@ -93,7 +93,7 @@ pub(super) struct CsvReader {
     /// Position of each of [`COLUMNS`] in a line.
     layout: Layout,
     names: Names,
-    /// Epoch of the rows read so far, which must all have the same.
+    /// Epoch of the rows read so far; it must be the same in all rows.
     epoch: Option<i64>,
     size: u64,
     /// Whether an error has ended the iteration.

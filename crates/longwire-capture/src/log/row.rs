@@ -1,8 +1,8 @@
 //! Rows and columns of a log, and the columns' positions in a file.
 //!
-//! The encoding makes times integers in any program: arrivals are relative to an epoch, departures
-//! and releases are relative to the arrival, and −1 means an absent time. Older logs, with absolute
-//! times that may be empty, remain readable.
+//! Times are encoded so that any program can read them as integers: arrivals are relative to an
+//! epoch, departures and releases are relative to the arrival, and −1 means an absent time. Older
+//! logs, with absolute times that may be empty, remain readable.
 
 use std::fmt;
 use std::ops::Deref;

@@ -211,8 +211,8 @@ fn start_at(len: u32) -> Option<Start> {
     })
 }
 
-/// Parses a PPI header: version, flags, length, link type, and fields, of which only those common
-/// to IEEE 802.11 are used.
+/// Parses a PPI header: version, flags, length, link type, and fields. Only the field 802.11-Common
+/// is used.
 fn per_packet(frame: &[u8]) -> Option<Result<Start, LeftOut>> {
     const WIRELESS: u32 = 105;
     const COMMON: u16 = 2;

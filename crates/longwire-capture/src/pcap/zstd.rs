@@ -19,7 +19,7 @@ pub(super) struct Zstd {
     decoder: FrameDecoder,
     raw: Raw,
     begun: bool,
-    /// Whether all blocks are decoded, or no more can be.
+    /// Whether decoding has ended, at the end of the frame or with an error.
     closed: bool,
     fault: Option<String>,
 }

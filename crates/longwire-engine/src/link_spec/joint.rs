@@ -20,8 +20,8 @@ use crate::parts::{Doubt, LinkSpec};
 /// Frame rate at which the effect of in-order jitter is computed.
 const FRAMES_PER_SEC: u64 = 1_000;
 
-/// Number of delays drawn at that rate. The first half is warm-up: early frames have too few
-/// predecessors to wait for.
+/// Number of delays drawn. The first half is warm-up: early frames have too few predecessors to
+/// wait for.
 const FRAMES_DRAWN: u64 = 20_000;
 
 /// Minimum increase of the mean that triggers a warning, in percent.

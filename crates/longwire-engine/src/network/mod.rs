@@ -155,7 +155,8 @@ impl<T> Network<T> {
     }
 
     /// Promises that no link changes before `until`: frames that find their link idle and depart
-    /// before then are decided on arrival, which saves an event. By default, no frames are.
+    /// before then are decided on arrival, which saves an event. Without this promise, no frames
+    /// are.
     #[inline]
     pub fn stays_until(&mut self, until: Nanos) {
         self.steady_until = until;
@@ -222,7 +223,7 @@ impl<T> Network<T> {
         Ok(())
     }
 
-    /// Replaces `links` with the first links of `paths` and an equal number of links with upcoming
+    /// Replaces `links` with the first links of `paths` and up to as many links with upcoming
     /// events, and calls `fetch` with the addresses and lengths of their data, so that prefetching
     /// overlaps the cache misses of several links. Has no other effect.
     pub fn prefetch(

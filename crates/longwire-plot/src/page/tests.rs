@@ -164,7 +164,7 @@ fn the_size_is_bounded() {
     assert!(html.contains("Charts of 8 of 12 directions"));
 }
 
-/// The data of charts reproduces the log: 10 Mbit/s in every whole step.
+/// Chart data matches the log: 10 Mbit/s in every whole step.
 #[test]
 fn the_data_of_charts_are_those_of_the_log() {
     let html = page(Some(log(&["up"])), None);

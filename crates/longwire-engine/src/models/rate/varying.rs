@@ -105,7 +105,7 @@ impl RateSource for SeriesSource {
 pub(super) struct Varying<S> {
     source: S,
     epoch: u64,
-    /// Current stretch, and when it was looked up: earlier time was used or had rate 0.
+    /// Current stretch, and the time of its lookup. All earlier time was used or had rate 0.
     stretch: RateStretch,
     found: u64,
     at: u64,

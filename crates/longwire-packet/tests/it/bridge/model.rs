@@ -176,8 +176,8 @@ fn random_config(draw: &mut Stream, small: bool) -> BridgeConfig {
             burst: Packets(1 + draw.up_to(4)),
         });
     }
-    // Either the table is small and nothing ages, or the table is large: it is undefined when aged
-    // stations make room.
+    // Either the table is small and nothing ages, or the table is large: the time at which aged
+    // stations are evicted is unspecified.
     if small {
         config.table_max = 4 + draw.up_to(8) as u32;
         config.ageing = Nanos::MAX;

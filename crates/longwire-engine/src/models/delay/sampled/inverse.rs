@@ -184,7 +184,7 @@ pub struct Points {
     /// Range kept by truncation: its lowest cumulative probability and its total probability.
     from: f64,
     span: f64,
-    /// Extreme values; results are clamped to them against rounding errors.
+    /// Minimum and maximum value. Results are clamped to them because of rounding errors.
     least: f64,
     greatest: f64,
 }

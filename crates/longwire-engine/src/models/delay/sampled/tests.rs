@@ -20,7 +20,8 @@ fn error(quantile: impl Fn(Tails) -> f64, tails: impl Fn(f64) -> Tails) -> (f64,
         let there = tails(table.at(upper, tail));
         let found = if upper { there.above } else { there.below };
         let off = (found - tail).abs();
-        // Near a bound, `f64` values are too coarse for their probability.
+        // Near a bound, adjacent `f64` values are too far apart to represent small tail
+        // probabilities.
         let counts = upper || tail > 1e-9;
         let in_proportion = if counts { off / tail } else { 0.0 };
         most = (most.0.max(off), most.1.max(in_proportion));
