@@ -23,8 +23,7 @@ const PPP: u16 = 0x880b;
 /// that a datagram stays in one flow. The outermost VLAN tag is included. Frames without IP form
 /// one flow per MAC address pair and type.
 pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
-    let mut keys = FlowKeys::default();
-    keys.dissect(frame);
+    let keys = FlowKeys::of_plain(frame).unwrap_or_else(|| FlowKeys::dissected(frame));
     let mut hash = FlowHash::new(perturbation);
     match keys.addresses {
         Some((at, IpVersion::V4)) => hash.absorb(&frame[at..][..8]),
@@ -34,15 +33,15 @@ pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
     hash.absorb(&[keys.protocol]);
     hash.absorb(&keys.ports);
     if keys.others != OtherKeys::default() {
-        hash.absorb(&keys.others.label);
-        hash.absorb(&keys.others.gre_key);
-        hash.absorb(&keys.others.vlan);
+        hash.absorb(&keys.others.label.to_be_bytes());
+        hash.absorb(&keys.others.gre_key.to_be_bytes());
+        hash.absorb(&keys.others.vlan.to_be_bytes());
     }
     hash.finish()
 }
 
 /// A frame's flow key.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct FlowKeys {
     /// Offset of the addresses in the innermost IP header.
     addresses: Option<(usize, IpVersion)>,
@@ -53,11 +52,11 @@ struct FlowKeys {
 }
 
 /// Rarely used parts of the key.
-#[derive(Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct OtherKeys {
-    label: [u8; 4],
-    gre_key: [u8; 4],
-    vlan: [u8; 2],
+    label: u32,
+    gre_key: u32,
+    vlan: u16,
 }
 
 /// Next header, with its offset.
@@ -69,6 +68,31 @@ enum NextHeader {
 }
 
 impl FlowKeys {
+    /// Returns the key of an unfragmented, untagged IPv4 packet of TCP or UDP without options, a
+    /// common case that needs no loop.
+    #[inline]
+    fn of_plain(frame: &[u8]) -> Option<FlowKeys> {
+        const TCP: u8 = 6;
+        const UDP: u8 = 17;
+        let start: &[u8; 38] = frame.first_chunk()?;
+        let is_ipv4 = start[12..15] == [0x08, 0x00, 0x45];
+        let is_whole = start[20] & 0x3f | start[21] == 0;
+        let protocol = start[23];
+        (is_ipv4 && is_whole && matches!(protocol, TCP | UDP)).then(|| FlowKeys {
+            addresses: Some((26, IpVersion::V4)),
+            protocol,
+            ports: [start[34], start[35], start[36], start[37]],
+            others: OtherKeys::default(),
+        })
+    }
+
+    #[inline(never)]
+    fn dissected(frame: &[u8]) -> FlowKeys {
+        let mut keys = FlowKeys::default();
+        keys.dissect(frame);
+        keys
+    }
+
     fn dissect(&mut self, frame: &[u8]) {
         let at = mac_header_len(frame) as usize;
         let Some(kind) = word(frame, at - 2) else {
@@ -76,7 +100,7 @@ impl FlowKeys {
         };
         if let Some(tag) = word(frame, 14).filter(|_| at > 14) {
             // Priority and ID, without the drop eligible indicator.
-            self.others.vlan = (tag & 0xefff).to_be_bytes();
+            self.others.vlan = tag & 0xefff;
         }
         let mut next = Some(NextHeader::Type(kind, at));
         // In IPv6, extension headers count as headers.
@@ -123,8 +147,8 @@ impl FlowKeys {
         self.addresses = Some((at + 8, IpVersion::V6));
         self.protocol = ip.protocol;
         let label = [0, frame[at + 1] & 0x0f, frame[at + 2], frame[at + 3]];
-        if label != [0; 4] {
-            self.others.label = label;
+        self.others.label = u32::from_be_bytes(label);
+        if self.others.label != 0 {
             return None;
         }
         Some(NextHeader::Protocol(ip.protocol, ip.end(frame)))
@@ -180,10 +204,10 @@ impl FlowKeys {
         if flags & 0x20 != 0 {
             let key = array(frame, end)?;
             // The PPTP key contains payload length and call ID.
-            self.others.gre_key = match key {
+            self.others.gre_key = u32::from_be_bytes(match key {
                 [_, _, a, b] if is_pptp => [0, 0, a, b],
                 key => key,
-            };
+            });
             end += 4;
         }
         if flags & 0x10 != 0 {

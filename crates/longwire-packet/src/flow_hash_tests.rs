@@ -1,7 +1,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::flow_hash;
+use super::{FlowKeys, flow_hash};
 
 const A: [u8; 4] = [10, 0, 0, 1];
 const B: [u8; 4] = [10, 0, 0, 2];
@@ -193,4 +193,24 @@ fn truncated_and_malformed_frames_have_a_hash() {
         nested = v4(4, C, &nested);
     }
     hash(&ether(0x0800, &nested));
+}
+
+#[test]
+fn plain_packets_have_the_keys_that_dissection_finds() {
+    let packets = [
+        v4(UDP, B, &HTTP),
+        v4(6, C, &HTTP),
+        v4(UDP, B, &[]),
+        v4(1, B, &HTTP),
+        v4_piece(0x4000, UDP, B, &HTTP),
+        v4_piece(0x2000, UDP, B, &HTTP),
+        v4_piece(0x0001, UDP, B, &HTTP),
+    ];
+    let plain = packets.map(|packet| {
+        let frame = ether(0x0800, &packet);
+        let plain = FlowKeys::of_plain(&frame);
+        let dissected = FlowKeys::dissected(&frame);
+        plain.map(|plain| assert_eq!(plain, dissected)).is_some()
+    });
+    assert_eq!(plain, [true, true, false, false, true, false, false]);
 }
