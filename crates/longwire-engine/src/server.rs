@@ -256,7 +256,11 @@ impl Server {
             }
             let at = self.next_event(transmitter).filter(|at| *at < limit)?;
             let decided = match self.departing.take() {
-                Some(departing) => self.depart(departing, medium, frames),
+                Some(departing) => {
+                    let bytes = frames.bytes(departing.number);
+                    let frame_context = departing.context(departing.departure, bytes);
+                    self.depart(&departing, frame_context, medium, frames)
+                }
                 None => {
                     self.ready = None;
                     self.serve(at, transmitter, medium, frames)
@@ -466,7 +470,7 @@ impl Server {
             delay: Nanos::ZERO,
             waiting: self.context.occupancy(),
         };
-        let frame_context = departing.context(at, frames.bytes(departing.number));
+        let mut frame_context = departing.context(at, frames.bytes(departing.number));
         departing.departure = if self.aggregates() {
             let wire_bits = self.gather(at, first.len, transmitter);
             let departure = transmitter.serve_bits(&frame_context, wire_bits);
@@ -481,39 +485,54 @@ impl Server {
             self.departing = Some(departing);
             return None;
         }
-        self.depart(departing, medium, frames)
+        frame_context.at = departing.departure;
+        frame_context.waiting = departing.waiting;
+        self.depart(&departing, frame_context, medium, frames)
     }
 
-    /// Passes departing frames through the medium. Returns the verdict directly if it is the only
-    /// decision.
-    #[inline]
+    /// Passes departing frames, the first with this context, through the medium. Returns the
+    /// verdict directly if it is the only decision.
+    #[inline(always)]
     fn depart(
         &mut self,
-        departing: Departing,
+        departing: &Departing,
+        frame_context: FrameContext<'_>,
         medium: &mut Medium,
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
         let (number, departure) = (departing.number, departing.departure);
         medium.set_rate_delay(departing.delay);
-        let frame_context = departing.context(departure, frames.bytes(number));
         let verdict = medium.pass::<false>(departure, departing.is_marked, || frame_context);
         let alone = self.rest.is_empty();
         if alone && self.context.decided.is_empty() && !has_copies(&verdict) {
             return Some((number, verdict));
         }
         self.decide(number, verdict, medium);
+        if !alone {
+            self.depart_rest(frame_context, medium, frames);
+        }
+        None
+    }
+
+    /// Passes the further frames of an aggregate through the medium.
+    #[inline(never)]
+    fn depart_rest(
+        &mut self,
+        first: FrameContext<'_>,
+        medium: &mut Medium,
+        frames: &impl FrameBytes,
+    ) {
         let mut rest = mem::take(&mut self.rest);
         for frame in rest.drain(..) {
             let frame_context = FrameContext {
                 frame: FrameMeta::new(frame.arrival, frame.len),
                 bytes: frames.bytes(frame.number),
-                ..frame_context
+                ..first
             };
-            let verdict = medium.pass::<false>(departure, frame.is_marked(), || frame_context);
+            let verdict = medium.pass::<false>(first.at, frame.is_marked(), || frame_context);
             self.decide(frame.number, verdict, medium);
         }
         self.rest = rest;
-        None
     }
 
     #[cold]
