@@ -129,17 +129,12 @@ impl<T> ReleaseQueue<T> {
     }
 
     /// Removes the next item if due by `now` and returns its link, release time and value.
-    #[inline]
+    #[inline(always)]
     pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, T)> {
-        let waiting = if self.is_run_next() {
-            let next = self.run.front()?;
-            if next.place.release > now {
-                return None;
-            }
-            self.run.pop_front()
-        } else {
-            self.sorted.pop_due(now)
-        }?;
+        if self.sorted.len() > 0 && !self.is_run_next() {
+            return self.sorted.pop_due(now);
+        }
+        let waiting = self.run.pop_front_if(|next| next.place.release <= now)?;
         Some((waiting.place.link, waiting.place.release, waiting.item))
     }
 

@@ -8,6 +8,7 @@ use longwire_units::Nanos;
 
 use super::WaitingItem;
 use super::wheel::{Wheel, slot_of};
+use crate::link::LinkId;
 
 /// Items pushed in any order, sorted by release slot by slot.
 #[derive(Debug)]
@@ -64,9 +65,9 @@ impl<T> Sorted<T> {
         }
     }
 
-    /// Removes the next item due by `now`.
+    /// Removes the next item if due by `now` and returns its link, release time and value.
     #[inline(never)]
-    pub fn pop_due(&mut self, now: Nanos) -> Option<WaitingItem<T>> {
+    pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, T)> {
         if self.current.is_empty() && self.late.is_empty() {
             let next = self.wheel.next_at()?;
             if next > now {
@@ -92,7 +93,7 @@ impl<T> Sorted<T> {
             waiting
         };
         self.len -= 1;
-        Some(waiting)
+        Some((waiting.place.link, waiting.place.release, waiting.item))
     }
 
     /// Returns the next item.
