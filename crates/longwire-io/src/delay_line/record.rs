@@ -192,6 +192,16 @@ impl Head {
         self.word & LEN_MASK
     }
 
+    /// Returns the frame's wire length. Calls `tail` only for a truncated frame.
+    #[inline(always)]
+    pub(super) fn wire_len(self, tail: impl FnOnce() -> Tail) -> u32 {
+        if self.word & CUT != 0 {
+            tail().offload as u32
+        } else {
+            self.len()
+        }
+    }
+
     /// Returns the descriptor. Calls `tail` only if a tail follows.
     #[inline(always)]
     pub(super) fn descriptor(self, tail: impl FnOnce() -> Tail) -> Descriptor {

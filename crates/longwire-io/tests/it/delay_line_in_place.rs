@@ -116,8 +116,12 @@ impl Line {
             }
             Step::TakeArrived => {
                 let expected = oracle.arrived.pop_front();
-                let frame = self.reader.take_arrived();
-                self.hold(frame, expected);
+                let at = self.reader.arrived_at();
+                let taken = self.reader.take_arrived();
+                let meta = taken.as_ref().map(|(_, meta)| *meta);
+                assert_eq!(meta.map(|meta| meta.arrival), at);
+                assert_eq!(meta.map(|meta| meta.len as usize), expected.map(|(_, len)| len));
+                self.hold(taken.map(|(frame, _)| frame), expected);
             }
             Step::DecideQueued(released) => {
                 let next = oracle.queued.pop_front();

@@ -193,7 +193,13 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// Like [`Classifier::classify`], for a key extracted after the last change to the rules.
+    /// Whether [`Classifier::classify_by`] reads the frame's bytes: a rule has a filter.
+    #[inline]
+    pub fn reads_bytes(&self) -> bool {
+        self.filters > 0
+    }
+
+    /// Like [`Classifier::classify`], for a key extracted since rules last changed.
     #[inline]
     pub fn classify_by(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
         let [(_, number)] = self.visits[..] else {

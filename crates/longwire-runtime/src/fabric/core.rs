@@ -197,7 +197,7 @@ impl Core {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance_links(&mut self, until: Nanos) {
         if self.lanes.are_open() {
             self.advance_lanes(until);
@@ -247,8 +247,8 @@ impl Core {
         }
         let mut incoming = std::mem::take(&mut self.incoming);
         while incoming.len() < BURST
-            && let Some((line, meta)) = self.shards.first.state.frames.next_arrival(until)
-            && let Some(frame) = self.shards.first.state.frames.take(line)
+            && let Some((line, _)) = self.shards.first.state.frames.next_arrival(until)
+            && let Some((meta, frame)) = self.shards.first.state.frames.take(line)
         {
             incoming.push(self.incoming_frame(PortIndex(line), meta, frame));
         }
@@ -329,8 +329,11 @@ impl Core {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
         for coming in incoming {
-            let bytes = self.shards.first.state.frames.bytes(&coming.frame);
             let classifier = &self.classifier;
+            let bytes = match classifier.reads_bytes() {
+                true => self.shards.first.state.frames.bytes(&coming.frame),
+                false => &[],
+            };
             coming.target = classifier
                 .classify_by(&coming.key, bytes, coming.meta.len)
                 .target;

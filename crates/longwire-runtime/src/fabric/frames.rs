@@ -123,34 +123,29 @@ impl Frames {
     /// Returns the line with the earliest arrival by `until`, and that frame's arrival and
     /// wire length. Ties go to the lower line.
     #[inline]
-    pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, FrameMeta)> {
-        let mut next: Option<(u16, FrameMeta)> = None;
+    pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, Nanos)> {
+        let mut next: Option<(u16, Nanos)> = None;
         for (line, reader) in self.lines.iter_mut().enumerate() {
-            let Some(arrived) = reader.arrived() else {
+            let Some(arrival) = reader.arrived_at() else {
                 continue;
             };
-            if next.is_none_or(|(_, before)| arrived.release < before.arrival) {
-                next = Some((
-                    line as u16,
-                    FrameMeta::new(arrived.release, arrived.wire_len),
-                ));
+            if next.is_none_or(|(_, before)| arrival < before) {
+                next = Some((line as u16, arrival));
             }
         }
-        next.filter(|(_, meta)| meta.arrival <= until)
+        next.filter(|(_, arrival)| *arrival <= until)
     }
 
     /// Takes the next frame off a line and completes its checksum, because links and
     /// recorders may read its bytes.
     #[inline]
-    pub fn take(&mut self, line: u16) -> Option<Frame> {
-        let reader = &mut self.lines[usize::from(line)];
-        let mut frame = reader.take_arrived()?;
-        let wire_len = reader.descriptor(&frame).wire_len;
-        reader.finish_checksum(&mut frame);
+    pub fn take(&mut self, line: u16) -> Option<(FrameMeta, Frame)> {
+        let (frame, meta) = self.lines[usize::from(line)].take_arrived()?;
         // The switch determines the exit next.
         let entry = PortIndex(line);
         let place = FramePlace::Line(line, frame);
-        Some(self.handle(place, wire_len, (Exit::AllBut(entry), entry)))
+        let frame = self.handle(place, meta.len, (Exit::AllBut(entry), entry));
+        Some((meta, frame))
     }
 
     /// Adds a frame without a line. Its exit is determined next.
@@ -208,20 +203,26 @@ impl Frames {
     }
 
     /// Returns a frame's bytes.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
-        if let FramePlace::Stored(stored) = &frame.place {
-            return self.store.bytes(stored);
+        match &frame.place {
+            FramePlace::Stored(stored) => self.store.bytes(stored),
+            FramePlace::Line(line, held) => self.line_bytes(*line, held),
+            FramePlace::Shared(index) => self.shared_bytes(*index),
         }
-        self.bytes_elsewhere(frame)
     }
 
     /// Returns the bytes of a frame on a line or in the table. Not inlined, so that
     /// [`Frames::bytes`] can be.
     #[inline(never)]
-    fn bytes_elsewhere(&self, frame: &Frame) -> &[u8] {
-        match self.place_of(frame) {
-            Some(FramePlace::Line(line, held)) => self.lines[usize::from(*line)].bytes(held),
+    fn line_bytes(&self, line: u16, held: &HeldFrame) -> &[u8] {
+        self.lines[usize::from(line)].bytes(held)
+    }
+
+    #[cold]
+    fn shared_bytes(&self, index: u32) -> &[u8] {
+        match &self.shared[index as usize].place {
+            Some(FramePlace::Line(line, held)) => self.line_bytes(*line, held),
             Some(FramePlace::Stored(stored)) => self.store.bytes(stored),
             Some(FramePlace::Shared(_)) | None => &[],
         }

@@ -242,7 +242,7 @@ impl Core {
         let frames = &mut self.shards.first.state.frames;
         let others = (0..self.lanes.open.len()).filter(|other| *other != line);
         let others = others.filter_map(|other| {
-            let arrival = frames.line(other).arrived()?.release;
+            let arrival = frames.line(other).arrived_at()?;
             // Ties go to the lower line.
             let goes_first = if line < other { 0 } else { 1 };
             Some(arrival.saturating_sub(Nanos::from_nanos(goes_first)))
@@ -270,19 +270,19 @@ impl Core {
         let mut taken = 0;
         while taken < frames {
             let Shard { network, state, .. } = &mut self.shards.first;
-            let arrived = state.frames.line(line).arrived();
-            let Some(arrived) = arrived.filter(|frame| frame.release <= until) else {
+            let arrived = state.frames.line(line).arrived_at();
+            if arrived.is_none_or(|arrival| arrival > until) {
                 break;
-            };
-            let Some(mut frame) = state.frames.take(line as u16) else {
+            }
+            let Some((arrived, mut frame)) = state.frames.take(line as u16) else {
                 break;
             };
             taken += 1;
             let last = network.link(link).map(Link::last_arrival);
-            let arrival = arrived.release.max(self.advanced);
+            let arrival = arrived.arrival.max(self.advanced);
             let arrival = arrival.max(last.unwrap_or_default());
             network.advance_held(link, ..=arrival, state);
-            let meta = FrameMeta::new(arrival, arrived.wire_len);
+            let meta = FrameMeta { arrival, ..arrived };
             if let Some(ledger) = &mut state.ledger {
                 ledger.entered(PortIndex(line as u16), meta, state.frames.bytes(&frame));
             }
@@ -290,7 +290,7 @@ impl Core {
             if let Err(frame) = network.offer(path, meta, frame, state) {
                 state.frames.free(frame);
             }
-            self.note_moved(line, arrived.release, arrival, tolerance);
+            self.note_moved(line, arrived.arrival, arrival, tolerance);
         }
         taken
     }

@@ -98,17 +98,14 @@ impl<T: TxPort> FabricOutput<T> {
     /// Pushes the next ready frame to the port, if any.
     fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<PushResult> {
         let next = self.ready.front()?;
-        let descriptor = Descriptor {
-            release: next.release,
-            ..frames.descriptor(&next.frame)
-        };
+        let mut descriptor = frames.descriptor(&next.frame);
+        descriptor.release = next.release;
         let bytes = frames.bytes(&next.frame);
         let (port, account) = (&mut self.port, &mut self.account);
         let pushed = account.give_from(port, next.last, (&descriptor, bytes), now);
         if pushed == PushResult::Full {
             return Some(pushed);
         }
-        account.taken_off(&descriptor);
         if let Some(next) = self.ready.pop_front() {
             frames.free(next.frame);
         }
@@ -129,7 +126,6 @@ impl<T: TxPort> FabricOutput<T> {
         let (port, account) = (&mut self.port, &mut self.account);
         let pushed = account.give_from(port, Some(link), (next, bytes), now);
         if pushed != PushResult::Full {
-            account.taken_off(next);
             frames.pass_decided(line, next);
         }
         pushed
@@ -567,7 +563,7 @@ impl<T: TxPort> OutputStage for Fabric<T> {
             decision,
             frames.next_release(),
             waiting,
-            arrival.map(|(_, meta)| meta.arrival),
+            arrival.map(|(_, arrival)| arrival),
             has_inbound.then_some(Nanos::ZERO),
         ];
         times.into_iter().flatten().min()

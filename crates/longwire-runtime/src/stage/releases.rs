@@ -319,8 +319,7 @@ impl EgressLane {
             account,
             link,
         };
-        while let Some(frame) = host.frames.take(LINE) {
-            let meta = host.meta(&frame);
+        while let Some((meta, frame)) = host.frames.take(LINE) {
             self.lane.offer(meta, frame, &mut host);
             let last = self.lane.link().last_arrival();
             let moved = last.saturating_sub(meta.arrival);

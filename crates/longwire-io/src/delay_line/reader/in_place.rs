@@ -111,16 +111,32 @@ impl DelayLineReader {
         }
     }
 
-    /// Takes the arrived frame off the line but keeps its bytes.
+    /// Returns the arrival of [`Self::arrived`]'s frame: the writer's `release`.
     #[inline]
-    pub fn take_arrived(&mut self) -> Option<HeldFrame> {
+    pub fn arrived_at(&mut self) -> Option<Nanos> {
+        self.arrived_head().map(Head::release)
+    }
+
+    /// Takes the arrived frame off the line but keeps its bytes, and completes its checksum if
+    /// necessary. Also returns its arrival and wire length.
+    #[inline]
+    pub fn take_arrived(&mut self) -> Option<(HeldFrame, FrameMeta)> {
         let head = self.arrived_head()?;
-        if self.arrived.number == self.read {
-            return self.take();
+        let meta = FrameMeta {
+            arrival: head.release(),
+            len: head.wire_len(|| self.tail_at(self.arrived)),
+        };
+        let mut frame = if self.arrived.number == self.read {
+            self.take()?
+        } else {
+            let frame = self.hold(self.arrived, head);
+            self.pass_arrived(head);
+            frame
+        };
+        if head.had_checksum() {
+            self.finish_unfinished(&mut frame);
         }
-        let frame = self.hold(self.arrived, head);
-        self.pass_arrived(head);
-        Some(frame)
+        Some((frame, meta))
     }
 
     /// Decides the oldest queued frame: it leaves at `release` or is discarded. Returns its arrival

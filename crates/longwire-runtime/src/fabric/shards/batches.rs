@@ -65,14 +65,13 @@ impl Core {
         let batch_max = self.shards.batch_max;
         let mut taken = 0;
         while taken < batch_max
-            && let Some((line, meta)) = self.shards.first.state.frames.next_arrival(until)
+            && let Some((line, stamped)) = self.shards.first.state.frames.next_arrival(until)
         {
-            let stamped = meta.arrival;
             let arrival = stamped.max(self.advanced);
             if self.orders.next_at().is_some_and(|at| at <= arrival) {
                 self.advance(arrival);
             }
-            let Some(frame) = self.shards.first.state.frames.take(line) else {
+            let Some((meta, frame)) = self.shards.first.state.frames.take(line) else {
                 break;
             };
             taken += 1;
