@@ -88,7 +88,9 @@ impl LinkAccount<'_> {
     ) {
         if let Some(cells) = self.cells {
             cells.delivered(delivery, is_duplicate);
-            if let Some((frame, delays)) = arrival.zip(cells.delays()) {
+            if let Some(frame) = arrival
+                && let Some(delays) = cells.delays()
+            {
                 delays.delivered(frame.arrival, frame.len, delivery);
             }
         }

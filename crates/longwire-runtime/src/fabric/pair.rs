@@ -78,7 +78,7 @@ impl Pair {
 
     /// Processes a frame that arrives at a port, or its fragments. All earlier events must
     /// have been processed.
-    #[inline]
+    #[inline(always)]
     pub fn bring(
         &mut self,
         port: PortIndex,
@@ -90,7 +90,7 @@ impl Pair {
         let Some(lane) = &mut self.lanes[usize::from(port.0)] else {
             return;
         };
-        if !self.fragments.cut(lane.link().mtu(), bytes) {
+        if !lane.link().fragments() || !self.fragments.cut(lane.link().mtu(), bytes) {
             return offer(lane, port, meta, bytes, (state, both));
         }
         for bytes in self.fragments.iter() {
@@ -109,6 +109,15 @@ impl Pair {
 
     #[inline(never)]
     fn advance_managed(&mut self, until: Nanos, state: &mut FabricState) {
+        if !self.both {
+            for (index, lane) in self.lanes.iter_mut().enumerate() {
+                if let Some(lane) = lane {
+                    let link = LinkId(index as u32);
+                    lane.poll(..=until, &mut PairHost::new(link, state, false));
+                }
+            }
+            return;
+        }
         while let Some((at, index)) = self.next_event()
             && at <= until
             && let Some(lane) = &mut self.lanes[index]

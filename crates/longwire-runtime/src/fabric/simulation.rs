@@ -154,7 +154,8 @@ impl Simulation {
     /// The errors of `out`.
     ///
     /// # Panics
-    /// If the port does not exist.
+    /// If there is no such port.
+    #[inline]
     pub fn frame<E>(
         &mut self,
         port: PortIndex,
@@ -330,7 +331,7 @@ impl Simulation {
 }
 
 /// Counts a frame at each of its output ports, and passes it to `out` for each.
-#[inline]
+#[inline(always)]
 fn leave_by<E>(
     exit: Exit,
     leaving: OutputFrame<'_>,
@@ -339,12 +340,20 @@ fn leave_by<E>(
 ) -> Result<(), E> {
     match exit {
         Exit::One(port) => leave(OutputFrame { port, ..leaving }, ports, out),
-        Exit::AllBut(arrival) => {
-            let all = (0..ports.len() as u16).map(PortIndex);
-            let mut others = all.filter(|port| *port != arrival);
-            others.try_for_each(|port| leave(OutputFrame { port, ..leaving }, ports, out))
-        }
+        Exit::AllBut(arrival) => leave_all_but(arrival, leaving, ports, out),
     }
+}
+
+#[inline(never)]
+fn leave_all_but<E>(
+    arrival: PortIndex,
+    leaving: OutputFrame<'_>,
+    ports: &mut [PortReport],
+    out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let all = (0..ports.len() as u16).map(PortIndex);
+    let mut others = all.filter(|port| *port != arrival);
+    others.try_for_each(|port| leave(OutputFrame { port, ..leaving }, ports, out))
 }
 
 #[inline(always)]

@@ -98,28 +98,30 @@ impl FabricState {
     }
 
     /// Queues a frame until its release, after its last link.
-    #[inline]
+    #[inline(always)]
     pub(super) fn wait(&mut self, frame: Frame, last: LinkId, release: Nanos) {
         self.wait_on(line_of(last), release, frame);
     }
 
     /// Queues a decided frame on a line of the release queue, or immediately sends it to
     /// another host's port.
-    #[inline]
+    #[inline(always)]
     pub(super) fn wait_on(&mut self, line: LinkId, release: Nanos, frame: Frame) {
-        let frame = match &mut self.remote {
-            None => Some(frame),
-            Some(remote) => {
-                let len = frame.wire_len;
-                let frame = remote.send(&mut self.frames, line.0 >> 1, release, frame);
-                if frame.is_none() {
-                    self.left(line, len);
-                }
-                frame
-            }
+        if self.remote.is_some() {
+            return self.send_or_wait(line, release, frame);
+        }
+        self.waiting.push(line, release, frame);
+    }
+
+    #[inline(never)]
+    fn send_or_wait(&mut self, line: LinkId, release: Nanos, frame: Frame) {
+        let Some(remote) = &mut self.remote else {
+            return;
         };
-        if let Some(frame) = frame {
-            self.waiting.push(line, release, frame);
+        let len = frame.wire_len;
+        match remote.send(&mut self.frames, line.0 >> 1, release, frame) {
+            Some(frame) => self.waiting.push(line, release, frame),
+            None => self.left(line, len),
         }
     }
 

@@ -166,9 +166,14 @@ impl Account {
         } else {
             self.give_part(port, frame, bytes)
         };
+        if pushed == PushResult::Full {
+            return pushed;
+        }
+        let wire = wire_frames_of(frame);
+        self.counts.crossed(wire.0.into());
         match pushed {
-            PushResult::Taken => self.pushed(link, frame, bytes, due_by),
-            PushResult::Refused => self.refuse(wire_frames_of(frame).0.into()),
+            PushResult::Taken => self.pushed((link, wire), frame, bytes, due_by),
+            PushResult::Refused => self.refuse(wire.0.into()),
             PushResult::Full => {}
         }
         pushed
@@ -279,8 +284,13 @@ impl Account {
 
     /// Accounts for a frame pushed to the port.
     #[inline]
-    fn pushed(&mut self, link: Option<LinkId>, frame: &Descriptor, bytes: &[u8], due_by: Nanos) {
-        let (wire_frames, wire_bytes) = wire_frames_of(frame);
+    fn pushed(
+        &mut self,
+        (link, (wire_frames, wire_bytes)): (Option<LinkId>, (u32, u64)),
+        frame: &Descriptor,
+        bytes: &[u8],
+        due_by: Nanos,
+    ) {
         self.counts.passed(wire_frames.into(), wire_bytes);
         self.batch.push(PushedFrame {
             release: frame.release,

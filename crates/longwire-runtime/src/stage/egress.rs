@@ -178,7 +178,6 @@ impl<T: TxPort> Egress<T> {
                 full = true;
                 break;
             }
-            self.account.taken_off(&next);
             self.releases.advance();
         }
         self.releases.publish();
