@@ -120,8 +120,8 @@ impl Frames {
         }
     }
 
-    /// Returns the line with the earliest arrival by `until`, and that frame's arrival and
-    /// wire length. Ties go to the lower line.
+    /// Returns the line with the earliest arrival by `until`, and that arrival. Ties go to
+    /// the lower line.
     #[inline]
     pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, Nanos)> {
         let mut next: Option<(u16, Nanos)> = None;
@@ -136,8 +136,8 @@ impl Frames {
         next.filter(|(_, arrival)| *arrival <= until)
     }
 
-    /// Takes the next frame off a line and completes its checksum, because links and
-    /// recorders may read its bytes.
+    /// Takes the next frame off a line. Its checksum is complete, because links and recorders
+    /// may read its bytes.
     #[inline]
     pub fn take(&mut self, line: u16) -> Option<(FrameMeta, Frame)> {
         let (frame, meta) = self.lines[usize::from(line)].take_arrived()?;
