@@ -21,13 +21,13 @@ use longwire_testbed::EnvironmentError;
 
 use crate::remedies;
 
-/// Exit code: the program did its work, but the result is poor.
+/// Exit code: the program ran, but the result is poor.
 pub const EXIT_FAILED: u8 = 1;
 /// Exit code: invalid command line.
 pub const EXIT_USAGE: u8 = 2;
 /// Exit code: fidelity below the requirement.
 pub const EXIT_FIDELITY: u8 = 3;
-/// Exit code: the run is nearly faithful, but `faithful` was required.
+/// Exit code: a nearly faithful run, where `faithful` was required.
 pub const EXIT_NEARLY: u8 = 4;
 
 /// An error that ends the program.
@@ -46,16 +46,16 @@ pub enum Error {
         action: &'static str,
         source: io::Error,
     },
-    /// An error in `exec`'s networks or commands.
+    /// An error in the networks or commands of `exec`.
     #[error(transparent)]
     Exec(Box<EnvironmentError>),
-    /// A link error at an interface in use.
+    /// An error of a link at an interface in use.
     #[error(transparent)]
     Attach(Box<AttachError>),
     /// A target of `attach` was not found.
     #[error(transparent)]
     Target(Box<TargetError>),
-    /// A link error at an existing target.
+    /// An error of a link at an existing target.
     #[error(transparent)]
     Link(Box<LinkFailure>),
     /// A node cannot start.
@@ -144,12 +144,12 @@ impl From<RecordError> for Error {
 }
 
 impl Error {
-    /// Returns the error of a command that is refused before its start.
+    /// Returns the error for a command refused before its start.
     pub(crate) fn usage(message: impl Display) -> Error {
         Error::Usage(message.to_string())
     }
 
-    /// Returns the error of work that could not be finished.
+    /// Returns the error for work that could not be finished.
     pub(crate) fn failed(message: impl Display) -> Error {
         Error::Failed(message.to_string())
     }

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     // Usage errors end here: clap's message on stderr, exit code 2.
     let cli = Cli::from_arguments(arguments).unwrap_or_else(|error| error.exit());
     let code = run(&cli);
-    // Before this point, only a plugin can call `exit`.
+    // Until here, only a plugin can call `exit`.
     shutdown::ends();
     code
 }
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> ExitCode {
     match longwire::run(cli) {
         Ok(code) => code,
-        // The reader closed the output, as in `longwire models | head`.
+        // The reader has closed the output, as in `longwire models | head`.
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

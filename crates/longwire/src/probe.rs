@@ -87,7 +87,7 @@ pub fn probe(
 ) -> Result<ProbeResult, TrafficError> {
     let rtt = Duration::from_secs_f64(expectations.rtt_ms() / 1e3);
     progress("round trips");
-    // The first round trip includes address resolution.
+    // The first round trip includes address resolution; discard it.
     let timeout = rtt * 2 + Duration::from_millis(500);
     round_trips(path, 2, Duration::ZERO, timeout)?;
     let interval = rtt.max(Duration::from_millis(5));
@@ -201,7 +201,7 @@ impl Expectation {
     }
 }
 
-/// Prints measured and expected results if stdout has a reader.
+/// Prints measured and expected results unless stdout is closed.
 pub fn print(findings: &ProbeResult) {
     let mut table = Table::headed(" | expected up | measured up | expected down | measured down");
     let mut row = |name: &str,

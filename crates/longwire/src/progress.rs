@@ -1,6 +1,6 @@
 //! Progress on stderr: a bar for long work, or periodic lines for a simulation if stderr is not a
-//! terminal. Steps that take more than a second, such as reading a topology of a million links, are
-//! shown too.
+//! terminal. Also shows steps that take more than a second, such as reading a topology with a
+//! million links.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::report::words::{count, count_of, percent};
 pub(crate) struct Progress {
     template: &'static str,
     wanted: bool,
-    /// When the next line is due, counted from the start; `None` if lines are disabled.
+    /// Time of the next line since the start; `None` if lines are disabled.
     line_at: Option<Duration>,
     started: Instant,
     bar: Option<ProgressBar>,
@@ -29,7 +29,7 @@ impl Progress {
     pub(crate) const BYTES: &str =
         "{bar:30} {percent}%  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-    /// Style for work measured in a unit that users do not know.
+    /// Style for work in a unit that means nothing to users.
     pub(crate) const SHARE: &str = "{bar:30} {percent}%  {eta} left";
 
     /// Style for the frames of a capture.
@@ -125,7 +125,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// Shorter work shows no progress.
+/// Work shorter than this shows no progress.
 const AFTER: Duration = Duration::from_secs(1);
 
 /// Interval between terminal updates.
@@ -192,7 +192,7 @@ impl Drop for StepsOnStderr {
         *locked(&self.shared.over) = true;
         self.shared.ended.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic while displaying must not end the work.
+            // Ignore a panic of the display, which must not end the work.
             let _ = thread.join();
         }
     }
@@ -210,7 +210,7 @@ impl DisplayState {
         }
     }
 
-    /// Waits at most `time` for the work to end; returns whether it has.
+    /// Waits at most `time` for the work to end; returns whether it has ended.
     fn wait(&self, time: Duration) -> bool {
         let over = locked(&self.over);
         let waited = self.ended.wait_timeout_while(over, time, |over| !*over);

@@ -6,8 +6,8 @@ use longwire_io::rights::{self, Capability};
 
 use crate::cli::ReportArgs;
 
-/// Drops privileges of the calling thread, and so of threads that it starts later. Keeps `needs`,
-/// the privileges to restore settings and for timing, and the one to write the report among other
+/// Drops privileges of the calling thread and of threads that it starts later. Keeps `needs`, the
+/// privileges for timing and for restoring settings, and the one to write the report next to other
 /// users' files.
 pub(crate) fn give_up(report: &ReportArgs, needs: &[Capability]) {
     give_up_for(report.report.as_deref(), needs);
@@ -19,7 +19,7 @@ pub(crate) fn give_up_for(report: Option<&Path>, needs: &[Capability]) {
     if report.is_some() {
         kept.push(Capability::DacOverride);
     }
-    // Best effort: the run also works with more privileges.
+    // Best effort: the run also works with unneeded privileges.
     let _ = rights::give_up(&kept);
 }
 
@@ -44,7 +44,7 @@ mod tests {
         let owner = Some(61_234);
         chown(&path, owner, owner).expect("a user");
         write(&path, |out| out.write_all(b"new")).expect("writable");
-        // A running program can no longer change file ownership.
+        // A running process can no longer change file ownership.
         let later = path.clone();
         let limited = std::thread::spawn(move || {
             give_up_for(Some(&later), &[]);

@@ -16,9 +16,10 @@ use crate::rights;
 /// Time for writing the report after the second signal.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Returns a flag that the first signal sets, so that the run ends with its report. The second
-/// signal abandons threads that do not end, and writes the report without them. The third ends the
-/// program immediately, as does `GRACE` after the second, in case the program hangs elsewhere.
+/// Returns a flag that the first signal sets to end the run with its report. The second signal
+/// abandons threads that do not end, and writes the report without them. The third signal ends the
+/// program immediately, as does the end of `GRACE` after the second, in case another part of the
+/// program hangs.
 ///
 /// # Errors
 /// If the signal handlers cannot be installed.

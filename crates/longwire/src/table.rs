@@ -19,7 +19,7 @@ impl Table {
         Table::new(&header.split('|').map(str::trim).collect::<Vec<_>>())
     }
 
-    /// Adds a row with as many cells as the header.
+    /// Adds a row with one cell per header cell.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }

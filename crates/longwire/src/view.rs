@@ -1,4 +1,4 @@
-//! The live view: its page, its verdict, and opening it in a browser.
+//! The live view: page, verdict, and start of a browser.
 
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use longwire_fabric::{Controller, NetworkReport};
 use crate::report::output::print_line;
 use crate::report::verdict::Verdict;
 
-/// How long the desktop's browser may take to read the redirecting page.
+/// Time allowed for the browser to read the redirecting page.
 const READ_WITHIN: Duration = Duration::from_secs(20);
 
 /// Returns the configuration of a live view at an address.
@@ -25,7 +25,7 @@ pub fn config(address: SocketAddr) -> ViewConfig {
     }
 }
 
-/// Judges a run so far, as its report would.
+/// Judges a run so far, as a report at this time would.
 pub fn judge(controller: &Controller) -> Judgement {
     let mut run = controller.report();
     if controller.takes_changes() {
@@ -37,15 +37,15 @@ pub fn judge(controller: &Controller) -> Judgement {
     Judgement { grade, line }
 }
 
-/// Prints the page URLs, which are needed to open the page, even with `--quiet`. Opens the page on
-/// a desktop.
+/// Prints the page URLs, even with `--quiet`, because the page cannot be opened without them. On a
+/// desktop, opens the page.
 pub fn announce(urls: &ViewUrls) {
     print_line(format_args!("view: {}", urls.full));
     print_line(format_args!("view, read-only: {}", urls.read));
     open_in_browser(&urls.full);
 }
 
-/// Opens a URL in the desktop's browser, if a user started this program in a desktop session.
+/// Opens a URL in the desktop's browser if the program runs in a desktop session.
 fn open_in_browser(url: &str) {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
@@ -73,8 +73,8 @@ fn open_in_browser(url: &str) {
     });
 }
 
-/// Writes a page, readable by this user only, that redirects to a URL; returns its path. The URL
-/// contains the token, and process arguments are visible to every user.
+/// Writes a page that redirects to a URL and is readable only by this user; returns its path. The
+/// URL contains the token, and process arguments are visible to every user.
 fn redirection(url: &str) -> Option<PathBuf> {
     let directory = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
     let page = directory.join(format!("longwire-view-{}.html", std::process::id()));

@@ -12,11 +12,11 @@ use crate::{Error, Globals};
 /// Interval between checks of a run.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits at most the given time; returns whether the run is over.
+/// Waits at most the given time; returns whether the run has ended.
 pub(crate) type Pause<'a> = &'a mut dyn FnMut(&RunningNetwork, Duration) -> Result<bool, Error>;
 
-/// Waits until the run ends by itself or `pause` returns true. Calls `look` after each pause;
-/// `look` returns whether more work is pending.
+/// Waits until the run ends or `pause` returns true. Calls `look` after each pause; `look` returns
+/// whether more work is pending.
 ///
 /// # Errors
 /// Any error of `pause`.
@@ -35,7 +35,7 @@ pub(crate) fn watch(
     Ok(())
 }
 
-/// Waits until a replay ends by itself or a signal stops it; shows progress on a terminal.
+/// Waits until a replay ends or a signal stops it; shows progress on a terminal.
 ///
 /// # Errors
 /// See [`watch`].

@@ -105,7 +105,7 @@ fn sample(
     };
     let running = testbed.start(kind, link(), link(), config)?;
     let link_delay = Duration::from_nanos(delay.as_nanos());
-    // The first frames wait for address resolution and warm up caches.
+    // Resolve addresses and warm up caches before measuring.
     let timeout = link_delay * 5 + Duration::from_secs(1);
     round_trips(testbed.path(), 1, Duration::ZERO, timeout)?;
     let core = host::allowed_cores().first().copied();

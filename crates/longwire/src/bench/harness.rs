@@ -42,8 +42,8 @@ pub fn median_by<R>(mut results: Vec<R>, key: impl Fn(&R) -> f64) -> R {
     results.swap_remove(results.len() / 2)
 }
 
-/// Measures every variant once per round, so that a disturbance affects all variants, and returns
-/// the results of each variant.
+/// Measures all variants in turn, round by round, so that a disturbance affects all of them.
+/// Returns the results by variant.
 ///
 /// # Errors
 /// Any error from `measure`, which receives the round number, counted from 1.

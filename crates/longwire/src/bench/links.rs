@@ -1,9 +1,9 @@
 //! `bench links`: cost per packet with many links, and cost per link.
 //!
-//! 64-byte frames arrive in random order. Each belongs to one of n address pairs and crosses that
-//! pair's link (switch, classifier, rate, queue, delay and release) in virtual time, at the speed
-//! of one core. Every link always has frames in flight. The last row models LinkEM's testbed: eight
-//! links between four stations, each on a separate port, behind a learning bridge.
+//! 64-byte frames of `n` address pairs arrive in random order. Each frame crosses its pair's link
+//! (switch, classifier, rate, queue, delay and release) in virtual time, on one core. Every link
+//! always has frames in flight. The last row models LinkEM's testbed: eight links between four
+//! stations, each on a separate port, behind a learning bridge.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -54,12 +54,12 @@ impl LinksArgs {
 #[derive(Debug, Serialize)]
 pub(super) struct LinksRow {
     links: u32,
-    /// Number of ports that receive frames.
+    /// Number of ingress ports.
     sending_ports: u16,
     packets: u64,
     /// Time from input ring to output ring.
     ns_per_packet: f64,
-    /// Relative to the first row.
+    /// Cost per packet relative to the first row.
     ratio: f64,
     /// Resident memory of an idle link with its rule, path and counters, in bytes; `None` if too
     /// small to measure.
@@ -198,7 +198,7 @@ fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
     run(flows, parts, Bytes(4 << 30), prepared)
 }
 
-/// Builds links with twice the rate that their share of the traffic needs.
+/// Builds links, each with twice the rate of its share of the traffic.
 pub(super) fn parts(links: u32) -> Result<FabricParts, Error> {
     let bits = u64::from(LEN) * 8 * 2;
     let rate = bits * 1_000_000_000 / GAP.as_nanos() / u64::from(links);

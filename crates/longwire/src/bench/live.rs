@@ -1,5 +1,5 @@
-//! `bench live`: overhead of a live link for programs, relative to a bare veth pair in the same
-//! run.
+//! `bench live`: overhead of a live link as seen by programs, relative to a bare veth pair in the
+//! same run.
 
 use std::time::Duration;
 
@@ -25,8 +25,7 @@ pub(super) struct LiveResult {
     small_udp_share: f64,
     /// Median RTT without delay minus that of the bare pair, in milliseconds.
     base_rtt_over_bare_ms: f64,
-    /// Datagrams lost without being counted: sent − received − dropped by the model − counted as
-    /// artifacts.
+    /// Uncounted losses: sent − received − dropped by the model − counted as artifacts.
     unseen: i64,
     bare: PathPerformance,
     link: PathPerformance,
@@ -56,7 +55,7 @@ TCP and 64-byte UDP at full rate, over a bare veth pair and over a link.
 Errors of round trips: measured - base - twice the delay.";
 
 pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {
-    // Interleave the runs and take the median of three: other programs share the machine.
+    // Interleave the runs and take the median of three, because other programs share the machine.
     let (mut bare, mut link, mut unseen) = (Vec::new(), Vec::new(), 0);
     for _ in 0..3 {
         bare.push(side(&Testbed::bare()?, time / 3)?.0);
@@ -105,8 +104,8 @@ fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams
     Ok((side, flood))
 }
 
-/// Returns the number of frames that neither reached the emulator nor were counted by it. Excludes
-/// receive-socket overflow, which happens after the emulator.
+/// Returns the number of lost frames that the emulator did not count, excluding receive-socket
+/// overflow after the emulator.
 fn lost_unseen(flood: &Datagrams, report: &RunReport) -> i64 {
     let up = &report.links[0];
     let counted = |kind: &str| up.artifacts.of(kind);

@@ -14,8 +14,7 @@ use crate::Error;
 /// Minimum frame length: the headers plus the payload of [`PairFrame::set`].
 pub const LEN_MIN: u32 = 50;
 
-/// Offset of the source and destination addresses. The UDP payload holds the pair and the sender's
-/// number.
+/// Offset of the IPv4 addresses. The UDP payload contains the pair and the sequence number.
 const ADDRESSES: usize = 26;
 const PAYLOAD: usize = 42;
 

@@ -1,5 +1,5 @@
-//! `bench plugin`: cost per packet of a plugin's hooks, called alone with batches of several sizes,
-//! and within a link.
+//! `bench plugin`: cost per packet of a plugin's hooks, called directly in batches of several
+//! sizes, and within a link.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ const ROUND: usize = 4_096;
 #[derive(Debug, Serialize)]
 pub(super) struct HookRow {
     hook: &'static str,
-    /// Nanoseconds per packet, in batches of this size.
+    /// Nanoseconds per packet with batches of this size.
     arrays_of_1: f64,
     arrays_of_8: f64,
     arrays_of_64: f64,
@@ -158,7 +158,7 @@ impl PluginBench<'_> {
 
     fn config(&self, option: Option<&str>) -> Result<LinkConfig, Error> {
         let loader = FileLoader::reporting_to(&self.faults);
-        // Time spent waiting for a plugin's rate counts as its cost.
+        // With an unlimited queue, frames that wait for a plugin's rate count toward its cost.
         let mut spec = LinkSpec::new().queue(QueueLimit::UNLIMITED);
         if let Some(option) = option {
             let own = self.pairs.iter();

@@ -36,7 +36,7 @@ pub(super) fn about() -> String {
     )
 }
 
-/// Source memory that fits in a core's cache, and that exceeds every cache.
+/// Source memory sizes: one fits in a core's cache, the other exceeds every cache.
 const IN_CACHE: usize = 512 << 10;
 const IN_MEMORY: usize = 256 << 20;
 
@@ -52,14 +52,14 @@ pub(super) struct ThroughputRow {
     ns_per_packet: f64,
     mpps: f64,
     gbit_per_s: f64,
-    /// Times with both stages on one thread, and with a thread per stage.
+    /// Time per packet with both stages on one thread, and with one thread per stage.
     one_thread_ns: f64,
     two_threads_ns: Option<f64>,
-    /// Copies of each frame's bytes: 2 (into the arena and out of it) or 0.
+    /// Copies per frame: 2 (into the arena and out of it) or 0.
     copies: u32,
     /// Size of the source memory in bytes.
     source_bytes: usize,
-    /// Time of the same number of copies on this machine, on both cores concurrently.
+    /// Time of equally many bare copies, on both cores concurrently.
     memcpy_ns: f64,
     ratio_to_memcpy: f64,
     /// Time to move a cache line between the cores, measured right after the run: 40 to 60 ns with
@@ -163,10 +163,10 @@ const RUNS: u32 = 3;
 const SLOW_NS: u64 = 200;
 
 /// Returns the row with the better placement, and the times of both. One thread for both stages is
-/// better if the cores are far apart or busy and frames wait in a cache; frames that wait in memory
+/// better if the cores are far apart or busy and queued frames fit in a cache; frames in memory
 /// cross between cores once in either case.
 ///
-/// Takes about `time`, or as long as two runs that fill the delay line.
+/// Takes about `time`, but at least two runs that fill the delay line.
 fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
     let pair = two_cores();
     let one = median_run(case, None, time / 2)?;
@@ -192,8 +192,8 @@ struct Times {
     crossing: Option<Duration>,
 }
 
-/// Returns the median of several runs, and their number. Together they take about `time`, or as
-/// long as one run that fills the delay line.
+/// Returns the median of several runs and their number. Takes about `time`, but at least one run
+/// that fills the delay line.
 fn median_run(
     case: Case,
     cores: Option<(usize, usize)>,
@@ -203,7 +203,8 @@ fn median_run(
     let mut runs: Vec<Run> = Vec::new();
     for nth in 0..RUNS {
         let ran = started.elapsed();
-        // Assume the next run takes as long as the longest; stop if that would exceed the time.
+        // Assume that the next run takes as long as the longest one; stop if that would exceed
+        // `time`.
         let longest = runs.iter().map(|run| run.took).max().unwrap_or_default();
         if nth > 0 && ran + longest > time {
             break;
@@ -226,8 +227,8 @@ struct Run {
     ns_a_frame: f64,
 }
 
-/// Sends `frames` frames, or enough to fill the delay line several times, with a thread per stage
-/// on `cores`, or with one thread.
+/// Sends `frames` frames, but at least enough to fill the delay line several times. Uses one thread
+/// per stage on `cores`, or one thread for both stages.
 fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Error> {
     let started = Instant::now();
     let Case { size, delay, .. } = case;
@@ -239,7 +240,7 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
     link.loss
         .push(LOSS.parse(LOSS_PROBABILITY).map_err(Error::failed)?);
     let backlog = RATE.bytes_in(delay).0;
-    // Each frame needs a descriptor and alignment.
+    // Each frame also needs a descriptor and alignment padding.
     let memory = backlog + backlog / u64::from(size) * 64;
     let frames = frames.max(backlog / u64::from(size) * 3).max(LEAST);
     let mut source = mem::Source::paced(size as usize, case.source_bytes, RATE, frames);

@@ -104,9 +104,9 @@ pub(super) fn view_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Returns the arguments with the address joined to `--view` (`--view=8080`); `None` if no address
-/// follows. A word after `--view` that is not an address belongs to the command. The options end at
-/// `end`.
+/// Returns the arguments with `--view` and the address after it joined (`--view=8080`); `None`
+/// without such an address. Any other word after `--view` belongs to the command. The options end
+/// at `end`.
 pub(super) fn joined(arguments: &[OsString], end: usize) -> Option<Vec<OsString>> {
     let options = arguments[..end].iter().take_while(|word| *word != DASHES);
     let at = options.enumerate().find(|(_, word)| *word == VIEW)?.0;
@@ -170,7 +170,7 @@ mod tests {
                 Some(8080),
                 "a.toml -- ls",
             ),
-            // Belongs to the command, not to exec.
+            // This option belongs to the command, not to `exec`.
             ("exec -- x --view 8080", None, "x --view 8080"),
             ("exec x --view 8080", None, "x --view 8080"),
             ("exec --view x --view 8080", Some(0), "x --view 8080"),

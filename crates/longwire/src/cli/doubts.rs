@@ -13,8 +13,8 @@ use crate::commands::replay::PaceRate;
 /// Profile option that takes a model with rates.
 const SERVICE: &str = "service";
 
-/// Returns a warning for each rate in bytes that was probably meant in bits, such as `10mbps`. Link
-/// options are excluded, because their models warn.
+/// Returns a warning for each rate in bytes that was probably meant in bits, such as `10mbps`.
+/// Skips link options, whose models warn themselves.
 pub(super) fn of_rates(arguments: &[OsString]) -> Vec<String> {
     let mut root = Cli::command();
     let command = spelling::command(&mut root, arguments);

@@ -20,7 +20,7 @@ use crate::commands::models::synopsis;
 /// Prefix that restricts an option to one direction.
 struct Prefix {
     name: &'static str,
-    /// Alias from the ports A and B of `run`.
+    /// Alias derived from the ports A and B of `run`.
     alias: &'static str,
     way: &'static str,
 }
@@ -66,8 +66,8 @@ pub struct DuplexArgs {
     pub faults: Faults,
 }
 
-/// A parsed option value. Values that name a file or a plugin are read when the link is built,
-/// because threads may run only from then on.
+/// A parsed option value. Files and plugins are loaded only when the link is built, because threads
+/// must not start earlier.
 #[derive(Clone, Debug)]
 struct LinkValue {
     part: &'static Part,
@@ -300,7 +300,7 @@ fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
     let parsed = match part.add(&mut spec, text, &later) {
         Ok(()) => Some(spec),
         Err(_) if later.used.get() => None,
-        // clap names the option itself.
+        // clap adds the option's name to the message.
         Err(error) => {
             let values = text.split_once([',', ' ']);
             let model = values.and_then(|(first, second)| {

@@ -81,7 +81,7 @@ impl Cli {
     pub fn from_arguments(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
         let parsed = Cli::parse_words(&arguments);
         let end = match &parsed {
-            // The word after `--view` was parsed as the first word of the command.
+            // The word after `--view` was parsed as the start of the command.
             Ok(Cli {
                 command: Command::Exec(args),
                 ..
@@ -91,7 +91,7 @@ impl Cli {
         if let Some(joined) = control::joined(&arguments, end) {
             return Cli::from_arguments(joined);
         }
-        // Exclude the command, whose options belong to it.
+        // Exclude the words of the command, whose options are its own.
         let own = &arguments[..arguments.len().min(end + 1)];
         let cli = parsed.map_err(|error| spelling::explain(error, &arguments))?;
         if let Some(message) = spelling::netem_values(own) {

@@ -2,13 +2,13 @@
 
 use longwire_engine::{Correlation, Nanos, Probability};
 
-/// Option to which netem adds a jitter as second value.
+/// Option whose second value in netem is a jitter.
 pub(super) const DELAY: &str = "delay";
 
 /// Option whose second value in netem is a correlation.
 pub(super) const LOSS: &str = "loss";
 
-/// Returns the equivalent of this option with netem's two values.
+/// Returns the Longwire equivalent of an option with netem's two values.
 pub(super) fn two_values(option: &str, first: &str, second: &str) -> Option<String> {
     match option {
         DELAY => jitter(first, second),
@@ -18,7 +18,7 @@ pub(super) fn two_values(option: &str, first: &str, second: &str) -> Option<Stri
 }
 
 /// Returns the equivalent of netem's `20ms 5ms`: a delay and its jitter. If the second time is
-/// longer, the two may also be meant as bounds.
+/// longer, the values may instead be bounds.
 pub(super) fn jitter(delay: &str, jitter: &str) -> Option<String> {
     let [mean, by]: [Nanos; 2] = [delay.parse().ok()?, jitter.parse().ok()?];
     let (min, max) = (mean.saturating_sub(by), mean.saturating_add(by));

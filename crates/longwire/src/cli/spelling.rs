@@ -11,7 +11,7 @@ use super::Cli;
 use super::netem::{self, DELAY};
 
 /// Options of other tools and earlier versions: name, equivalent option, example value. If a name
-/// occurs twice, the first entry whose option the command has applies.
+/// occurs twice, the first entry whose option exists in the command applies.
 const OTHERS: [(&str, &str, &str); 37] = [
     ("latency", DELAY, "20ms"),
     ("rtt", DELAY, "20ms"),
@@ -163,7 +163,7 @@ fn value_of(name: &str, arguments: &[OsString]) -> Option<String> {
     None
 }
 
-/// Removes suggestions that are unlike the given option: clap's metric favours common prefixes.
+/// Removes implausible suggestions: clap's metric favours common prefixes.
 fn without_far_fetched(mut error: clap::Error) -> clap::Error {
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let [given, suggested] = [ContextKind::InvalidArg, ContextKind::SuggestedArg].map(text);
@@ -227,7 +227,7 @@ mod tests {
             let advice = format!("; try {option}");
             assert!(said.ends_with(&advice), "{line}: {said}");
         }
-        // Other typos are left to clap; options after the command are left alone.
+        // Other typos are left to clap, and options after the command to the command.
         assert!(said("longwire exec --dely 1ms").contains("unexpected argument"));
         assert_eq!(said("longwire exec -- ping --latency"), "it is right");
     }

@@ -176,7 +176,7 @@ fn kind_help<M>(summary: &str, kind: &Kind<M>) -> String {
     format!("{summary}\n{}", models.collect::<String>())
 }
 
-/// The IPv6 benchmarking prefix (RFC 5180, section 8).
+/// Source address in the IPv6 benchmarking prefix (RFC 5180, section 8).
 const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
 const DESTINATION_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 1);
 
@@ -238,7 +238,7 @@ impl TrafficArgs {
     fn flow_config(&self) -> FlowConfig {
         let given = [self.src_ip, self.dst_ip].into_iter().flatten();
         let v6 = self.ipv6 || given.clone().any(|range| range.is_v6());
-        // The generator refuses an IPv4 address with -6, because both addresses must have the same
+        // With -6, the generator refuses an IPv4 default, because both addresses must have the same
         // family.
         let defaults = FlowConfig::default();
         let one = |address| AddressRange::one(IpAddr::V6(address));

@@ -154,9 +154,10 @@ const CUTS_SHOWN: usize = 10;
 pub(super) struct Shards {
     /// Requested shard count, as written.
     asked: String,
-    /// Why this shard count and these cuts were chosen.
+    /// Reason for this shard count and these cuts.
     reason: String,
-    /// Minimum lookahead over all cuts, in nanoseconds; bounds how far a shard runs ahead.
+    /// Minimum lookahead over all cuts, in nanoseconds. Bounds how far one shard can run ahead of
+    /// another.
     lookahead_ns: Option<u64>,
     /// Shards, by number.
     shards: Vec<Shard>,
@@ -166,9 +167,9 @@ pub(super) struct Shards {
 
 #[derive(Clone, Debug, Serialize)]
 struct Shard {
-    /// Names of its links.
+    /// Names of the shard's links.
     links: Vec<String>,
-    /// Load, in bit/s where rates are known.
+    /// Load; in bit/s if the rates are known.
     load: u64,
     /// Fraction of the total load, from 0 to 1.
     share: f64,

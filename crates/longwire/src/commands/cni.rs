@@ -89,7 +89,8 @@ pub fn is_plugin(arguments: &[OsString]) -> bool {
 /// # Errors
 /// If stdout cannot be written.
 pub fn run_plugin() -> io::Result<ExitCode> {
-    // Nomad reads the version this way, in the format used by the CNI project's plugins.
+    // Nomad runs the plugin this way to read its version, in the format of the CNI project's
+    // plugins.
     if !is_called() {
         eprintln!("{}", longwire_cni::about());
         return Ok(ExitCode::SUCCESS);
@@ -120,7 +121,7 @@ fn install(args: &CniInstallArgs, globals: &Globals) -> Result<ExitCode, Error> 
     let created = fs::create_dir_all(&args.dir);
     created.map_err(Error::file(&args.dir, "cannot create the directory"))?;
     let target = args.dir.join(PLUGIN);
-    // Replace the plugin atomically, because a runtime may start it at any time.
+    // Replace the plugin atomically, because a runtime may start it concurrently.
     let temporary = args.dir.join(format!(".{PLUGIN}-{}", std::process::id()));
     let made = if args.copy {
         fs::copy(&program, &temporary).map(drop)

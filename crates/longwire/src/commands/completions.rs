@@ -26,7 +26,7 @@ pub struct CompletionsArgs {
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(args: &CompletionsArgs, mut command: Command) -> Result<ExitCode, Error> {
-    // Buffer the script: the generator panics if its output is closed.
+    // Buffer the script: clap's generator panics on a closed output.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "longwire", &mut script);
     std::io::stdout().write_all(&script)?;

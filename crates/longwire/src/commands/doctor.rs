@@ -36,7 +36,7 @@ struct ReportJson {
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(_args: &DoctorArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    // The trial is skipped if the program's own path is unknown.
+    // Skip the trial if the path of this executable is unknown.
     let program = std::env::current_exe().ok();
     let groups = doctor::examine(program.as_deref());
     let worst = doctor::worst(&groups);

@@ -1,6 +1,6 @@
 //! `generate` and `replay` with `--to pcap:FILE`: writes a feed to captures, in virtual time.
 //!
-//! No clock is read, so the same input and options produce byte-identical files.
+//! No clock is read, so the same input and options always produce byte-identical files.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use crate::{Error, Globals};
 /// Frames per batch.
 const BURST: usize = 256;
 
-/// Timeout while waiting for slow input, in milliseconds; signals are checked afterwards.
+/// Timeout for slow input, in milliseconds, after which signals are checked.
 const WAIT_MS: u8 = 50;
 
 /// Direction of frames, per `--to`.
@@ -103,7 +103,7 @@ pub(super) struct FeedFile<'a> {
     pub files: &'a [&'a str],
     /// Link of each capture.
     pub links: Vec<LinkSetup>,
-    /// Origin of the feed's timestamps, unless `--start-at` sets it.
+    /// Time of the feed's first timestamp, unless `--start-at` sets it.
     pub start: Nanos,
     pub pump: &'a PumpArgs,
     /// Set by a signal handler.
@@ -111,7 +111,7 @@ pub(super) struct FeedFile<'a> {
 }
 
 impl FeedFile<'_> {
-    /// Writes all frames, each through the link of its output.
+    /// Writes all frames, each through its output's link.
     ///
     /// # Errors
     /// If an option does not apply, or a file cannot be written.
@@ -154,7 +154,8 @@ impl FeedFile<'_> {
         finish(&report, &pump.report, globals, ReportStream::Stdout)
     }
 
-    /// Reads all frames from the feed and releases them, even after a signal.
+    /// Reads all frames from the feed and releases them. After a signal, releases the frames
+    /// already read.
     fn feed_all(&mut self, run: &mut VirtualRun<'_>, globals: &Globals) -> Result<(), Stop> {
         let start = self.start;
         self.feed.begin(Epoch {

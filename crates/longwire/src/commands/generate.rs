@@ -188,7 +188,7 @@ fn write_file(
     file.write(globals)
 }
 
-/// Sends generated frames until all have left or a signal stops the run.
+/// Sends generated frames until the last has been sent or a signal stops the run.
 ///
 /// # Errors
 /// If the configuration is inconsistent, or the run cannot be started.
@@ -212,8 +212,8 @@ fn send(
     Ok(report)
 }
 
-/// Returns the receiver's report for `--require`, including probes lost after the last arrival,
-/// which only the sender knows of.
+/// Returns the receiver's report for `--require`. Includes probes lost after the last arrival,
+/// which are known only to the sender.
 fn with_all_lost(
     receiver: &ReceiveReport,
     probes: &ProbeReport,
@@ -266,7 +266,7 @@ pub(crate) fn start_feed(
     replay::start(pump, feed, outputs, globals)
 }
 
-/// Prints a progress line of a profile if remarks are printed.
+/// Prints a profile's progress line if remarks are enabled.
 pub(crate) fn say(line: &str, globals: &Globals) {
     if globals.talks() {
         print_line(format_args!("{line}"));

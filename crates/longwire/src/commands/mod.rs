@@ -1,4 +1,4 @@
-//! The commands: one file each, with arguments and action. A new command needs one file, and three
+//! The commands: one file each, with arguments and action. A new command needs a file, and three
 //! lines in this one.
 
 pub mod attach;

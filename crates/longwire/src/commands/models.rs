@@ -148,7 +148,7 @@ fn write_details(out: &mut impl Write, models: &[RegisteredModel], paint: Paint)
     Ok(())
 }
 
-/// Formats a model as an option value, with an example for each parameter, such as
+/// Formats a model as an option value with an example for each parameter, such as
 /// `uniform:min=20ms,max=20ms`.
 pub fn synopsis(info: &ModelInfo) -> String {
     let example = |param: &Param| {

@@ -99,7 +99,7 @@ pub(super) fn socket() -> Option<PathBuf> {
     sockets.find(|socket| socket.exists())
 }
 
-/// Returns the error of a command whose node is not running.
+/// Returns the error for a command that needs a node if none is running.
 pub(super) fn missing() -> Error {
     Error::usage("no node runs on this machine; start `longwire node`")
 }
@@ -130,7 +130,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         let made = fs::create_dir_all(reports);
         made.map_err(Error::file(reports, "cannot create the report directory"))?;
     }
-    // Clients that connect before the node starts wait for it.
+    // Bind early: clients that connect before the node starts then wait for it.
     let bound = longwire_control::bind(&Config {
         addresses,
         token_file: args.control_token_file.clone(),
@@ -143,7 +143,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     for note in bound.notes() {
         start::note(note, globals);
     }
-    // Namespace paths are absolute, so none depends on the start directory.
+    // Namespace paths are absolute, so the current directory does not matter.
     std::env::set_current_dir("/")?;
     let node = Node::start(config)?;
     if let Err(error) = process::start_end_helper() {
@@ -207,7 +207,8 @@ fn config(args: &NodeArgs, globals: &Globals) -> Result<NodeConfig, Error> {
 
 /// Returns the command that runs a network and exits with this process.
 fn network_command(files: &NetworkFiles, run: &NetworkRun, no_realtime: bool) -> Command {
-    // Another program may replace the executable meanwhile; this path always names the running one.
+    // The executable's path may meanwhile name another program; this path always names the running
+    // one.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("longwire").arg("run").arg(files.topology());
     command.arg("--control").arg(files.socket());

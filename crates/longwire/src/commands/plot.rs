@@ -155,7 +155,7 @@ fn unit_parser() -> impl TypedValueParser<Value = QueueUnit> {
     })
 }
 
-/// A name that is not a possible value; clap refuses it earlier.
+/// A name that is not a possible value; unreachable, because clap refuses it.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown name")]
 struct UnknownName;

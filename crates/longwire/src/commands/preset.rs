@@ -91,8 +91,8 @@ fn write_origin(out: &mut impl Write, preset: &Preset, paint: Paint) -> io::Resu
     writeln!(out, "# assumed: {}", preset.assumptions)
 }
 
-/// Returns the derived queue if the preset names none; `None` if both directions name a queue or
-/// need none.
+/// Returns the derived queue if the preset has none; `None` if both directions have a queue or need
+/// none.
 fn derived_queue(duplex: &Duplex) -> Option<String> {
     let limit = |spec: &LinkSpec| {
         let given = spec.queue.as_ref().map_or(0, |queue| queue.models().len());

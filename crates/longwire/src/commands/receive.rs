@@ -177,7 +177,7 @@ pub fn run(args: &ReceiveArgs, globals: &Globals) -> Result<ExitCode, Error> {
     finish(&report, args, globals)
 }
 
-/// Evaluates a capture to its end.
+/// Evaluates a complete capture.
 fn judge(
     capture: &str,
     args: &ReceiveArgs,
@@ -209,7 +209,7 @@ fn judge(
     Ok(report)
 }
 
-/// Receives until a signal or an end condition.
+/// Receives until a signal arrives or an end condition is met.
 fn receive(
     args: &ReceiveArgs,
     stop: &AtomicBool,
@@ -234,7 +234,7 @@ fn receive(
     let started = Instant::now();
     let time = args.end.time.map(|t| Duration::from_nanos(t.as_nanos()));
     let mut status = StatusLine::new(globals);
-    // Reception stops while a report is prepared.
+    // Preparing a report pauses reception, so prepare one only if it is shown.
     let watched = globals.talks() && io::stderr().is_terminal();
     let mut shown = started;
     while !stop.load(Ordering::Relaxed) && !receiver.ended() {

@@ -217,7 +217,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut outputs = args.pump.outputs(ways, !args.pace.topspeed)?;
     let control = ReplayControl::bind(&args.pump, &mut outputs, ways)?;
     let receivers = Receivers::open(&args.receivers, &mut outputs, globals)?;
-    // The replay starts once its first frame has been read.
+    // Start the replay only after reading the first frame.
     feed.first_stamp(&stop)?;
     let (running, warnings) = start(&args.pump, Box::new(feed), outputs, globals)?;
     announcement::notes(running.notes(), globals);
@@ -277,7 +277,7 @@ pub(super) fn start(
 pub(super) fn end(running: RunningNetwork, endless: bool) -> RunReport {
     let ended = running.ended() || endless;
     let mut report = running.stop();
-    // Where a pipe ends is unknown, but frames already read from it are not.
+    // The length of a pipe is unknown, but not the number of frames already read from it.
     let waiting = report.links.iter().any(|link| link.in_flight > 0);
     let is_done = report.progress().map_or(!waiting, |done| done == 1.0);
     report.stopped_early = !ended && !is_done;
@@ -285,7 +285,7 @@ pub(super) fn end(running: RunningNetwork, endless: bool) -> RunReport {
 }
 
 impl ReplayArgs {
-    /// Returns whether each trace has a separate port.
+    /// Returns whether each trace has its own port.
     fn apart(&self) -> bool {
         self.pump.to.len() > 1 && self.alter.split.is_none()
     }

@@ -14,7 +14,7 @@ use super::{run_network, topologies};
 use crate::cli::PumpArgs;
 use crate::{Error, Globals, rights};
 
-/// Control API of a replay before its start.
+/// A replay's control API before the start.
 pub(super) struct ReplayControl {
     bound: Bound,
     /// Links of the outputs; `None` without addresses.
@@ -22,7 +22,7 @@ pub(super) struct ReplayControl {
 }
 
 impl ReplayControl {
-    /// Binds the addresses. If there are any, numbers the outputs for clients; with `ways`, the
+    /// Binds the addresses. If there are any, numbers the outputs for clients. With `ways`, the
     /// outputs are the two directions of a conversation.
     ///
     /// # Errors
@@ -48,8 +48,8 @@ impl ReplayControl {
         })
     }
 
-    /// Gives up unneeded privileges, and serves the run until the server is dropped. Returns `None`
-    /// without addresses.
+    /// Drops unneeded privileges, and serves the run until the server is dropped. Returns `None` if
+    /// there are no addresses.
     ///
     /// # Errors
     /// If the terminal cannot be written, or a thread cannot be started.

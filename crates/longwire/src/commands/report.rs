@@ -1,4 +1,4 @@
-//! `longwire report`: writes an HTML page about a finished run.
+//! `longwire report`: writes an HTML page for a finished run.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ fn direction_parser() -> impl TypedValueParser<Value = LogDirection> {
     })
 }
 
-/// Writes a page about a run.
+/// Writes the page of a run.
 ///
 /// # Errors
 /// If an input cannot be read, or the page cannot be written.

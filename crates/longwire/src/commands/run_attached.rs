@@ -33,25 +33,25 @@ pub(super) fn open(plan: &AttachPlan, count: usize) -> Result<(PortEngage, Port)
 
 /// A port at an interface, before the run.
 pub(super) struct NewPort {
-    /// Its name.
+    /// Name of the port.
     pub name: String,
-    /// Its index in the network.
+    /// Index of the port in the network.
     pub index: PortIndex,
-    /// Where the port attaches.
+    /// Attachment point of the port.
     pub engage: PortEngage,
 }
 
-/// Waits at most the given time; returns whether the run is over.
+/// Waits at most the given time; returns whether the run has ended.
 pub(super) type Until<'a> = Box<dyn FnMut(&RunningNetwork, Duration) -> Result<bool, Error> + 'a>;
 
-/// Ports of a running network at interfaces in use. They take packets while their partners' hosts
-/// are reachable.
+/// Ports of a running network at interfaces in use. A port captures packets only while its
+/// partner's host is reachable.
 pub(super) struct PortsInUse<'a> {
     pub until: Until<'a>,
     pub globals: &'a Globals,
     pub waiting: Vec<NewPort>,
     pub ports: Vec<(String, AttachedPort, PortReach)>,
-    /// Ports whose interface went away; packets to them count as lost.
+    /// Ports whose interface disappeared; packets to them count as lost.
     pub left: Vec<AttachedPort>,
     pub on_loss: OnPortLoss,
     pub others: Option<Others>,
@@ -60,7 +60,7 @@ pub(super) struct PortsInUse<'a> {
     pub notes: Vec<String>,
 }
 
-/// Hosts through which packets of a port leave.
+/// Hosts through which a port's packets leave.
 pub(super) enum PortReach {
     /// The host of the partner port.
     Partner(PortIndex),
@@ -69,7 +69,7 @@ pub(super) enum PortReach {
 }
 
 impl PortsInUse<'_> {
-    /// Lets new packets bypass the network, and delivers packets already inside.
+    /// Lets new packets bypass the network while it delivers the packets in flight.
     fn drain(&mut self, running: &RunningNetwork) {
         if self.ports.is_empty() && self.left.is_empty() {
             return;
@@ -86,7 +86,8 @@ impl PortsInUse<'_> {
         });
     }
 
-    /// While a port's host is unreachable, lets packets bypass the network instead of being lost.
+    /// Lets packets bypass the network while a port's host is unreachable, so that they are not
+    /// lost.
     fn follow_hosts(&mut self) -> Result<(), Error> {
         let Some(others) = &self.others else {
             return Ok(());
@@ -106,7 +107,7 @@ impl PortsInUse<'_> {
         Ok(())
     }
 
-    /// Removes ports whose interface went away; returns whether there were any.
+    /// Removes ports whose interface disappeared; returns whether there were any.
     fn lose_ports(&mut self) -> bool {
         let before = self.notes.len();
         let gone = self

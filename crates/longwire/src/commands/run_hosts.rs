@@ -24,20 +24,20 @@ use longwire_units::count_of;
 use crate::report::{Requirement, start};
 use crate::{Error, Globals};
 
-/// Environment variable by which tests shift a host's wall clock: `MS` or `MS,MS@MS`.
+/// Environment variable with which tests shift a host's wall clock: `MS` or `MS,MS@MS`.
 const SHIFT_VARIABLE: &str = "LONGWIRE_TEST_CLOCK_SHIFT";
 
 /// Poll interval for events of other hosts.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Time after which unresponsive hosts are named.
+/// Time after which the program names unresponsive hosts.
 const NAMED_AFTER: Nanos = Nanos::from_secs(2);
 
 /// One host of a multi-host network.
 pub(super) struct HostRun {
     transport: Transport,
     pub others: Others,
-    /// Parts of the network on other hosts, until it starts.
+    /// The remote parts of the network, until it starts.
     parts: Option<RemoteParts>,
     /// Epoch of the run, identical on all hosts; set by [`HostRun::wait_for_epoch`].
     epoch: Epoch,
@@ -116,8 +116,8 @@ impl HostRun {
         })
     }
 
-    /// Waits until the hosts agree on an epoch and it has arrived. Frames that reach the ports
-    /// earlier are not part of the run and are discarded.
+    /// Waits until the hosts agree on an epoch and it arrives. Discards earlier frames, which are
+    /// not part of the run.
     ///
     /// # Errors
     /// If another host runs a different network, or `stop` is set.
@@ -163,10 +163,10 @@ impl HostRun {
         Ok(())
     }
 
-    /// Refuses time bounds tighter than the uncertainty of the hosts' clocks.
+    /// Refuses time bounds tighter than the hosts' clock uncertainty.
     ///
     /// # Errors
-    /// Lists each such bound with its host.
+    /// [`Error::Usage`], naming each such bound with its host.
     pub fn refuse_uncertain(&self, required: &Requirement) -> Result<(), Error> {
         let report = self.transport.report();
         let peers = report.peers.iter().filter(|peer| peer.connected);
@@ -192,7 +192,7 @@ impl HostRun {
         config.epoch = Some(self.epoch);
     }
 
-    /// Watches the other hosts: ports of a host that goes away go away too.
+    /// Watches the other hosts, and removes the ports of a host that goes away.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -334,7 +334,7 @@ fn setup(
         identity: Identity {
             index: index as u16,
             digest: digest(topology, cluster, seed)?,
-            // Two starts are at least a nanosecond apart.
+            // Distinct, because two starts are at least one nanosecond apart.
             instance: monotonic_now().as_nanos() ^ u64::from(std::process::id()) << 48,
             mtu: cluster.mtu.into(),
         },
@@ -345,8 +345,8 @@ fn setup(
     })
 }
 
-/// Returns the digest of everything that determines verdicts, including model files and plugins:
-/// hosts with different digests must not run together.
+/// Returns the digest of all inputs to verdicts, including model files and plugins. Hosts with
+/// different digests must not run together.
 fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32], Error> {
     let mut digest = NetworkDigest::default();
     digest.add(topology.decisive_text(cluster, seed).as_bytes());

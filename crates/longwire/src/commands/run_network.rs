@@ -37,10 +37,10 @@ use crate::signals::stop_flag;
 use crate::watch::{until_stopped, watch};
 use crate::{Error, Globals, rights, view};
 
-/// How long before its execution a command is prepared.
+/// How early a command is prepared before it is due.
 const AHEAD: Nanos = Nanos::from_secs(2);
 
-/// Placeholder for a port that another host opens.
+/// Placeholder for a port opened by another host.
 const ELSEWHERE: &str = "null";
 
 /// Runs a network until it is stopped.
@@ -53,11 +53,11 @@ pub(super) fn run(
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
     let stop = stop_flag()?;
-    // Clients that connect before the run starts wait for it.
+    // Bind early: clients that connect before the run starts then wait for it.
     let control = longwire_control::bind(&args.live.control.config())?;
     let host = run_hosts::host_of(&topology, args.host.as_deref())?;
     if host.is_some() {
-        // The epoch may precede the boot of this machine.
+        // The epoch may precede this machine's boot.
         count_from_before_boot();
     }
     let (mut ports, attached) = open_ports(&topology, host, args)?;
@@ -95,7 +95,8 @@ pub(super) fn run(
         announcement,
         stop: &stop,
         args: &args.live,
-        // Attaching and detaching ports at interfaces in use needs privileges during the run.
+        // Ports at interfaces in use are attached and detached during the run, which needs
+        // privileges.
         gives_up: !has_attached,
         shows_progress: true,
     };
@@ -174,15 +175,14 @@ fn open_port(
     let mut port = registry::open(opens, &options)?;
     match purpose {
         Purpose::Send => port.rx = AnyRx::Silent(SilentRx),
-        // A router's replies have no return path.
+        // Discard a router's replies, which have no return path.
         Purpose::ForwardIn => port.tx = AnyTx::Discard(DiscardTx::default()),
         Purpose::Forward | Purpose::Receive => {}
     }
     Ok(port)
 }
 
-/// Refuses requirements that the network cannot meet; links can only be added through the control
-/// API.
+/// Refuses requirements that the network cannot meet. Only the control API can add links later.
 pub(super) fn refuse_unmeetable(
     network: &Numbered,
     report: &ReportArgs,
@@ -216,12 +216,12 @@ pub(super) struct NetworkSetup<'a> {
     pub hosts: Option<HostRun>,
     /// Description to print once the network runs; a single link is described later.
     pub announcement: Announcement,
-    /// Set to abort before the start.
+    /// Set to abort the run before it starts.
     pub stop: &'a Arc<AtomicBool>,
     /// Options of the live run.
     pub args: &'a LiveArgs,
-    /// Whether the run gives up all privileges, once started, except those needed to write the
-    /// report. If not, the caller drops them. The control API drops its own.
+    /// Whether the started run drops all privileges not needed to write the report. Otherwise the
+    /// caller drops them. The control API drops its own.
     pub gives_up: bool,
     /// Whether to show progress on a terminal.
     pub shows_progress: bool,
@@ -230,7 +230,7 @@ pub(super) struct NetworkSetup<'a> {
 /// A command's hooks into its run.
 pub(super) trait Lifecycle {
     /// Attaches ports once the network runs. The run is announced and the control API answers only
-    /// afterwards, so traffic sent after a response passes through the links.
+    /// afterwards, so traffic sent after an answer passes through the links.
     ///
     /// # Errors
     /// If a port cannot be attached.
@@ -253,8 +253,8 @@ impl<F: FnMut(&RunningNetwork, Duration) -> Result<bool, Error>> Lifecycle for F
     }
 }
 
-/// Runs a network between open ports, with its scenario and control API, until `lifecycle` ends it
-/// or it ends by itself.
+/// Runs a network between open ports, with its scenario and control API, until it ends or
+/// `lifecycle` ends it.
 ///
 /// # Errors
 /// If the network cannot be started, or `lifecycle` fails.
@@ -271,7 +271,7 @@ pub(super) fn carry(
     let scenario = setup.topology.timeline.clone();
     let has_clients = control.takes_clients();
     let may_change = has_clients || !scenario.events.is_empty();
-    // Ports at interfaces in use are removed only after the frames inside have drained.
+    // Ports at interfaces in use are removed only after their frames have drained.
     let is_fixed = !may_change && setup.topology.attached.is_empty();
     let mut scenario = Scenario::new(&scenario);
     let steps = StepsOnStderr::start(globals);
@@ -320,7 +320,7 @@ pub(super) fn carry(
     let live = setup.shows_progress.then(|| Live::new(globals));
     let script = (&mut scenario, &*controller);
     let directed = direct(&running, script, live, globals, lifecycle);
-    // Dropped while the fabric still responds to requests.
+    // Drop the server while the fabric still answers requests.
     drop(server);
     let mut report = NetworkReport::stop(running, &controller, &options);
     explain(&mut report.run, directed?);
@@ -347,7 +347,7 @@ fn explain(run: &mut RunReport, (failed, late): (Option<String>, LateCommands)) 
     run.error = run.error.take().or(failed);
 }
 
-/// Plans a network. The runtime chooses how frames of unchanging links are decided.
+/// Plans a network. The runtime chooses how to decide frames on unchanging links.
 fn plan(
     ports: Vec<(String, Port)>,
     parts: FabricParts,
@@ -374,7 +374,7 @@ fn describe_link(
     }
 }
 
-/// Returns the capabilities that network changes need, because they may name files of other users.
+/// Returns the capabilities needed for network changes, which may name other users' files.
 pub(super) fn rights_of_changes(may_change: bool) -> &'static [Capability] {
     if may_change {
         &[Capability::DacOverride]
@@ -392,7 +392,7 @@ fn follow_carriers(numbered: &Numbered, parts: &mut FabricParts) {
     }
 }
 
-/// Executes the commands due soon after the fabric's start.
+/// Executes the commands due soon after the start of the fabric.
 fn first_commands(
     scenario: &mut Scenario<'_>,
     parts: &mut FabricParts,
@@ -413,7 +413,7 @@ fn first_commands(
 }
 
 /// Prints page URLs and notes on the control API: all notes with `--verbose`, otherwise only
-/// warnings and TCP addresses, where the system may have chosen the port.
+/// warnings and TCP addresses, whose port the system may have chosen.
 pub(super) fn print_addresses(control: &Bound, globals: &Globals) {
     let is_path = |note: &str| !note.contains("tcp:") && note.split(' ').count() == 2;
     for note in control.notes() {
@@ -428,8 +428,7 @@ pub(super) fn print_addresses(control: &Bound, globals: &Globals) {
     }
 }
 
-/// Writes the report of a network, in JSON with the probe's results, and checks its
-/// requirements.
+/// Writes the report of a network (JSON includes the probe's results) and checks its requirements.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -447,7 +446,7 @@ pub(super) fn finish(
     finish_as(&Probed { probe, report }, &ending, args, globals, place)
 }
 
-/// A report, with the probe's results if any.
+/// A report with optional probe results.
 #[derive(Serialize)]
 struct Probed<'a, R> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -456,8 +455,8 @@ struct Probed<'a, R> {
     report: &'a R,
 }
 
-/// Runs the scenario until `lifecycle` ends the run or it ends by itself. Returns the first failed
-/// command; later commands still run.
+/// Runs the scenario until the run ends or `lifecycle` ends it. Returns the first failed command;
+/// later commands still run.
 fn direct(
     running: &RunningNetwork,
     (scenario, controller): (&mut Scenario<'_>, &Controller),
@@ -473,7 +472,7 @@ fn direct(
     }
     let mut pause = |running: &RunningNetwork, wait| lifecycle.pause(running, wait);
     watch(running, &mut pause, || {
-        // One at a time: a scenario may have any number of commands.
+        // Prepare one command at a time: a scenario may have any number of them.
         let skipped = controller.scenario_ahead();
         let until = controller
             .elapsed()
@@ -487,7 +486,7 @@ fn direct(
             if let Err(problem) = controller.schedule(&command) {
                 failed.get_or_insert(format!("scenario at {at}: {problem}"));
             }
-            // Check again: preparing the command may have taken too long.
+            // Check again, because preparing the command may have taken too long.
             late.note(at, controller.elapsed());
             return true;
         }
@@ -520,7 +519,7 @@ fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &
     *reported = lost.len();
 }
 
-/// Scenario commands that ran late because preparation took too long.
+/// Scenario commands that were late because preparing them took too long.
 #[derive(Debug, Default)]
 struct LateCommands {
     count: u64,
@@ -562,7 +561,7 @@ mod tests {
     use crate::commands::run;
     use crate::{Cli, Command as CliCommand};
 
-    /// Attaches slowly, and ends the run once a client has received its response.
+    /// Takes long to attach, and ends the run once a client has its response.
     struct SlowAttachment<'a> {
         attached: Option<Instant>,
         is_answered: &'a AtomicBool,

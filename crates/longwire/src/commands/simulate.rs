@@ -149,7 +149,7 @@ struct SimulateJson<'a> {
     /// Frames of unknown direction in a bidirectional capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     unassigned: Option<UnassignedFrames>,
-    /// Records converted to Ethernet or skipped, by kind.
+    /// Number of records converted to Ethernet or skipped, by kind.
     records: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     report: &'a RunReport,
@@ -220,7 +220,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     finish_as(&json, &Ending::of(&report), &args.report, globals, place)
 }
 
-/// Returns warnings about a simulation; `ended` if the whole capture was simulated.
+/// Returns warnings about a simulation; `ended` is true if it processed the whole capture.
 fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     for link in links.iter().filter(|link| ended && link.in_flight > 0) {
@@ -251,7 +251,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     remarks
 }
 
-/// Returns how frames get their direction, and the links.
+/// Returns how frames are assigned to directions, and the links.
 fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Error> {
     let setup = |direction: Direction, config: LinkConfig| {
         (direction.port(), LinkSetup::new(direction.name(), config))

@@ -12,11 +12,11 @@ use crate::progress::StepsOnStderr;
 use crate::report::start::{self, Announcement};
 use crate::{Error, Globals};
 
-/// A topology and its description; a single link is described only once it is built.
+/// A topology and its description, without that of a single link, which must be built first.
 pub(super) type ReadTopology = (Topology, Announcement);
 
 /// Returns a topology with one link between two ports; up is from the first to the second. A port
-/// is a name and the specification to open. Events come from the file `scenario`.
+/// consists of its name and the specification to open. Events come from the file `scenario`.
 ///
 /// # Errors
 /// If options conflict, or the scenario is invalid.
@@ -46,8 +46,8 @@ pub(super) fn pair(
     Ok((topology, announcement))
 }
 
-/// Reads a topology; `scenario`, if given, replaces the one in the file. Warnings are printed, and
-/// returned for the report.
+/// Reads a topology; a given `scenario` replaces the one in the file. Prints warnings, and returns
+/// them for the report.
 ///
 /// # Errors
 /// If a file is invalid.

@@ -27,7 +27,7 @@ pub(super) fn check() -> Vec<Finding> {
         .collect()
 }
 
-/// Offloads that merge or split frames, so that the host sees other frames than the wire.
+/// Offloads that merge or split frames: the host's frames then differ from those on the wire.
 const OFFLOADS: [(&str, &str); 4] = [
     ("tx-tcp-segmentation", "tso"),
     ("tx-generic-segmentation", "gso"),

@@ -22,9 +22,9 @@ pub(super) fn check() -> Vec<Finding> {
     findings
 }
 
-/// Checks the address-space limit; in-flight frames reserve address space.
+/// Checks the address-space limit, because in-flight frames reserve address space.
 fn addresses(limit: Option<u64>) -> Finding {
-    /// Default budget of two directions, plus the program.
+    /// Default memory budget of two directions, plus the program.
     const COMFORTABLE: u64 = 2 << 30;
     let Some(limit) = limit else {
         return Finding::ok("addresses", "without limit");
@@ -52,7 +52,7 @@ fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
 
 /// Checks the memory available for in-flight frames.
 fn available(meminfo: &str) -> Option<Finding> {
-    /// Default budget of one direction.
+    /// Default memory budget of one direction.
     const COMFORTABLE_KB: u64 = 512 * 1024;
     let kilobytes = |key| {
         field(meminfo, key)?

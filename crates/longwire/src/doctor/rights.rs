@@ -38,7 +38,7 @@ pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
     findings
 }
 
-/// Downgrades the finding that namespaces work, because `exec` fails nevertheless.
+/// Downgrades the finding that namespaces work, because `exec` still fails.
 fn but_exec_fails(namespaces: Finding) -> Finding {
     if namespaces.status != Status::Ok {
         return namespaces;
@@ -64,7 +64,7 @@ pub(super) fn may_load_programs() -> bool {
     has(Capability::Bpf) || (has(Capability::SysAdmin) && Scope::read().is_initial)
 }
 
-/// Scope in which this process's capabilities are effective.
+/// Scope of this process's capabilities.
 #[derive(Clone, Copy, Debug)]
 struct Scope {
     /// Whether the process is in the initial user namespace.
@@ -83,7 +83,7 @@ impl Scope {
         }
     }
 
-    /// Removes capabilities that have no effect in this scope from a mask.
+    /// Returns the mask without capabilities that have no effect in this scope.
     fn reduce(self, mask: u64) -> u64 {
         const OF_NETWORK: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
         const OF_SYSTEM: [Capability; 3] =

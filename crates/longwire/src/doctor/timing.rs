@@ -1,4 +1,4 @@
-//! Timing checks: clock, sleep and pauses, which determine accuracy.
+//! Timing checks: clock, sleep and pauses.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(super) fn check() -> Vec<Finding> {
 }
 
 fn clock() -> Finding {
-    /// Slower clock reads indicate a system call.
+    /// A slower clock read indicates a system call.
     const READ_NOTABLE_NS: u128 = 150;
     const READS: u32 = 10_000;
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -79,14 +79,14 @@ fn throttling() -> Finding {
     Finding::ok("real-time limit", found)
 }
 
-/// Number and duration of the sleeps used to measure wake-up latency.
+/// Number of sleeps used to measure wake-up latency, and their duration.
 const SLEEPS: usize = 200;
 const SLEEP_NS: i64 = 100_000;
 
 /// Measures wake-up latencies with minimum timer slack; returns them sorted, or `None` if sleeping
 /// fails.
 fn wake_up_latencies() -> Option<Vec<Duration>> {
-    // If refused, the latencies will show it.
+    // If the kernel refuses, the measured latencies show it.
     let _ = prctl::set_timerslack(1);
     let now = || clock_gettime(ClockId::CLOCK_MONOTONIC).ok();
     let mut latencies = Vec::with_capacity(SLEEPS);
@@ -104,7 +104,7 @@ fn wake_up_latencies() -> Option<Vec<Duration>> {
 }
 
 fn waking(latencies: &[Duration]) -> Finding {
-    /// On a good machine, 99th-percentile wake-up latency is well below this.
+    /// Good machines stay well below this 99th-percentile wake-up latency.
     const P99_NOTABLE: Duration = Duration::from_micros(150);
     let at = |percent: usize| {
         let index = (latencies.len() * percent / 100).min(latencies.len().saturating_sub(1));
@@ -125,7 +125,7 @@ fn waking(latencies: &[Duration]) -> Finding {
         .fix("--wait spin with a spare core; fewer other programs; shallower idle states")
 }
 
-/// Duration of the spin, and minimum gap that counts as a pause.
+/// Duration of the spin, and minimum gap between clock reads that counts as a pause.
 const WITNESS_TIME: Duration = Duration::from_millis(200);
 const PAUSE_MIN: Duration = Duration::from_micros(100);
 

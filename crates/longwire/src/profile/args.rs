@@ -109,7 +109,7 @@ together.
 * excess-dscp, excess-priority: marking of frames beyond cir, for colour-aware
   networks; they form a separate stream";
 
-/// RFC 2544, section 9.1, for Ethernet.
+/// Frame sizes for Ethernet (RFC 2544, section 9.1).
 const STANDARD_SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 
 /// A test made of several runs.

@@ -1,4 +1,4 @@
-//! `longwire generate --profile`: device tests that consist of several generator runs.
+//! `longwire generate --profile`: device tests, each consisting of several generator runs.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -60,7 +60,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     } else if !globals.quiet {
         text::print(&report, globals);
     }
-    // Checked after the report, which is always shown.
+    // Check after printing the report, which is always shown.
     kept?;
     Ok(if report.passed() {
         ExitCode::SUCCESS
@@ -180,7 +180,7 @@ pub(super) fn y1564(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Y1564, 
     })
 }
 
-/// Converts a probability to parts per million; a nonzero probability gives at least 1.
+/// Converts a probability to parts per million; a nonzero probability yields at least 1.
 fn parts_per_million(share: Probability) -> u32 {
     let parts = (share.as_f64() * 1e6).round() as u32;
     parts.max(u32::from(share != Probability::ZERO))

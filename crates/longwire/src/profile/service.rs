@@ -16,7 +16,7 @@ use crate::Error;
 /// Maximum number of services per test.
 pub const SERVICES_MAX: usize = 16;
 
-/// Returns the services given by --service, or a single one given by --cir.
+/// Returns the services given with --service, or the single one given with --cir.
 ///
 /// # Errors
 /// If there is none, there are too many, or one is invalid.
@@ -50,7 +50,7 @@ pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
     }
 }
 
-/// Returns a service with the limits that all services share.
+/// Returns a service with the limits common to all services.
 fn plain(name: String, cir: BitRate, args: &ProfileArgs) -> Service {
     Service {
         name,
@@ -119,7 +119,7 @@ fn set(service: &mut Service, key: &str, value: &str, excess: &mut Excess) -> Re
     Ok(())
 }
 
-/// How frames above the committed rate are marked.
+/// Marking of frames above the committed rate.
 #[derive(Default)]
 struct Excess {
     dscp: Option<u8>,
@@ -152,8 +152,7 @@ fn below(text: &str, end: u8) -> Result<u8, String> {
     number.ok_or_else(|| format!("'{text}' is not a number from 0 to {}", end - 1))
 }
 
-/// Parses a size model whose parameters are separated by `;`, because commas separate the keys of a
-/// service.
+/// Parses a size model with `;` between its parameters, because commas separate a service's keys.
 fn sizes(kind: &Kind<Box<dyn SizeModel>>, text: &str) -> Result<Arc<dyn SizeModel>, String> {
     let text = text.replace(';', ",");
     let model = kind.parse_with(&text, &FileLoader::default());

@@ -1,5 +1,5 @@
-//! Receivers for sent frames: each output's frames are expected at a port on the far side of the
-//! network under test.
+//! Receivers of sent frames. The frames of each output are expected at a port on the far side of
+//! the network under test.
 
 pub mod text;
 
@@ -25,7 +25,7 @@ pub struct Receivers {
 }
 
 impl Receivers {
-    /// Opens the receivers; the outputs register the frames they send.
+    /// Opens the receivers. The outputs register the frames that they send.
     ///
     /// # Errors
     /// If a port or a namespace cannot be opened, or the number of receivers does not match the
@@ -56,7 +56,7 @@ impl Receivers {
         })
     }
 
-    /// Waits for frames in flight and returns the receivers' reports; adds their errors to the
+    /// Waits for frames in flight, and returns the receivers' reports. Adds receiver errors to the
     /// run's report.
     pub fn finish(self, report: &mut RunReport) -> ReceivedByLink {
         let mut all = ReceivedByLink::new();

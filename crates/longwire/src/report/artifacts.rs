@@ -2,7 +2,7 @@
 
 use longwire_runtime::Artifact;
 
-/// Returns whether artifacts of this kind are caused by the emulator, not by the machine or the
+/// Returns whether the emulator causes artifacts of this kind, rather than the machine or the
 /// start.
 pub fn is_own(kind: &str) -> bool {
     Artifact::named(kind).is_none_or(Artifact::is_own)

@@ -6,7 +6,7 @@ use longwire_units::words::{count_of, seconds};
 /// Maximum number of changes listed individually.
 const CHANGES_MAX: usize = 3;
 
-/// Formats each change as a line, or only their number if there are many.
+/// Formats each change as a line, or only the number of changes if there are many.
 pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
     let made = changes.made.len() as u64 + changes.forgotten;
     let failed = changes.made.iter().filter(|done| done.error.is_some());
@@ -26,7 +26,7 @@ pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
 pub fn change_line(done: &ChangeRecord) -> String {
     let until = done.until_ns.map(seconds);
     let until = until.map_or_else(String::new, |until| format!(" to {until}"));
-    // Additions and removals set no link options.
+    // Additions and removals set no options on links.
     let links = match done.links {
         0 | 1 => String::new(),
         links => format!(" ({})", count_of(links as u64, "link")),

@@ -39,7 +39,7 @@ pub(super) struct Columns<'a, T> {
 }
 
 impl<'a, T> Columns<'a, T> {
-    /// Returns a table of the busiest items in their original order, with rows for frames and
+    /// Returns a table of the busiest items, in their original order, with rows for frames and
     /// bytes.
     pub fn new(
         noun: &'static str,

@@ -20,17 +20,17 @@ use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY, EXIT_NEARLY};
 use crate::{Error, Globals};
 
-/// Stream to which the report is written, as text and as JSON.
+/// Stream for the report, as text and as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportStream {
     /// The default.
     Stdout,
-    /// For runs whose stdout belongs to a command or a capture.
+    /// Used if stdout belongs to a command or a capture.
     Stderr,
 }
 
 impl ReportStream {
-    /// Returns a stream that carries none of these captures.
+    /// Returns a stream that none of these captures uses.
     pub fn beside<'a>(captures: impl IntoIterator<Item = &'a str>) -> ReportStream {
         if captures.into_iter().any(|capture| capture == "-") {
             ReportStream::Stderr
@@ -40,9 +40,9 @@ impl ReportStream {
     }
 }
 
-/// Writes the report of a run without changes, and returns the exit code: 1 if the run ended early
-/// or the report file cannot be written, 3 if `--require` is not met, 4 if it is not met only
-/// because the run is nearly faithful, otherwise 0. Prints each unmet condition on stderr.
+/// Writes the report of a run without changes and prints each unmet condition on stderr. Returns
+/// the exit code: 1 if the run ended early or the report file cannot be written, 3 if `--require`
+/// is not met, 4 if it fails only because the run is nearly faithful, otherwise 0.
 ///
 /// # Errors
 /// If the report cannot be written.
@@ -55,8 +55,8 @@ pub fn finish(
     finish_as(report, &Ending::of(report), args, globals, place)
 }
 
-/// Makes a plugin that never returns to the main thread end in a report that holds only the error.
-/// For commands that call plugins on the main thread.
+/// If a plugin never returns to the main thread, ends the program with a report that contains only
+/// the error. For commands that call plugins on the main thread.
 pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: ReportStream) {
     let (args, globals) = (args.clone(), globals.clone());
     shutdown::on_stuck_main(move |error| {
@@ -71,8 +71,8 @@ pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: R
     });
 }
 
-/// Like [`finish`], for a command whose JSON holds more than the report. If the report's reader is
-/// gone, the file and the exit code are unaffected.
+/// Like [`finish`], for a command whose JSON contains more than the report. A closed output affects
+/// neither the file nor the exit code.
 ///
 /// # Errors
 /// If the report cannot be written.
@@ -110,7 +110,7 @@ pub fn finish_as(
             Ok(())
         }
     })?;
-    // The report on stderr already includes it.
+    // The report on stderr already contains the error.
     let shown = place == ReportStream::Stderr && (globals.json || !globals.quiet);
     if let Some(error) = &report.error
         && !shown
@@ -118,12 +118,12 @@ pub fn finish_as(
         print_line(format_args!("error: {error}"));
     }
     let unmet = print_unmet(ending, grade, args);
-    // The report has been printed; only the file is missing.
+    // The report has been printed; only writing the file failed.
     if let Err(error) = &kept {
         print_line(format_args!("error: {error}"));
     }
     if globals.json && place == ReportStream::Stderr {
-        // Printed last on stderr, because earlier lines may come from other programs.
+        // Print JSON last, because earlier lines on stderr may come from other programs.
         let mut out = BufWriter::new(io::stderr().lock());
         ignore_closed(write_json(&mut out, json).and_then(|()| out.flush()))?;
     }
@@ -160,7 +160,7 @@ fn print_unmet(ending: &Ending<'_>, grade: Grade, args: &ReportArgs) -> usize {
 const TOO_BUSY: &str = "; the machine was too busy for this link; run the test again (see \
                         docs/ci.md)";
 
-/// Returns whether a requirement covers late frames, as in `up.artifacts-own<5: …`.
+/// Returns whether a clause covers late frames, as in `up.artifacts-own<5: …`.
 fn is_of_lateness(clause: &str) -> bool {
     let measure = clause.split(['<', '>', '=']).next().unwrap_or_default();
     let is_lost = measure.ends_with("-lost") || measure.rsplit('.').any(artifacts::is_lost);
@@ -210,7 +210,7 @@ fn write_page(args: &ReportArgs, report: &impl Serialize) -> Result<(), Error> {
 /// Checks, before a run, that the report can be written to its file.
 ///
 /// # Errors
-/// If it cannot be written, or the run uses the file otherwise, as one of `used`.
+/// If it cannot be written, or is one of `used`, the other files of the run.
 pub fn check_file<'a>(
     path: Option<&Path>,
     used: impl IntoIterator<Item = &'a str>,

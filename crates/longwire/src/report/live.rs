@@ -21,7 +21,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Returns a line on stderr if that is a terminal and remarks are enabled.
+    /// Returns a status line, shown if stderr is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> Live {
         Live {
             line: StatusLine::new(globals),
@@ -64,7 +64,7 @@ pub struct StatusLine {
 }
 
 impl StatusLine {
-    /// Returns a line on stderr if that is a terminal and remarks are enabled.
+    /// Returns a status line, shown if stderr is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> StatusLine {
         StatusLine {
             shown: globals.talks() && std::io::stderr().is_terminal(),
@@ -75,7 +75,7 @@ impl StatusLine {
     pub fn say(&mut self, what: &str) {
         if self.shown {
             let what = cut(what, terminal_width());
-            // A closed terminal does not end the run.
+            // A closed terminal must not end the run.
             let _ = write!(std::io::stderr(), "\r\x1b[2K{what}");
         }
     }

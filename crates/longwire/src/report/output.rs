@@ -1,8 +1,7 @@
-//! Writes JSON to stdout and messages to stderr, whose readers may be gone (`longwire ... 2>&1 |
-//! head`).
+//! Writes JSON to stdout and messages to stderr; either may be closed (`longwire ... 2>&1 | head`).
 //!
-//! Failing to write a message must neither end a run nor change its exit code, so such errors are
-//! ignored. `eprintln!` would panic.
+//! A failed message must neither end a run nor change its exit code, so such errors are ignored.
+//! `eprintln!` would panic.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};

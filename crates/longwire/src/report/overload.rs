@@ -4,11 +4,11 @@ use longwire_runtime::LinkReport;
 
 use super::words::{count, count_of, micros};
 
-/// Links with frames that are late due to overload.
+/// Links with frames that are late because of overload.
 pub(super) struct Overload<'a> {
     behind: usize,
     used: usize,
-    /// Minimum and maximum fraction of late frames, among links with frames.
+    /// Minimum and maximum fraction of late frames over all links with frames.
     least: f64,
     middle: f64,
     worst: &'a LinkReport,
@@ -34,7 +34,7 @@ impl Overload<'_> {
         })
     }
 
-    /// Describes the range of late fractions if it covers more links than [`Overload::line`] does.
+    /// Describes the range of late fractions if it covers more links than [`Overload::line`].
     pub fn range(&self) -> Option<String> {
         let percent = |share: f64| format!("{:.1}%", share * 100.0);
         (self.used > 2).then(|| {

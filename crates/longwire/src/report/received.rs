@@ -1,6 +1,6 @@
 //! Formats the receivers' reports of a replay.
 //!
-//! Frames dropped by the emulated link were never sent, so the network did not lose them; the
+//! Frames dropped by the emulated link were never sent, so the network did not lose them. The
 //! report shows both counts.
 
 use std::io::{self, Write};
@@ -40,7 +40,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Returns the frame count at each point of the path.
+/// Returns the frame counts along the path.
 fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     let dropped = link.drops.total();
     let emulated = match dropped {
@@ -49,7 +49,7 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     };
     let trace = received.trace.as_ref();
     let lost = trace.map_or(0, |trace| trace.lost + trace.behind_last);
-    // Losses at either end, which the network did not cause.
+    // Losses at either end, not caused by the network.
     let failed = link.artifacts.of("send_failed") + link.artifacts.of("no_carrier");
     let ends = [
         (failed, "lost by the sending port"),

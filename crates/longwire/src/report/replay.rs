@@ -73,12 +73,12 @@ pub struct ReplayLine {
     progress: Progress,
     /// Whether remarks are enabled.
     talks: bool,
-    /// Time left in the announced gap.
+    /// Remaining time of the announced gap.
     gap: Option<Nanos>,
 }
 
 impl ReplayLine {
-    /// Returns a bar on stderr if that is a terminal and remarks are enabled.
+    /// Returns a bar, shown if stderr is a terminal and remarks are enabled.
     pub fn new(globals: &Globals) -> ReplayLine {
         ReplayLine {
             progress: Progress::new(Progress::SHARE, globals),

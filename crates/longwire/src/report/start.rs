@@ -15,13 +15,13 @@ use crate::cli::Paint;
 #[derive(Debug, Default)]
 pub struct Announcement {
     lines: Vec<String>,
-    /// Warnings and remarks already printed, to be repeated in the report.
+    /// Warnings and remarks already printed; the report repeats them.
     pub warnings: Vec<String>,
 }
 
 impl Announcement {
-    /// Describes links in one line, or with `--verbose` in one line each with all options. Prints
-    /// warnings about them.
+    /// Describes links in one line, or with `--verbose` in a line per link with all options. Prints
+    /// warnings about the links.
     pub fn of_links<'a>(
         links: impl IntoIterator<Item = &'a LinkSetup>,
         globals: &Globals,
@@ -151,7 +151,8 @@ fn described(config: &LinkConfig, derived: &str, chosen: impl Fn(&str, &str) -> 
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Prints warnings about probable mistakes, even with --quiet; with --json, the report holds them.
+/// Prints warnings about probable mistakes, even with --quiet. With --json, only the report
+/// contains them.
 pub fn doubt(warnings: &[String], globals: &Globals) {
     let paint = Paint::new(globals, &io::stderr());
     for warning in warnings.iter().filter(|_| !globals.json) {
@@ -159,7 +160,7 @@ pub fn doubt(warnings: &[String], globals: &Globals) {
     }
 }
 
-/// Prints warnings that the report also includes.
+/// Prints warnings that are also in the report.
 pub fn warn(warnings: &[String], globals: &Globals) {
     if globals.talks() {
         doubt(warnings, globals);
@@ -182,7 +183,7 @@ pub fn note(text: &str, globals: &Globals) {
     }
 }
 
-/// Returns warnings about links; a warning caused by several links appears once.
+/// Returns warnings about links; a warning that applies to several links appears once.
 fn warnings<'a>(links: impl Iterator<Item = (&'a str, &'a LinkConfig)>) -> Vec<String> {
     let found = links.flat_map(|(name, config)| {
         let texts = warnings_of(config).into_iter();

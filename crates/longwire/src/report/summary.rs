@@ -47,7 +47,7 @@ impl Summary {
     pub fn of(ending: &Ending<'_>) -> Summary {
         let report = ending.run;
         let rows = report.links.iter().map(|link| {
-            // In a network, one separate line shows frames in flight.
+            // A network shows frames in flight in a separate line.
             let in_flight = link.queue.map(|_| ("in flight", link.in_flight));
             let effects = link.effects.counted();
             let effects = effects.map(|(counter, n)| (counter.name, n));
@@ -89,7 +89,7 @@ impl Summary {
         let table = table(self.rows, paint);
         let hints = &mut self.verdict.hints;
         let room = LINES_MAX.saturating_sub(table.len() + height(&self.verdict.line));
-        // The first hint matters most for the verdict.
+        // The first hint is the most important one for the verdict; reserve room for it.
         let for_remarks = room.saturating_sub(hints.first().map_or(0, |hint| height(hint)));
         let mut shown = fitting(&self.remarks, for_remarks);
         if shown < self.remarks.len() {
@@ -115,7 +115,7 @@ fn height(text: &str) -> usize {
     text.chars().count().div_ceil(WIDTH).max(1)
 }
 
-/// Returns how many leading lines fit in `room` terminal lines.
+/// Returns the number of leading lines that fit in `room` terminal lines.
 fn fitting(lines: &[String], room: usize) -> usize {
     let mut used = 0;
     let fits = lines.iter().take_while(|line| {

@@ -7,8 +7,8 @@ use longwire_runtime::RunReport;
 
 use super::words::{count, count_of};
 
-/// Drop reasons of models that lose frames regardless of content. Other drops depend on frame
-/// content; if they affect every frame, the configuration is probably wrong.
+/// Drop reasons of models that ignore frame content. Other drops depend on the content; if they
+/// affect every frame, the configuration is probably wrong.
 const ASKED_FOR: [DropReason; 5] = [
     DropReason::EntryLoss,
     DropReason::Loss,
@@ -33,7 +33,7 @@ const REMEDIES: [(DropReason, &str); 3] = [
     ),
 ];
 
-/// Frames of a run that received some but delivered none.
+/// Frames of a run that received frames but delivered none.
 pub(super) struct UndeliveredFrames {
     frames: u64,
     in_flight: u64,
@@ -41,10 +41,10 @@ pub(super) struct UndeliveredFrames {
 }
 
 impl UndeliveredFrames {
-    /// Returns the undelivered frames; `None` if any frame was delivered, or none arrived.
+    /// Returns the undelivered frames; `None` if a frame was delivered, or none arrived.
     pub fn of(report: &RunReport) -> Option<UndeliveredFrames> {
         let frames = report.frames_in();
-        // A router's ICMP errors leave by a port without crossing a link.
+        // A router's ICMP errors leave through a port without crossing a link.
         let mut links = report.links.iter().map(|link| link.traffic);
         let mut ports = report.ports.iter().map(|port| port.traffic);
         let delivered = if report.links.is_empty() {
@@ -89,7 +89,7 @@ impl UndeliveredFrames {
         }
     }
 
-    /// Returns remedies unless the configuration explains the loss.
+    /// Returns remedies, unless the configuration explains the loss.
     pub fn hints(&self) -> Vec<String> {
         let remedies = REMEDIES.iter();
         remedies

@@ -19,10 +19,10 @@ use crate::cli::Paint;
 /// Fraction of late frames below which every measured result is within 1 %.
 const SHARE_FAITHFUL: f64 = 0.005;
 
-/// Corresponding limit of mean minus median added delay, as a fraction of the tolerance.
+/// Corresponding limit for mean minus median added delay, as a fraction of the tolerance.
 const EXCESS_FAITHFUL: f64 = 0.1;
 
-/// Minimum number of frames; below it, a single frame determines the mean.
+/// Minimum number of frames for this limit; with fewer, a single frame determines the mean.
 const EXCESS_FRAMES_MIN: u64 = 100;
 
 /// Maximum fraction of late frames that keeps medians within 1 %.
@@ -34,7 +34,7 @@ const SHARE_LOST_MAX: f64 = 0.001;
 /// Quantile of the normal distribution for one run in 2,000.
 const BEYOND_CHANCE: f64 = 3.29;
 
-/// Minimum fraction of the run spent waiting for a core that causes a hint.
+/// Fraction of the run spent waiting for a core above which a hint is given.
 const CORE_WAIT_MIN: f64 = 0.01;
 
 /// Remark for a run without lateness.
@@ -47,10 +47,9 @@ pub struct Verdict {
     pub grade: Grade,
     /// Verdict as a line.
     pub line: String,
-    /// Fraction of frames affected by artifacts of the emulator's own, at the place where it is
-    /// largest.
+    /// Fraction of frames with artifacts caused by the emulator, at the place where it is largest.
     pub share: f64,
-    /// Delay added by the emulator to the configured delay, in microseconds.
+    /// Delay added by the emulator beyond the configured delay, in microseconds.
     pub added_delay_us: AddedDelay,
     /// Causes and remedies.
     pub hints: Vec<String>,
@@ -96,7 +95,7 @@ impl Verdict {
         Ok(())
     }
 
-    /// Writes how often the process was stopped, unless the hints include it.
+    /// Writes how often the process was stopped, unless the hints state it.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -115,16 +114,15 @@ struct Findings<'a> {
     own: Vec<String>,
     share: f64,
     added: AddedDelay,
-    /// Maximum difference between mean and median added delay, in microseconds; an effect of
-    /// stalls.
+    /// Maximum difference between mean and median added delay, in microseconds; caused by stalls.
     excess: f64,
 }
 
-/// Checks for one cause of an unfaithful run.
+/// Checks for a cause of an unfaithful run, and describes it.
 type Cause = fn(&Findings<'_>) -> Option<String>;
 
 /// Causes, in the order to fix them: a run cut short; frames that cannot cross it; a stopped
-/// process, which explains later lateness and loss; overload, which also explains both; loss;
+/// process, which explains subsequent lateness and loss; overload, which also explains both; loss;
 /// lateness.
 const CAUSES: [Cause; 10] = [
     |found| Some(format!("the run failed: {}", found.report.error.as_ref()?)),
@@ -214,13 +212,13 @@ impl<'a> Findings<'a> {
         self.report.hosts.iter().flat_map(|hosts| &hosts.peers)
     }
 
-    /// Returns whether a time exceeds the tolerance, which is 0 if nothing can be late.
+    /// Returns whether a time exceeds the tolerance. The tolerance is 0 if nothing can be late.
     fn is_above_tolerance(&self, micros: f64) -> bool {
         let tolerance = self.report.tolerance.as_micros_f64();
         tolerance > 0.0 && micros > tolerance
     }
 
-    /// Returns whether the emulator lost more frames than a nearly faithful run may.
+    /// Returns whether the emulator lost more frames than allowed in a nearly faithful run.
     fn loses_many(&self) -> bool {
         self.any(|place| {
             let lost = place.count(Artifact::is_lost) as f64;
@@ -232,7 +230,7 @@ impl<'a> Findings<'a> {
         self.places.iter().any(is)
     }
 
-    /// Returns whether frames were later than in a nearly faithful run.
+    /// Returns whether frames were later than allowed in a nearly faithful run.
     fn is_late(&self) -> bool {
         self.any(|place| exceeds(late(place), frames(place)))
             || self.is_above_tolerance(self.added.mean)
@@ -285,12 +283,12 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Returns the number of frames, at least 1, as the base for fractions.
+/// Returns the number of frames, at least 1, as a denominator.
 fn frames(place: &Place<'_>) -> f64 {
     place.frames().max(1) as f64
 }
 
-/// Returns the number of the emulator's artifacts other than losses.
+/// Returns the number of artifacts caused by the emulator, without losses.
 fn late(place: &Place<'_>) -> f64 {
     place.count(|kind| kind.is_own() && !kind.is_lost()) as f64
 }
@@ -444,7 +442,7 @@ fn times(n: u64) -> String {
     }
 }
 
-/// Returns hints, causes first, because not all may fit.
+/// Returns hints, most important causes first, because not all may fit.
 fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
     let happened = |kind| happened(&found.places, kind);
     let is_effect = |kind: Artifact| {
@@ -470,7 +468,7 @@ fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
     hints
 }
 
-/// Returns external causes of artifacts: a stopped process, pauses and cores used by other
+/// Returns hints about external causes: a stopped process, pauses, and cores used by other
 /// programs. `happened` returns whether artifacts of a kind occurred.
 fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec<String> {
     let mut hints = Vec::new();
@@ -505,8 +503,7 @@ fn lacked_cores(report: &RunReport) -> bool {
     report.core_wait_s > CORE_WAIT_MIN * report.duration_s
 }
 
-/// Maximum length of a pause that excuses late frames; frames delayed by longer pauses count
-/// against the emulator.
+/// Maximum pause that excuses late frames; longer pauses count against the emulator.
 const PAUSE_EXCUSED_MAX_US: f64 = 100_000.0;
 
 /// Returns whether frames were late because the machine paused or its cores were busy.

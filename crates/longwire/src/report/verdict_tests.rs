@@ -54,7 +54,7 @@ fn report_of_nothing(drops: &[(&'static str, u64)]) -> RunReport {
     report
 }
 
-/// Returns the report of frames that left by b with these latenesses, in microseconds.
+/// Returns the report of frames sent at b with these latenesses, in microseconds.
 fn injected(lateness_us: &[u64]) -> RunReport {
     let mut late: Vec<f64> = lateness_us.iter().map(|micros| *micros as f64).collect();
     late.sort_by(f64::total_cmp);
@@ -152,7 +152,8 @@ fn the_lines_of_the_documents_survive_a_busy_core_and_no_late_link() {
         for late in 0..=4 {
             assert_eq!(unmet(&pings(late, 4_000)), [""; 0], "{text}: {late} late");
         }
-        // Late by fraction, by size, or in every frame.
+        // Late frames exceed a limit by their fraction, by their lateness, or because every frame
+        // is late.
         for late in [pings(5, 1_500), pings(1, 30_000), pings(20, 2_000)] {
             assert_eq!(unmet(&late), ["nearly-faithful: the run was not-faithful"]);
         }

@@ -18,7 +18,7 @@ use crate::Error;
 /// A capture named on the command line, with its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortFile {
-    /// Port of all frames; `None` if the capture's interfaces name the ports.
+    /// Ingress or egress port of all frames; `None` if the capture's interfaces name the ports.
     pub port: Option<PortIndex>,
     /// Path of the capture.
     pub path: String,
@@ -52,7 +52,7 @@ fn names(ports: &[PortPlan]) -> String {
     names.join(", ")
 }
 
-/// How the frames of a pair's capture get their direction.
+/// Assignment of a pair's frames to directions.
 #[derive(Debug)]
 pub enum Ways {
     /// All frames have this direction.
@@ -74,15 +74,15 @@ pub struct UnassignedFrames {
 /// ports in the topology, and frames of one capture stay in order.
 pub struct Inputs<'a> {
     sources: Vec<Source>,
-    /// Source of the frame returned last.
+    /// Source of the last returned frame.
     taken: Option<usize>,
     ports: Vec<PortPlan>,
     /// Set by a signal handler.
     stop: &'a AtomicBool,
 }
 
-/// Minimum size in bytes of an uncompressed capture that is read on a separate thread; for smaller
-/// ones, starting the thread takes longer than reading. Pipes are read on the deciding thread.
+/// Minimum size in bytes of an uncompressed capture that is read on a separate thread; reading a
+/// smaller one takes less time than starting a thread. Pipes are read on the deciding thread.
 const LONG: u64 = 2 << 20;
 
 /// A capture, positioned at its next frame.
@@ -93,7 +93,7 @@ struct Source {
     next: Option<(Nanos, PortIndex)>,
 }
 
-/// How a capture's frames are assigned to ingress ports.
+/// Assignment of a capture's frames to ingress ports.
 enum Entry {
     /// All frames enter at one port.
     Port(PortIndex),
@@ -144,7 +144,7 @@ impl<'a> Inputs<'a> {
         };
         Ok(Inputs {
             sources: vec![Source::open(path, interface, entry, Batches::Large)?],
-            // Read the first frame on demand: a pipe may delay it indefinitely.
+            // Read the first frame on demand, because a pipe may block indefinitely.
             taken: Some(0),
             ports: Vec::new(),
             stop,
@@ -161,7 +161,7 @@ impl<'a> Inputs<'a> {
         Ok(next.map(|(stamp, _)| stamp).min())
     }
 
-    /// Advances the capture of the frame returned last.
+    /// Advances the capture of the last returned frame.
     #[inline]
     fn advance(&mut self) -> Result<(), Error> {
         match self.taken.take() {
@@ -239,7 +239,7 @@ impl Source {
             reader.choose_interface(interface)?;
         }
         if reader.packing().is_some() {
-            // Decompression takes as long as the rest of the simulation.
+            // Decompression takes as long as the rest of the simulation, so use a separate thread.
             reader.read_ahead(false, rights::give_up_all)?;
         } else if reader.size().is_some_and(|size| size >= LONG) {
             reader.read_in_thread(batches, rights::give_up_all)?;
@@ -364,7 +364,7 @@ impl Outputs {
     pub fn of_pair(paths: &[&str]) -> Result<Outputs, Error> {
         let create = |path: &&str| Ok(behind(CaptureWriter::create(path)?, Batches::Large));
         let writers: Vec<CaptureWriter> = paths.iter().map(create).collect::<Result<_, Error>>()?;
-        // Frames leave by the port at which frames of the other direction arrive.
+        // A frame leaves by the port at which frames of the opposite direction arrive.
         let down = writers.len() - 1;
         Ok(Outputs {
             writers,
@@ -406,7 +406,7 @@ impl Outputs {
     }
 }
 
-/// Writes a capture on a separate thread, leaving the cache to a network of many links.
+/// Writes a capture on a separate thread, which leaves this core's cache to the network's links.
 fn behind(mut writer: CaptureWriter, batches: Batches) -> CaptureWriter {
     writer.write_behind(batches, rights::give_up_all);
     writer

@@ -1,8 +1,8 @@
-//! Simulates networks in virtual time: captured or generated frames enter, and leave with
-//! timestamps from the emulated links.
+//! Simulates networks in virtual time: captured or generated frames enter, and leave with the
+//! timestamps computed by the emulated links.
 //!
 //! No clock is read: time comes from the frames' timestamps, so the same frames, network and seed
-//! produce byte-identical output.
+//! always produce byte-identical output.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -62,7 +62,7 @@ impl From<Heading> for Direction {
     }
 }
 
-/// Why no further frame is processed.
+/// Reason to stop processing frames.
 #[derive(Debug)]
 pub enum Stop {
     /// A signal.
@@ -91,8 +91,8 @@ pub struct VirtualRun<'a> {
 /// Frames between progress reports.
 const FRAMES_A_LOOK: u32 = 4096;
 
-/// Maximum number of scenario commands executed after the end of the input without a release.
-/// Without this limit, a run with an endless scenario and frames on stalled links would never end.
+/// Maximum number of scenario commands executed without a release after the end of the input.
+/// Without this limit, an endless scenario with frames on stalled links would never end.
 const IDLE_COMMANDS_MAX: u32 = 100_000;
 
 impl<'a> VirtualRun<'a> {
@@ -122,8 +122,8 @@ impl<'a> VirtualRun<'a> {
         self.simulation.stays_until(next.unwrap_or(Nanos::MAX));
     }
 
-    /// Reads to the end or to an error, and releases all frames read, unless a signal stops it.
-    /// Shows progress.
+    /// Reads to the end or to an error, and releases all frames read unless a signal arrives. Shows
+    /// progress.
     ///
     /// # Errors
     /// If a capture is corrupt, an output cannot be written, a command cannot be executed, or a
@@ -157,8 +157,8 @@ impl<'a> VirtualRun<'a> {
         }
     }
 
-    /// Processes the next frame: executes the commands and releases the frames that are due before
-    /// it, then delivers it to a port with its original length on the wire, even if that is 0.
+    /// Processes the next frame. First executes the commands and releases the frames due before it,
+    /// then delivers it to a port with its original length on the wire, even if that is 0.
     ///
     /// A frame timestamped before its predecessor is treated as simultaneous with it.
     ///
@@ -169,7 +169,7 @@ impl<'a> VirtualRun<'a> {
         while let Some(at) = self.script.as_mut().and_then(Script::next_at)
             && at <= record.stamp
         {
-            // Check per command: any number of them may fall between two frames.
+            // Check before each command, because any number of them may be due between two frames.
             self.check()?;
             self.command(at)?;
         }
@@ -182,7 +182,7 @@ impl<'a> VirtualRun<'a> {
             .frame(port, meta, record.bytes, &mut |leaving| {
                 outputs.write(leaving)
             })?;
-        // A plugin may be slow.
+        // Check again, because a plugin may be slow.
         self.check()
     }
 
@@ -211,7 +211,7 @@ impl<'a> VirtualRun<'a> {
     }
 
     /// Drains the network after the end of the input, while the scenario continues. Frames on
-    /// stalled links stay.
+    /// stalled links remain.
     ///
     /// # Errors
     /// If an output cannot be written, a command cannot be executed, a plugin failed, or a signal
@@ -249,9 +249,9 @@ impl<'a> VirtualRun<'a> {
         self.script.as_ref()
     }
 
-    /// Ends the simulation, writes all output, and returns the reports of a pair's links and of the
-    /// network, without its duration. Reports only the first error: that in `ended`, or
-    /// `interrupted` if a signal ended the simulation.
+    /// Ends the simulation, writes all output, and returns the report of the links or the network,
+    /// without a duration. Reports only the first error: the one in `ended`, or `interrupted` if a
+    /// signal ended the simulation.
     pub fn finish(self, ended: Result<(), Stop>, interrupted: &str) -> RunReport {
         let written = self.outputs.finish();
         let mut report = self.simulation.stop();
@@ -283,7 +283,7 @@ pub struct Script<'a> {
     network: &'a Numbered,
     scenario: Scenario<'a>,
     loader: FileLoader,
-    /// The receiver is dropped, so replaced parts are freed immediately: no thread waits.
+    /// Has no receiver, so replaced parts are freed immediately: no thread waits for them.
     retired: Sender<DeferredDrop>,
     made: Changes,
     /// Start time of the scenario.

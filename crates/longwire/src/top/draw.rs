@@ -254,7 +254,7 @@ fn row_line(row: &TableRow) -> Line<'_> {
     ])
 }
 
-/// Shortens a name in the middle: its end is the direction.
+/// Shortens a name in the middle, because its end is the direction.
 fn shortened(name: &str, most: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= most {

@@ -1,6 +1,6 @@
 //! `longwire top`: shows the links of a run in a terminal, as a client of its control API.
 //!
-//! A separate thread polls the run (`source`); this thread reads keys, holds the displayed state
+//! A separate thread polls the run (`source`). This thread reads keys, keeps the displayed state
 //! (`screen::TopScreen`) and draws it (`draw`).
 
 mod detail;

@@ -65,7 +65,7 @@ pub struct Message {
     pub is_error: bool,
 }
 
-/// Why the displayed data is outdated.
+/// Reason why the displayed data is outdated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// The run has ended.
@@ -82,7 +82,7 @@ pub struct TopScreen {
     pub lost: Option<Lost>,
     pub message: Option<Message>,
     pub prompt: Option<Prompt>,
-    /// Submitted options, until the run answers.
+    /// Submitted options, kept until the run answers.
     sent: Option<String>,
     pub help: bool,
     pub pattern: Option<String>,
@@ -144,14 +144,14 @@ impl TopScreen {
             }
             Update::Refused(error) => {
                 self.tell(error, true);
-                // Reopened for correction, unless another prompt is open.
+                // Reopen the prompt for correction, unless another one is open.
                 if self.prompt.is_none() {
                     self.prompt = self.sent.take().map(Prompt::Options);
                 }
             }
             Update::Lost(error) => self.lost = Some(Lost::NoAnswer(error)),
             Update::Ended => self.lost = Some(Lost::Ended),
-            // Ends the command.
+            // Ends the program.
             Update::First(_) => {}
         }
     }
@@ -182,7 +182,7 @@ impl TopScreen {
         if let Some(prompt) = self.prompt.take() {
             return self.type_in(prompt, key.code, control);
         }
-        // Ignore editing keys for a prompt that may have just closed.
+        // Ignore editing keys: the prompt may have just closed.
         if control {
             return Step::Stay;
         }

@@ -17,7 +17,7 @@ use crate::commands::ctl::{encoded, read};
 /// Number of changes shown, newest first.
 pub const CHANGES_SHOWN: usize = 3;
 
-/// Which part of the run to display.
+/// Part of the run to display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     pub pattern: String,
@@ -31,7 +31,7 @@ pub struct Query {
 /// A request from the screen.
 #[derive(Debug)]
 pub enum Request {
-    /// Show this from now on.
+    /// Display this part from now on.
     Look(Query),
     /// Apply a change.
     Change(ChangeRequest),
@@ -44,7 +44,7 @@ pub struct ChangeRequest {
     pub body: Value,
     /// Description of the change.
     pub text: String,
-    /// Direction whose options or state it sets; `None` for a change that undoes another.
+    /// Direction whose options or state change; `None` if this change undoes another.
     pub of: Option<String>,
 }
 
@@ -59,10 +59,10 @@ pub enum Update {
     Refused(String),
     /// The run does not answer; polling continues.
     Lost(String),
-    /// The run has ended: nothing listens at its address. Polling continues, because another run
-    /// may start at the same address.
+    /// The run has ended: its address has no listener. Polling continues, because another run may
+    /// start at the same address.
     Ended,
-    /// The run has never answered.
+    /// The run has not answered any request.
     First(Error),
 }
 
@@ -215,8 +215,8 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
     }
 }
 
-/// Returns the change that restores the values that `body` replaces in a direction. An option that
-/// was unset keeps its new value, because it had none to restore.
+/// Returns the change that restores the values that `body` replaces in a direction. Options that
+/// were unset keep their new value.
 fn back(name: &str, link: &Value, body: &Value) -> Option<ChangeRequest> {
     let way = if name.ends_with(".down") && !link["down"].is_null() {
         "down"

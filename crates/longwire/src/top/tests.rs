@@ -170,7 +170,7 @@ fn a_refused_line_stays_open() {
     let mut screen = shown(true, &[row("link.up", 2.0)]);
     press(&mut screen, KeyCode::Char('e'));
     change_of(write(&mut screen, "dealy=60ms"));
-    // The prompt is closed until the run answers, so editing keys must have no effect.
+    // The prompt stays closed until the run answers, so editing keys must have no effect.
     let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
     assert_eq!(screen.press(control('u')), Step::Stay);
     screen.update(Update::Refused("refused: no 'dealy'".to_owned()));

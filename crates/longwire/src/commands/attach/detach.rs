@@ -25,7 +25,7 @@ pub struct DetachArgs {
     pub all: bool,
 }
 
-/// Ends `attach` runs and waits for them to exit; removes attachments from the node.
+/// Ends `attach` runs and waits for them to exit; detaches the node's attachments.
 pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let found = if args.all {
         registry::all()?

@@ -25,7 +25,7 @@ use crate::signals::stop_flag;
 use crate::watch::until_stopped;
 use crate::{Error, Globals};
 
-/// Attaches a link until a signal arrives, `--time` ends or the interfaces go away.
+/// Attaches a link until a signal arrives, `--time` elapses or the interfaces disappear.
 pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (spec, place, found) = find(args)?;
     let FoundTarget {
@@ -101,11 +101,11 @@ struct RunLinks<'a> {
     attached: Option<AttachedLinks>,
     /// Whether the links have been announced.
     is_announced: bool,
-    /// Notes about interfaces that went away.
+    /// Notes about interfaces that disappeared.
     gone: Vec<String>,
 }
 
-/// If more links are attached, a helper shortens the exit of a killed process.
+/// Number of links above which a helper process shortens the exit of a killed run.
 const FEW: usize = 4;
 
 fn gone_note(interface: &str) -> String {
@@ -148,8 +148,8 @@ impl RunLinks<'_> {
         Ok(false)
     }
 
-    /// Adds notes about interfaces that went away. Losing a port along with its namespace is not an
-    /// error.
+    /// Adds notes about interfaces that disappeared. Losing a port along with its namespace is not
+    /// an error.
     fn explain(&mut self, report: &mut NetworkReport) {
         if let Some(links) = &self.attached
             && links.forgive_lost_ports(&mut report.run)
@@ -160,7 +160,7 @@ impl RunLinks<'_> {
         report.run.add_closing_notes(std::mem::take(&mut self.gone));
     }
 
-    /// Ends the links. After a failed run, links that fail closed stay closed.
+    /// Detaches the links. After a failed run, fail-closed links stay closed.
     fn end(mut self) {
         let Some(links) = self.attached.take() else {
             return;
@@ -184,8 +184,8 @@ impl RunLinks<'_> {
 impl Lifecycle for RunLinks<'_> {
     fn begin(&mut self) -> Result<(), Error> {
         let _hurry = ExpeditedGrace::begin();
-        // Written first, so that a closed interface has an entry even if the process is killed at
-        // this point.
+        // Write the entry first, so that a closed interface has one even if the process is killed
+        // here.
         self.registration.write()?;
         if self.engages.len() > FEW {
             // Best effort: without the helper, a killed process takes longer to exit.

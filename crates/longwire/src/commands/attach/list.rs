@@ -50,7 +50,7 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns an attachment as JSON. The links of a run may have changed since its start.
+/// Returns an attachment as JSON, with the current options of the run's links.
 fn row(one: &Registered) -> Value {
     let mut row = json!(one);
     match &one.process {
@@ -60,7 +60,7 @@ fn row(one: &Registered) -> Value {
     row
 }
 
-/// Returns the reason without its list of searched places.
+/// Returns the reason without the list of searched places.
 fn summary(reason: &str) -> &str {
     let line = reason.lines().next().unwrap_or_default();
     line.split("; ").next().unwrap_or_default()

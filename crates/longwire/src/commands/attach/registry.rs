@@ -1,4 +1,4 @@
-//! Registry of this machine's attachments. Each `longwire attach` without a node has a file and a
+//! Registry of this machine's attachments. Each `longwire attach` without a node has an entry and a
 //! control socket in the run directory; the node lists its own attachments.
 
 use std::fs;
@@ -28,19 +28,19 @@ const DIRECTORY: &str = "attached";
 /// Prefix of a control socket's name; the attachment's name and a suffix follow.
 const SOCKET_PREFIX: &str = "attach-";
 const SOCKET_SUFFIX: &str = ".sock";
-/// Maximum time between the creation of a control socket and the start of listening.
+/// Maximum time between creating a control socket and listening on it.
 const BEGIN_MAX: Duration = Duration::from_secs(60);
 /// File mode of the entries: any user may list attachments.
 const MODE: u32 = 0o644;
-/// Why an attachment of a killed process has no link.
+/// Reason shown for a killed process's attachment, which has no link.
 pub(super) const CLOSED: &str = "closed, its emulator has ended";
 
-/// An attachment and its holder.
+/// An attachment and its owner.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Registered {
     #[serde(flatten)]
     pub view: AttachmentView,
-    /// Process that holds it; `None` if the node does.
+    /// Owning process; `None` if the node owns it.
     #[serde(flatten)]
     pub process: Option<AttachProcess>,
 }
@@ -59,14 +59,14 @@ pub(super) struct AttachProcess {
 }
 
 impl AttachProcess {
-    /// Returns whether the process still runs.
+    /// Returns whether the process is still running.
     pub fn is_alive(&self) -> bool {
         process_start(self.pid).is_ok_and(|started| started == self.started)
     }
 }
 
 impl Registered {
-    /// Opens the interfaces that an ended process left closed, and removes its files.
+    /// Opens the interfaces that an ended process left closed, and removes the process's files.
     pub fn open(&self, process: &AttachProcess) -> Result<(), Error> {
         process.facts.open_others(&[])?;
         if self.view.spec.fail.is_open() {
@@ -97,7 +97,7 @@ pub(super) struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // If the file stays, it names a dead process, and `list` removes it unless interfaces stay
+        // A remaining file would name a dead process; `list` removes it unless interfaces stay
         // closed.
         if self.is_written && !std::thread::panicking() {
             let _ = fs::remove_file(&self.file);
@@ -106,8 +106,8 @@ impl Drop for Registration {
 }
 
 impl Registration {
-    /// Chooses a name from a short and a long description of the place, unless one is given.
-    /// Creates missing directories, but no file yet.
+    /// Chooses a name from a short and a long description of the place unless `name` is given.
+    /// Creates missing directories, but not yet the file.
     pub fn create(
         name: Option<&str>,
         [label, place]: [String; 2],
@@ -186,13 +186,13 @@ impl Registration {
         Ok(())
     }
 
-    /// Keeps the entry, for interfaces that stay closed.
+    /// Keeps the entry on drop, because interfaces stay closed.
     pub fn keep(&mut self) {
         self.is_written = false;
     }
 }
 
-/// Returns all attachments: those held by processes of this user and of the system, by name; then
+/// Returns all attachments: first those of this user's and the system's processes, by name, then
 /// those of the node.
 pub(super) fn all() -> Result<Vec<Registered>, Error> {
     let mut all = of_processes()?;
@@ -252,14 +252,14 @@ fn entries(directory: &Path) -> Result<Vec<Registered>, Error> {
     };
     let mut found = Vec::new();
     for path in files {
-        // Either still being written, or removed since it was listed.
+        // The entry is still being written, or has been removed since it was listed.
         let Ok(mut entry) = store::read_file::<Registered>(&path) else {
             continue;
         };
         let Some(process) = &mut entry.process else {
             continue;
         };
-        // Evaluate once: a process that ends meanwhile must be seen as closed.
+        // Evaluate `is_alive` once: a process that ends in between must count as closed.
         let alive = process.is_alive();
         process.closed = !alive && process.facts.are_closed();
         if process.closed {
@@ -281,7 +281,7 @@ fn file_in(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.json"))
 }
 
-/// Removes control sockets of runs that were killed before they wrote an entry.
+/// Removes control sockets of runs that were killed before writing an entry.
 fn remove_dead_sockets(run: &Path) {
     for entry in fs::read_dir(run).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -321,7 +321,7 @@ pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
             Ok(list.attachments)
         }
         Err(error) => {
-            // A killed node leaves its socket behind.
+            // A killed node leaves a stale socket.
             let connected = UnixStream::connect(&socket).map_err(|error| error.kind());
             if !matches!(
                 connected,
@@ -371,7 +371,7 @@ fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, Error> {
 mod tests {
     use super::*;
 
-    /// Something other than a regular file may have an entry's name.
+    /// An entry's name may belong to a pipe or another special file.
     #[test]
     fn entries_that_are_no_files_are_not_waited_for() {
         let folder = longwire_testbed::support::Folder::new();

@@ -60,7 +60,7 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Options for both directions, and for each.
+/// Options for both directions, for up and for down.
 struct DirectedOptions([(Option<&'static str>, Map<String, Value>); 3]);
 
 impl DirectedOptions {
@@ -162,7 +162,7 @@ fn change(link: &mut Map<String, Value>, direction: Option<&str>, name: &str, va
         }
         return assign(link, name, value);
     };
-    // The option keeps its value in the other direction.
+    // Keep the option's value in the other direction.
     if value.is_null()
         && let Some(both) = link.remove(name)
     {

@@ -1,4 +1,4 @@
-//! Changes to a running network, each atomic (docs/control.md).
+//! Atomic changes to a running network (docs/control.md).
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::{Error, Globals};
 /// Maximum size of a change accepted by the server, in bytes.
 const CHANGE_MAX: u64 = 16 << 20;
 
-/// Parses `OPTION=VALUE`; the running network validates both parts.
+/// Parses `OPTION=VALUE`; the server validates both parts.
 pub(in crate::commands) fn option(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),

@@ -186,8 +186,8 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     Ok(())
 }
 
-/// Fetches all links with matching names, page by page. If no name matches a pattern that ends in a
-/// direction, the pattern selects that direction of the links matching the rest.
+/// Fetches all links with matching names, page by page. If no link matches a pattern with a
+/// direction suffix, fetches that direction of the links matching the rest.
 fn pages(
     pattern: &str,
     client: &mut Client,
@@ -202,7 +202,7 @@ fn pages(
         let page: LinkPage = read(client.get(&path)?)?;
         links.extend(page.links);
         match page.next {
-            // Require progress, or the loop would not end.
+            // Require progress; otherwise a faulty server could cause an infinite loop.
             Some(next) if after.as_ref().is_none_or(|after| *after < next) => after = Some(next),
             Some(next) => {
                 let reason = format!("the page after '{next}' starts with it");

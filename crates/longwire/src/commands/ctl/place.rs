@@ -18,7 +18,8 @@ pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";
 /// Environment variable for the token file.
 pub(super) const TOKEN_FILE: &str = "LONGWIRE_TOKEN_FILE";
 
-/// Returns the given address, the address from the environment, or the only socket with a listener.
+/// Returns the given address, the address from the environment, or that of the only listening
+/// socket.
 pub(super) fn find(
     given: Option<&Address>,
     environment: impl Fn(&str) -> Option<OsString>,
@@ -59,7 +60,7 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     }
 }
 
-/// Returns the error message for when no socket has a listener.
+/// Returns the error message for the case that no socket has a listener.
 fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
     let place = folders.first().cloned().unwrap_or_default();
     let found = match dead {
@@ -92,7 +93,7 @@ fn sockets(folder: &Path) -> Vec<PathBuf> {
     };
     let entries = entries.filter(is_socket).map(|entry| entry.path());
     let named = entries.filter(|path| path.extension().is_some_and(|end| end == "sock"));
-    // A node has no links itself; its attachments have them.
+    // Exclude the node: links belong to its attachments.
     let runs = named.filter(|path| path.file_name().is_none_or(|name| name != node::SOCKET));
     let mut sockets: Vec<PathBuf> = runs.collect();
     sockets.sort();

@@ -129,7 +129,7 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
     })
 }
 
-/// Prints the report so far.
+/// Prints the current report.
 pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let response = client.get("/v1/report")?;
     show(response, globals, |response| {
@@ -187,7 +187,7 @@ fn show(
     Ok(())
 }
 
-/// Returns the counters to show, by name: traffic and queue always, others if nonzero.
+/// Returns the counters to show, by name: traffic and queue always, others only if nonzero.
 pub(super) fn named(counted: &Totals) -> Vec<(String, u64)> {
     let totals = &counted.totals;
     let mut shown: Vec<(String, u64)> = Vec::new();

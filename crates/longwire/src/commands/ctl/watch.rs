@@ -60,7 +60,7 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
 struct Screen<'a> {
     name: &'a str,
     json: bool,
-    /// Terminal, for its size in rows and columns; `None` if the output is not a terminal.
+    /// The terminal, which knows its size; `None` if the output is not a terminal.
     terminal: Option<Term>,
     /// Rows drawn for the previous event, to be overwritten.
     drawn: usize,
@@ -137,7 +137,7 @@ fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> 
             count_of((rows.len() - shown) as u64, "more link")
         );
     }
-    // A longer line would wrap and break overwriting.
+    // A longer line would wrap, and the next event would not overwrite it completely.
     let cut = |line: &str| line.chars().take(columns_max.saturating_sub(1)).collect();
     let lines: Vec<String> = text.lines().map(cut).collect();
     lines.join("\n") + "\n"

@@ -99,7 +99,7 @@ pub struct PeerArgs {
 }
 
 impl PeerArgs {
-    /// Opens the output of the peer's command.
+    /// Opens the output of the peer command.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -28,8 +28,8 @@ pub(super) enum CommandEnd {
 }
 
 impl CommandEnd {
-    /// Returns the exit code of a run, where `report` is the report's code: a successful command
-    /// does not imply a faithful link. `None` means that the link ended before the command.
+    /// Returns the exit code of a run; `report` is the report's code, because a successful command
+    /// does not imply a faithful link. `ended` is `None` if the link ended before the command.
     pub fn exit_code(ended: Option<CommandEnd>, report: ExitCode) -> ExitCode {
         let own = match ended {
             Some(CommandEnd::Exited(status)) => exit_code_of(status),
@@ -43,12 +43,12 @@ impl CommandEnd {
     }
 }
 
-/// A command on a host other than near.
+/// A command on a host other than `near`.
 #[derive(Debug)]
 pub(super) struct NodeCommand {
     /// Host index in the environment.
     pub host: usize,
-    /// The port's name.
+    /// Name of the host's port.
     pub name: String,
     /// The shell command.
     pub command: OsString,
@@ -95,9 +95,9 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Starts the commands of the peer and of other hosts, and waits until they listen. A schedule
-    /// starts with its link, so call this before a link with a schedule is up; otherwise call it
-    /// afterwards, because peers may use the link.
+    /// Starts the commands of the peer and of other hosts, and waits until they listen. A link's
+    /// schedule starts with the link, so call this before starting a link with a schedule.
+    /// Otherwise call it afterwards, because peers may use the link.
     ///
     /// # Errors
     /// If a command cannot be started, or fails immediately.
@@ -159,14 +159,14 @@ impl<'a> Commands<'a> {
                 );
                 self.remark(format!("{subject} ended: {}", describe(status)));
             }
-            // Signals were forwarded, so the command decides when to exit.
+            // Signals were forwarded; the command decides when to exit.
             _ => {}
         }
         self.stop_in_time();
         None
     }
 
-    /// Returns the time to wait: `pause`, or less if a deadline is earlier.
+    /// Returns the time to wait: `pause`, or less if a deadline comes first.
     fn pause(&self, pause: Duration) -> Duration {
         let until = self.kill_at.or(self.deadline);
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
@@ -190,7 +190,7 @@ impl<'a> Commands<'a> {
     }
 
     /// Keeps a remark for the report. Prints it immediately, even with --quiet, but not with
-    /// --json, where stderr stays machine-readable.
+    /// --json, which requires a machine-readable stderr.
     fn remark(&mut self, remark: String) {
         if !self.globals.json {
             print_line(format_args!("{remark}"));

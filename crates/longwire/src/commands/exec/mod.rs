@@ -86,8 +86,8 @@ fn run_in(
     if is_scheduled {
         commands.start_peers()?;
     }
-    // Until the command runs, the program handles signals itself, because preparing a large network
-    // is slow.
+    // Handle signals in this program until the command runs, because preparing a large network is
+    // slow.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(commands.environment.children().watch_for_stop(&stop)?);
     let ports = network::open_ports(commands.environment, &hosts, &topology, &args.port)?;
@@ -125,7 +125,7 @@ fn run_in(
     };
     let carried = run_network::carry(setup, ports, control, globals, &mut lifecycle);
     let notes = commands.finish();
-    // Close before the report, which readers may take as the sign that all networks are gone.
+    // Close before writing the report: readers may take it as proof that all networks are gone.
     environment.close();
     let mut report = carried?;
     report.run.notes.extend(notes.printed);
@@ -160,7 +160,7 @@ fn environment(
     Ok((environment, control))
 }
 
-/// Writes the report, and returns the exit code of the probe's run or of the command.
+/// Writes the report, and returns the exit code of the probe or of the command.
 fn finish(
     report: &NetworkReport,
     probed: Option<&ProbeResult>,
@@ -190,8 +190,8 @@ fn expectations(args: &ExecArgs) -> Result<LinkExpectations, Error> {
     Ok(LinkExpectations::new(&up, &down))
 }
 
-/// Creates the foundation of the environment, then calls `read`, which may load plugins. Argument
-/// errors take precedence over system errors.
+/// Creates the foundation of the environment, then calls `read`, which may load plugins. Errors in
+/// arguments take precedence over system errors.
 ///
 /// # Errors
 /// If `read` fails, or the foundation cannot be created.
@@ -240,8 +240,7 @@ fn probe_link(
     let far = namespace(Side::Far).map_err(EnvironmentError::from)?;
     let plan = environment.networks().plan();
     let mut status = StatusLine::new(globals);
-    // Probe on a separate thread, so that signals are handled meanwhile. A signal abandons the
-    // probe.
+    // Probe on a separate thread, so that signals are handled; a signal abandons the probe.
     let probing = std::thread::spawn(move || {
         let host = |side, namespace| Host {
             namespace,

@@ -19,7 +19,7 @@ use crate::commands::topologies;
 use crate::report::start::Announcement;
 use crate::{Error, Globals};
 
-/// A network with the configuration and commands of its hosts.
+/// A network, with the configuration and commands of its hosts.
 pub(super) struct HostedNetwork {
     pub topology: Topology,
     pub announcement: Announcement,
@@ -65,7 +65,7 @@ pub(super) fn read(
     })
 }
 
-/// Adds the hosts' addresses to the switch, and assigns the links' routers addresses in the hosts'
+/// Adds the hosts' addresses to the switch. Gives the links' routers addresses in the hosts'
 /// network, unless hosts have other addresses or no address is free.
 pub(super) fn place_in(
     networks: &Networks,
@@ -265,8 +265,8 @@ impl Hosts {
         Ok(commands)
     }
 
-    /// Adds the hosts' MAC addresses to the switch. Hosts do not resolve each other's addresses, so
-    /// the switch would otherwise flood the first frames to each host.
+    /// Adds the hosts' MAC addresses to the switch. Without them, the switch would flood the first
+    /// frames to each host, because hosts do not resolve each other's addresses.
     pub fn teach(&self, topology: &mut Topology, networks: &Networks) {
         let bridge = &mut topology.bridge;
         let known = bridge.statics.len() + self.ports.len();
@@ -285,7 +285,7 @@ impl Hosts {
         }
     }
 
-    /// Returns a note on which ports are near and far, unless their names show it.
+    /// Returns a note that names the ports used as near and far, unless the ports have these names.
     pub fn note(&self, topology: &Topology) -> Option<String> {
         let [near, far] = [&self.names[0], &self.names[1]];
         if (near.as_str(), far.as_str()) == ("near", "far") {
