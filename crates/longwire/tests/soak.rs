@@ -1,7 +1,7 @@
-//! A long run: TCP over a link whose options keep changing.
+//! A long run: TCP over a link whose options change continually.
 //!
-//! Runs for `LONGWIRE_SOAK_SECONDS`, or a few seconds by default: `cargo xtask full` runs it for
-//! minutes and records the result.
+//! Runs for `LONGWIRE_SOAK_SECONDS`, by default a few seconds. `cargo xtask full` runs it for
+//! minutes, and records the result.
 
 #[path = "it/common/mod.rs"]
 mod common;
@@ -13,7 +13,8 @@ use common::program::{RunningProgram, longwire, quiet, status_of};
 use common::{count, have, list, read_json};
 use longwire_testbed::support::Folder;
 
-/// Options set in turn; together they switch between plain and managed queues of every kind.
+/// Options to set in turn; together they switch between plain queues and every kind of managed
+/// queue.
 const OPTIONS: [&str; 8] = [
     "rate=20mbit queue=100p",
     "queue=codel delay=20ms",
@@ -25,7 +26,7 @@ const OPTIONS: [&str; 8] = [
     "duplicate=none reorder=none rate=unlimited queue=1000p delay=1ms",
 ];
 
-/// Returns whether `exec` works on this machine; in CI it must.
+/// Returns whether `exec` works on this machine; it must in CI.
 fn possible() -> bool {
     let ran = longwire("exec -q -- true");
     assert!(ran.code == 0 || std::env::var_os("CI").is_none(), "{ran:?}");
@@ -55,7 +56,7 @@ fn changes_for_a_long_time_leak_nothing() {
         }
         let options = OPTIONS[changes % OPTIONS.len()];
         if longwire(format!("ctl --control {socket} set link {options}")).code != 0 {
-            // A run stops answering before its process has ended.
+            // A run stops answering shortly before its process ends.
             break;
         }
         changes += 1;

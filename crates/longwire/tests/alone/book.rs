@@ -30,10 +30,10 @@ use longwire_testbed::support::{Folder, skip, words};
 /// Timeout after which a block is considered hung.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Number of pages run concurrently; they mostly wait.
+/// Number of pages run concurrently; pages spend most of their time waiting.
 const PAGES_AT_ONCE: usize = 4;
 
-/// A step of a page.
+/// A block of a page, as a step to run.
 struct Block {
     /// Line of the block in the page.
     line: usize,
@@ -46,11 +46,11 @@ enum BlockKind {
     Shell,
     /// Commands for a separate shell, which must exit with one of these codes.
     Exits(Vec<i32>),
-    /// Commands that keep running; the page continues when this command succeeds.
+    /// Commands that keep running; the page continues once this readiness command succeeds.
     Background(String),
     /// The contents of a file.
     File(String),
-    /// Commands that are not run, and why.
+    /// Commands that are not run, with the reason.
     NotRun(String),
 }
 
@@ -239,7 +239,7 @@ fn start(dir: &Folder, steps: &[Block]) -> Child {
         .expect("unshare starts")
 }
 
-/// Returns a command that runs as root in new namespaces, which end with the command.
+/// Returns a command that runs as root in new namespaces, which cease to exist with the command.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     if !nix::unistd::geteuid().is_root() {
@@ -308,7 +308,7 @@ fn is_possible() -> bool {
 
 /// Runs several pages concurrently; returns the errors.
 fn run_all(mut pages: Vec<(String, Vec<Block>)>) -> Vec<String> {
-    // Pages are taken from the end, so the longest start first.
+    // Pages are popped from the end, so the longest run first.
     pages.sort_by_key(|(_, blocks)| blocks.len());
     let left = Mutex::new(pages);
     let problems = Mutex::new(Vec::new());

@@ -19,12 +19,12 @@ use crate::common::recording::decided;
 use crate::common::site::{Network, Site};
 use crate::common::{count, list, named, number as number_of, read_json, write};
 
-/// The host's device that faces its station.
+/// The host's device for its station.
 const DEVICE: &str = "port0";
 
 /// Hosts with one station each, and the underlay between them.
 struct Cluster {
-    /// The underlay's stations are the hosts.
+    /// Network of the underlay, whose stations are the hosts.
     site: Site,
     stations: Vec<NetNamespace>,
     dir: Folder,
@@ -96,7 +96,7 @@ impl Cluster {
         self.site.start(&file)
     }
 
-    /// Starts a host. Monotonic clocks of hosts differ by hours, wall clocks by 100 ms.
+    /// Starts a host. The hosts' monotonic clocks differ by hours, their wall clocks by 100 ms.
     fn start(&self, number: usize, shift: &str) -> RunningHost {
         self.start_with(&self.file("net.toml"), number, shift)
     }
@@ -137,7 +137,7 @@ impl Cluster {
         hosts.into_iter().map(RunningHost::connected).collect()
     }
 
-    /// Sends pings from one station to another; no reply is needed.
+    /// Sends pings from one station to another; replies are optional.
     fn ping(&self, from: usize, to: usize, options: &str) -> i32 {
         run_in(
             &self.stations[from],
@@ -151,7 +151,7 @@ impl Cluster {
         eventually("an answer", || self.ping(from, to, "-c 2 -i 0.1 -W 1") == 0);
     }
 
-    /// Sends pings from every station to the next, concurrently.
+    /// Sends pings from every station to the next one, concurrently.
     fn talk(&self, count: u32) {
         let options = format!("-c {count} -i 0.01 -s 1400 -W 1");
         std::thread::scope(|scope| {
@@ -163,14 +163,15 @@ impl Cluster {
         });
     }
 
-    /// Runs traffic between all stations over this underlay; returns the hosts' reports.
+    /// Runs the hosts over this underlay with traffic between all stations; returns the hosts'
+    /// reports.
     fn run_connected(&self, underlay: &str, pings: u32) -> Vec<Value> {
         let last = self.stations.len() - 1;
         let network = self.underlay(underlay);
         let hosts = self.start_all();
         self.wait_for_answer(0, last);
         self.talk(pings);
-        // Let the last frames arrive too.
+        // Wait for the last frames.
         self.ping(0, last, "-c 1 -W 1");
         let reports = stop_all(hosts, self);
         network.stop();
@@ -182,10 +183,11 @@ impl Cluster {
         reports
     }
 
-    /// Compares the verdicts of all hosts with those of one machine; returns the number compared.
+    /// Compares the verdicts of all hosts with those of a simulation on one machine; returns the
+    /// number of verdicts compared.
     ///
-    /// On a busy machine, hosts may give up a stalled host: their links then drop frames to its
-    /// ports, which does not happen on one machine. A link's rows are compared up to the first such
+    /// On a busy machine, hosts may drop a stalled peer. Their links then drop frames to its ports,
+    /// which cannot happen on one machine, so a link's rows are compared only up to the first such
     /// drop.
     fn compare(&self, reports: &[Value]) -> usize {
         let epoch = reports[0]["epoch_ns"].to_string();
@@ -219,7 +221,7 @@ impl Cluster {
                 live.retain(|(frame, _), _| *frame < lost);
                 again.retain(|(frame, _), _| *frame < lost);
             }
-            // Each captured frame has a verdict.
+            // Both have a verdict for each captured frame.
             assert_eq!(live, again, "{link}");
             compared += live.len();
         }
@@ -283,8 +285,8 @@ fn total(reports: &[Value], name: &str) -> u64 {
     peers.map(|peer| count(&peer[name])).sum()
 }
 
-/// A link whose verdicts use all random streams. It leaves 40 ms for the underlay and for delays by
-/// a busy machine.
+/// A link whose verdicts use all random streams. Its minimum delay leaves 40 ms for the underlay
+/// and a busy machine.
 const LINK: &str = "rate = '50mbit'\ndelay = 'uniform:min=40ms,max=60ms'\nloss = '3%'\n\
                     duplicate = '1%'\n";
 
@@ -313,7 +315,7 @@ fn verdicts_are_those_of_one_machine_whatever_the_underlay_does() {
             .iter()
             .zip(["r0", "r1"])
             .map(|(report, port)| count(&named(&report["ports"], port)["artifacts"]["underlay"]));
-        // Frames that arrive after the stop reach no port.
+        // Frames that arrive after the stop are not counted at a port.
         let shown = artifacts.sum::<u64>();
         assert!(shown <= late && late - shown < 20, "{shown} of {late}");
         // A busy machine delays some frames of a fast underlay, but no frame of a slow underlay is
@@ -347,7 +349,7 @@ fn three_and_eight_hosts_decide_like_one() {
                 let expected = ahead(other.expect("a number")) - ahead(number);
                 let [found, allowed] = ["clock_offset_ns", "clock_uncertainty_ns"]
                     .map(|name| number_of(&peer[name]) / 1e6);
-                // Both readings of a timestamp may be interrupted.
+                // Either clock reading of a timestamp may be interrupted.
                 assert!((found - expected).abs() < allowed + 20.0, "{found}: {peer}");
             }
         }
@@ -366,7 +368,7 @@ fn links_of_a_killed_host_stop_until_it_restarts() {
     cluster.wait_for_answer(0, 2);
 
     hosts.remove(1).program.kill();
-    // The other hosts continue, and report the loss.
+    // The other hosts keep running, and report the loss.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(3) {
         cluster.wait_for_answer(0, 2);
@@ -380,7 +382,7 @@ fn links_of_a_killed_host_stop_until_it_restarts() {
     let again = cluster.start(1, "100,50@3000").connected();
     cluster.wait_for_answer(0, 1);
     cluster.wait_for_answer(2, 1);
-    // The wall clock is set after three seconds.
+    // The host's wall clock is stepped after three seconds.
     std::thread::sleep(Duration::from_secs(4));
     hosts.push(again);
     let reports = stop_all(hosts, &cluster);
@@ -399,7 +401,7 @@ fn links_of_a_killed_host_stop_until_it_restarts() {
         for said in ["'h1' is not responding", "'h1' was restarted"] {
             assert!(notes.contains(said), "{said}: {notes}");
         }
-        // Both clock readings may be interrupted.
+        // Either clock reading may be interrupted.
         let mut set = notes.split("'h1' stepped its wall clock by ").skip(1);
         let by = |rest: &str| rest.split(' ').next()?.parse::<f64>().ok();
         let found = set.any(|rest| by(rest).is_some_and(|by| (49.0..=51.0).contains(&by)));
@@ -428,7 +430,7 @@ fn a_machine_that_was_started_again_rejoins_and_is_seen_live() {
     second.program.kill();
     std::thread::sleep(Duration::from_secs(4));
 
-    // The machine booted after the run began.
+    // A machine that booted after the run began.
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
     let again = cluster
         .start_ahead(&file, (1, 1 - now.tv_sec()), "0", "")
@@ -525,7 +527,7 @@ fn files_of_models_are_compared_and_bounds_below_the_clocks_refused() {
         return;
     };
     let _network = cluster.underlay("delay = '500us'");
-    // The same file name with different contents on each host.
+    // The file has the same name but different contents on each host.
     let file = cluster.file("net.toml");
     write(&file, network(2, "rate = 'trace:file=rates'\n"));
     let start = |number: usize, rate: &str| {

@@ -1,5 +1,5 @@
 //! Tests that load the machine for a minute. Multi-host tests run one at a time: `cargo xtask test`
-//! ensures this between programs, and a lock within this program.
+//! ensures this across test programs, and a lock within this one.
 #![allow(missing_docs, reason = "tests")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

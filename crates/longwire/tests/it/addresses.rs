@@ -1,4 +1,4 @@
-//! ARP requests and neighbour solicitations that get no reply from beyond a port, as counted in the
+//! ARP requests and neighbour solicitations through a port that get no reply, as counted in the
 //! report of a live run.
 //!
 //! Skipped without permission to create namespaces, except in CI.
@@ -35,8 +35,8 @@ fn note(report: &Value, port: &str, text: &str) -> u64 {
     requests.expect("a number")
 }
 
-/// Stations 0 and 1 resolve each other; an unused address is requested through port `p1`, by ARP
-/// and by neighbour solicitation.
+/// Lets stations 0 and 1 resolve each other. Requests an unused address through port `p1`, by ARP
+/// and by neighbour solicitation, and checks the report.
 fn assert_reported(options: &str) {
     let Some(site) = Site::new(2) else { return };
     for (number, station) in site.stations.iter().enumerate() {
@@ -49,7 +49,7 @@ fn assert_reported(options: &str) {
     for missing in ["10.9.0.77", "fd09::77"] {
         assert_ne!(site.at(0, format!("ping -c 1 -W 1 {missing}")).code, 0);
     }
-    // Allow the last request a second for its reply.
+    // The last request still has a second to be answered.
     std::thread::sleep(Duration::from_millis(3500));
     let (report, text) = network.stop_with_text();
     // The kernel sends up to three of each kind.
@@ -60,7 +60,7 @@ fn assert_reported(options: &str) {
 #[test]
 fn a_link_reports_requests_without_an_answer() {
     assert_reported("--delay 10ms");
-    // Also with a queue that decides at dequeue.
+    // Repeat with a queue that decides at dequeue.
     assert_reported("--rate 50mbit --queue codel");
 }
 
@@ -70,7 +70,7 @@ fn a_network_reports_requests_without_an_answer() {
                    [[link]]\nname = \"l\"\nmatch = \"in-port=home\"\ndelay = \"1500ms\"\n";
     let Some(site) = Site::new(2) else { return };
     let network = site.start_network(&Folder::new(), network, "");
-    // A reply that is sent immediately but arrives late still counts.
+    // Replies that cross a slow link are late, but not missing.
     let ping = site.at(0, "ping -c 2 -W 12 10.9.0.2");
     assert_ne!(site.at(0, "ping -c 1 -W 1 10.9.0.77").code, 0);
     std::thread::sleep(Duration::from_millis(5500));

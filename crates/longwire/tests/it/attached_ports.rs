@@ -43,7 +43,7 @@ fn pod(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 20, number as u8, 2)
 }
 
-/// Returns the line of a port that takes packets to an address.
+/// Returns the configuration line of a port that captures packets to an address.
 fn port_line(name: &str, at: &NetNamespace, to: impl ToString) -> String {
     let (place, to) = (path_of(at), to.to_string());
     format!("{name}.attach = {{ netns = '{place}', interface = 'eth0', to = ['{to}/32'] }}\n")
@@ -124,7 +124,7 @@ impl Pods {
     fn wait_until(&self, crossing: bool) {
         eventually("the packets take another way", || {
             let trip = ping(&self.pods[0], "-c 21 -i 0.02 -W 1", pod(1));
-            // Between an underlay RTT and a link RTT.
+            // The threshold lies between the RTT of the underlay and that of the link.
             trip.is_some_and(|trip| (trip > DELAY + UNDERLAY) == crossing)
         });
     }
@@ -153,8 +153,8 @@ impl Pods {
     }
 }
 
-/// Asserts that frames left a port less late than the underlay delays them: the underlay delays
-/// them before their release. A busy machine makes many frames late, but not all.
+/// Asserts that lateness at a port excludes the underlay's delay, which the release already
+/// includes. On a busy machine, many frames are late, but not all.
 #[track_caller]
 fn assert_contains_underlay(report: &Value, port: &str) {
     let peer = &report["hosts"]["peers"][0];
@@ -180,10 +180,10 @@ fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
     pods.wait_until(true);
     pods.send();
 
-    // Without its host, a pod's packets bypass the network, and soon also those of the other pod.
+    // Without its host, a pod's packets bypass the network; soon the other pod's packets do too.
     second.kill();
     pods.wait_until(false);
-    // When the host is back, packets enter the network again.
+    // Packets enter the network again once the host is back.
     let again = pods.start(1).ready(" between ");
     pods.wait_until(true);
 
@@ -241,7 +241,7 @@ fn ports_at_one_interface_take_packets_to_their_addresses() {
     taken(1, 20.0);
     taken(2, 60.0);
     site.assert_not_early(1, &machine(2), 0.0);
-    // Stations still resolve each other's hardware addresses.
+    // Stations can still resolve each other's hardware addresses.
     assert_eq!(site.said(0, "ip neigh flush all"), "");
     taken(1, 20.0);
     longwire(format!("check {}", dir.file("network.toml")))
@@ -279,8 +279,8 @@ fn runs(view: &Value) -> bool {
     view["state"] == "running"
 }
 
-/// Asserts that no link can be attached next to a pod's port; an attachment that may wait does so,
-/// and reports why.
+/// Asserts that no link can be attached next to a pod's port; an attachment with `wait` waits and
+/// reports the reason.
 fn assert_no_link_next_to(client: &mut Client, pod: &NetNamespace) {
     const EXTRA: &str = "/v1/attachments/extra";
     let target = json!({ "netns": path_of(pod) });
@@ -311,7 +311,7 @@ fn nodes_run_a_network_and_start_it_again() {
     let first = wait_until(&node, runs);
     wait_until(&other, runs);
     pods.wait_until(true);
-    // A repeated request is a no-op, and its counters are readable.
+    // A repeated request is a no-op, and the run's counters are readable.
     assert_eq!(put(&node, &pods, 0)["pid"], first["pid"]);
     let mut client = node.client();
     let links = client.get(&format!("{MESH}/links")).expect("links");

@@ -165,8 +165,8 @@ fn doubtful_values_are_warned_of() {
     assert!(said.contains("10Mbps is 80mbit"), "{ran:?}");
 }
 
-/// Missing inputs, inputs that are not captures, and outputs that name a file being read or
-/// written; no such file is damaged.
+/// Refuses missing inputs, inputs that are not captures, and outputs that name a file in use;
+/// damages no file.
 #[test]
 fn captures_and_outputs_are_checked_before_anything_is_written() {
     let dir = Folder::new();
@@ -248,7 +248,7 @@ fn impossible_ports_are_refused_with_a_remedy() {
     );
 }
 
-/// The program must not block on a FIFO that may never have a writer.
+/// The program must not block on a FIFO, which may never have a writer.
 #[test]
 fn a_fifo_is_refused_at_once() {
     let dir = Folder::new();

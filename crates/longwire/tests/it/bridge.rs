@@ -1,6 +1,6 @@
-//! The bridge of `longwire run FILE.toml` with real stations on its ports: they resolve each other
-//! by ARP and IPv6 neighbour discovery, move between ports, use VLAN tags, obtain DHCP leases, and
-//! survive a loop.
+//! The bridge of `longwire run FILE.toml` with real stations on its ports. Stations resolve each
+//! other by ARP and IPv6 neighbour discovery, move between ports, use VLAN tags, obtain DHCP
+//! leases, and survive a loop.
 //!
 //! Skipped without permission to create namespaces, except in CI.
 
@@ -56,10 +56,11 @@ fn stations_find_one_another_by_both_protocols() {
     let report = network.stop();
     let six = named(&report["links"], "six.up");
     assert!(count(&six["packets_in"]) >= 4, "{report}");
-    // The echoes of all other pairs.
+    // Requests and replies of the pairs that have no link.
     assert!(count(&report["passed"]) >= 11 * 8, "{report}");
     let switch = &report["switch"];
-    // Each station was resolved by broadcast and multicast; all other frames went to one port.
+    // Each station was resolved by broadcast and multicast; the remaining frames went to one port
+    // each.
     let flooded = [0, 1].map(|kind| count(&switch["flooded"][kind]));
     assert!(flooded[0] >= 3 && flooded[1] >= 6, "{switch}");
     assert!(count(&switch["forwarded"]) >= 2 * 2 * 6 * 4, "{switch}");
@@ -73,7 +74,7 @@ fn a_station_that_moves_is_found_at_its_new_port() {
     let Some(site) = Site::new(4) else { return };
     let network = start(&site, "");
     assert!(site.round_trip(0, 1).is_some(), "no answer before");
-    // The last station takes over the second station's address, which the second stops using.
+    // The last station starts to use the second station's address; the second stops using it.
     let (mac, moved) = (site.mac(1), address(1));
     for (station, change) in [
         (1, format!("addr del {moved}/24 dev eth0")),
@@ -83,7 +84,7 @@ fn a_station_that_moves_is_found_at_its_new_port() {
     ] {
         site.said(station, format!("ip {change}"));
     }
-    // The new port is unknown until the station sends.
+    // The switch does not know the new port until the station sends.
     site.said(3, format!("ping -c 1 -W 5 -I {moved} {}", address(2)));
     assert!(site.round_trip(0, 1).is_some(), "no answer after");
     let known = neighbour(&site, 0, &address(1).to_string());
@@ -117,7 +118,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     let lines =
         "[[link]]\nname = \"seven\"\nmatch = \"vlan=7\"\nshared = true\nloss = \"nth:every=2\"";
     let network = start(&site, lines);
-    // The second station is known in only one of the two networks.
+    // The switch knows the second station in only one of the two VLANs.
     tagged(&site, 1, 0, "7", 2);
     let captures = [1, 2].map(|station| {
         let name = format!("at{station}.pcap");
@@ -127,16 +128,15 @@ fn vlan_tags_are_carried_and_choose_links() {
     tagged(&site, 0, 1, "8", 60);
     let [there, elsewhere] = captures.map(|capture| capture.with_frames(60));
     let matching = |file: &str, filter: &str| tshark(file, filter).lines().count();
-    // Half of the frames of network 7 are lost, and the rest keep tag and priority; network 8 has
-    // no link.
+    // VLAN 7 loses half of its frames, and the rest keep tag and priority; VLAN 8 has no link.
     assert_eq!(matching(&there, "vlan.id == 7 && vlan.priority == 5"), 50);
     assert_eq!(matching(&there, "vlan.id == 8 && vlan.priority == 0"), 60);
     assert_eq!(records(&there).len(), 110);
-    // Flooded: the destination is unknown in network 8.
+    // Frames in VLAN 8 are flooded, because their destination is unknown there.
     assert_eq!(matching(&elsewhere, "vlan.id == 8"), 60);
     assert_eq!(records(&elsewhere).len(), 60);
     let report = network.stop();
-    // One of the two reply frames was also lost.
+    // One of the two frames of the reply was lost as well.
     assert_eq!(
         named(&report["links"], "seven")["drops"]["loss"],
         51,
@@ -155,7 +155,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let Some(site) = Site::without_addresses(2) else {
         return;
     };
-    // The third and fourth ports are the two ends of one wire.
+    // One wire joins the third and fourth ports.
     within(&site.middle, || {
         wire(device("p2", None), device("p3", None))
     });
@@ -164,10 +164,10 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let broadcasts = "longwire generate -q --rate 200pps --time 60s --to packet:eth0 \
                       --dst-mac ff:ff:ff:ff:ff:ff";
     let sending = background(&site.stations[0], broadcasts);
-    // Wait until bursts are used up.
+    // Wait until all bursts are used up.
     std::thread::sleep(Duration::from_secs(2));
-    // The station's frames plus the limit at each end: each frame circulates until the limit drops
-    // it, so the limit is always saturated. A machine pause shifts its window.
+    // The station's frames plus the limit at each end: a frame circulates until the limit drops it,
+    // so the limit is always reached. A machine pause shifts the limit's window.
     let rates: Vec<f64> = (0..5)
         .map(|_| {
             let (began, before) = (Instant::now(), arrived(&site, 1));
@@ -189,7 +189,8 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     assert!(text.contains("signs of a loop"), "{text}");
 }
 
-/// DHCP crosses a slow link that loses the first request; pings follow once there is an address.
+/// DHCP over a slow link that drops the first request; once there is an address, the stations are
+/// pinged.
 const DHCP: &str = r#"
 [[link]]
 name = "client"
@@ -199,7 +200,7 @@ up = { loss = "list:packets=1" }
 down = { match = ["in-port=a,proto=udp", "in-port=a,proto=icmp"] }
 "#;
 
-/// Script that udhcpc calls with its lease.
+/// Script that udhcpc runs with its lease.
 const LEASE: &str = "#!/bin/sh\n\
     [ \"$1\" != bound ] || ip addr add \"$ip/$mask\" dev \"$interface\"\n";
 
@@ -216,7 +217,7 @@ fn a_lease_arrives_by_dhcp_over_a_slow_link() {
     within(&site.stations[0], || {
         addr_add("eth0", address(0).into(), 24)
     });
-    // No DNS, and no probing of offered addresses.
+    // Disable DNS and the probing of offered addresses.
     let server = format!(
         "dnsmasq --no-daemon --conf-file=/dev/null --port=0 --dhcp-leasefile={} --no-ping \
          --interface=eth0 --dhcp-range=10.9.0.100,10.9.0.150,255.255.255.0,1h",
@@ -238,8 +239,8 @@ fn a_lease_arrives_by_dhcp_over_a_slow_link() {
         "{up}"
     );
     assert_eq!(sum(&down["drops"]), 0, "{down}");
-    // Two discovers, one of them lost, a request and four echoes; an offer, an acknowledgement and
-    // four replies.
+    // Up: two discovers, of which one is lost, a request and four echoes. Down: an offer, an
+    // acknowledgement and four replies.
     assert!(count(&up["packets_in"]) >= 7, "{up}");
     assert!(count(&down["packets_out"]) >= 6, "{down}");
     assert_nothing_lost(&report);

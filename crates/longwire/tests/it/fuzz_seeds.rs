@@ -6,7 +6,7 @@ use std::path::Path;
 
 use longwire_testbed::support::Draws;
 
-// The fuzz crate itself needs a separate workspace, and so a separate build.
+// The fuzz crate has a separate workspace, so only its targets are included.
 #[path = "../../../../fuzz/src/lib.rs"]
 mod targets;
 
@@ -68,7 +68,7 @@ fn over_seeds(target: &str, changed: u64, check: fn(&[u8])) {
     }
 }
 
-/// A deterministic source of mutations.
+/// A deterministic source of random numbers for mutations.
 struct Random(Draws);
 
 impl Random {
@@ -80,7 +80,7 @@ impl Random {
         self.0.below(end.max(1) as u64) as usize
     }
 
-    /// Returns a copy with some bytes set, removed or duplicated, or truncated.
+    /// Returns a copy with some bytes set, removed, duplicated or truncated.
     fn change(&mut self, seed: &[u8]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..=self.next() % CHANGES_MAX {

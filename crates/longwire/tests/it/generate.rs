@@ -1,5 +1,4 @@
-//! `generate` through the program: frames sent, probe reports, and a profile against a known
-//! device.
+//! `generate` end to end: frames sent, probe reports, and a profile of a known device.
 //!
 //! Tests between devices are skipped without permission to create namespaces, except in CI.
 
@@ -30,14 +29,14 @@ fn frames_have_the_requested_headers() {
     let ran = longwire(format!("generate --to pcap:out={out} {pace} --log {log}")).well();
     let frames = frames(&out);
     assert_eq!(frames.len(), 240);
-    // Twenty rounds of the mix, with exact timestamps.
+    // The capture has twenty rounds of the mix, with exact timestamps.
     let of = |size| frames.iter().filter(|(_, len)| *len == size).count();
     assert_eq!((of(60), of(590), of(1_514)), (140, 80, 20));
     let mut gaps = frames.windows(2).map(|pair| pair[1].0 - pair[0].0);
     assert!(gaps.all(|gap| gap == 100_000));
     let report = ran.json();
     assert_eq!(report["links"][0]["packets_out"], 240);
-    // The log uses the link's name from the report.
+    // The log and the report use the same link name.
     assert_eq!(report["links"][0]["name"], "out");
     let text = read(&log);
     let mut lines = text.lines();
@@ -52,7 +51,7 @@ fn a_capture_is_made_in_virtual_time_and_is_the_same_each_time() {
     let dir = Folder::new();
     let make = |name: &str| {
         let out = dir.file(name);
-        // A day of traffic.
+        // A day of traffic, in virtual time.
         let pace = "--rate 1pps --arrivals poisson --time 86400s --delay 20ms --loss 1%";
         let ran = longwire(format!("generate --to pcap:{out} --json {pace}")).well();
         let sent = count(&ran.json()["links"][0]["packets_out"]) as usize;
@@ -77,7 +76,7 @@ fn probes_are_all_found_again() {
 #[test]
 fn requirements_read_the_receiver() {
     let Some(namespace) = pair() else { return };
-    // The last of a hundred frames is lost; only the sender knows that it existed.
+    // The link drops the last of a hundred frames, which only the sender can report.
     for (loss, required, code) in [
         ("none", "received.lost=0,received.streams=1", 0),
         ("nth:100", "received.lost=0", 3),
@@ -95,7 +94,7 @@ fn is_stall(reason: &Value) -> bool {
     causes.iter().any(|cause| reason.starts_with(cause))
 }
 
-/// The device is a 20 Mbit/s link in the same process, which decides by frames' due times: it
+/// The device is a 20 Mbit/s link in the same process, which decides by the frames' due times. It
 /// passes half of 40 Mbit/s, plus ten frames in a trial of 1 s (0.6 %).
 #[test]
 fn throughput_between_devices_is_the_links() {
@@ -139,8 +138,8 @@ fn a_service_below_its_rate_ends_with_3() {
     assert!(number(&steps[3]["loss"]) > 0.4, "{json}");
 }
 
-/// Two services over a 20 Mbit/s link in the same process: each fits alone, but their 24 Mbit/s do
-/// not.
+/// Two services over a 20 Mbit/s link in the same process: each fits alone, but not both together
+/// (24 Mbit/s).
 #[test]
 fn services_share_a_line() {
     let Some(namespace) = pair() else { return };
@@ -161,7 +160,7 @@ fn services_share_a_line() {
     }
     let last = steps.iter().map(|steps| &steps[4]["received_bits_per_s"]);
     let out: f64 = last.filter_map(Value::as_f64).sum();
-    // The queue's contents at the end of 1 s add 0.4 % to the rate.
+    // Frames still in the queue after 1 s add 0.4 % to the rate.
     assert!((out / 20e6 - 1.0).abs() < 0.01, "{out}: {json}");
 }
 

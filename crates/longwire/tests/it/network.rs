@@ -1,5 +1,5 @@
-//! `longwire run` with a pair of ports, and with real stations: namespaces on a bridge, links that
-//! change during the run, and ports that go away.
+//! `longwire run` with a pair of ports, and with real stations: namespaces on a bridge, changing
+//! links, and ports that go away.
 //!
 //! Tests that need namespaces are skipped without permission to create them, except in CI.
 
@@ -27,7 +27,7 @@ fn run_names_its_directions_and_ends_with_its_time() {
         );
         assert_eq!(link["packets_out"], out, "{name}");
     }
-    // --require knows every kind of artifact that the runtime counts.
+    // `--require` accepts every kind of artifact that the runtime counts.
     let artifacts = report["ports"][0]["artifacts"]
         .as_object()
         .expect("artifacts");
@@ -73,7 +73,7 @@ fn stations_meet_over_links_that_change() {
     let log = dir.file("log.csv");
     let running = site.start_network(&dir, NETWORK, &format!("--log {log}"));
     let began = Instant::now();
-    // Frames that arrived before the start are late; ARP crosses the bridge without a link.
+    // Frames that arrive before the start would be late; ARP crosses the bridge without a link.
     site.wait_for_answer(0, 1);
     for (from, to) in [(0, 1), (0, 2), (0, 3), (2, 1)] {
         site.round_trip(from, to);
@@ -113,7 +113,7 @@ fn a_file_that_is_refused_starts_nothing() {
     longwire(format!("run {file}"))
         .exits(2)
         .says("wrong.toml:5");
-    // A single port does not make a link.
+    // A link needs two ports.
     assert_refused("run null | 2 | missing port B");
 }
 

@@ -1,5 +1,5 @@
-//! Every pair of options of `run A B` and of `exec` takes effect together, or is refused because of
-//! the ports or the kernel.
+//! Every pair of options of `run A B` and of `exec`: either both take effect, or they are refused
+//! because of the ports or the kernel.
 //!
 //! `exec` needs namespaces. Its test is skipped without permission to create them, except in CI.
 
@@ -13,7 +13,7 @@ use crate::common::program::{Ran, command};
 use crate::common::{EPOCH, MS, pcap, write};
 use crate::exec::User;
 
-/// Number of frames in the captures that arrive within 20 ms.
+/// Number of frames that arrive within the first 20 ms of the captures.
 const FRAMES: usize = 20;
 
 /// Result of a run with some options.
@@ -50,7 +50,7 @@ impl Run {
     }
 }
 
-/// An option with its value, and whether a run shows its effect.
+/// An option with its value, and a check that a run shows its effect.
 struct Choice {
     name: &'static str,
     words: &'static str,
@@ -87,7 +87,7 @@ const COMMON: &[Choice] = &[
     },
 ];
 
-/// Options of `run A B`. [`FRAMES`] frames arrive at A; with `--time`, one arrives much later.
+/// Options of `run A B`. [`FRAMES`] frames arrive at A; with `--time`, one more arrives much later.
 const OF_RUN: &[Choice] = &[
     Choice {
         name: "--one-way",
@@ -123,7 +123,7 @@ const OF_RUN: &[Choice] = &[
     Choice {
         name: "--time",
         words: "--time 300ms",
-        // Without it, the last frame arrives an hour later.
+        // Without `--time`, the run would wait an hour for the last frame.
         shows: |run| run.report()["error"].is_null(),
     },
     Choice {
@@ -167,18 +167,18 @@ const OF_EXEC: &[Choice] = &[
     Choice {
         name: "--carrier",
         words: "--carrier",
-        // In this test, only a scenario takes the carrier down.
+        // In this test, only a scenario turns the carrier off.
         shows: |run| !run.has("--scenario") || run.notes().contains("port far: carrier lost 1"),
     },
 ];
 
-/// Options that are always refused in this test, with the reason in the message.
+/// Options that this test's runs always refuse, with the reason in the message.
 const REFUSED_BY_RUN: &[(&str, &str)] = &[
     ("--gap-frames", "a capture has no wire"),
     ("--carrier", "no interface at the other end"),
 ];
 
-/// Number of concurrent runs; they mostly wait.
+/// Number of concurrent runs; runs spend most of their time waiting.
 const AT_ONCE: usize = 8;
 
 /// Runs every pair and returns the failures.
@@ -199,7 +199,7 @@ fn all_pairs(choices: &[&Choice], run: impl Fn(&[&Choice]) -> Run + Sync) -> Vec
     wrong.into_inner().expect("no panic")
 }
 
-/// Returns the failure of a run with two options, if any.
+/// Returns the failures of a run with two options.
 fn faults(run: &Run, pair: &[&Choice; 2]) -> Option<String> {
     let of = |what: &str| {
         let output = (&run.ran.stdout, &run.ran.stderr);
@@ -229,7 +229,7 @@ fn words_of(pair: &[&Choice]) -> String {
     words.join(" ")
 }
 
-/// Writes the files that options name.
+/// Writes the files named by options.
 fn prepare(dir: &Folder, scenario: &str) {
     use std::os::unix::fs::PermissionsExt;
     write(&dir.file("s.toml"), scenario);
@@ -273,7 +273,7 @@ fn options_of_exec_compose() {
         let user = User::new(None);
         let given = ["exec"].into_iter();
         let given: Vec<&str> = given.chain(pair.iter().map(|choice| choice.name)).collect();
-        // Long enough that even a busy machine does not make both changes at once.
+        // Long enough that even a busy machine does not apply both changes together.
         let scenario = "[[at]]\ntime = \"50ms\"\noff = \"link.up\"\n\
                         [[at]]\ntime = \"2s\"\non = \"link.up\"\n";
         prepare(&user.dir, scenario);

@@ -6,7 +6,7 @@ use longwire_testbed::support::Folder;
 
 use crate::common::program::{Ran, longwire};
 
-/// Commands that report on a run without a network; `%/` is their folder.
+/// Commands that print a report and need no network; `%/` is the test's folder.
 const COMMANDS: [&str; 5] = [
     "generate --to pcap:%/made.pcap --rate 1kpps --count 300",
     "simulate %/made.pcap %/out.pcap --rate 1mbit --delay 20ms --loss nth:every=5",
@@ -62,8 +62,8 @@ fn a_quiet_run_prints_unmet_conditions() {
     assert_eq!((&*ran.stdout, &*ran.stderr), ("", unmet));
 }
 
-/// Asserts that values in seconds are whole microseconds and values in microseconds are whole
-/// nanoseconds; returns how many have a fraction.
+/// Asserts that values in seconds are whole microseconds, and values in microseconds whole
+/// nanoseconds. Returns the number of values with a fraction.
 fn assert_rounded(value: &serde_json::Value, scale: f64) -> usize {
     match value {
         serde_json::Value::Object(fields) => {

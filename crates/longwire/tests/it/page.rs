@@ -1,4 +1,4 @@
-//! HTML pages about runs: `report`, and `--report FILE.html` of live commands.
+//! HTML pages for runs: `report`, and `--report FILE.html` of live commands.
 
 use std::process::{Command, Stdio};
 
@@ -79,14 +79,14 @@ fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
             loss != "0" && html.contains(&format!("loss {loss}")),
             "{loss}"
         );
-        // The page begins the verdict with a capital letter.
+        // The page capitalises the first letter of the verdict.
         let line = report["verdict"]["line"].as_str().expect("a verdict");
         let rate = "The configured rate was 5 Mbit/s.";
         for text in [&line[1..], "--seed 7", "seed 7", rate] {
             assert!(html.contains(text), "{text}");
         }
         assert_eq!(html.matches("class=\"frame\"").count(), 4);
-        // The log on its own yields the same counts.
+        // The log alone yields the same counts.
         let alone = page_of(&dir, &log);
         let row = |html: &str| {
             let row = html
@@ -126,8 +126,8 @@ fn unusable_page_inputs_are_refused() {
     assert!(!std::path::Path::new(&page).exists());
 }
 
-/// As with JSON reports, frames differ between processes, so the numbers are compared with others
-/// on the page and with the traffic.
+/// Frames differ between processes, so a JSON report of another run is no reference: numbers are
+/// compared with each other and with the traffic.
 #[test]
 fn a_run_writes_its_page_and_nothing_else() {
     for user in User::all() {
@@ -143,7 +143,7 @@ fn a_run_writes_its_page_and_nothing_else() {
         let command = "--report &#39;a b.html&#39; -- ping -q -c 40";
         assert!(html.contains(command), "{html}");
         assert_eq!(html.matches("<section class=\"link\">").count(), 2);
-        // Echo requests in one direction, replies in the other.
+        // Direction up carries the echo requests, down the replies.
         let row = html.split("<th scope=\"row\">link.up</th><td>").nth(1);
         let count = row.and_then(|row| row.split('<').next()?.parse::<u64>().ok());
         let count = count.expect("a number");
@@ -165,7 +165,7 @@ fn a_changed_network_marks_its_changes() {
         for text in [
             "<td>1.2 s</td><td>scenario</td><td>set link.up: rate 1mbit</td>",
             "class=\"mark\"",
-            // Options at the start.
+            // The page shows the options at the start.
             "<th scope=\"row\">rate</th><td>10mbit</td><td>10mbit</td>",
             "The configured rate was between 1 Mbit/s and 10 Mbit/s.",
             // A network's lateness is measured at its ports.
@@ -192,7 +192,7 @@ fn a_killed_run_leaves_no_file() {
             .stdout(std::fs::File::create(&out).expect("a file"))
             .stderr(Stdio::null());
         let running = RunningProgram::spawn(&mut command);
-        // Ping prints as soon as frames cross the link.
+        // ping prints a line per reply, so frames cross the link by then.
         eventually("no frames", || read(&out).lines().count() >= 10);
         running.kill();
         assert_eq!(names(user.dir.path()), before);
@@ -210,7 +210,7 @@ fn names(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// Drags over the first chart, moves the pointer over it, then presses the key that resets the
-/// view; after each step, stores the second chart's view and the tooltip in the document.
+/// view. After each step, stores the second chart's view and the tooltip in the document.
 const DRAG: &str = r##"<script>
 window.onerror = (message) => { document.body.dataset.error = message; };
 const frame = document.querySelector("#c0-0");
@@ -271,7 +271,7 @@ fn charts_zoom_in_a_browser() {
             .collect()
     };
     let (before, zoomed, after) = (numbers("before"), numbers("zoomed"), numbers("after"));
-    // A quarter of the picture's width, of which the plot covers 826 of 900.
+    // The drag covered a quarter of the picture's width, of which the plot occupies 826 of 900.
     let share = zoomed[2] / before[2];
     assert!(
         (share - 0.25 * 900.0 / 826.0).abs() < 0.01,
@@ -282,7 +282,7 @@ fn charts_zoom_in_a_browser() {
         (after[2] / before[2] - 1.0).abs() < 1e-6 && after[0] == 0.0,
         "{after:?}"
     );
-    // 2,000 frames/s of 60 bytes, to within one frame per step.
+    // 2,000 frames/s of 60 bytes, give or take one frame per step.
     let tip = kept("tip");
     let delivered = tip.split("delivered: ").nth(1);
     let delivered = delivered.and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());

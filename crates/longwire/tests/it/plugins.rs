@@ -1,5 +1,5 @@
-//! Plugins on the command line: their decisions, errors, hangs and crashes. A fault ends the
-//! program with an error that names the plugin, and never with exit code 0.
+//! Plugins on the command line: decisions, errors, hangs and crashes. A fault ends the program with
+//! an error that names the plugin, and with a nonzero exit code.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use crate::common::program::{RunningProgram, eventually, json_of, longwire, start};
 use crate::common::{EPOCH, MS, assert_refused, frames, list, number, pcap, read, write};
 
-/// A compiled plugin, and a capture of 300 frames, 1 ms apart; each frame's first byte is its
+/// A compiled plugin, and a capture of 300 frames, 1 ms apart. Each frame's first byte is its
 /// number.
 struct Site {
     dir: Folder,
@@ -36,7 +36,7 @@ impl Site {
         }
     }
 
-    /// Compiles a plugin with every fault.
+    /// Compiles a plugin that can cause every fault.
     fn new() -> Site {
         Site::of("crates/longwire-runtime/tests/it/plugins/probe.c")
     }
@@ -59,7 +59,7 @@ impl Site {
         )
     }
 
-    /// Starts a command whose plugin has this fault in its 21st call of the hook `delay`.
+    /// Starts a command with a plugin that has this fault in the 21st call of its `delay` hook.
     fn start(&self, line: &str, fault: &str, more: &str) -> RunningProgram {
         let model = format!("--delay plugin:{},after=20,fault={fault}", self.library);
         start(format!("longwire {line} {model} {more}"))
@@ -75,9 +75,9 @@ impl Site {
         self.start(&self.simulate_line(), fault, more)
     }
 
-    /// Waits until the thread `thread` is in the call that hangs.
+    /// Waits until a thread is in the plugin call that hangs.
     fn wait_until_stuck(&self, child: &RunningProgram, thread: &str) {
-        // The call sleeps for a second at a time, so its thread is in the kernel's nanosleep.
+        // The call sleeps for one second at a time, so its thread is in the kernel's nanosleep.
         let threads = format!("/proc/{}/task", child.id());
         eventually("no stuck thread", || {
             let entries = std::fs::read_dir(&threads).into_iter().flatten().flatten();
@@ -108,7 +108,7 @@ impl Site {
 #[test]
 fn a_plugin_decides_and_the_report_shows_it() {
     let site = Site::of("examples/plugins/data_loss.c");
-    // The first byte is the number modulo 256: 0x1f occurs twice in 300.
+    // The first byte is the number modulo 256, so 0x1f occurs twice in 300 frames.
     let loss = format!("plugin:file={},bytes=1f2021", site.library);
     let ran = longwire(format!("{} --loss {loss} --json", site.simulate_line())).well();
     let report = &ran.json()["links"][0];
@@ -117,7 +117,7 @@ fn a_plugin_decides_and_the_report_shows_it() {
     assert_eq!(frames(&site.output).len(), 298);
 }
 
-/// The output capture holds at most the frames before the fault.
+/// The output capture contains only frames before the fault.
 #[test]
 fn a_fault_ends_offline_commands_with_its_message() {
     let site = Site::new();
@@ -220,7 +220,7 @@ fn the_watchdog_ends_commands_whose_plugin_does_not_return() {
     let simulated = site.simulate("loop", &format!("--json --report {report}"));
     site.assert_reported(simulated, overdue);
     site.assert_reported(site.start(&site.generate_line(), "loop", "--json"), overdue);
-    // Rows recorded before the fault are written.
+    // Rows recorded before the fault are in the log.
     let log = read(&log);
     assert!(log.lines().count() > 10, "{log}");
     assert!(read(&report).contains(overdue));
@@ -246,7 +246,7 @@ fn a_crash_in_a_plugin_names_it() {
         ("memory", Some(libc::SIGSEGV)),
         ("abort", Some(libc::SIGABRT)),
         ("divide", Some(libc::SIGFPE)),
-        // The standard library also reports a stack overflow, then aborts.
+        // On a stack overflow, the standard library reports it, then aborts.
         ("stack", None),
     ] {
         for child in [site.run(fault, ""), site.simulate(fault, "")] {

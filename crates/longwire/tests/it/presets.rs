@@ -1,4 +1,4 @@
-//! Presets: printed as options that parse to the same link, and combined with other options.
+//! Presets: printed as options that yield the same link, and combined with other options.
 
 use std::process::Command;
 
@@ -40,7 +40,7 @@ fn every_preset_is_shown_as_options_that_read_back() {
         let pasted = duplex(&shell_words(&options.collect::<Vec<_>>().join("\n")));
         let specs = pasted.specs().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(specs, preset.options());
-        // The name and the printed options give the same link.
+        // The name and the printed options yield the same link.
         let named = duplex(&["--preset".to_owned(), preset.name.to_owned()]);
         let configs = |args: &DuplexArgs| {
             let (up, down) = args.links().unwrap_or_else(|error| panic!("{error}"));
@@ -50,7 +50,7 @@ fn every_preset_is_shown_as_options_that_read_back() {
     }
 }
 
-/// The page matches the program's output exactly.
+/// The page and the program's output are identical.
 #[test]
 fn the_page_shows_every_preset() {
     let page = read(concat!(

@@ -1,4 +1,4 @@
-//! `receive` through the program: a capture compared with its trace, and refused options.
+//! `receive` end to end: a capture compared with its trace, and refused options.
 
 use longwire_testbed::support::Folder;
 use longwire_testbed::support::capture;
@@ -15,15 +15,15 @@ fn trace() -> Vec<(u64, usize)> {
         .collect()
 }
 
-/// Returns a capture of some of the trace's frames, at other times.
+/// Returns a capture of the kept frames of the trace, at other times.
 fn received(kept: impl Fn(u64) -> Option<u64>) -> Vec<u8> {
-    // Contents depend on a frame's number in the whole trace.
+    // A frame's contents depend on its number in the whole trace.
     let records = (0..).zip(capture::records(&pcap(&trace())));
     let kept = records.filter_map(|(number, (_, bytes))| Some((kept(number)?, bytes)));
     capture::pcap(1, kept)
 }
 
-/// Writes the trace and a capture of it; returns the arguments of `receive`, and the trace.
+/// Writes the trace and a capture; returns the arguments of `receive`, and the path of the trace.
 fn files(dir: &Folder, received: &[u8]) -> (String, String) {
     let (sent, came) = (dir.file("sent.pcap"), dir.file("came.pcap"));
     write(&sent, pcap(&trace()));
@@ -34,8 +34,8 @@ fn files(dir: &Folder, received: &[u8]) -> (String, String) {
 #[test]
 fn a_capture_is_judged_against_its_trace() {
     let dir = Folder::new();
-    // An hour later, 100 ppm slower, with every hundredth frame lost and every second frame a
-    // microsecond later.
+    // The capture begins an hour later with a clock 100 ppm slower; every hundredth frame is lost,
+    // and every second one is a microsecond late.
     let later = EPOCH + 3_600_000_000 * US;
     let came = received(|number| {
         let due = number * 70 * US;
@@ -49,7 +49,7 @@ fn a_capture_is_judged_against_its_trace() {
         assert_eq!(trace[name], expected, "{name}: {trace}");
     }
     let timing = &trace["timing"];
-    // Pairs around a lost frame do not count.
+    // Pairs next to a lost frame do not count.
     assert_eq!(timing["gap_error_us"]["count"], 979);
     let worst = number(&timing["gap_error_us"]["max"]);
     assert!((worst - 1.007).abs() < 0.002, "{worst}");

@@ -1,5 +1,5 @@
 //! Records live runs of a link and of a network, and simulates their captures with the same seed
-//! and configuration: verdicts are identical to the nanosecond, and bytes are identical.
+//! and configuration. Verdicts are identical to the nanosecond, and frames byte by byte.
 //!
 //! Needs namespaces and iperf3; skipped without them, except in CI.
 
@@ -31,7 +31,7 @@ fn frames(file: &str) -> Vec<(String, Vec<u8>)> {
     frames
 }
 
-/// Runs the link live with TCP, then offline on the captures, and compares both.
+/// Runs the link live with TCP traffic, simulates the captures, and compares both.
 fn assert_same_offline(link: &str) {
     if !have("iperf3") || User::all().is_empty() {
         return;
@@ -40,7 +40,7 @@ fn assert_same_offline(link: &str) {
     let [prefix, live, report] = ["run", "live.csv", "report.json"].map(|name| dir.file(name));
     let files = format!("--capture {prefix} --log {live} --report {report}");
     let peer = "--seed 7 --peer 'iperf3 -s -1'";
-    // iperf3 may fail: a corrupted frame may end its connection.
+    // iperf3 may fail, because a corrupted frame may end its connection.
     longwire(format!(
         "exec {peer} {files} {link} -- iperf3 -c far -t 1 -J"
     ));
@@ -54,8 +54,8 @@ fn assert_same_offline(link: &str) {
         let own = format!("--interface {entry} --link {way} {run} --log {log}");
         longwire(format!("simulate -q {input} {output} {own} {link}")).well();
         assert_decided_alike(&live, &log, &format!("link.{way}"), 50);
-        // Frames left with the same bytes and in the same order, however late. With reordering,
-        // late frames may also be overtaken.
+        // Frames are sent with the same bytes and in the same order, no matter how late. With
+        // reordering, late frames may also be overtaken.
         if !link.contains("reorder") {
             let mut live = frames(&dir.file("run.out.pcapng"));
             live.retain(|(port, _)| port == exit);
@@ -101,8 +101,8 @@ fn a_rate_in_steps_before_dualpi2() {
     );
 }
 
-/// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss after CoDel, a path of two
-/// links, one of them shared by both directions, and ARP outside all links.
+/// Stations 10.9.0.1 to 10.9.0.3 on a bridge: a link with jitter and loss after CoDel; a path of
+/// two links, one of them shared by both directions; and ARP, which crosses no link.
 const NETWORK: &str = r#"
 [ports]
 a = "packet:p0"
@@ -156,7 +156,7 @@ set = { "access" = { rate = "4mbit" } }
 every = "300ms"
 "#;
 
-/// Runs iperf3 between stations: the second serves, the first sends.
+/// Starts iperf3 between two stations: the second is the server, the first sends.
 fn iperf3(site: &Site, (from, to): (usize, usize), options: &str) -> [RunningProgram; 2] {
     let start = |station: usize, line: String| {
         RunningProgram::start(&site.stations[station], &mut quiet(line))
@@ -167,7 +167,7 @@ fn iperf3(site: &Site, (from, to): (usize, usize), options: &str) -> [RunningPro
     [serving, sending]
 }
 
-/// Counts the frames of each interface of a capture, by content.
+/// Counts the distinct frames of each interface in a capture.
 fn counted(file: &str) -> HashMap<(String, Vec<u8>), u64> {
     let mut counts = HashMap::new();
     for frame in frames(file) {
@@ -209,14 +209,14 @@ fn a_recorded_network_decides_the_same_again() {
     for link in ["ab.up", "ab.down", "access", "core.up", "core.down"] {
         assert_decided_alike(&live, &log, link, 50);
     }
-    // Frames lost during a move are in both logs and in the report.
+    // Frames lost because the link moved are in both logs and in the report.
     let links = &report["links"];
     let moved = named(links, "ab.up")["drops"]["handover"].as_u64();
     assert!(moved > Some(0), "{report}");
     let rows = decided(&live, "ab.up").into_values();
     let lost = rows.filter(|row| row.iter().any(|field| field.contains("handover")));
     assert_eq!(Some(lost.count() as u64), moved);
-    // The scenario ran on time.
+    // The scenario was on time.
     let (made, again) = (
         list(&report["changes"]["made"]),
         list(&offline["changes"]["made"]),
@@ -226,7 +226,7 @@ fn a_recorded_network_decides_the_same_again() {
         both > 8 && made[..both] == again[..both],
         "{made:?} {again:?}"
     );
-    // A ramp's 21 steps, each in both directions, are one change of one link.
+    // A ramp of 21 steps, each in both directions, counts as one change of one link.
     let ramps = made
         .iter()
         .filter(|done| done["change"]["ramp"].is_object());

@@ -15,7 +15,7 @@ use longwire_testbed::support::Folder;
 /// Directory of the daemons in Debian's and FRR's packages.
 const DAEMONS: &str = "/usr/lib/frr";
 
-/// Time without a link during which no route may appear.
+/// Time without a link, in which no route may appear.
 const OUTAGE: Duration = Duration::from_secs(3);
 
 /// A link between the routers.
@@ -30,7 +30,7 @@ match = "in-port=a"
 delay = "5ms"
 "#;
 
-/// A routing protocol: its daemon, and the configuration of a router.
+/// A routing protocol: daemon and router configuration.
 struct Protocol {
     daemon: &'static str,
     settings: fn(u8, u8) -> String,
@@ -75,14 +75,14 @@ const BGP: Protocol = Protocol {
     },
 };
 
-/// A router's daemons, run manually with all files in its folder.
+/// A router's daemons, with all their files in its folder.
 struct Router {
     daemons: Vec<(&'static str, RunningProgram)>,
     dir: Folder,
 }
 
 impl Router {
-    /// Returns `None` if FRR cannot drop root, which it requires.
+    /// Returns `None` if FRR cannot switch from root to its own user, which it requires.
     fn start(station: &NetNamespace, number: u8, protocol: &Protocol) -> Option<Router> {
         let mut router = Router {
             daemons: Vec::new(),
@@ -95,7 +95,7 @@ impl Router {
         write(&file, &settings);
         let owned = run_in(station, format!("chown -R frr:frr {}", router.dir.file("")));
         if owned.code != 0 {
-            // In a user namespace, FRR's user does not exist, even in CI.
+            // A user namespace lacks FRR's user, even in CI.
             eprintln!("skipped: no user frr: {}", owned.stderr);
             return None;
         }
@@ -139,7 +139,7 @@ impl Drop for Router {
 }
 
 /// Polls the first router's table until the route to the second appears or disappears; returns
-/// whether it did in time.
+/// whether that happened in time.
 fn changed(site: &Site, there: bool, within: Duration) -> bool {
     let began = Instant::now();
     loop {
@@ -159,7 +159,7 @@ fn routes_follow_the_link(protocol: &Protocol) {
     if !have(&format!("{DAEMONS}/zebra")) {
         return;
     }
-    // Behind each router is a network with a single address.
+    // Each router has a network with a single address.
     for (station, number) in [(0, 1), (1, 2)] {
         site.said(station, format!("ip addr add 192.168.{number}.1/32 dev lo"));
     }

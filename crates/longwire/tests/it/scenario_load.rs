@@ -1,5 +1,5 @@
-//! Scenarios with more work than time: signals end them between any two commands, both live and in
-//! virtual time.
+//! Scenarios with more work than time: a signal ends them between any two commands, both live and
+//! in virtual time.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::common::{EPOCH, count, pcap, write};
 use longwire_testbed::support::{Folder, compile_plugin};
 use nix::sys::signal::Signal;
 
-/// A scenario that causes maximum load.
+/// A scenario with as much work as possible.
 const BUSY: &str = r#"
 [ports]
 a = "packet:p0"
@@ -24,7 +24,7 @@ set = { x = { delay = "1ms" } }
 every = "10us"
 "#;
 
-/// Time after which a run is in the middle of its work.
+/// Time after which a run is busy with its scenario.
 const SOON: Duration = Duration::from_millis(1_500);
 
 #[test]
@@ -32,14 +32,14 @@ fn a_simulation_ends_at_a_signal_between_two_frames() {
     let dir = Folder::new();
     let (file, input) = (dir.file("busy.toml"), dir.file("in.pcap"));
     write(&file, BUSY);
-    // The frames are a day apart.
+    // The two frames are a day apart.
     write(
         &input,
         pcap(&[(EPOCH, 60), (EPOCH + 86_400_000_000_000, 60)]),
     );
     let running = start(format!("longwire simulate {file} --in a={input}"));
     std::thread::sleep(SOON);
-    // The test waits for the end of the run, but not for a day.
+    // `end_by` waits for the end of the run, which must not take long.
     running.end_by(Signal::SIGTERM).exits(1).says("interrupted");
 }
 
@@ -54,7 +54,7 @@ fn a_run_ends_at_a_signal_however_much_its_scenario_does() {
     assert!(count(&changes["forgotten"]) > 0, "{changes}");
 }
 
-/// A plugin that creates states slowly.
+/// A plugin that is slow to create a state.
 const SLOW: &str = r#"
 #define _POSIX_C_SOURCE 200809L
 #include <time.h>

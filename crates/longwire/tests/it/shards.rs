@@ -1,5 +1,5 @@
-//! `--shards`: the partition that `check` shows. Files, logs and reports of simulations do not
-//! depend on it.
+//! `--shards`: the partition shown by `check`. Files, logs and reports of simulations do not depend
+//! on it.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::common::program::longwire;
 use crate::common::{assert_refused, list, write};
 
-/// Two access links that feed a core link of 2 ms; the fast link has no delay.
+/// Two access links in front of a core link of 2 ms; the fast link has no delay.
 const NETWORK: &str = r#"
 [ports]
 a = "null"
@@ -37,7 +37,7 @@ via = ["access2", "core"]
 match = "src=10.0.0.2"
 "#;
 
-/// Checks a network; returns the lines starting with the one about shards.
+/// Checks a network; returns the lines from the one about shards on.
 fn shards_of(file: &str, options: &str) -> Vec<String> {
     let ran = longwire(format!("check {file} {options}")).well();
     let lines = ran.stdout.lines().map(str::to_owned);
@@ -96,7 +96,7 @@ fn an_indivisible_network_reports_the_reason() {
     ));
 }
 
-/// Access links that share a core link; a scenario changes delays before the core.
+/// Access links that share a core link; a scenario changes the delays of access links.
 const SIMULATED: &str = r#"
 [ports]
 west = "null"
@@ -162,7 +162,7 @@ fn simulations_write_the_same_with_any_number_of_shards() {
         .well();
         let mut report = ran.json();
         report["duration_s"].take();
-        // The command contains the number of shards.
+        // Ignore the command line, which contains the number of shards.
         report["command"].take();
         let read = |path: &str| fs::read(path).expect("it was written");
         (report, read(&out), read(&log))

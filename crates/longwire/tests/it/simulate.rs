@@ -1,4 +1,4 @@
-//! `simulate` end to end, compared with manually calculated numbers.
+//! `simulate` end to end, compared with results computed by hand.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -17,7 +17,7 @@ fn simulate(dir: &Folder, input: &[u8], options: &str) -> (Ran, String) {
     (longwire(format!("simulate {from} {to} {options}")), to)
 }
 
-/// Simulates these frames; returns those that left.
+/// Simulates these frames; returns the delivered ones.
 #[track_caller]
 fn simulated(input: &[Frame], options: &str) -> (Ran, Vec<Frame>) {
     let dir = Folder::new();
@@ -103,7 +103,7 @@ fn a_capture_cut_in_the_middle_is_simulated_up_to_there() {
     let mut input = pcap(&[(EPOCH, 100), (EPOCH + MS, 100), (EPOCH + 2 * MS, 100)]);
     input.truncate(input.len() - 30);
     let (ran, out) = simulate(&dir, &input, "--delay 20ms");
-    // With the position of the record.
+    // The message gives the position of the record.
     ran.exits(1).says("at byte 256").prints("the run failed");
     assert_eq!(
         frames(&out),
@@ -151,7 +151,7 @@ fn captures_pass_through_pipes() {
 #[test]
 fn records_without_an_ethernet_form_are_counted_with_their_reason() {
     let dir = Folder::new();
-    // PPP: two IPv4 packets and an LCP message.
+    // PPP frames: two IPv4 packets and an LCP message.
     let packet = [&[0xff, 3, 0, 0x21, 0x45][..], &[0; 39]].concat();
     let control = vec![0xff, 3, 0xc0, 0x21, 1, 1, 0, 4];
     let records = [packet.clone(), control, packet];
@@ -178,11 +178,11 @@ fn an_interrupted_simulation_keeps_and_reports_its_output() {
     let many: Vec<_> = (0..20_000).map(|n| (EPOCH + n, 100)).collect();
     let input = pcap(&many);
     let mut stdin = running.child().stdin.take().expect("a pipe");
-    // More than a pipe's capacity: once the first half is read, the simulation runs.
+    // The first half exceeds a pipe's capacity, so the simulation runs once it is written.
     assert!(stdin.write_all(&input[..input.len() / 2]).is_ok());
     running.signal(Signal::SIGINT);
-    // Slowly: on a busy machine the signal takes effect late. The simulation ends before it has
-    // read everything.
+    // Write the rest slowly, because the signal may take effect late on a busy machine. The
+    // simulation must end before reading everything.
     for piece in input[input.len() / 2..].chunks(20_000) {
         if stdin.write_all(piece).is_err() {
             break;

@@ -1,4 +1,4 @@
-//! `longwire simulate FILE.toml`: captures in and out, with a scenario, accurate to the nanosecond.
+//! `simulate FILE.toml`: captures in and out, with a scenario, accurate to the nanosecond.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ set = { "slow.up" = { delay = "20ms" } }
 off = ["far"]
 "#;
 
-/// A frame: arrival time, port, destination and length.
+/// A frame to send: arrival time, ingress port, destination and length.
 #[derive(Clone, Copy)]
 struct Sent(u64, usize, u8, usize);
 
@@ -74,7 +74,8 @@ fn inputs(dir: &Folder, sent: &[Sent]) -> String {
     arguments
 }
 
-/// Returns the frames that left by each port of a capture with interfaces: times and stations.
+/// Returns the times and stations of the frames that left by each port of a capture with
+/// interfaces.
 fn left(file: &str) -> BTreeMap<String, Vec<(u64, u8)>> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut left: BTreeMap<String, Vec<(u64, u8)>> = BTreeMap::new();
@@ -98,8 +99,8 @@ fn rows_of(log: &str) -> Vec<Row> {
     rows.expect("rows")
 }
 
-/// 125 bytes take 1 ms at 1 Mbit/s. Two simultaneous frames queue; frames that arrive in the second
-/// of the change cross the changed link.
+/// A frame of 125 bytes takes 1 ms at 1 Mbit/s. Two simultaneous frames queue; frames that arrive
+/// in the second of the change cross the changed link.
 fn sent() -> Vec<Sent> {
     vec![
         Sent(EPOCH, 0, 2, 125),
@@ -125,15 +126,16 @@ fn frames_cross_switch_links_and_scenario() {
     let files = format!("{} --out {out} --log {log}", inputs(&dir, &sent));
     let report = simulate(&dir, &network, &files).well().json();
     let left = left(&out);
-    // A nanosecond before the change, and at the change: the queue is in order, so the second frame
-    // follows the first, and both depart after the change, with its delay.
+    // One frame arrives a nanosecond before the change, the other at the change. The queue is in
+    // order, so the second follows the first; both depart after the change, with its delay.
     let second = [
         (SECOND - 1 + MS + 20 * MS, 1),
         (SECOND - 1 + 2 * MS + 20 * MS, 1),
     ];
     let east = [(9 * MS, 3), (11 * MS, 1), (12 * MS, 1), (1_006 * MS, 3)];
     assert_eq!(left["east"], [&east[..], &second].concat());
-    // Back through the link's other direction; a frame without a link leaves immediately.
+    // Frames in the opposite direction cross the link's other direction; a frame without a link
+    // leaves immediately.
     assert_eq!(left["west"], [(3 * MS + MS + 10 * MS, 2)]);
     assert_eq!(left["south"], [(5 * MS, 1), (4 * MS + 7 * MS, 2)]);
 
@@ -174,7 +176,7 @@ fn one_capture_with_interfaces_is_as_one_for_each_port() {
     let mut sent = sent();
     sent.sort_by_key(|sent| (sent.0, sent.1));
     let all = dir.file("all.pcapng");
-    // The devices of two ports, and the third port's name.
+    // Interfaces named by the devices of two ports, and by the third port's name.
     let names = ["eth8", "west", "eth9"];
     let mut writer = CaptureWriter::create_for(&all, &names).expect("a file");
     for sent in &sent {
@@ -201,7 +203,7 @@ fn one_capture_with_interfaces_is_as_one_for_each_port() {
     let timeless = |ran: &Ran| {
         let mut report = ran.json();
         report["duration_s"] = 0.into();
-        // The output files differ.
+        // The commands name different output files.
         report["command"] = 0.into();
         report
     };
@@ -228,7 +230,7 @@ fn a_scenario_ends_with_the_last_frame_in_flight() {
     let said = notes.contains("pause.toml") && notes.contains("1 event of");
     assert!(said, "{notes}");
 
-    // The only activity is the repeated pausing of a link.
+    // The scenario only pauses a link, repeatedly.
     let report = simulate(&format!("{pause}every = \"1ms\"\n"));
     assert!(left(&out).is_empty());
     assert_eq!(report["in_flight"], 1);

@@ -1,4 +1,4 @@
-//! Link routers in virtual time: their ICMP errors in captures, accurate to the nanosecond.
+//! Link routers in virtual time: captures of their ICMP errors, accurate to the nanosecond.
 
 use longwire_packet::icmp::{Refusal, RouterAddresses, write_error};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet};
@@ -28,7 +28,8 @@ fn packet(from_near: bool, ttl: u8, payload: usize) -> Vec<u8> {
     frame
 }
 
-/// Returns a router's ICMP error; `longwire-packet` tests these against scapy.
+/// Returns a router's ICMP error, computed by `longwire-packet`, which tests such errors against
+/// scapy.
 fn error(frame: &[u8], refusal: Refusal, last: u8) -> Vec<u8> {
     let router = RouterAddresses {
         v4: [192, 0, 2, last].into(),
@@ -47,7 +48,7 @@ fn forwarded(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// Near sends packets that expire, pass or are too long; far sends continuously.
+/// Returns packets from near that expire, pass or are too long, and continuous traffic from far.
 fn traffic() -> Vec<(u64, Vec<u8>)> {
     vec![
         (EPOCH, packet(false, 64, 100)),
@@ -87,8 +88,8 @@ fn errors_leave_by_the_port_where_their_packets_came() {
         let options = "--delay 10ms --near 10.0.0.1 --mtu 1300 --up-router 192.0.2.9";
         let (left, report) = simulated(&format!("{options} --queue {queue}"));
         let late = |at: usize| sent[at].0 + 10 * MS;
-        // Errors are sent immediately, before frames that far sent earlier. Direction down is not a
-        // router, so it delivers packets with one hop left.
+        // Errors are sent immediately, before earlier frames of far. Direction down has no router,
+        // so it delivers packets with one hop left.
         let expected = [
             (sent[1].0, error(&sent[1].1, Refusal::Expired, 9)),
             (sent[4].0, error(&sent[4].1, Refusal::TooBig(1_300), 9)),
@@ -138,7 +139,7 @@ match-back = "in-port=far"
 "#;
 
 /// The second router of a path replies once the packet has crossed the first link, and the reply
-/// leaves immediately. Shards, a switch and a third port make no difference.
+/// leaves immediately. Shards, a switch and a third port do not change this.
 #[test]
 fn errors_of_a_network_leave_by_the_port_of_entry() {
     let sent = [(1, 64), (2, 64), (3, 64), (9, 1_400)].map(|(ttl, len)| packet(true, ttl, len));

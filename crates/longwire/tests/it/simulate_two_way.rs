@@ -53,7 +53,7 @@ fn traffic() -> Vec<(bool, CapturedFrame)> {
         .collect()
 }
 
-/// Simulates these frames; returns the run, the frames that left, and the log.
+/// Simulates these frames; returns the run, the delivered frames, and the log.
 fn simulate<'a>(
     input: impl IntoIterator<Item = &'a CapturedFrame>,
     options: &str,
@@ -100,7 +100,7 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
         let mut alone_frames = Vec::new();
         for (way, rate) in [("up", RATES[0]), ("down", RATES[1])] {
             let of_way = traffic.iter().filter(|(up, _)| *up == (way == "up"));
-            // Apart from shared schedules, a link is independent of the other direction.
+            // Apart from shared schedules, each direction is independent of the other.
             let options = format!("{link} --rate {rate} --link {way} --seed 5");
             let (_, left, alone) = simulate(of_way.map(|(_, captured)| captured), &options);
             let together = rows
@@ -171,8 +171,8 @@ fn the_log_agrees_with_the_output_and_the_report() {
 
 #[test]
 fn the_log_has_every_time_by_hand() {
-    // Two frames at once, at one byte per microsecond with room for one frame; one frame later; one
-    // frame that is too long.
+    // At one byte per microsecond: three simultaneous frames, for two of which the queue has room;
+    // later a frame that passes, and one that exceeds the MTU.
     let input = [(0, 1_000), (0, 1_000), (0, 1_000), (9, 500), (9, 1_600)];
     let input = input.map(|(ms, len)| (EPOCH + ms * MS, ipv4(true, len, 1)));
     let options = "--rate 8mbit --delay 20ms --queue 2p --mtu 1500";
@@ -233,7 +233,7 @@ fn frames_without_addresses_go_by_their_station_or_are_counted() {
     assert!(notes.contains("skipped 3 frames"), "{notes}");
     let (ran, ..) = simulate(&frames, "--near 10.0.0.7 --delay 1ms");
     ran.says("warning: skipped 3 frames");
-    // By station only.
+    // Only the station's MAC address determines the direction.
     let (ran, ..) = simulate(&frames, "--near 02:00:00:00:00:01 --json");
     let report = ran.json();
     assert_eq!(packets(&report, 0), 3);
@@ -252,7 +252,7 @@ fn frames_held_at_the_end_are_in_the_log_and_reported() {
     let input = (0..9).map(|n| (EPOCH + n * MS, ipv4(true, 1_000, 1)));
     let input: Vec<CapturedFrame> = input.collect();
     for queue in ["100p", "codel"] {
-        // One frame per millisecond; none leaves after 4 ms.
+        // One frame arrives per millisecond; none is delivered after 4 ms.
         let options = format!("--rate steps:at=0s/8mbit;4ms/0bit --queue {queue}");
         let (ran, left, rows) = simulate(&input, &options);
         let held = rows.iter().filter(|row| row.verdict == Fate::Held);

@@ -1,4 +1,4 @@
-//! Verdicts on real runs: faults are named, and make `--require` fail.
+//! Verdicts on real runs: they name faults and make `--require` fail.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,12 +19,12 @@ fn artifacts(report: &Value, kind: &str) -> u64 {
     ports.map(|port| count(&port["artifacts"][kind])).sum()
 }
 
-/// Returns the number of frames later than `bound` microseconds, over all ports, counting histogram
-/// ranges entirely above it.
+/// Returns the number of frames over all ports that were later than `bound` microseconds, counting
+/// only histogram bins entirely above it.
 fn count_later_than(report: &Value, bound: f64) -> u64 {
     let ports = list(&report["ports"]).iter();
     let ranges = ports.flat_map(|port| list(&port["lateness_histogram_us"]));
-    // Upper bounds are 1, 2 and 5 of each decade, and null above a second.
+    // Upper bounds of bins are 1, 2 and 5 of each decade, and null above a second.
     let later = ranges.filter(|range| range[0].as_f64().unwrap_or(f64::INFINITY) / 2.5 >= bound);
     later.map(|range| count(&range[1])).sum()
 }
@@ -49,8 +49,8 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
         let report = read_json(&user.dir.file("r.json"));
         assert!(count(&report["stops"]["count"]) >= 1, "{report}");
         assert!(number(&report["stops"]["max_us"]) > 400_000.0, "{report}");
-        // A stopped process is not a machine pause. There may be pauses as well: a pause above 100
-        // ms excuses nothing, and no pause is measured during the stop.
+        // A stopped process is not a machine pause. Pauses may occur in addition: a pause above 100
+        // ms excuses nothing, and none is measured during the stop.
         let stopped = count_later_than(&report, 300_000.0);
         let late = artifacts(&report, "late");
         assert!(stopped > 0 && late >= stopped, "{stopped}: {report}");
@@ -64,7 +64,7 @@ fn too_little_memory_is_named_and_fails_the_requirement() {
     }
     for user in User::all().into_iter().take(1) {
         let link = format!("--delay 1s --memory 256kb --require {CI} --report r.json");
-        // Four requests fill the memory, however slowly ping sends.
+        // Four requests fill the memory, even if ping sends slowly.
         let ran = user
             .exec(format!("{link} -- ping -q -i 0.02 -s 60000 -c 30 far"))
             .exits(3);

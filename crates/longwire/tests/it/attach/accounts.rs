@@ -1,5 +1,5 @@
-//! Traffic over an attached link: the link reports each loss or an event explains it, and a
-//! connection survives.
+//! Traffic over an attached link: every loss is reported by the link or explained by an event, and
+//! a connection survives.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use super::{Joined, name_of, packets_in};
 use crate::common::program::change;
 use crate::common::{count, list, sum};
 
-/// Selects near's numbered datagrams, so that the link's counters cover no other traffic.
+/// Selects near's numbered datagrams, so that the link counts no other traffic.
 const FILTER: &str = "--filter 'udp dst port 9000'";
 
 /// Triggers events while near sends numbered datagrams.
@@ -86,7 +86,7 @@ fn a_kill_loses_the_frames_on_the_link() {
     let (stream, (begin, kill, end)) = under_traffic(&joined, || {
         let attached = joined.attach(&name_of("lost"), &format!("{FILTER} --delay 20ms"));
         let begin = Instant::now();
-        // More frames than the link holds at a time, so the link delivers some.
+        // The link must deliver some datagrams, so wait for more than it can hold.
         wait_for_arrivals(&joined, 500);
         let before = Instant::now();
         attached.kill();
@@ -95,7 +95,7 @@ fn a_kill_loses_the_frames_on_the_link() {
     let missing = missing(&stream);
     joined.assert_clean();
     let Some(&first) = missing.first() else {
-        // If the machine pauses the sender for this long, the link is empty.
+        // The link is empty if the machine paused the sender for longer than the delay.
         let paused = stream
             .sent
             .windows(2)
@@ -104,14 +104,14 @@ fn a_kill_loses_the_frames_on_the_link() {
         return;
     };
     assert!(stream.sent[first] > begin, "no frame has crossed the link");
-    // The link keeps the order, so the kill loses the last frames on it. A frame was sent before
-    // the kill if the sender had begun the next one.
+    // The link preserves order, so the kill loses the last frames on it. A frame was certainly sent
+    // before the kill if the sender had begun the next one.
     let on_link = stream.sent.partition_point(|at| *at <= kill);
     let on_link = first..on_link.saturating_sub(1);
     let arrived = |number: &usize| missing.binary_search(number).is_err();
     let later: Vec<usize> = on_link.filter(arrived).collect();
     assert!(later.is_empty(), "{first} was lost before {later:?}");
-    // The link takes frames until the process ends.
+    // The link accepts frames until the process ends.
     for number in missing {
         assert!(
             stream.sent[number] <= end,

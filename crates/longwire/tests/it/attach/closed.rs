@@ -1,5 +1,5 @@
-//! Interfaces that stay closed when the emulator is killed, including next to other links and after
-//! changes while no process owned them.
+//! Interfaces that stay closed after the emulator is killed, including next to other links and
+//! after changes while no process owned them.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::common::site::path_of;
 
 const BPF: &str = "/sys/fs/bpf";
 const NONE: Option<&str> = None;
-/// Maximum time from a signal until no thread of the process runs, on a busy machine.
+/// Maximum time on a busy machine from SIGKILL until all threads of the process have stopped.
 const KILL_MAX: Duration = Duration::from_millis(20);
 
 /// Gives the calling thread and its children a mount namespace with or without a BPF file system.
@@ -54,7 +54,7 @@ impl Numbered {
     fn assert_delayed(&self, by: Duration) {
         for (number, at) in &self.arrived {
             let delay = at.duration_since(self.sent[*number]);
-            // Timestamps from two clocks differ by microseconds.
+            // The two clocks' timestamps differ by microseconds.
             let by_link = delay + Duration::from_millis(1) > by;
             assert!(by_link, "{number} passed by the link, in {delay:?}");
         }
@@ -70,7 +70,7 @@ pub(super) fn number(
 ) -> Numbered {
     let address = SocketAddr::new(Plan::USUAL.v4_of(side).into(), 9_000);
     let receiver = within(to, || UdpSocket::bind(address));
-    // Avoid losses at the receiver while its thread waits for a core.
+    // A large buffer avoids losses at the receiver while its thread waits for a core.
     setsockopt(&receiver, RcvBufForce, &(16 << 20)).expect("root may");
     let sender = within(from, || UdpSocket::bind("0.0.0.0:0"));
     let timeout = Some(Duration::from_millis(300));
@@ -89,7 +89,7 @@ pub(super) fn number(
         let mut sent = Vec::new();
         while !over.load(Ordering::Relaxed) {
             sent.push(Instant::now());
-            // Refused while the interface is closed, or when the queue is full.
+            // Fails while the interface is closed or the queue is full.
             let _ = sender.send_to(&(sent.len() - 1).to_be_bytes(), address);
             thread::sleep(Duration::from_micros(50));
         }
@@ -151,7 +151,7 @@ fn a_node_that_is_killed_leaves_interfaces_closed_until_it_is_back() {
 fn nothing_passes_once_the_program_is_killed() {
     let Some(joined) = Joined::new() else { return };
     mounts(true);
-    // Resolve neighbours before the interface is closed.
+    // Resolve neighbours while the interface is open.
     joined.assert_round_trip(0.0);
     let name = name_of("closed");
     for round in 0..5 {
@@ -162,7 +162,7 @@ fn nothing_passes_once_the_program_is_killed() {
             let up = scope.spawn(|| number(&joined.near, &joined.far, Side::Far, &over));
             let down = scope.spawn(|| number(&joined.far, &joined.near, Side::Near, &over));
             thread::sleep(Duration::from_millis(250 + 7 * round));
-            // The process ends some time later.
+            // SIGKILL takes effect after a delay.
             attached.program.signal(Signal::SIGKILL);
             let killed = Instant::now() + KILL_MAX;
             let _ = attached.program.end();
@@ -210,7 +210,7 @@ fn nothing_stays_after_a_usual_end_or_without_the_interface() {
     assert_eq!(pins(), 0);
     joined.assert_clean();
 
-    // Traffic that bypasses the link is not blocked.
+    // Traffic that is not selected for the link stays open.
     joined
         .attach(&name, "--fail closed --to 192.0.2.0/24")
         .kill();
@@ -276,7 +276,7 @@ fn links_that_are_attached_at_once_are_apart() {
             (name, program)
         });
         let runs = runs.map(|(name, program)| (name, program.ready("attached to")));
-        // Remove each individually.
+        // Detach the runs one by one.
         for (number, (name, program)) in runs.into_iter().enumerate() {
             for (other, address) in addresses.into_iter().enumerate() {
                 let delays = if other < number { 0.0 } else { 20.0 };
@@ -329,7 +329,7 @@ fn each_interface_of_a_closed_attachment_is_attached_again() {
     joined.add_pair("eth1");
     let folder = Folder::new();
     let node = RunningNode::start(&folder);
-    // The serial numbers of the next attachment differ at the two interfaces.
+    // Makes the serial numbers of the next attachment differ between the two interfaces.
     let mut other = attachment(&path_of(&joined.near), json!({ "delay": "5ms" }));
     other["to"] = json!([prefix(second)]);
     node.put("other", &other);
@@ -344,7 +344,7 @@ fn each_interface_of_a_closed_attachment_is_attached_again() {
     let node = RunningNode::start(&folder);
     node.assert_crossed(|| joined.round_trip(), 30.0);
     assert_eq!(pins(), 4);
-    // An interface that goes away meanwhile leaves nothing behind.
+    // An interface deleted while no node runs leaves nothing behind.
     node.kill();
     within(&joined.near, || link_delete("eth1"));
     let node = RunningNode::start(&folder);

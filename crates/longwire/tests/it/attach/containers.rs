@@ -14,10 +14,10 @@ use crate::common::site::assert_no_attachment;
 const NEAR: &str = "10.88.0.1";
 const FAR: &str = "10.88.0.2";
 const SLEEP: &str = "sleep 1000";
-/// Serves files and iperf3.
+/// Command that serves files over HTTP, and iperf3.
 const SERVE: &str = "sh -c 'httpd -p 80 -h /www; exec iperf3 -s'";
 
-/// Two joined containers; near has the links.
+/// Two joined containers; links are attached to near.
 struct Pair<'a> {
     engine: &'a Engine,
     near: Container<'a>,
@@ -37,7 +37,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Attaches a link to near by its name.
+    /// Attaches a link to near, addressed by its container name.
     fn attach(&self, options: &str) -> Attached {
         let (id, name) = (&self.near.id, name_of(&self.near.id));
         let target = format!("--container containerd:{id} --interface {DEVICE}");
@@ -94,7 +94,7 @@ fn containers_have_the_link_that_is_attached() {
             .bytes(&format!("iperf3 -c {FAR} -J -t 3 {direction}"));
         let result: Value = serde_json::from_slice(&output).expect("JSON");
         let rate = number(&result["end"]["sum_received"]["bits_per_second"]) / 1e6;
-        // On a busy machine, TCP does not fill the link; the link's rate is the upper limit.
+        // On a busy machine, TCP does not saturate the link; the link's rate is the upper limit.
         assert!(rate > 0.0 && rate < 20.0, "{rate} Mbit/s of 20");
     }
     let report = attached.detach();
@@ -107,8 +107,7 @@ fn containers_have_the_link_that_is_attached() {
     a_restart_ends_the_run(&pair);
 }
 
-/// By the link's log, a queue's departures are spaced by the rate, and delays are those of the
-/// model.
+/// According to the log, departures are spaced by the rate, and delays match the model.
 fn releases_are_those_of_the_link(pair: &Pair<'_>) {
     const NANOS_PER_BYTE: i64 = 400;
     let dir = Folder::new();
@@ -147,14 +146,14 @@ fn releases_are_those_of_the_link(pair: &Pair<'_>) {
 fn a_pause_loses_nothing(pair: &Pair<'_>) {
     let near = &pair.near;
     let attached = pair.attach("--delay 10ms --rate 1mbit");
-    // Half a minute at this rate: longer than until the pause.
+    // The download lasts half a minute at this rate, well beyond the pause.
     let mut download = near.spawn(&format!("curl -sS --fail -o /tmp/data http://{FAR}/data"));
     eventually("nothing arrives", || {
         near.exec("sh -c '[ -s /tmp/data ]'").code == 0
     });
     let frozen = near.freeze();
     attached.set("rate=100mbit");
-    // The kernel replies for the paused container, over the link.
+    // The kernel replies for the paused container; the reply crosses the link.
     let trip = super::pings(&pair.far.namespace(), NEAR);
     assert!(trip > Some(19.9), "{trip:?} ms");
     let over = download.child().try_wait().expect("a child");
@@ -176,8 +175,8 @@ fn a_pause_loses_nothing(pair: &Pair<'_>) {
     assert_no_attachment(&near.namespace());
 }
 
-/// When a container and its network end, the run ends. After a restart, the container has another
-/// network, without a link until one is attached.
+/// A run ends with its container's network. After a restart, the container has a new network,
+/// without a link until one is attached.
 fn a_restart_ends_the_run(pair: &Pair<'_>) {
     let attached = pair.attach("--delay 10ms");
     pair.assert_round_trip(20.0);
@@ -198,17 +197,17 @@ fn out_of_memory_is_the_containers_alone() {
     let Some(engine) = Engine::start() else {
         return;
     };
-    // Without newlines, `tail` keeps all its input in memory.
+    // Input without newlines makes `tail` buffer everything in memory.
     let eat = "sh -c 'until [ -e /tmp/go ]; do sleep 0.05; done; exec tail /dev/zero'";
     let pair = Pair::new(&engine, engine.run("eater", "--memory-limit 33554432", eat));
     let attached = pair.attach("--delay 20ms");
     pair.assert_round_trip(40.0);
-    // A process is killed, but its container continues.
+    // One process is killed; its container keeps running.
     pair.near.exec("tail /dev/zero").exits(137);
     assert_eq!(pair.near.state(), "RUNNING");
     pair.assert_round_trip(40.0);
     pair.assert_fetched();
-    // The first process is killed.
+    // The container's first process is killed.
     pair.near.bytes("touch /tmp/go");
     pair.near.wait_for("STOPPED");
     attached.ends_without_interface();

@@ -1,4 +1,5 @@
-//! Many kinds of frames over an attached link: long, merged, multicast and address resolution.
+//! Many kinds of frames over an attached link: long frames, super-packets, multicast and address
+//! resolution.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,7 +38,7 @@ fn long_frames_cross_whole() {
     let attached = joined.attach(&name_of("jumbo"), "--delay 15ms");
     joined.assert_long_frames_cross();
     let report = attached.detach();
-    // Fragments would amount to 28 frames; address resolution may add some.
+    // Fragmentation would produce 28 frames; address resolution may add some.
     let frames = count(&report["ports"][0]["packets_in"]);
     assert!((4..10).contains(&frames), "{report}");
     // A raised MTU takes effect on the attached link.
@@ -63,7 +64,7 @@ fn addresses_are_resolved_over_the_link() {
     for (_, far) in pairs {
         let began = Instant::now();
         change(&joined.near, format!("ping -c 1 -W 5 -q {far}"));
-        // Address resolution crosses the link as well.
+        // Address resolution crosses the link too, which adds two delays.
         assert!(began.elapsed() >= 4 * DELAY, "{far}");
     }
     let report = attached.detach();

@@ -1,4 +1,4 @@
-//! Frames on a link whose interface goes down or away: all are lost and reported.
+//! Frames on a link whose interface goes down or is removed: all are lost and reported.
 
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
@@ -15,7 +15,7 @@ use crate::common::{count, list, named, write};
 
 /// Datagrams per direction.
 const DATAGRAMS: u64 = 100;
-/// Longer than the interface events take.
+/// Link delay, longer than interface events take.
 const DELAY: Duration = Duration::from_millis(1_500);
 
 /// Sends datagrams from a namespace to an address; returns their send times.
@@ -25,7 +25,7 @@ fn send(from: &NetNamespace, to: IpAddr) -> Vec<Instant> {
         let now = Instant::now();
         let sent = socket.send_to(&[7; 200], (to, 9_000));
         sent.expect("a datagram");
-        // A burst may overflow a receive ring.
+        // A burst could overflow a receive ring.
         thread::sleep(Duration::from_micros(500));
         now
     };
@@ -48,7 +48,7 @@ fn wait_until(control: &str, is_met: impl Fn(&Value) -> bool) {
     });
 }
 
-/// Asserts that a port lost all datagrams that were on the link at an event, and that the totals
+/// Asserts that a port lost all datagrams on the link at the time of an event, and that the totals
 /// agree.
 #[track_caller]
 fn assert_lost(report: &Value, port: &str, how: &str, sent: &[Instant], event: Instant) {
@@ -56,7 +56,7 @@ fn assert_lost(report: &Value, port: &str, how: &str, sent: &[Instant], event: I
     let of = |kind: &str| count(&port["artifacts"][kind]);
     let out = count(&port["packets_out"]);
     assert_eq!(out + of("refused"), DATAGRAMS, "{how}: {port}");
-    // A busy machine may send so slowly that the link delivers some datagrams before the event.
+    // A busy machine may send so slowly that some datagrams are delivered before the event.
     let early = sent.iter().filter(|at| **at + DELAY <= event).count() as u64;
     assert!(
         out - of("no_carrier") <= early,

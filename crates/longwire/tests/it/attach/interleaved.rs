@@ -1,4 +1,4 @@
-//! Attaches, changes, ends and loses interfaces in random order, under traffic.
+//! Attaches links, changes them, ends runs and removes interfaces in random order, under traffic.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Attached, DEVICE, Joined, name_of, set_up};
 use crate::common::program::{RunningProgram, background, change, quiet};
 
-/// Steps per run, unless `LONGWIRE_INTERLEAVINGS` sets more.
+/// Steps per run, unless `LONGWIRE_INTERLEAVINGS` sets another number.
 const STEPS: u64 = 60;
 
 /// Recreates the pair after a device was removed.
@@ -21,7 +21,7 @@ pub(super) fn join(joined: &Joined) {
     }
 }
 
-/// Removes near's device and thereby its peer.
+/// Deletes near's device, and thereby its peer.
 fn delete(joined: &Joined) {
     within(&joined.near, || link_delete(DEVICE));
 }
@@ -109,7 +109,7 @@ fn any_order_of_events_leaves_a_working_interface() {
             }
             (Some(run), 6) => {
                 // The device leaves the namespace and returns: the link is lost, but the interface
-                // works.
+                // still works.
                 let away = NetNamespace::new().expect("a namespace");
                 within(&joined.near, || link::move_to(DEVICE, &away));
                 run.ends_without_interface();
@@ -142,7 +142,7 @@ fn links_end_with_the_namespace() {
     let first = joined.attach(&name_of("first-of-two"), "--delay 2ms");
     let second = joined.attach_to("eth1", &name_of("second-of-two"), "--delay 2ms");
     joined.assert_round_trip(4.0);
-    // These hold the last descriptors; the links' processes hold none.
+    // These are the last file descriptors of the namespaces; the links' processes have none.
     let Joined { near, far, .. } = joined;
     drop(near);
     first.ends_without_interface();

@@ -16,10 +16,10 @@ use crate::common::node::{RunningNode, attachment};
 use crate::common::program::{RunningProgram, TIMEOUT, piped};
 use crate::common::site::path_of;
 
-/// The kernel takes 0.2 s per interface to close links and sockets.
+/// Number of interfaces. The kernel takes 0.2 s per interface to close links and sockets.
 const INTERFACES: u8 = 24;
 const PORT: u16 = 9_100;
-/// Delay that a busy machine adds to both times.
+/// Time that a busy machine adds to both measured times.
 const BUSY: Duration = Duration::from_millis(200);
 
 /// Sockets at both ends of an interface.
@@ -55,8 +55,8 @@ fn wires(joined: &Joined) -> Vec<Wire> {
     wires
 }
 
-/// Sends until each interface has passed a datagram. Returns `None` if the time or `is_over` comes
-/// first, otherwise the longest interval between two attempts: the resolution of the measurement.
+/// Sends until a datagram has passed each interface. Returns the longest interval between two
+/// attempts, which is the resolution of the measurement; `None` if `end` or `is_over` comes first.
 fn passes_by(end: Instant, wires: &[Wire], is_over: impl Fn() -> bool) -> Option<Duration> {
     let mut waiting: Vec<&Wire> = wires.iter().collect();
     let (mut last, mut unseen) = (Instant::now(), Duration::ZERO);
@@ -76,8 +76,8 @@ fn passes_by(end: Instant, wires: &[Wire], is_over: impl Fn() -> bool) -> Option
     Some(unseen.max(last.elapsed()))
 }
 
-/// Kills a program whose links lose everything, and asserts that datagrams pass long before the
-/// kernel has removed the process, which takes longer with more interfaces.
+/// Kills a program whose links drop every frame. Asserts that datagrams pass long before the kernel
+/// has removed the process, which takes longer with more interfaces.
 #[track_caller]
 fn assert_open_at_once(program: RunningProgram, wires: &[Wire]) {
     for wire in wires {
@@ -99,7 +99,7 @@ fn assert_open_at_once(program: RunningProgram, wires: &[Wire]) {
     let ended = killed.elapsed();
     println!("open after {taken:?}; the process ended after {ended:?}");
     let unseen = unseen.expect("all are open before the process has ended");
-    // A busy machine also stops this thread, which then sees the change late.
+    // A busy machine may also stop this thread, which then notices the change late.
     assert!(
         taken.saturating_sub(unseen) < ended.max(BUSY) / 2,
         "open after {taken:?}, {unseen:?} unseen; the end came after {ended:?}"
@@ -110,7 +110,7 @@ fn assert_open_at_once(program: RunningProgram, wires: &[Wire]) {
 fn all_interfaces_of_a_killed_program_are_open_at_once() {
     let Some(joined) = Joined::new() else { return };
     let wires = wires(&joined);
-    // The open-file limit is too low for these links.
+    // The open-file limit is too low for all links.
     let line = joined.line("all", &name_of("killed-all"), "--loss 100%");
     let program = RunningProgram::spawn(&mut piped(format!("prlimit --nofile=128:4096 {line}")));
     assert_open_at_once(program.ready("attached to"), &wires);
@@ -123,7 +123,7 @@ fn all_interfaces_of_a_killed_node_are_open_at_once() {
     let wires = wires(&joined);
     let folder = Folder::new();
     let node = RunningNode::start(&folder);
-    // The second selection applies to other programs.
+    // The second round's prefix selects the traffic of other programs.
     for prefix in ["10.120.0.0/16", "10.0.0.0/8"] {
         for name in (0..INTERFACES).map(device) {
             let mut body = attachment(&path_of(&joined.near), json!({ "loss": "100%" }));

@@ -62,7 +62,7 @@ impl Links {
             let counts = names.iter().filter_map(|name| {
                 let socket = format!("/run/longwire/attach-{name}.sock");
                 let client = Client::new(Address::Unix(socket.into()), None);
-                // A detached link does not answer.
+                // Skips detached links, which do not answer.
                 Some((name.clone(), taken(client.ok()?, "/v1")?))
             });
             counts.collect()
@@ -264,7 +264,7 @@ fn a_link_is_attached_changed_and_detached() {
     assert!(options, "{listed}");
     joined.refuses(&name, "", "already");
     let report = attached.detach();
-    // A busy machine delays frames, but loses and invents none.
+    // A busy machine delays frames, but does not lose or duplicate any.
     let ports = list(&report["ports"]).iter();
     let sum = |counter| ports.clone().map(|port| count(&port[counter])).sum::<u64>();
     assert!(sum("packets_in") >= 32, "{report}");
@@ -277,7 +277,7 @@ fn a_link_is_attached_changed_and_detached() {
     assert!(!listed.contains(&name), "{listed}");
 }
 
-/// Uses the link's log, so that a busy machine does not matter.
+/// Uses the link's log, which is independent of the machine's load.
 #[test]
 fn releases_of_an_attached_link_are_those_of_its_models() {
     let Some(joined) = Joined::new() else { return };
@@ -307,7 +307,7 @@ fn traffic_passes_after_the_program_is_killed_or_aborts() {
         joined.assert_round_trip(0.0);
         joined.assert_clean();
     }
-    // The killed run's entry does not interfere.
+    // The entry of the killed run must not prevent a new run with the same name.
     let attached = joined.attach(&name, "--delay 5ms");
     joined.assert_round_trip(10.0);
     attached.detach();
@@ -325,7 +325,7 @@ fn packets_to_other_prefixes_pass_by() {
         joined.assert_round_trip_to(address.parse().expect("an address"), 40.0);
     }
     let report = attached.detach();
-    // Eight each way, none to near's first address, and no ARP.
+    // Eight frames in each direction: none to near's first address, and no ARP.
     assert_eq!(report["ports"][0]["packets_in"], 16, "{report}");
 }
 
@@ -357,7 +357,7 @@ fn the_interface_and_its_qdisc_count_each_frame_once() {
 fn wrong_places_are_refused_with_the_existing_ones() {
     let Some(joined) = Joined::new() else { return };
     let place = format!("--netns {}", path_of(&joined.near));
-    // Kernel threads, such as process 2, belong to the machine's network.
+    // Kernel threads, such as process 2, are in the machine's network.
     assert_refused(&format!(
         "
         attach {place} --interface wlan9 | 1 | {DEVICE}

@@ -40,7 +40,7 @@ fn attachments_are_made_changed_and_removed() {
     let made = node.put("near", &delayed(&joined, "15ms"));
     assert_eq!(made["interfaces"], json!([DEVICE]), "{made}");
     node.assert_round_trip(&joined, 30.0);
-    // Repeat the request, then change options in one direction.
+    // A repeated request is a no-op; then options of one direction change.
     assert_eq!(node.put("near", &delayed(&joined, "15ms")), made);
     let link = json!({ "delay": "15ms", "up": { "delay": "40ms" } });
     node.put("near", &attachment(&path_of(&joined.near), link));
@@ -69,7 +69,7 @@ fn attachments_are_made_changed_and_removed() {
     assert_eq!(reports.count(), 1);
 }
 
-/// Both holders appear in one list in the same form, and take the same commands.
+/// Attachments of runs and of the node are listed in the same form, and accept the same commands.
 #[test]
 fn links_of_runs_and_of_the_node_are_listed_changed_and_removed_alike() {
     let Some((joined, folder, node)) = started() else {
@@ -129,13 +129,13 @@ fn a_killed_node_lets_traffic_pass_and_attaches_again() {
     node.kill();
     joined.assert_round_trip(0.0);
     let node = RunningNode::start(&folder);
-    // The node reports ready once it has restored its attachments.
+    // A node reports ready only after restoring its attachments.
     assert_eq!(node.get("near")["state"], "attached");
     node.assert_round_trip(&joined, 30.0);
     node.stop();
     joined.assert_round_trip(0.0);
     joined.assert_clean();
-    // The same after a clean exit.
+    // The same holds after a clean exit.
     let node = RunningNode::start(&folder);
     node.assert_round_trip(&joined, 30.0);
     node.delete("near");
@@ -222,7 +222,7 @@ fn wrong_requests_change_nothing() {
     }
     node.assert_round_trip(&joined, 30.0);
     assert_eq!(node.attachments().len(), 1);
-    // A filter that the kernel cannot apply is detected before options change.
+    // A filter that the kernel cannot apply is refused before any option changes.
     let mut part = good;
     part["filter"] = "icmp".into();
     node.delete("near");
@@ -236,7 +236,7 @@ fn wrong_requests_change_nothing() {
     node.refuses("near", &refused, 422);
     node.assert_round_trip(&joined, 30.0);
     assert_eq!(node.get("near")["spec"]["filter"], "icmp");
-    // With a wait, the attachment waits.
+    // With `wait`, an attachment waits for its target.
     let mut waits = at(json!({ "netns": "no-such-name" }));
     waits["wait"] = true.into();
     assert_eq!(node.put("waits", &waits)["state"], "waiting");
@@ -269,7 +269,7 @@ fn an_attachment_waits_while_another_program_has_its_interface() {
     let attached = node.wait_for("near", "attached");
     assert!(attached.get("taken").is_none(), "{attached}");
     node.assert_round_trip(&joined, 30.0);
-    // A missing target is refused.
+    // Without `wait`, a missing target is refused.
     body["target"] = json!({ "netns": "no-such-name" });
     let waiting = node.put("waits", &body);
     assert_eq!(waiting["state"], "waiting", "{waiting}");
@@ -304,7 +304,7 @@ fn an_interface_is_free_again_at_once() {
         return;
     };
     let body = delayed(&joined, "1ms");
-    // The kernel removes the devices of one attachment while those of the next are created.
+    // The kernel removes one attachment's devices while the next one's are being created.
     for round in 0..12 {
         let name = format!("round{round}");
         node.put(&name, &body);

@@ -1,4 +1,4 @@
-//! Foreign programs at the same interface, similar to those of container networks.
+//! Other programs at the same interface, similar to those of container networks.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,14 +25,14 @@ const LENGTH: i16 = 0;
 const MARK: i16 = 8;
 const PROTOCOL: i16 = 16;
 
-/// A foreign program at an interface.
+/// A program at an interface that does not belong to Longwire.
 struct Other {
     program: OwnedFd,
     _link: Link,
 }
 
 impl Other {
-    /// Attaches the program at the front of the hook.
+    /// Attaches the program before all existing ones.
     fn attach(
         namespace: &NetNamespace,
         device: &str,
@@ -97,7 +97,7 @@ fn other_programs_stay_and_see_each_frame_once() {
     let put = |hook, name, program: &[Instruction]| {
         Other::attach(&joined.near, DEVICE, hook, name, program)
     };
-    // 777 bytes of payload, plus the headers.
+    // 777 bytes of payload plus headers.
     let dropper = put(Hook::Egress, "other_drop", &dropping(819));
     let marker = put(Hook::Egress, "other_mark", &marking());
     let receiver = put(Hook::Ingress, "other_in", &marking());
@@ -121,7 +121,7 @@ fn other_programs_stay_and_see_each_frame_once() {
         let sent = near.send_to(&vec![1; length], (joined.far_address, 9_999));
         assert_eq!(sent.ok(), Some(length));
     }
-    // The link counts a frame when it takes it, which may be after the next ping begins.
+    // The link counts a frame on arrival, which may be after the next ping starts.
     for _ in 0..20 {
         assert_eq!(far.recv(&mut [0; 1000]).ok(), Some(100));
     }
@@ -144,7 +144,7 @@ fn classic_filters_stay_and_delays_do_not_multiply() {
     let tc = |line: &str| change(&joined.near, format!("tc {line}"));
     tc("qdisc add dev eth0 clsact");
     for hook in ["ingress", "egress"] {
-        // Counts all bytes of all frames.
+        // The action counts all bytes of all frames.
         let program = "bytecode '1,6 0 0 4294967295'";
         tc(&format!(
             "filter add dev eth0 {hook} bpf {program} flowid 1:1"
@@ -186,8 +186,8 @@ fn a_pod_behind_redirects_of_the_host_has_the_delay_that_is_asked_for() {
         return;
     }
     let [pod, host, far] = [(); 3].map(|()| NetNamespace::new().expect("a namespace"));
-    // Cilium rewrites Ethernet addresses; in this test, the pod shares the address of the host's
-    // device.
+    // Cilium rewrites Ethernet addresses; in this test, the pod instead shares the address of the
+    // host's device.
     let mac = Some([2, 0, 0, 0, 0, 0x10]);
     let end = |name, namespace, mac| veth::End {
         name,

@@ -25,7 +25,7 @@ pub(super) fn joined() -> Option<(Joined, [IpAddr; 3])> {
     Some((joined, addresses))
 }
 
-/// Asserts the delays to each address, in milliseconds.
+/// Asserts the RTT to each address, in milliseconds.
 #[track_caller]
 fn assert_round_trips(joined: &Joined, addresses: [IpAddr; 3], delays: [f64; 3]) {
     for (address, delays) in addresses.into_iter().zip(delays) {
@@ -70,11 +70,11 @@ fn each_link_has_its_part_and_the_rest_passes() {
     let a = attach("several-a", &format!("--delay 10ms --to {first}"));
     let b = attach("several-b", &format!("--delay 30ms --to {second}"));
     assert_round_trips(&joined, addresses, [20.0, 60.0, 0.0]);
-    // A link for all traffic comes last and gets only the remaining traffic.
+    // A link for all traffic has the lowest priority, and gets only the remaining traffic.
     let c = attach("several-c", "--delay 50ms");
     assert_round_trips(&joined, addresses, [20.0, 60.0, 100.0]);
     joined.refuses(&name_of("several-d"), "--delay 1ms", "already has a link");
-    // Comes first, with one direction and a filter.
+    // This link has the highest priority, one direction and a filter.
     let options = "--delay 5ms --priority 7 --direction up --filter icmp";
     let d = attach("several-e", options);
     assert_round_trips(&joined, addresses, [15.0, 35.0, 55.0]);
@@ -87,7 +87,7 @@ fn each_link_has_its_part_and_the_rest_passes() {
         found.iter().all(|[entered, left]| entered == left),
         "{found:?}"
     );
-    // Its traffic now falls to the link for all traffic.
+    // The detached link's traffic now crosses the link for all traffic.
     assert_round_trips(&joined, addresses, [100.0, 60.0, 100.0]);
     c.detach();
     assert_round_trips(&joined, addresses, [0.0, 60.0, 0.0]);
@@ -111,7 +111,7 @@ fn a_node_that_starts_again_keeps_the_order() {
         });
         found.names
     };
-    // Names are not in creation order. All select the first address.
+    // Names differ from creation order. All three attachments select the first address.
     node.put("z", &part(&joined, "10ms", &[first]));
     node.put("b", &part(&joined, "20ms", &[first, second]));
     node.put("m", &part(&joined, "30ms", &[first, second, third]));
@@ -126,7 +126,7 @@ fn a_node_that_starts_again_keeps_the_order() {
     assert_eq!(names(), expected);
     assert_crossed(&node, &joined, addresses, [20.0, 40.0, 60.0]);
 
-    // A different selection on the same link.
+    // Change the selection of an existing link.
     node.put("b", &part(&joined, "20ms", &[third]));
     assert_eq!(node.get("b")["returns"], 0);
     assert_crossed(&node, &joined, addresses, [20.0, 60.0, 40.0]);

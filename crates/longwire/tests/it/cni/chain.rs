@@ -1,4 +1,4 @@
-//! A plugin chain, called as a runtime does.
+//! A plugin chain, called as by a runtime.
 
 use std::thread;
 
@@ -90,8 +90,8 @@ fn containers_start_and_stop_without_the_node() {
     assert_eq!(passed.says("no link is attached").stdout, previous);
     machine.assert_crossed(&three, 0.0);
 
-    // Links of remaining containers are restored; the removed container's link is deleted by the
-    // next ADD.
+    // Links of remaining containers are restored; the next ADD deletes the removed container's
+    // link.
     machine.start_node();
     machine.assert_crossed(&two, 20.0);
     let [first, second, third] = pods;
@@ -163,7 +163,7 @@ fn the_plugin_is_installed_as_a_link_or_a_copy() {
         let installed = folder.path().join("new/bin/longwire-cni");
         assert_eq!(installed.is_symlink(), is_link);
         let mut plugin = command(installed.display().to_string());
-        // Called as the plugin: empty input is not valid JSON.
+        // Called as the plugin, the program refuses empty input, which is not valid JSON.
         let ran = Ran::of(plugin.env("CNI_COMMAND", "VERSION"));
         assert_eq!(ran.json()["code"], 6, "{ran:?}");
         assert_eq!(std::fs::read_dir(&dir).expect("a directory").count(), 1);

@@ -25,7 +25,7 @@ fn cnitool(machine: &Machine, line: &str, variables: &[(&str, &str)]) -> Ran {
 #[test]
 fn cnitool_runs_the_plugin() {
     if std::env::var_os(PROGRAM).is_none() {
-        // Installing it needs Go, so `cargo xtask full` does it.
+        // `cargo xtask full` installs it, because that needs Go.
         eprintln!("not run: `cargo xtask cni` sets {PROGRAM}");
         return;
     }
@@ -34,7 +34,7 @@ fn cnitool_runs_the_plugin() {
     };
     let mut plugin = machine.plugin(&json!({ "delay": "10ms" }));
     plugin["capabilities"] = json!({ "longwire": true, "io.kubernetes.cri.pod-annotations": true });
-    // nerdctl's format, with the plugin last.
+    // A list in nerdctl's format, with this plugin last.
     machine.write_list(&json!({
         "cniVersion": "1.0.0", "name": "shop", "nerdctlID": "3fa9", "nerdctlLabels": {},
         "plugins": [machine.bridge(), { "type": "tuning" }, plugin],

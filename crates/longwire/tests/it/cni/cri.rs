@@ -24,7 +24,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the name of the cgroup for all pods in this test.
+/// Returns the name of the parent cgroup of this test's pods.
 fn cgroup() -> String {
     format!("longwire-cri-{}", std::process::id())
 }
@@ -43,14 +43,14 @@ fn pod(name: &str, folder: &Folder, annotations: &[(&str, &str)]) -> Vec<u8> {
         let entry = [field(1, key.as_bytes()), field(2, value.as_bytes())];
         config.extend(field(7, &entry.concat()));
     }
-    // A separate cgroup for this test.
+    // Pods are in this test's own cgroup.
     let linux = field(1, format!("/{}", cgroup()).as_bytes());
     config.extend(field(8, &linux));
     config
 }
 
-/// Calls a CRI method: gRPC over HTTP/2, with curl. Returns the response message, or the headers as
-/// an error.
+/// Calls a CRI method (gRPC over HTTP/2) with curl. Returns the response message, or the headers on
+/// error.
 fn call(engine: &Engine, method: &str, message: &[u8]) -> Result<Vec<u8>, String> {
     let file = |name: &str| engine.folder().file(name);
     let length = u32::try_from(message.len()).expect("a short message");
@@ -78,7 +78,7 @@ fn call(engine: &Engine, method: &str, message: &[u8]) -> Result<Vec<u8>, String
 /// Starts a pod; returns its ID.
 fn run(engine: &Engine, config: &[u8]) -> Result<String, String> {
     let answer = call(engine, "RunPodSandbox", &field(1, config))?;
-    // A single field: the ID, after one length byte.
+    // The message has a single field, the ID, after a tag byte and a length byte.
     String::from_utf8(answer[2..].to_vec()).map_err(|error| error.to_string())
 }
 
@@ -91,7 +91,7 @@ fn stop(engine: &Engine, id: &str) {
 
 /// Returns containerd's settings, with the machine's plugin directory.
 fn settings(machine: &Machine, folder: &Folder, lists: &str) -> String {
-    // containerd searches only one directory.
+    // containerd searches only one directory for plugins.
     let bin = folder.file("bin");
     run_program(format!("cp -a {} {bin}", machine.folder.file("bin"))).well();
     for plugin in ["bridge", "host-local", "loopback"] {
@@ -147,7 +147,7 @@ fn pods_have_the_links_of_their_annotations() {
         assert_eq!(found["spec"]["link"]["delay"], delay, "{found}");
     }
 
-    // A pod with an invalid annotation does not start, and its events give the reason.
+    // A pod with an invalid annotation does not start; its events give the reason.
     let wrong = pod("wrong", folder, &[("longwire.dev/link", "delay=soon")]);
     let error = run(&engine, &wrong).expect_err("it is wrong");
     assert!(error.contains("soon"), "{error}");

@@ -18,7 +18,7 @@ mod chain;
 mod cnitool;
 mod cri;
 
-/// Plugin directory in Debian's package.
+/// Plugin directory of Debian's package.
 const REFERENCE: &str = "/usr/lib/cni";
 
 /// A machine: a network for plugins, a plugin directory and a node process.
@@ -116,7 +116,7 @@ impl Machine {
 struct Pod {
     _namespace: NetNamespace,
     id: String,
-    /// Folder with a link to the namespace, removed with the container.
+    /// Folder with a symbolic link to the namespace, removed with the container.
     folder: Folder,
 }
 
@@ -131,7 +131,7 @@ impl Pod {
         }
     }
 
-    /// Returns the path by which other processes find the namespace.
+    /// Returns a path by which other processes can open the namespace.
     fn path(&self) -> String {
         self.folder.file("net")
     }

@@ -62,7 +62,7 @@ pub fn read_json(file: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}: {text}"))
 }
 
-/// Returns a report count.
+/// Returns a count of a report.
 #[track_caller]
 pub fn count(value: &Value) -> u64 {
     let Some(count) = value.as_u64() else {
@@ -71,7 +71,7 @@ pub fn count(value: &Value) -> u64 {
     count
 }
 
-/// Returns a report figure.
+/// Returns a number of a report.
 #[track_caller]
 pub fn number(value: &Value) -> f64 {
     let Some(number) = value.as_f64() else {
@@ -103,8 +103,8 @@ pub fn sum(counts: &Value) -> u64 {
     counts.map(|(_, value)| count(value)).sum()
 }
 
-/// Asserts that `longwire` refuses the command line in each row: its exit code, and texts of its
-/// error, separated by semicolons.
+/// Asserts that `longwire` refuses the command line in each row, which also gives the exit code and
+/// the texts of the error, separated by semicolons.
 #[track_caller]
 pub fn assert_refused(table: &str) {
     for [line, code, texts] in rows(table) {

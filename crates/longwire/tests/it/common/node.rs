@@ -1,4 +1,4 @@
-//! `longwire node` from a client's point of view.
+//! `longwire node` as seen by a client.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ impl RunningNode {
         self.program.kill();
     }
 
-    /// Ends the node as its supervisor does.
+    /// Stops the node as a supervisor does.
     #[track_caller]
     pub fn stop(self) {
         self.program.end_by(Signal::SIGTERM).well();
@@ -134,8 +134,8 @@ pub fn taken(mut client: Client, path: &str) -> Option<[u64; 2]> {
 }
 
 /// Asserts that each echo request and each reply crosses exactly one link, once, and that no reply
-/// arrives before `delays` ms; if that is 0, that none crosses a link. A busy machine delays frames
-/// further, so the time has no upper bound.
+/// arrives before `delays` ms. If `delays` is 0, asserts that no packet crosses a link. There is no
+/// upper bound, because a busy machine delays frames further.
 #[track_caller]
 pub fn assert_crossed(taken: impl Fn() -> Taken, ping: impl FnOnce() -> Option<f64>, delays: f64) {
     let before = taken();
@@ -145,12 +145,12 @@ pub fn assert_crossed(taken: impl Fn() -> Taken, ping: impl FnOnce() -> Option<f
         let more = after
             .iter()
             .map(|(link, after)| after[way] - before[link][way]);
-        // Address resolution adds some frames.
+        // Address resolution may add frames.
         more.filter(|frames| *frames >= PINGS).collect::<Vec<u64>>()
     });
     let links = usize::from(delays > 0.0);
     let once = crossed[0].iter().all(|frames| *frames < 2 * PINGS);
-    // Multicasts of other containers arrive as well.
+    // Multicasts of other containers may arrive as well.
     let right = crossed[0].len() == links && once && crossed[1].len() >= links;
     assert!(right, "{delays} ms: {before:?}, {after:?}");
 }

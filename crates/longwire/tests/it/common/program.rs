@@ -112,7 +112,7 @@ impl Ran {
         self
     }
 
-    /// Asserts a text on stderr.
+    /// Asserts that stderr contains a text.
     #[track_caller]
     pub fn says(self, text: impl AsRef<str>) -> Ran {
         let text = text.as_ref();
@@ -123,7 +123,7 @@ impl Ran {
         self
     }
 
-    /// Asserts a text on stdout.
+    /// Asserts that stdout contains a text.
     #[track_caller]
     pub fn prints(self, text: impl AsRef<str>) -> Ran {
         let text = text.as_ref();
@@ -140,7 +140,7 @@ impl Ran {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Parses the report on stderr of a command whose stdout belongs to another program.
+    /// Parses the report on stderr, for commands that leave stdout to another program.
     #[track_caller]
     pub fn json_on_stderr(&self) -> serde_json::Value {
         let begin = self.stderr.find('{').unwrap_or(0);
@@ -192,8 +192,8 @@ impl RunningProgram {
         kill(Pid::from_raw(self.id().cast_signed()), signal).expect("it runs");
     }
 
-    /// Waits until the program writes a word to stderr. Later output is discarded, but the pipe
-    /// stays open.
+    /// Waits until the program writes a word to stderr. Discards later output, but keeps the pipe
+    /// open.
     #[track_caller]
     pub fn ready(mut self, word: &str) -> RunningProgram {
         let stderr = self.child().stderr.take().expect("a pipe");
@@ -233,14 +233,14 @@ impl RunningProgram {
         Ran::new(std::mem::take(&mut self.command), &output)
     }
 
-    /// Ends the program with a signal.
+    /// Ends the program by a signal.
     #[track_caller]
     pub fn end_by(self, signal: Signal) -> Ran {
         self.signal(signal);
         self.end()
     }
 
-    /// Ends the program as Ctrl-C does; it must succeed.
+    /// Stops the program as Ctrl-C does; it must succeed.
     #[track_caller]
     pub fn stop(self) -> Ran {
         self.end_by(Signal::SIGINT).well()
@@ -297,13 +297,13 @@ impl Capture {
         let file = dir.file(name);
         let mut command = command(format!("dumpcap -q -P -B 32 -w {file} {options}"));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
-        // dumpcap prints the file name once it captures.
+        // dumpcap prints the file name once it is capturing.
         let running = RunningProgram::start(namespace, &mut command).ready("File:");
         Capture { running, file }
     }
 
-    /// Waits until the capture holds at least `frames` frames and no more arrive for a while;
-    /// returns the file.
+    /// Waits until the capture has at least `frames` frames and no more arrive for a while; returns
+    /// the file.
     pub fn with_frames(self, frames: usize) -> String {
         const MOMENT: Duration = Duration::from_millis(300);
         let start = Instant::now();
@@ -350,7 +350,7 @@ pub fn status_of(process: u32, field: &str) -> String {
     found.map_or_else(String::new, |(_, value)| value.trim().to_owned())
 }
 
-/// Returns a memory figure of a process in KiB.
+/// Returns a memory size of a process in KiB.
 pub fn memory_of(process: u32, field: &str) -> u64 {
     let size = status_of(process, field);
     let number = size

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::read;
 
-/// A log row without its identifying columns, compared as a whole.
+/// A log row without the columns that identify it.
 pub type Rest = Vec<String>;
 
 /// Reads a CSV log; returns the indices of these columns and the rows.
@@ -34,8 +34,8 @@ pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
         .collect()
 }
 
-/// Asserts that a simulation decided each frame of a link like the live run did; returns the number
-/// of frames, which is above `least`.
+/// Asserts that a simulation decided each frame of a link as the live run did. Returns the number
+/// of frames, which must exceed `least`.
 #[track_caller]
 pub fn assert_decided_alike(live: &str, simulated: &str, link: &str, least: usize) -> usize {
     let (live, again) = (decided(live, link), decided(simulated, link));
@@ -82,8 +82,8 @@ pub fn delivered(file: &str, link: &str) -> Vec<FrameTimes> {
     frames
 }
 
-/// Returns the longest delay per direction among frames that arrived in this range of run time, in
-/// nanoseconds.
+/// Returns the longest delay of each direction, in nanoseconds, among frames that arrived in this
+/// range of run time.
 pub fn longest_delays(frames: &[FrameTimes], range: &RangeInclusive<i64>) -> BTreeMap<String, i64> {
     let mut longest = BTreeMap::new();
     for frame in frames.iter().filter(|frame| range.contains(&frame.arrival)) {

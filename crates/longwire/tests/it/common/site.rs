@@ -1,6 +1,6 @@
-//! Stations in separate namespaces, each on a port of a network in a namespace between them. Tests
-//! that need these are skipped with a message without permission to create namespaces, except in
-//! CI.
+//! Stations in separate namespaces, each on a port of a network in a namespace between them.
+//! Without permission to create namespaces, tests that need stations print a message and are
+//! skipped, except in CI.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,14 +21,14 @@ pub fn wired(pairs: &[(&str, &str)]) -> Option<NetNamespace> {
     Some(namespace)
 }
 
-/// Returns a path by which other processes find a namespace of this process.
+/// Returns a path by which other processes can open a namespace of this process.
 pub fn path_of(namespace: &NetNamespace) -> String {
     let descriptor = namespace.as_fd().as_raw_fd();
     format!("/proc/{}/fd/{descriptor}", std::process::id())
 }
 
-/// Waits until no device of an attachment remains. The kernel removes a namespace's devices some
-/// time after its last process.
+/// Waits until all devices of attachments are gone. The kernel removes a namespace's devices some
+/// time after its last process ends.
 #[track_caller]
 pub fn assert_no_attachment(namespace: &NetNamespace) {
     eventually("devices are left", || {
@@ -63,7 +63,7 @@ impl Site {
 
     /// Returns stations whose devices are up, with only link-local IPv6 addresses.
     pub fn without_addresses(count: usize) -> Option<Site> {
-        // Fails without permission to create namespaces.
+        // Returns `None` without permission to create namespaces.
         namespace()?;
         let Stations { middle, hosts } = Stations::new(count).expect("stations");
         Some(Site {
@@ -79,7 +79,7 @@ impl Site {
         let own = arguments.contains("--tolerance");
         let tolerance = if own { "" } else { "--tolerance 10s" };
         let line = format!("longwire run {arguments} --report {report} {tolerance}");
-        // The first line describes a network or a single link.
+        // The first line of output describes a network or a single link.
         let word = if arguments.contains(".toml") {
             " between "
         } else {
@@ -117,14 +117,15 @@ impl Site {
         ping(&self.stations[from], "-c 4 -i 0.2 -W 1", address)
     }
 
-    /// Waits until one station gets replies from another: devices come up late on a busy machine.
+    /// Waits until one station gets replies from another, because devices come up late on a busy
+    /// machine.
     #[track_caller]
     pub fn wait_for_answer(&self, from: usize, to: usize) {
         eventually("no answer", || self.round_trip(from, to).is_some());
     }
 
-    /// Asserts that replies arrive, but none before `delays` ms. A busy machine delays them
-    /// further; a log shows what the links decided.
+    /// Asserts that replies arrive, but none before `delays` ms. There is no upper bound, because a
+    /// busy machine delays replies further; a log shows the links' decisions.
     #[track_caller]
     pub fn assert_not_early(&self, from: usize, address: &str, delays: f64) {
         assert_not_early(self.round_trip_to(from, address), delays);
@@ -152,7 +153,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Ends the network, as Ctrl-C does; returns its report.
+    /// Stops the network as Ctrl-C does; returns its report.
     #[track_caller]
     pub fn stop(self) -> Value {
         self.stop_with_text().0

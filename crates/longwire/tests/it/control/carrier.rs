@@ -1,4 +1,4 @@
-//! Carriers of TAP devices that follow links: effects on the kernel's routing, and links added and
+//! TAP devices whose carriers follow links: effects on the kernel's routing, with links added and
 //! removed.
 
 use longwire_testbed::support::Folder;
@@ -8,7 +8,7 @@ use crate::common::site::Site;
 use crate::common::write;
 use crate::control::ControlledRun;
 
-/// Two networks on one machine, without other hosts.
+/// Two networks on one machine, without further hosts.
 const NETWORK: &str = r#"
 [ports]
 first = { opens = "tap:lw0", carrier = "one*.down" }
@@ -34,7 +34,8 @@ impl ControlledRun {
         change(&self.site.middle, format!("ip {words}"))
     }
 
-    /// Waits until `ip` prints this: the kernel reports a TAP device's state up to a second late.
+    /// Waits until `ip` prints this text: the kernel may report a TAP device's state up to a second
+    /// late.
     #[track_caller]
     fn wait_for(&self, words: &str, expected: &str) {
         wait_for(expected, || {

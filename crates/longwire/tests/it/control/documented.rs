@@ -34,10 +34,10 @@ fn every_command_of_the_page_works() {
     let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
     let mut commands = 0;
     for block in blocks("sh") {
-        // Skip lines that start runs: a run is already active.
+        // Skip lines that start a run, because one is already active.
         let lines = block.lines().filter(|line| !line.starts_with("sudo"));
         let lines = lines.filter(|line| !line.starts_with("export"));
-        // The run belongs to the test's user, and sudo may be missing.
+        // The run belongs to the test's user, and sudo may not be installed.
         let lines = lines.map(|line| line.replace("{ sudo ", "{ "));
         let script: String = lines.map(|line| format!("{line}\n")).collect();
         let file = controlled.dir.file("commands.sh");
@@ -48,7 +48,7 @@ fn every_command_of_the_page_works() {
         commands += script.lines().count();
     }
     assert!(commands > 30, "{commands} commands were found");
-    // The state after the previous commands.
+    // Check the state after the previous commands.
     let satellite = controlled.json("get satellite");
     assert_eq!(satellite["up"]["options"]["delay"], "270ms");
     assert_eq!(controlled.json("get adsl1")["up"]["state"], "off");

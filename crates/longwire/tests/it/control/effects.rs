@@ -1,5 +1,5 @@
-//! Every kind of network change, once each. Longwire-fabric and longwire-runtime test changes in
-//! virtual time; these tests show that `ctl` applies them, on packets of real stations.
+//! Every kind of network change, once each. longwire-fabric and longwire-runtime test changes in
+//! virtual time; these tests show that `ctl` applies changes to the packets of real stations.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ match = "src=10.9.0.1,dst=10.9.0.99"
 delay = "40ms"
 "#;
 
-/// The second station's other address, which no rule in the file matches.
+/// Second address of station 1, which no rule in the file matches.
 const SECOND: &str = "10.9.0.12";
 
 fn started() -> Option<ControlledRun> {
@@ -40,7 +40,7 @@ fn started() -> Option<ControlledRun> {
     within(&controlled.site.stations[1], || {
         addr_add("eth0", second, 24)
     });
-    // Replies begin once all station devices are up.
+    // Stations reply once all their devices are up.
     controlled.site.wait_for_answer(0, 1);
     Some(controlled)
 }
@@ -58,7 +58,7 @@ fn links_are_set_turned_off_paused_and_moved() {
         response["down"]["options"],
         json!({ "delay": "5ms", "rate": "10mbit" })
     );
-    // Every second echo request is lost, as the report counts.
+    // Every second echo request is lost, and the report counts the losses.
     controlled.well("set ab.up loss=nth:2");
     controlled.site.at(0, "ping -c 20 -i 0.05 -W 1 -q 10.9.0.2");
     controlled.well("set ab loss=0%");

@@ -1,4 +1,4 @@
-//! `longwire ctl` against running networks with real stations: effects are measured on their
+//! `longwire ctl` with running networks and real stations: effects are measured on the stations'
 //! packets.
 //!
 //! Skipped without permission to create namespaces, except in CI.
@@ -27,12 +27,12 @@ struct ControlledRun {
     pinged: RefCell<Vec<Pinged>>,
 }
 
-/// Pings over links that did not change meanwhile.
+/// Pings over links that did not change in the meantime.
 struct Pinged {
-    /// Start and end on the run's clock, in seconds.
+    /// Start and end of the pings on the run's clock, in seconds.
     from: f64,
     until: f64,
-    /// Link delay in both directions together, in milliseconds.
+    /// Sum of the link delays in both directions, in milliseconds.
     delays: f64,
 }
 
@@ -77,13 +77,13 @@ impl ControlledRun {
         self.ctl(&format!("{words} --json")).well().json()
     }
 
-    /// Returns how long the network has run by its own clock, in seconds.
+    /// Returns the elapsed time on the run's clock, in seconds.
     fn elapsed(&self) -> f64 {
         number(&self.json("status")["elapsed_s"])
     }
 
-    /// Checks the round trip between the first two stations, in milliseconds: immediately, that no
-    /// reply is early; when the run stops, the links' decisions.
+    /// Checks the RTT between the first two stations, in milliseconds: now, that no reply is early;
+    /// at the end of the run, the links' decisions.
     #[track_caller]
     fn takes(&self, delays: f64) {
         self.takes_to(&address(1).to_string(), delays);
@@ -101,7 +101,7 @@ impl ControlledRun {
         });
     }
 
-    /// Stops the run and compares the delays of all pings with its log; returns the report and the
+    /// Stops the run and compares the delays of all pings with the log; returns the report and the
     /// delivered frames.
     #[track_caller]
     fn stop(self) -> (Value, Vec<FrameTimes>) {
@@ -113,7 +113,7 @@ impl ControlledRun {
             let range = nanos(pinged.from)..=nanos(pinged.until);
             let delays = longest_delays(&frames, &range);
             let found = delays.values().sum::<i64>() as f64 / 1e6;
-            // Serialising a 98-byte frame at 10 Mbit/s adds to the delay.
+            // Serialisation of a 98-byte frame at 10 Mbit/s adds to the delay.
             let over = found - pinged.delays;
             assert!(
                 (0.0..0.1).contains(&over),
@@ -124,7 +124,7 @@ impl ControlledRun {
         (report, frames)
     }
 
-    /// Asserts that no reply arrives.
+    /// Asserts that pings get no reply.
     #[track_caller]
     fn is_cut(&self) {
         assert_eq!(self.site.round_trip(0, 1), None);

@@ -1,4 +1,4 @@
-//! Read-only commands, and commands without a run.
+//! Read-only commands, and commands for which there is no run.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -48,7 +48,7 @@ fn all_that_runs_can_be_read() {
         return;
     };
     controlled.site.wait_for_answer(0, 1);
-    // All pages together list each link once.
+    // All pages together contain each link once.
     let links = controlled.json("get");
     let links = list(&links).iter();
     let names: Vec<&str> = links.filter_map(|link| link["name"].as_str()).collect();
@@ -82,7 +82,7 @@ fn all_that_runs_can_be_read() {
     controlled.stop();
 }
 
-/// Streams end by count, by Ctrl-C, or with the run.
+/// Checks that streams end by count, by Ctrl-C, or with the run.
 fn watched(controlled: &ControlledRun) {
     let from = controlled.elapsed();
     let lines = controlled.well("watch ab* --every 200ms --count 3 --json");
@@ -91,7 +91,8 @@ fn watched(controlled: &ControlledRun) {
     assert_eq!(events.len(), 3);
     assert_eq!(events[0]["rates"], Value::Null, "there was no time before");
     assert_eq!(events[2]["each"][1]["name"], "ab.up");
-    // An event may be late and the next on time, so only the time since the start is never early.
+    // One event may be late and the next on time, so only the time since the start has a lower
+    // bound.
     let seconds = |at: usize, field: &str| number(&events[at][field]);
     assert!(seconds(2, "elapsed_s") - from >= 0.4, "{from}: {lines}");
     let apart = seconds(2, "elapsed_s") - seconds(1, "elapsed_s");
@@ -104,7 +105,7 @@ fn watched(controlled: &ControlledRun) {
     let mut watch = start(format!(
         "longwire ctl --control {socket} watch --every 50ms"
     ));
-    // The pipe stays open, so later lines have a reader.
+    // Keep the pipe open: later lines need a reader.
     let stdout = watch.child().stdout.take().expect("a pipe");
     let mut lines = BufReader::new(stdout).lines();
     for _ in 0..2 {

@@ -17,7 +17,7 @@ fn body_of(method: &str, path: &str) -> Value {
     }
 }
 
-/// Returns the schema of an answer by status.
+/// Returns the schema for an answer, selected by its status.
 fn schema_of<'a>(operation: &'a Value, answer: &Answer) -> &'a Value {
     let status = answer.status.to_string();
     let content = operation["responses"][&status]["content"].as_object();
@@ -34,7 +34,7 @@ fn every_route_answers_as_the_document_says() {
     let _running = stage.start(NETWORK, &format!("--control {} --view", stage.socket()));
     let document = stage.get("/v1/openapi.json");
     let mut asked = 0;
-    // A link is added and changed before it is removed.
+    // In this order, a link is added and changed before it is removed.
     for method in ["post", "patch", "get", "delete"] {
         for (path, methods) in document["paths"].as_object().expect("paths") {
             let Some(operation) = methods.get(method) else {
@@ -44,7 +44,7 @@ fn every_route_answers_as_the_document_says() {
             if events.is_some() {
                 continue;
             }
-            // The view's routes name directions; other routes name links.
+            // Routes of the view name a direction; the remaining routes name a link.
             let named = match path.as_str() {
                 "/v1/history/{name}" | "/v1/flows/{name}" => "new.up",
                 _ => "new",
@@ -109,7 +109,7 @@ fn links_are_read_and_changed() {
     assert_eq!(fields.count(), 2, "{answer:?}");
     assert!(answer.body.contains("home.delay"), "{answer:?}");
     assert_eq!(rate("adsl1", "up"), "10mbit");
-    // Each problem points to its value in the request body.
+    // Each problem points to the invalid value in the request body.
     let both = r#"{"name":"more","match":"src=10.8.8.8","up":{"loss":["1%","x"]}}"#;
     for (request, body, pointer) in [
         ("POST /v1/changes", wrong, "/set/home/delay"),
@@ -122,7 +122,7 @@ fn links_are_read_and_changed() {
         let points = problems.any(|problem| problem["pointer"] == pointer);
         assert!(points, "{answer}");
     }
-    // With `check`, the answer is the same but nothing changes.
+    // With `check`, the answer is the same, but nothing changes.
     let right = r#"{"set":{"adsl*":{"rate":"2mbit"}}}"#;
     let checked = stage.ask("POST /v1/changes?check=true", right).json();
     assert_eq!(checked["links"], 3);
@@ -133,7 +133,7 @@ fn links_are_read_and_changed() {
         [rate("adsl2", "up"), rate("adsl2", "down")],
         ["10mbit", "3mbit"]
     );
-    // Scheduled for later.
+    // A change scheduled for later.
     let later = stage
         .ask("PATCH /v1/links/home?in=900s", r#"{"delay":"1s"}"#)
         .json();
@@ -187,7 +187,7 @@ fn changes_are_read_a_page_at_a_time_from_the_newest() {
     ] {
         let page = stage.get(&format!("/v1/changes{query}"));
         let delays = list(&page["changes"]).iter().filter_map(|done| {
-            // The scenario does not change any delay.
+            // Skips the scenario's changes, which set no delay.
             done["change"]["set"]["home.up"]["delay"].as_str()
         });
         let delays: Vec<&str> = delays.collect();

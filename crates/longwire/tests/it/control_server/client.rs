@@ -9,7 +9,7 @@ use longwire_io::net::NetNamespace;
 use longwire_testbed::support::within;
 use serde_json::Value;
 
-/// Read timeout: an answer about many links is slow on a busy machine; only a hang exceeds this.
+/// Read timeout. An answer about many links is slow on a busy machine; only a hang exceeds this.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub fn exchange(mut stream: impl Read + Write, text: &str) -> Answer {
     while let Ok(read @ 1..) = stream.read(&mut part) {
         bytes.extend_from_slice(&part[..read]);
     }
-    // The page is compressed; its text is not needed.
+    // The page is compressed, but its text is not needed.
     answer(&String::from_utf8_lossy(&bytes))
 }
 

@@ -1,4 +1,4 @@
-//! The Grafana dashboard: runs every query against a real Prometheus that scrapes a run with real
+//! The Grafana dashboard: runs every query against a real Prometheus that scrapes a run with
 //! traffic.
 
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ fn queries(dashboard: &Value) -> (Vec<(String, String)>, Vec<String>) {
     )
 }
 
-/// Replaces Grafana's variables as Grafana does with all values selected.
+/// Replaces Grafana's variables as Grafana does if all values are selected.
 fn with_values(query: &str) -> String {
     let query = query
         .replace("$__rate_interval", "6s")
@@ -121,8 +121,8 @@ fn every_query_returns_data_of_a_real_run() {
             Err(without.clone())
         }
     });
-    // Metrics of events that certainly occur are not 0. The switch refuses no frame, and the
-    // dashboard shows 0 for absent series.
+    // Metrics of events that certainly occur must not be 0. The switch refuses no frame; for absent
+    // series, the dashboard shows 0.
     for metric in [
         "longwire_link_delivered_bytes_total",
         "longwire_link_dropped_frames_total{reason=\"loss\"}",
@@ -143,8 +143,7 @@ fn every_query_returns_data_of_a_real_run() {
     }
 }
 
-/// Every metric on the dashboard is documented, and every documented metric of a run is on the
-/// dashboard.
+/// The dashboard contains exactly the documented metrics of a run.
 #[test]
 fn the_dashboard_has_the_metrics_of_the_documentation() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("it is JSON");
@@ -168,7 +167,7 @@ fn the_dashboard_has_the_metrics_of_the_documentation() {
     // Most runs have a single host.
     let absent = absent.filter(|name| !name.starts_with("longwire_host_"));
     let absent: Vec<&String> = absent.collect();
-    // The version, frame counts that duplicate byte counts, and rare switch events.
+    // Exceptions: the version, frame counts that duplicate byte counts, and rare switch events.
     let expected = [
         "longwire_build_info",
         "longwire_link_delivered_frames_total",

@@ -1,5 +1,5 @@
-//! Files named by changes: which are read and which parts are reported. No file blocks the control
-//! API or the end of the run.
+//! Files named by changes: which files are read, and which of their contents are reported. No file
+//! blocks the control API or the end of the run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -54,7 +54,7 @@ fn a_fifo_holds_up_neither_the_api_nor_the_end() {
         std::thread::spawn(move || (ask(&socket, line, &body), body))
     };
     let waiting: Vec<_> = naming(&fifo).into_iter().map(start).collect();
-    // Other requests are answered meanwhile.
+    // The server still answers other requests.
     let (sender, answers) = channel();
     let socket = stage.socket();
     std::thread::spawn(move || sender.send(ask(&socket, "GET /v1/links", "")));
@@ -76,7 +76,7 @@ fn contents_of_files_are_not_in_responses() {
     let Some(stage) = Stage::new() else { return };
     let _running = stage.start_at_socket(NETWORK);
     let secret = stage.dir.file("secret");
-    // With and without a final newline: the last line takes another code path.
+    // With and without a final newline, because the last line takes a different code path.
     for text in [
         SECRET.to_owned(),
         format!("{SECRET}\n{SECRET}\n"),
@@ -102,7 +102,7 @@ fn over_tcp_no_file_is_read_unless_a_folder_is_given() {
     let file = stage.dir.file("delays");
     write(&file, "5ms\n6ms\n");
     let _running = stage.start_on_tcp(NETWORK, "");
-    // A missing file gets the same answer.
+    // The answer does not reveal whether a file exists.
     let missing = r#"{"delay": "samples:/no/such/file"}"#.to_owned();
     let named = naming(&file).into_iter();
     for (line, body) in named.chain([("PATCH /v1/links/home", missing)]) {
@@ -117,7 +117,7 @@ fn over_tcp_no_file_is_read_unless_a_folder_is_given() {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// longwire-capture tests the paths that lead out of a folder.
+/// Tests in longwire-capture cover paths that lead out of a folder.
 #[test]
 fn with_a_folder_only_files_in_it_are_read() {
     let Some(stage) = Stage::new() else { return };

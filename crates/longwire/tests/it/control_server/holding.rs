@@ -1,5 +1,5 @@
-//! Resources that one client could exhaust: connections, memory, request rate and streams. Other
-//! clients still get responses.
+//! Resources that one client could exhaust: connections, memory, request rate and streams. The
+//! server still answers other clients.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,11 +13,11 @@ use super::client::{ask, connect, exchange, request};
 use super::{ADDRESS, NETWORK, Stage, TOKEN};
 use crate::common::program::{eventually, memory_of};
 
-/// Maximum connections per address, and streams in total (docs/control.md).
+/// Maximum number of connections per address, and of streams in total (docs/control.md).
 const CONNECTIONS: usize = 256;
 const STREAMS: usize = 64;
 
-/// Maximum time until the resources of ended clients are free.
+/// Maximum time until the resources of disconnected clients are free.
 const RELEASE_MAX: Duration = Duration::from_secs(20);
 
 /// Server timeout for an incomplete request.
@@ -38,7 +38,7 @@ fn idle_connections_give_way_to_others() {
     let mut idle: Vec<TcpStream> = (0..CONNECTIONS + 40).map(|_| connect()).collect();
     let began = Instant::now();
     assert_eq!(stage.ask_tcp("GET /v1", TOKEN, "").status, 200);
-    // The server closes an idle connection after 10 s.
+    // A slot is free before the server closes idle connections, after 10 s.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(4), "{took:?}");
     // The oldest connections have been closed.
@@ -55,7 +55,7 @@ fn a_stopped_run_does_not_take_its_clients_for_slow() {
     let text = request("GET /v1", &["Host: x"], "");
     let (first, rest) = text.split_at(20);
     let begun: Vec<UnixStream> = (0..8).map(|_| sending(&socket, first)).collect();
-    // By now the server has accepted them and waits for the rest.
+    // The server has accepted the earlier connections, and waits for the rest of their requests.
     assert_eq!(stage.ask("GET /v1", "").status, 200);
     running.signal(Signal::SIGSTOP);
     for mut stream in &begun {
@@ -119,7 +119,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
             .map(|thread| thread.join().expect("an answer"))
             .collect()
     });
-    // Some clients must retry; the others get responses.
+    // Some clients must retry, the rest are answered.
     assert!(statuses.contains(&400), "{statuses:?}");
     let known = statuses
         .iter()
@@ -148,7 +148,7 @@ fn bodies_that_do_not_end_hold_up_no_small_change() {
         let mut stream = connect(&socket);
         let timeout = Some(Duration::from_secs(5));
         stream.set_write_timeout(timeout).expect("a timeout");
-        // The server does not read a refused client's data.
+        // The server does not read the data of a refused client.
         let _ = stream.write_all(head.as_bytes());
         let _ = stream.write_all(part.as_bytes());
         stream
@@ -190,7 +190,7 @@ fn unread_streams_block_nothing() {
     );
 }
 
-/// Closes one direction of a connection; returns the answer.
+/// Closes the sending direction of a connection; returns the answer.
 fn half_closed(socket: &str, text: &str) -> String {
     let mut stream = sending(socket, text);
     stream.shutdown(Shutdown::Write).expect("it is open");
@@ -227,7 +227,7 @@ fn half_closed_streams_end() {
         stream
     };
     let _streams: Vec<UnixStream> = (0..STREAMS).map(open).collect();
-    // Their slots are free again, though this side is still reading.
+    // The slots of streams closed by the server are free again, although this side still reads.
     let began = Instant::now();
     eventually("no place is freed", || {
         let mut stream = sending(&socket, &request("GET /v1/stats/stream", &["Host: x"], ""));

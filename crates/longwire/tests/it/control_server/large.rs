@@ -126,7 +126,7 @@ fn statistics_are_sent_as_events() {
     // A removed link is no longer listed.
     assert_eq!(stage.ask("DELETE /v1/links/adsl3", "").status, 200);
     let removed = stage.get("/v1")["elapsed_s"].as_f64();
-    // Earlier events are still in the socket.
+    // Skip earlier events, which are still in the socket.
     let later = std::iter::repeat_with(next).find(|event| event["elapsed_s"].as_f64() > removed);
     let later = later.expect("an event");
     assert_eq!(
@@ -142,23 +142,23 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 fn clients_that_do_not_read_stop_no_other() {
     let Some(stage) = Stage::new() else { return };
     let (socket, _running) = (stage.socket(), stage.start_at_socket(&many()));
-    // Responses of megabytes that no client reads.
+    // Responses of several megabytes that no client reads.
     let mut stuck: Vec<_> = (0..20).map(|_| connect(&socket)).collect();
     let text = request("GET /v1/links?limit=2500", &["Host: x"], "");
     for stream in &mut stuck {
         stream.write_all(text.as_bytes()).expect("it is sent");
     }
-    // Responses are produced in order, so those exist when this one does.
+    // The server answers in order, so the earlier responses exist once this one does.
     let page = stage.get("/v1/links?limit=10000");
     assert_eq!(list(&page["links"]).len(), 10_000);
-    // Incomplete request heads and unread responses time out; the latter are truncated.
+    // Incomplete request heads and unread responses time out; unread responses are truncated.
     let began = Instant::now();
     let mut half = connect(&socket);
     half.write_all(b"GET /v1 HTTP/1.1\r\nHost")
         .expect("it is sent");
     half.read_to_end(&mut Vec::new()).expect("it is closed");
     assert!(began.elapsed() >= HEAD_TIME, "{:?}", began.elapsed());
-    // Of the run's socket ends, only the listening socket is left.
+    // Only the run's listening socket is left.
     let open = format!("grep -c {socket} /proc/net/unix");
     let open = || run_in(&stage.namespace, &open).stdout;
     eventually("connections stay open", || open() == "1\n");

@@ -42,7 +42,7 @@ fn promtool_finds_nothing_wrong() {
         let said = promtool(&answer.body).well();
         assert_eq!((&*said.stdout, &*said.stderr), ("", ""), "{}", answer.body);
     }
-    // Check that promtool detects errors.
+    // Check that promtool would detect an error.
     let said = promtool("# TYPE a counter\na 1\n");
     assert_ne!(said.code, 0, "{said:?}");
 }
@@ -52,7 +52,7 @@ fn each_format_is_had_by_asking_for_it() {
     let Some(stage) = Stage::new() else { return };
     let _running = stage.start_at_socket(NETWORK);
     let open = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    // Request header of Prometheus 2.
+    // The `Accept` header of Prometheus 2.
     let scraper = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3";
     for accept in [
         vec![scraper],

@@ -1,4 +1,4 @@
-//! The control API of `longwire run FILE.toml --control …`, from a client's point of view.
+//! The control API of `longwire run FILE.toml --control …`, as seen by a client.
 //!
 //! Skipped without permission to create namespaces, except in CI.
 
@@ -25,7 +25,7 @@ use crate::common::site::wired;
 use crate::common::write;
 use client::{Answer, ask, ask_tcp, request};
 
-/// TCP address of a run, and its token with full access.
+/// TCP address of a run, and a token with full access.
 const ADDRESS: &str = "127.0.0.1:9470";
 const TOKEN: &str = "0123456789abcdef-full";
 
@@ -66,7 +66,7 @@ time = "500s"
 off = "home"
 "#;
 
-/// A namespace for networks, and a folder for their files.
+/// A namespace for networks, and a folder for files.
 struct Stage {
     namespace: NetNamespace,
     dir: Folder,
@@ -122,7 +122,7 @@ impl Stage {
         )
     }
 
-    /// Runs a network that must be refused with exit code 2.
+    /// Runs a network, which must be refused with exit code 2.
     #[track_caller]
     fn refuses(&self, arguments: &str, said: &str) -> Ran {
         let mut command = self.command(NETWORK, arguments);

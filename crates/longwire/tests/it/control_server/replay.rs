@@ -10,7 +10,7 @@ use super::client::ask;
 use crate::common::program::{RunningProgram, eventually, longwire, start};
 use crate::common::{assert_refused, count, list, number};
 
-/// Number of frames in the trace: 60 s of traffic, which no test waits for.
+/// Number of frames in the trace, which lasts 60 s; no test waits for its end.
 const FRAMES: u64 = 30_000;
 const RATE: f64 = 500.0;
 const LEN: f64 = 200.0;
@@ -34,7 +34,7 @@ impl Replay {
         let control = format!("--control {socket} --view --json");
         let running = start(format!("longwire {arguments} {control}"));
         let replay = Replay { dir, running };
-        // The socket exists shortly before it accepts connections.
+        // The socket file exists shortly before it accepts connections.
         eventually("it does not listen", || {
             UnixStream::connect(&socket).is_ok()
         });
@@ -52,7 +52,7 @@ impl Replay {
     }
 }
 
-/// The page requests `out.up`, as for any link; both names have the same samples.
+/// The live view requests `out.up`, as for any link; both names return the same samples.
 #[test]
 fn the_history_of_an_output_has_the_name_of_a_direction_too() {
     let replay = Replay::start("replay TRACE --to null --link-rate 10mbit");
@@ -76,13 +76,13 @@ fn column(columns: &Value, name: &str) -> Vec<f64> {
 fn assert_history(columns: &Value) {
     let carried = column(columns, "bits_in_per_s");
     let bits = 8.0 * LEN * RATE;
-    // Individual periods depend on the sampler; their total follows the clock.
+    // The length of a period depends on the sampler, but the sum follows the clock.
     let last = &carried[carried.len().saturating_sub(20)..];
     let carried = last.iter().sum::<f64>() / last.len() as f64;
     assert!((carried / bits - 1.0).abs() < 0.1, "{columns}");
     let rates = column(columns, "rate_bits_per_s");
     assert!(rates.iter().all(|rate| *rate == 1e6), "{rates:?}");
-    // 1.6 ms of serialisation plus 20 ms of delay.
+    // Serialisation takes 1.6 ms, and the delay is 20 ms.
     let delays = column(columns, "delay_p50_us");
     let right = delays
         .iter()
@@ -97,7 +97,7 @@ fn assert_state(replay: &Replay) {
     assert_eq!([&overview["may_change"], &overview["view"]], [false, true]);
     let progress = number(&overview["replay"]["sent"]);
     let expected = number(&overview["elapsed_s"]) * RATE / FRAMES as f64;
-    // Frames dropped by the link are not awaited.
+    // Frames dropped by the link count as sent immediately.
     assert!(progress > 0.0 && progress < expected + 0.11, "{overview}");
     let fidelity = replay.get("/v1/fidelity");
     assert!(!list(&fidelity["histogram"]).is_empty(), "{fidelity}");
@@ -114,7 +114,7 @@ fn assert_state(replay: &Replay) {
 #[test]
 fn a_replay_shows_what_it_sends_as_of_now() {
     let replay = Replay::start("replay TRACE --to null --link-rate 1mbit --delay 20ms --loss 10%");
-    // The whole trace is read at once, but counted frame by frame.
+    // The trace is read completely at the start, but frames are counted at their times.
     let read = || replay.get("/v1")["replay"]["inputs"][0]["read"] == 1.0;
     eventually("it is not read", read);
     let elapsed = || number(&replay.get("/v1")["elapsed_s"]);
@@ -124,7 +124,7 @@ fn a_replay_shows_what_it_sends_as_of_now() {
     let after = elapsed();
     let totals = &stats["totals"];
     let offered = number(&totals["packets_in"]);
-    // A log entry covers 2 ms, like the gap between frames.
+    // A log entry covers 2 ms, which is also the gap between frames.
     let expected = RATE * before - 4.0..=RATE * after + 1.0;
     assert!(expected.contains(&offered), "{offered}: {expected:?}");
     let lost = number(&totals["drops"]["loss"]);

@@ -1,5 +1,5 @@
-//! Access to the control API: the Unix socket, from before the run until its end, and tokens, both
-//! over TCP and when sent over the socket.
+//! Access to the control API: through the Unix socket, from before the run until its end, and with
+//! tokens, over TCP and over the socket.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -19,7 +19,7 @@ fn the_socket_is_private_and_removed_with_the_run() {
     assert!(there.file_type().is_socket());
     assert_eq!(there.mode() & 0o777, 0o600);
     assert_eq!(stage.get("/v1")["seed"], 5);
-    // A second run at the same socket is refused without side effects.
+    // A second run with the same socket is refused, without side effects.
     let control = format!("--control {socket}");
     stage
         .refuses(&control, "another program is listening on it")
@@ -36,7 +36,7 @@ fn the_socket_is_private_and_removed_with_the_run() {
     let mut rest = String::new();
     stream.read_to_string(&mut rest).expect("its end");
     assert!(rest.contains("event: end\n"), "{rest}");
-    // The empty last chunk shows that the answer is complete.
+    // The empty last chunk marks a complete answer.
     assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
     running.end().well();
     let took = began.elapsed();
@@ -96,7 +96,7 @@ fn tokens_say_who_may_read_and_who_may_change() {
     let changed = stage.ask_tcp("PATCH /v1/links/home", TOKEN, CHANGE);
     assert_eq!(changed.status, 200, "{changed:?}");
     assert_eq!(stage.home("delay"), "9ms");
-    // The socket's owner needs no token, but a token that is sent is checked.
+    // The socket's owner needs no token, but a token in a request is checked.
     for (token, status) in [(TOKEN, 200), (READ, 403), ("nonsense", 401)] {
         let token = format!("Authorization: Bearer {token}");
         let text = request("PATCH /v1/links/home", &["Host: x", &token], CHANGE);

@@ -7,7 +7,7 @@ use super::{ADDRESS, NETWORK, Stage};
 use crate::common::program::{RunningProgram, eventually};
 use crate::common::{count, list, read};
 
-/// Starts a network with a view; returns the printed tokens, the one with full access first.
+/// Starts a network with a view; returns the printed tokens, full access first.
 fn viewed(stage: &Stage, network: &str) -> (RunningProgram, [String; 2]) {
     let options = format!("--control {} --view={ADDRESS}", stage.socket());
     let mut command = stage.command(network, &options);
@@ -51,7 +51,8 @@ fn the_page_needs_no_token_and_everything_else_does() {
     );
     let policy = html.header("content-security-policy").expect("a policy");
     assert!(policy.contains("default-src 'self'"), "{policy}");
-    // A name that resolves to this host (DNS rebinding), and a page from another origin.
+    // Requests with a name that resolves to this host (DNS rebinding), and from a page of another
+    // origin.
     let origin = "Origin: http://evil.example";
     for headers in [&["Host: evil.example"][..], &[&host, origin]] {
         assert_eq!(page(&stage, "/", headers).status, 403, "{headers:?}");
@@ -90,7 +91,7 @@ fn a_run_without_a_page_records_what_clients_read() {
         let answer = stage.ask(&format!("GET {path}"), "");
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
-    // Nothing is recorded before a client reads it.
+    // Recording starts when a client first reads the history.
     assert_eq!(stage.get("/v1/history/home.up")["elapsed_s"], json!([]));
     stage.wait_for_samples("home.up");
     assert_eq!(stage.get("/v1")["view"], false);
@@ -106,7 +107,7 @@ fn the_table_sorts_selects_and_pages() {
         ("limit=3", 403, "adsl1.down adsl1.up adsl10.down"),
         ("limit=3&order=desc", 403, "radio/1 home.up home.down"),
         ("match=adsl*.up&limit=2&offset=199", 200, "adsl99.up"),
-        // A name without a direction matches both.
+        // A name without a direction matches both directions.
         ("match=home&sort=drops&order=desc", 2, "home.down home.up"),
     ] {
         let page = stage.get(&format!("/v1/table?{query}"));
@@ -124,7 +125,7 @@ fn the_table_sorts_selects_and_pages() {
         let answer = stage.ask(&format!("GET /v1/table?{wrong}"), "");
         assert_eq!(answer.status, 400, "{wrong}");
     }
-    // In a large network, only directions that clients read are recorded.
+    // In a large network, only the directions that clients read are recorded.
     let recorded = stage.get("/v1/history/adsl7.up");
     assert_eq!(recorded["elapsed_s"], json!([]), "{recorded}");
     stage.wait_for_samples("adsl7.up");

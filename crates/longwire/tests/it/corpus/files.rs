@@ -11,8 +11,8 @@ const FRAMES: u64 = 600;
 /// One in this many frames arrives in the same nanosecond as its predecessor.
 const SIMULTANEOUS: u64 = 11;
 
-/// A linear congruential generator (Knuth's MMIX constants): the corpus must not depend on the
-/// program's random numbers.
+/// A linear congruential generator (Knuth's MMIX constants), so that the corpus does not depend on
+/// the program's random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -54,7 +54,7 @@ fn frame(numbers: &mut Numbers, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns a capture of bursts with gaps of 0.4 s, at a mean rate of about 12 Mbit/s.
+/// Returns a capture of bursts separated by gaps of 0.4 s, with a mean rate of about 12 Mbit/s.
 pub fn capture(seed: u64) -> Vec<u8> {
     let mut numbers = Numbers(seed);
     let mut time = 0;
@@ -73,7 +73,7 @@ pub fn capture(seed: u64) -> Vec<u8> {
     pcap(1, frames)
 }
 
-/// Files that cases name as `FILE.x`, with their contents.
+/// Files and their contents; cases refer to them as `FILE.x`.
 const FILES: [(&str, &str); 8] = [
     ("table", "time_s,rate_mbps\n0,10\n0.1,2\n0.2,6\n0.3,6\n"),
     ("mahimahi", "1\n1\n2\n4\n9\n9\n10\n17\n"),
@@ -105,7 +105,7 @@ pub fn write_all(dir: &Folder) {
     for (name, text) in FILES {
         write(&dir.file(&format!("FILE.{name}")), text);
     }
-    // Values and cumulative probabilities.
+    // Each line is a value and its cumulative probability.
     write(&dir.file("FILE.cdf"), "10 0\n12 0.5\n30 0.9\n50 1\n");
     for (name, text) in NETWORKS {
         write(&dir.file(&format!("{name}.toml")), text);

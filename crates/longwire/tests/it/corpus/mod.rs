@@ -33,7 +33,7 @@ fn hash(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Removes zeros, so that a new counter changes no digest, and machine-dependent figures.
+/// Removes zeros, so that a new counter changes no digest, and machine-dependent values.
 fn reduce(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(fields) => {

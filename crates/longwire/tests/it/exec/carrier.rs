@@ -1,13 +1,12 @@
-//! `exec --carrier`: the carrier at both ends when a link goes down.
+//! `exec --carrier`: the carrier at both ends when a link is turned off.
 
 use serde_json::Value;
 
 use crate::common::{count, have, list, named};
 use crate::exec::User;
 
-/// Waits until `eth0` has lost its carrier as often as the first argument says and has regained it,
-/// and until the file in the second argument exists. Writes the kernel's count of carrier losses to
-/// the file in the third.
+/// Script that waits until `eth0` has lost its carrier `$1` times and regained it, and until the
+/// file `$2` exists. Writes the kernel's count of carrier losses to the file `$3`.
 const WATCH: &str = "#!/bin/sh\n\
     cd /sys/class/net/eth0; from=$(cat carrier_down_count); cd - >/dev/null\n\
     lost() { echo $(($(cat /sys/class/net/eth0/carrier_down_count) - from)); }\n\
@@ -16,7 +15,7 @@ const WATCH: &str = "#!/bin/sh\n\
     done\n\
     lost >$3.new; mv $3.new $3\n";
 
-/// Returns the port kinds available to a user: `/dev/net/tun` may be accessible only to root.
+/// Returns the port kinds available to a user: only root may have access to `/dev/net/tun`.
 fn kinds(user: &User) -> &'static [&'static str] {
     if user.is_root() {
         &["auto", "tap"]
@@ -52,7 +51,7 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
             .concat(),
         );
         for kind in kinds(&user) {
-            // The peer never listens, so the command does not wait for it.
+            // The peer never listens, so do not wait for it.
             let line = format!(
                 "$LONGWIRE exec --port {kind} --carrier --scenario s.toml --report r.json \
                  --peer 'sh watch 2 watch far' --peer-wait 1ms -- sh -c '\
@@ -73,7 +72,8 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
 fn frames_in_transit_arrive_before_the_carrier_is_lost() {
     for user in User::all() {
         scenario(&user, &[("1500ms", "off = \"link.up\"")]);
-        // Print the kernel's count of received frames at carrier loss, and again later.
+        // Print the kernel's count of received frames at the carrier loss, and again a second
+        // later.
         let far = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
                    for n in 1 2; do cat /sys/class/net/eth0/statistics/rx_packets; sleep 1; done";
         user.write("far.sh", far);
@@ -120,7 +120,7 @@ fn a_connection_survives_an_outage() {
     }
 }
 
-/// Events are 20 ms apart. A thread that stalls for as long skips losses.
+/// Events are 20 ms apart; a thread that stalls for longer misses losses.
 #[test]
 fn a_link_that_flaps_stays_sound() {
     if !have("iperf3") {
@@ -141,7 +141,7 @@ fn a_link_that_flaps_stays_sound() {
         assert!(report["error"].is_null(), "{report}");
         let lost = losses(&report, "near");
         assert!(lost <= 100, "{report}");
-        // The kernel's own count, which misses the shortest losses.
+        // The kernel's own count, which may miss the shortest losses.
         assert!((1..=lost).contains(&(counted[1] - counted[0])), "{ended:?}");
         for (name, to) in [("link.up", "far"), ("link.down", "near")] {
             let link = named(&report["links"], name);
@@ -183,7 +183,7 @@ fn a_port_of_a_file_names_the_links_toward_it() {
             for end in ["near", "far", "over"] {
                 let _ = std::fs::remove_file(user.dir.file(end));
             }
-            // All events are over.
+            // Read the counts after the last event.
             let line = format!(
                 "$LONGWIRE exec n.toml --report r.json --peer 'sh watch {losses} over far' \
                  --peer-wait 1ms -- sh -c 'sleep 6; touch over; sh watch 0 far near'"
@@ -192,7 +192,7 @@ fn a_port_of_a_file_names_the_links_toward_it() {
             assert_eq!(user.read("near"), "0\n", "near follows no link");
             user.read("far")
         };
-        // b.down stays on.
+        // The scenario leaves b.down on.
         assert_eq!(run(0), "0\n");
         let file = file.replace("\"?\" }", "[\"a.up\", \"b.up\"] }");
         user.write("n.toml", &file);

@@ -1,4 +1,4 @@
-//! `exec` with a changing link (`--control`, `--scenario`, a topology file), and `--time`.
+//! `exec` with a changing link (`--control`, `--scenario` or a topology file), and `--time`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) fn times(text: &str) -> Vec<f64> {
     times.collect()
 }
 
-/// A busy machine delays replies, so the log shows the link's decisions.
+/// Checks decisions in the log, because a busy machine delays replies.
 #[test]
 fn a_command_controls_its_own_link() {
     for user in User::all() {
@@ -56,7 +56,7 @@ fn ctl_finds_the_run_of_its_command() {
         let first = ended.stdout.lines().next().unwrap_or_default();
         assert!(first.starts_with('/') && first.ends_with("/y.sock"));
         let token = "(umask 077; echo 0123456789abcdef0123456789abcdef > t)";
-        // A Unix socket needs no network.
+        // If there is a Unix socket, the command gets its address, because it needs no network.
         for (more, begin) in [("", "tcp:127.0.0.1:"), ("--control z.sock", "/")] {
             let form = format!("--control tcp:127.0.0.1:0 --control-token-file t {more}");
             let line = format!("$LONGWIRE exec -q {form} -- sh -c 'echo $LONGWIRE_CONTROL'");
@@ -129,7 +129,7 @@ fn time_stops_the_command_and_ends_well() {
             let report = user.read("r.json");
             assert!(report.contains("stopped after 700ms (--time)"), "{report}");
         }
-        // A command that ignores SIGTERM is killed; one that exits earlier keeps its own exit code.
+        // A command that ignores SIGTERM is killed; one that exits earlier keeps its exit code.
         let deaf = "trap \"\" TERM; while :; do sleep 0.05; done";
         user.exec(format!("--time 200ms -- sh -c '{deaf}'")).well();
         user.exec("--time 60s -- sh -c 'exit 7'").exits(7);
@@ -138,7 +138,7 @@ fn time_stops_the_command_and_ends_well() {
 
 #[test]
 fn a_signal_ends_the_preparation_of_a_network() {
-    // Before the start, each of 200,000 commands reads a long trace.
+    // Preparing this run takes long: each of 200,000 commands reads a long trace.
     const BUSY: &str = "[ports]\nnear = \"null\"\nfar = \"null\"\n\n\
         [[link]]\nname = \"x\"\n\n\
         [[at]]\ntime = \"0s\"\nevery = \"10us\"\n\
@@ -149,7 +149,7 @@ fn a_signal_ends_the_preparation_of_a_network() {
         user.write("rate.csv", format!("time_s,rate_mbps\n{rows}"));
         user.write("busy.toml", BUSY);
         let mut running = RunningProgram::spawn(&mut user.exec_piped("busy.toml -- sleep 600"));
-        // The process waits with signals blocked, and works.
+        // Wait until the process blocks SIGINT and has used CPU time to prepare the run.
         eventually("it does not wait for SIGINT", || {
             let blocked = status_of(running.id(), "SigBlk");
             let blocked = u64::from_str_radix(&blocked, 16).expect("a mask");
@@ -178,7 +178,8 @@ fn a_link_that_changes_keeps_no_more_rights() {
     const SYS_NICE: u64 = 1 << 23;
     const ALLOWED: u64 = SYS_NICE | IPC_LOCK | NET_ADMIN | DAC_READ_SEARCH | KILL | DAC_OVERRIDE;
     for user in User::all() {
-        // The first change starts the threads that prepare changes.
+        // The first change starts the threads that prepare changes, so apply one before reading
+        // capabilities.
         let line = "$LONGWIRE ctl --control x.sock set link delay=1ms >&2; sleep 1; \
                     grep -H CapEff /proc/$PPID/task/*/status; grep -H Name /proc/$PPID/task/*/status";
         let line = format!("$LONGWIRE exec -q --control x.sock -- sh -c '{line}'");
@@ -240,7 +241,7 @@ fn sockets_of_other_users_are_skipped() {
             folder.display()
         ));
         ended.says("; give the socket, such as --control ./link.sock\n");
-        // The user's own run is found as well.
+        // Without the variable, `ctl` finds the user's own run.
         let inside = "env -u LONGWIRE_CONTROL $LONGWIRE ctl --json status";
         let ended = ctl(&format!("exec --control run/longwire/own.sock -- {inside}")).well();
         assert!(number(&ended.json()["elapsed_s"]) > 0.0, "{ended:?}");

@@ -1,5 +1,5 @@
-//! Outputs of the command and of exec, including outputs whose reader is gone: the run continues,
-//! with the same file and exit code.
+//! Outputs of the command and of `exec`. If an output is closed, the run continues, with the same
+//! file and exit code.
 
 use std::io::pipe;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::common::program::command;
 use crate::common::{number, pcap, write};
 use crate::exec::User;
 
-/// Returns the exit code of a command whose outputs have no reader.
+/// Returns the exit code of a command with closed outputs.
 fn code_unread(command: &mut Command, stdout_too: bool) -> Option<i32> {
     let closed = || Stdio::from(pipe().expect("a pipe").1);
     command.stderr(closed());
@@ -84,7 +84,7 @@ fn json_leaves_stdout_to_the_command() {
         let report: serde_json::Value = serde_json::from_str(&ended.stderr).expect("only JSON");
         assert_eq!(report["links"][0]["config"]["delay"], "1ms");
 
-        // Lines about unmet conditions precede the JSON, which ends stderr.
+        // Stderr ends with the JSON, after lines about unmet conditions.
         let ended = user
             .exec("--json --require packets_in>=1000000 -- true")
             .exits(3);
@@ -93,12 +93,12 @@ fn json_leaves_stdout_to_the_command() {
         assert!(ended.stderr[..json].contains("not met: "), "{ended:?}");
         assert!(ended.json_on_stderr().is_object());
 
-        // Without a command, stdout is available and the link is probed.
+        // Without a command, `exec` probes the link, and its own report may use stdout.
         let probed = user
             .exec("--json --delay 10ms --up-rate 20mbit")
             .well()
             .json();
-        // Never early; the benches measure lateness.
+        // Replies must not be early; the benches measure lateness.
         assert!(number(&probed["probe"]["rtt_ms"]) >= 20.0, "{probed}");
         let [up, down] = [0, 1].map(|link: usize| &probed["links"][link]);
         assert!(number(&up["packets_out"]) > 100.0, "{probed}");

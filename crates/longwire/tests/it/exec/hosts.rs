@@ -1,4 +1,4 @@
-//! `exec` with a topology of more than two ports, with a host at each.
+//! `exec` with a topology of more than two ports, each with a host.
 
 use super::changing::times;
 use crate::common::recording::assert_delays;
@@ -15,7 +15,7 @@ const NETWORK: &str = "[ports]\nhome1 = \"packet:eth7\"\nhome2 = \"packet:eth8\"
 fn a_file_with_three_ports_has_a_host_at_each() {
     for user in User::all() {
         user.write("n.toml", NETWORK);
-        // With a deadline, ping waits for two replies, however late.
+        // With a deadline, ping waits for two replies, even if they are late.
         let line = "ping -4 -c 2 -w 60 -i 0.1 server; ping -c 1 home2; \
                     cat /sys/class/net/eth0/address";
         let second = "home2=ping -c 1 -q server >pinged 2>&1; sleep 600";
@@ -25,8 +25,8 @@ fn a_file_with_three_ports_has_a_host_at_each() {
         let ended = user
             .exec(format!("{options} {nodes} -- sh -c '{line}'"))
             .well();
-        // The first packet is neither flooded nor delayed by address resolution. A busy machine
-        // delays replies; the log shows the decisions.
+        // The first packet is neither flooded nor delayed by address resolution. The log shows the
+        // decisions, because a busy machine delays replies.
         let times = times(&ended.stdout);
         let late = times.iter().all(|time| *time >= 80.0);
         assert!(times.len() == 3 && late, "{ended:?}");
@@ -69,7 +69,7 @@ fn a_command_of_a_host_that_fails_is_named() {
             .exec(format!("n.toml --node 'server={failing}' -- true"))
             .exits(1);
         ended.says("server: why\n").says(format!("'{failing}'"));
-        // The peer of a link too.
+        // The same applies to the peer of a single link.
         let ended = user
             .exec(format!("--control e.sock --peer '{failing}' -- true"))
             .exits(1);

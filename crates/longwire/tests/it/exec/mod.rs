@@ -30,7 +30,7 @@ const ORDINARY: u32 = 61_234;
 
 /// The program, in a directory that a user can write to.
 pub(super) struct User {
-    /// `None` for the user who runs the tests.
+    /// User ID; `None` for the user who runs the tests.
     id: Option<u32>,
     pub(super) dir: Folder,
 }
@@ -54,7 +54,7 @@ impl User {
         let mode = std::fs::Permissions::from_mode(0o1777);
         std::fs::set_permissions(dir.path(), mode).expect("its own directory");
         if id.is_some() {
-            // The build directory may be inaccessible to other users.
+            // Other users may have no access to the build directory.
             std::fs::copy(env!("CARGO_BIN_EXE_longwire"), dir.file("longwire")).expect("a copy");
         }
         User { id, dir }

@@ -1,4 +1,4 @@
-//! The peer's command: its output, its end, and waiting for it.
+//! The peer's command: its output, its end, and the wait until it listens.
 
 use std::time::Duration;
 
@@ -40,7 +40,8 @@ fn the_peers_output_has_a_prefix_and_is_not_the_commands() {
 #[test]
 fn the_output_of_the_peer_is_written_to_a_file() {
     for user in User::all() {
-        // A shell also reports a foreground command that a signal ended.
+        // Wait for a background command: a shell would also report the signal that ends a
+        // foreground one.
         let peer = "trap 'echo stopped >&2; exit' TERM; echo one; echo two >&2; touch up; \
                     sleep 60 & wait";
         let options = "-q --peer-wait 100ms --peer-output peer.txt";
@@ -53,7 +54,7 @@ fn the_output_of_the_peer_is_written_to_a_file() {
 #[test]
 fn a_peer_that_is_stopped_causes_no_alarm() {
     for user in User::all() {
-        // It prints its results as it ends, together with its error.
+        // This peer prints results and an error when it ends.
         let peer = "trap 'echo result; echo interrupted >&2; exit 1' TERM; echo early >&2; \
                     touch up; while :; do sleep 0.05; done";
         let ended = with_peer(&user, "--peer-wait 100ms", peer, UNTIL_UP);
@@ -92,7 +93,7 @@ fn a_peer_that_listens_late_is_mentioned_even_when_quiet() {
     }
 }
 
-/// Time spent waiting for the peer does not count in schedules.
+/// Time spent waiting for the peer does not count in a schedule.
 #[test]
 fn schedules_begin_with_the_command() {
     let links = [
@@ -134,7 +135,7 @@ fn cpu_of_children() -> Duration {
 
 #[test]
 fn waiting_for_a_peer_takes_no_cpu_time() {
-    // In a separate process, because other tests have children too.
+    // Measure in a separate process, because other tests have children too.
     const ALONE: &str = "LONGWIRE_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let own = std::env::current_exe().expect("its own path");
@@ -154,7 +155,7 @@ fn waiting_for_a_peer_takes_no_cpu_time() {
                 .well();
             cpu_of_children() - before
         };
-        // Both runs last four seconds, and an idle link costs the same in each.
+        // Both runs last four seconds, so an idle link costs the same in each.
         let idle = took("100ms", "sleep 3.9");
         let waiting = took("4s", "true");
         let more = waiting.saturating_sub(idle);

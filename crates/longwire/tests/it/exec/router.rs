@@ -1,4 +1,4 @@
-//! Links as router hops, as seen by the kernels at their ends.
+//! Links as router hops, as seen by the kernels at both ends.
 
 use super::User;
 use crate::common::{count, have, named};
@@ -33,7 +33,7 @@ fn hosts_see_a_hop_and_learn_the_mtu() {
                 1 fd77:4c57::fe 3/0 0\n2 fd77:4c57::2 1/4 0\n";
     let mtus = "10.77.0.254 3/4 1300\nroute 1300\nfd77:4c57::fe 2/0 1300\nroute 1300\n";
     for user in User::all() {
-        // Decided at arrival, at dequeue, and in a network.
+        // Packets are decided at arrival, at dequeue, and in a network.
         for more in ["", "--queue codel", "--control ./s"] {
             let link = format!("--mtu 1300 --router hop --delay 2ms {more}");
             assert_eq!(
@@ -48,7 +48,7 @@ fn hosts_see_a_hop_and_learn_the_mtu() {
     }
 }
 
-/// Super-packets of a sender with segmentation offload, whose segments exceed the MTU.
+/// Sends super-packets whose segments exceed the MTU.
 #[test]
 fn tcp_finds_the_mtu_of_its_path() {
     if !have("python3") {
@@ -120,7 +120,7 @@ match = "in-port=near"
     }
 }
 
-/// Hosts also accept errors from the addresses of a router added by a change.
+/// Hosts also accept errors from a router that a change adds.
 #[test]
 fn a_change_brings_a_router_and_takes_it_away() {
     if !have("python3") {

@@ -1,5 +1,5 @@
-//! Models that start threads before the link runs: plugins and traces. An ordinary user's process
-//! must be single-threaded to enter its user namespace.
+//! Models that start threads before the link runs: plugins and traces. A process that enters a user
+//! namespace, as for an ordinary user, must be single-threaded.
 
 use longwire_testbed::support::compile_plugin;
 use nix::sys::signal::Signal;
@@ -114,7 +114,7 @@ fn signals_end_a_process_whose_plugin_is_slow_to_begin() {
         compile(&user);
         let slow = "--loss plugin:file=threaded.so,sleep=600 -- true";
         let running = RunningProgram::spawn(&mut user.exec_piped(slow));
-        // The plugin is inside its creation function.
+        // Wait until the plugin is in its creation function.
         let waiting = format!("/proc/{}/wchan", running.id());
         eventually("it sleeps", || {
             std::fs::read_to_string(&waiting).is_ok_and(|place| place.contains("nanosleep"))

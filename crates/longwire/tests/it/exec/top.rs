@@ -16,7 +16,7 @@ impl Terminal<'_> {
     fn tmux(&self, arguments: &[&str]) -> String {
         let mut command = self.user.command("tmux");
         command.args(["-S", "tmux.sock"]).args(arguments);
-        // Ignore the tmux configuration of the machine's user.
+        // Do not read the user's tmux configuration.
         command
             .env("TERM", "xterm-256color")
             .env("HOME", self.user.dir.path());
@@ -66,7 +66,7 @@ fn a_run_is_shown_and_changed_by_keys() {
             user.program()
         );
         let terminal = Terminal::start(&user, &line);
-        // Before the first frame there is no verdict.
+        // There is no verdict before the first frame.
         let screen = terminal.wait_for("faithful");
         for wanted in ["link.up", "link.down", "2 directions", "live"] {
             assert!(screen.contains(wanted), "{wanted}: {screen}");
@@ -75,7 +75,7 @@ fn a_run_is_shown_and_changed_by_keys() {
             screen.lines().all(|line| line.chars().count() <= 80),
             "{screen}"
         );
-        // Either direction may carry more bits.
+        // Accept either order, because either direction may carry more bits.
         terminal.keys("/ l i n k . u p Enter");
         terminal.wait_for("'*link.up*': 1");
         terminal.keys("Enter");
@@ -89,7 +89,7 @@ fn a_run_is_shown_and_changed_by_keys() {
         terminal.wait_for("on  delay=20ms");
         terminal.keys("e delay=fast Enter");
         terminal.wait_for("refused: ");
-        // The prompt stays open for correction.
+        // After a refused change, the prompt stays open for correction.
         terminal.keys("Escape");
         terminal.wait_for("z undo");
         terminal.keys("p");

@@ -24,7 +24,7 @@ impl Viewed<'_> {
     }
 
     fn ask(&self, what: &str) -> Value {
-        // A user's socket refuses other users, including the test itself.
+        // Another user, such as the test, has no access to the user's socket.
         let curl = "curl -sS --fail --unix-socket v.sock http://localhost/v1";
         self.user.shell(format!("{curl}/{what}")).well().json()
     }
@@ -46,7 +46,7 @@ impl Viewed<'_> {
 }
 
 /// Pings the peer 40 times through a link with these options, and waits until the history has these
-/// frames at a rate; returns the history and the flows of direction up.
+/// frames at a rate. Returns the history and the flows of direction up.
 fn recorded(user: &User, options: &str, rate: fn(&Value) -> &Value) -> (Value, Value) {
     for file in ["go", "pinged"] {
         let _ = std::fs::remove_file(user.dir.file(file));
@@ -87,7 +87,7 @@ fn packets_out(history: &Value) -> &Value {
 }
 
 /// A frame of 1,014 bytes takes 8.112 ms at 1 Mbit/s, plus 20 ms of delay. Covers lanes, a network
-/// (no lane is open with a log), and a flow queue.
+/// (a log disables lanes), and a flow queue.
 #[test]
 fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
     if !have("curl") {
@@ -110,7 +110,7 @@ fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
             for (name, wanted) in [("queueing_p50_us", 8_112.0), ("delay_p50_us", 28_112.0)] {
                 let delays: Vec<f64> = column(&history, name).collect();
                 assert!(delays.len() >= 5, "{more}: {name}: {history}");
-                // Echoes are 20 ms apart, and find the link idle.
+                // Echo requests are 20 ms apart, so each finds an idle link.
                 let near = |delay: &&f64| (*delay / wanted - 1.0).abs() < 0.01;
                 let near = delays.iter().filter(near).count();
                 assert!(near * 10 >= delays.len() * 8, "{more}: {name}: {delays:?}");
@@ -160,7 +160,7 @@ fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
     }
 }
 
-/// The change is at 1.234 s of the scenario, within a history period.
+/// The scenario changes the rate at 1.234 s, in the middle of a history period.
 #[test]
 fn the_rate_in_force_is_that_of_the_sample() {
     if !have("curl") {
@@ -189,7 +189,7 @@ fn the_rate_in_force_is_that_of_the_sample() {
 #[test]
 fn a_run_with_a_view_alone_is_found_without_its_address() {
     for user in User::all() {
-        // Root's other runs may have a view.
+        // Select the run, because root may have other runs with a view.
         let named = if user.is_root() {
             "--control $LONGWIRE_CONTROL"
         } else {
@@ -198,7 +198,7 @@ fn a_run_with_a_view_alone_is_found_without_its_address() {
         let line = format!(
             "env -u LONGWIRE_CONTROL $LONGWIRE ctl status {named}; ls -l $LONGWIRE_CONTROL"
         );
-        // As after `su` or in a container: neither the variable nor a login directory exists.
+        // As after `su` or in a container, where neither the variable nor a login directory exists.
         let own = "export XDG_RUNTIME_DIR=$PWD/run";
         for variable in [own, "unset XDG_RUNTIME_DIR"] {
             let line = format!(

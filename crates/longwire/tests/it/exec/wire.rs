@@ -1,12 +1,12 @@
-//! The link is a wire: it carries only the user's frames.
+//! The link behaves like a wire: it carries only the user's frames.
 
 use crate::common::have;
 use crate::common::program::{Ran, tshark};
 use crate::exec::User;
 use longwire_testbed::support::{device, namespace, skip, wire, within};
 
-/// Asserts that the capture at each end holds only these frames: `echoes` requests and as many
-/// replies.
+/// Asserts that the capture at each end contains exactly these frames: `echoes` requests and the
+/// same number of replies.
 fn assert_echoes_only(user: &User, echoes: usize) {
     for end in ["in", "out"] {
         let frames = tshark(&user.dir.file(&format!("p.{end}.pcapng")), "frame");
@@ -17,15 +17,15 @@ fn assert_echoes_only(user: &User, echoes: usize) {
     }
 }
 
-/// Asserts that each end sees two pings per address family, and no other frames.
+/// Asserts that each end sees two pings per address family and no other frames.
 fn carries_pings_only(user: &User, port: &str) {
-    // There is no address resolution, which would delay the first ping. After its last request,
-    // ping waits one interval, longer than a busy machine stalls.
+    // No address resolution delays the first ping. After its last request, ping waits for one
+    // interval, which is longer than a busy machine stalls.
     let pings = "ping -4 -c 2 -i 0.6 far && ping -6 -c 2 -i 0.6 far";
     let options = format!("--delay 20ms --port {port} --capture p");
     let ended = user.exec(format!("{options} -- sh -c '{pings}'"));
     if port == "tap" && ended.stderr.contains("/dev/net/tun") {
-        // Root must be allowed; for other users it depends on the machine.
+        // Root must have access; for other users, it depends on the machine.
         if user.is_root() {
             skip::<()>(&ended.stderr);
         }
@@ -43,7 +43,7 @@ fn only_the_users_frames_cross() {
     }
     for user in User::all() {
         carries_pings_only(&user, "packet");
-        // An XDP program needs privileges outside a user namespace.
+        // An XDP program needs privileges in the initial user namespace.
         if user.is_root() {
             carries_pings_only(&user, "xdp");
         }
@@ -65,8 +65,8 @@ fn nothing_times_out_before_a_long_queue() {
         user.write("send.sh", send);
         user.exec("--rate 400kbit --queue 1000p --log r.csv -- sh send.sh")
             .well();
-        // Each datagram has 1,042 bytes with headers. On a busy machine, late multicast reports of
-        // the kernel appear too.
+        // Select the datagrams, which have 1,042 bytes with headers: on a busy machine, the
+        // kernel's late multicast reports also appear.
         let log = user.read("r.csv");
         let datagrams = log.lines().filter(|line| {
             let fields: Vec<&str> = line.split(',').collect();

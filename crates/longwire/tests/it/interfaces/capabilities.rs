@@ -31,7 +31,7 @@ fn capabilities(process: u32) -> Vec<Thread> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
     let threads = tasks.filter_map(|task| {
         let task = task.expect("a thread");
-        // A thread may end meanwhile.
+        // A thread may have ended in the meantime.
         let status = fs::read_to_string(task.path().join("status")).ok()?;
         let mask = |set| u64::from_str_radix(field(&status, set), 16).expect("a mask");
         Some(Thread {
@@ -53,9 +53,9 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 /// Capabilities that every thread keeps for timing.
 const TIMING: u64 = SYS_NICE | IPC_LOCK;
 
-/// Asserts that threads keep only capabilities for timing, restoring, reading traces and `more`.
-/// Asserts that the main thread, from which packet threads inherit, keeps those for timing and
-/// `needed`. The main thread drops its privileges shortly after it reports that it runs.
+/// Asserts that threads keep only capabilities for timing, for reading traces, `needed` and `more`,
+/// and that the main thread, from which packet threads inherit, keeps those for timing and
+/// `needed`. The main thread drops its privileges shortly after it reports that it is running.
 #[track_caller]
 fn assert_given_up(running: &Live, needed: u64, more: u64) {
     let allowed = TIMING | DAC_READ_SEARCH | needed | more;
@@ -86,9 +86,9 @@ fn a_run_keeps_the_rights_for_timing_and_restoring() {
     for (line, ready, needed, more) in [
         ("run packet:a0 packet:b0", RUNS, NET_ADMIN, 0),
         ("receive packet:a1 --witness", RECEIVES, NET_ADMIN, 0),
-        // TAP devices created by a run vanish with it.
+        // TAP devices created by a run cease to exist with it, so nothing needs restoring.
         ("run tap:lw0 tap:lw1", RUNS, 0, 0),
-        // A network also reads files and removes its socket.
+        // A network also reads files, and removes its socket at the end.
         (
             &format!("run a0 b0 --control {socket}"),
             RUNS,

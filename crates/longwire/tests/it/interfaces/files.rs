@@ -1,5 +1,5 @@
-//! System and user files: `/run/longwire`, a missing `/etc/hosts`, unwritable reports, and pictures
-//! on a full disk.
+//! System and user files: `/run/longwire`, a missing `/etc/hosts`, reports that cannot be written,
+//! and pictures on a full disk.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn a_control_socket_creates_the_run_directory_and_no_other() {
         .says("mkdir -p /run/other");
 }
 
-/// On a system without `/etc/hosts`, such as a minimal installation.
+/// Covers systems without `/etc/hosts`, such as minimal installations.
 #[test]
 fn names_resolve_without_a_file_of_hosts_and_none_is_left() {
     // -n: root in a user namespace cannot write to /run/mount.
@@ -81,7 +81,7 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
     }
 }
 
-/// `/dev/full` can be opened, but accepts no byte.
+/// `/dev/full` can be opened, but every write fails.
 #[test]
 fn the_report_is_shown_although_its_file_cannot_be_written() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {
@@ -127,7 +127,7 @@ fn a_picture_on_a_full_disk_leaves_the_one_before() {
     let frames: Vec<_> = (0..2000).map(|number| (number * 1_000_000, 500)).collect();
     write(&capture, pcap(&frames));
     longwire(format!("simulate {capture} {out} --loss 10% --log {log}")).well();
-    // A small file system at `$2`.
+    // Mount a small file system at `$2`.
     let script = format!(
         "set -e; mount -t tmpfs -o size=64k none \"$2\"; \
          echo before > $2/a.png; \"$1\" plot {log} -o $2/a.png --width 8000 2>&1 || true; \

@@ -1,4 +1,4 @@
-//! Programs that may share an interface.
+//! Which programs may share an interface.
 
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::Folder;
@@ -31,7 +31,7 @@ fn a_second_run_on_an_interface_is_refused_with_the_owner() {
     let holder = first.id();
     let said = ["packet:b0", "run packet:a0 packet:b0", "duplicate them"];
     assert_refused(&place, "run c0 auto:b0 --time 1ms", holder, &said);
-    // A network's ports are locked too.
+    // The ports of a network are locked too.
     let dir = Folder::new();
     let third = format!("run a0 c0 --time 1ms --control {}", dir.file("a.sock"));
     assert_refused(&place, &third, holder, &["duplicate them"]);
@@ -39,7 +39,7 @@ fn a_second_run_on_an_interface_is_refused_with_the_owner() {
         let sender = format!("generate --to {to} --rate 1kpps --time 1ms");
         assert_refused(&place, &sender, holder, &["two senders"]);
     }
-    // Another interface and the peers of the same pairs are free.
+    // Another interface, and the peers of the same pairs, are not locked.
     run(&place, "run c0 a1 --time 1ms").well();
     // Killing a process releases its locks immediately.
     first.kill();
@@ -94,7 +94,7 @@ fn an_interface_is_named_once() {
         let ran = run(&place, &format!("run packet:a0 {second} --time 1ms"));
         ran.exits(2).says("'a0' is already port 'a'");
     }
-    // A sender does not conflict with its receiver.
+    // A sender does not conflict with its own receiver.
     let both = "generate --to packet:a0 --receive packet:a0";
     run(
         &place,
@@ -115,6 +115,6 @@ fn a_tap_device_in_use_names_its_user() {
         first.id(),
         &["has the device open"],
     );
-    // The device itself, on which this machine is a station, is free.
+    // The device itself, the host's side of the TAP, is not locked.
     run(&place, "receive packet:lw0 --time 1ms").well();
 }

@@ -1,5 +1,5 @@
 //! Effects of runs on a machine's interfaces and files: locks, restored settings, dropped
-//! privileges and saved reports.
+//! privileges and reports.
 //!
 //! Skipped without permission to create namespaces, except in CI.
 
@@ -24,8 +24,7 @@ fn start(namespace: &NetNamespace, arguments: &str, ready: &str) -> Live {
     ))
 }
 
-/// Runs a script in new namespaces given by `options`; `$1` is the program, followed by
-/// `arguments`.
+/// Runs a script in new namespaces according to `options`. `$1` is the program; `arguments` follow.
 fn unshared(options: &[&str], script: &str, arguments: &[&str]) -> Option<Ran> {
     let mut command = Command::new("unshare");
     command.args(options).args(["sh", "-c", script, "sh"]);
@@ -69,6 +68,6 @@ impl Drop for Live {
     }
 }
 
-/// First word printed by `run` and by `receive` once they run.
+/// First word that `run` and `receive` print once they are running.
 const RUNS: &str = "link";
 const RECEIVES: &str = "receiving at";

@@ -1,4 +1,4 @@
-//! Messages when the system refuses a request, and the findings of `doctor` in the same cases.
+//! Messages for requests that the system refuses, and the findings of `doctor` in the same cases.
 
 use longwire_testbed::support::namespace;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::{AS_ROOT, unshared};
 use crate::common::list;
 use crate::common::program::{Ran, change, run, run_in};
 
-/// Runs a script as root in a user namespace, where its privileges end; `$1` is the program.
+/// Runs a script as root of a user namespace, without privileges outside it; `$1` is the program.
 fn in_a_sandbox(options: &[&str], script: &str) -> Option<Ran> {
     unshared(&[&AS_ROOT, options].concat(), script, &[])
 }
@@ -47,7 +47,7 @@ fn doctor_does_not_count_rights_that_end_at_the_sandbox() {
     for topic in ["priority", "xdp:"] {
         assert_eq!(finding(&report, topic)["status"], "warn", "{report}");
     }
-    // In a network of the sandbox, a port opens.
+    // A port can be opened in a network that belongs to the sandbox.
     let script = "ip link set dev lo up; \"$1\" run packet:lo null --time 1ms >&2; \
                   \"$1\" doctor --json";
     let Some(said) = in_a_sandbox(&["--net"], script) else {
@@ -98,7 +98,7 @@ fn too_few_addresses_are_named_with_the_limit() {
 #[test]
 fn the_hint_for_a_device_that_is_down_works_for_any_name() {
     let Some(place) = namespace() else { return };
-    // Each name is also an option of `ip link set`.
+    // Each name is also a keyword of `ip link set`.
     change(&place, "ip link add name a type veth peer name up");
     for device in ["a", "up"] {
         let line = format!("longwire run packet:{device} null --time 1ms");

@@ -1,4 +1,4 @@
-//! Interface settings are restored however a run ends.
+//! Interface settings are restored, no matter how a run ends.
 
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{NetNamespace, sysctl};
@@ -18,8 +18,8 @@ fn feature(place: &NetNamespace, device: &str, name: &str) -> bool {
     within(place, || Ethtool::open()?.features(device)).active(name)
 }
 
-/// Makes an interface merge received frames, which veth devices do not by default, and its peer
-/// offload segmentation.
+/// Makes an interface merge received frames, which is off by default for veth devices, and makes
+/// its peer offload segmentation.
 fn merge(place: &NetNamespace, device: &str, peer: &str) {
     within(place, || {
         let ethtool = Ethtool::open()?;
@@ -51,7 +51,7 @@ fn the_next_start_restores_what_a_killed_one_left() {
     for killed in [run, receiver] {
         killed.kill();
     }
-    // On other interfaces in the namespace.
+    // A run on another interface restores the settings of all.
     run_in(&place, "longwire receive packet:a1 --time 1ms").well();
     for device in ["a0", "b0", "c0", "a1"] {
         assert!(!ipv6_is_off(&place, device), "{device}");
@@ -70,7 +70,7 @@ fn a_start_in_another_namespace_restores_too() {
     }
     let run = start(&place, "run packet:a0 packet:b0", RUNS);
     run.kill();
-    // A process keeps the namespace alive, as a container's would.
+    // Keep the namespace alive with a process, as a container would.
     let _holder = background(&place, "sleep 60");
     eventually("it is not restored", || {
         run_in(&other, "longwire receive packet:x0 --time 1ms").well();
@@ -78,8 +78,8 @@ fn a_start_in_another_namespace_restores_too() {
     });
 }
 
-/// The second run finds all settings as required and changes none, but must still restore those
-/// that the first changed.
+/// The second run finds all settings as required and changes nothing, but must still restore the
+/// changes of the first.
 #[test]
 fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
     let Some(place) = wired(&[("a0", "a1")]) else {
@@ -96,8 +96,8 @@ fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
     assert_merging(&place, "a0", "a1", true);
 }
 
-/// If a killed run shares an interface with another program, the interface keeps the settings that
-/// the other program needs.
+/// If a killed run shares an interface with another program, the interface keeps the settings
+/// needed by that program.
 #[test]
 fn settings_of_a_killed_run_stay_while_another_needs_them() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1"), ("c0", "c1")]) else {
@@ -145,8 +145,7 @@ fn an_existing_tap_device_is_restored_after_a_kill() {
     assert_eq!(tap_state(&place), before);
 }
 
-/// A port on the kernel's side of a TAP device restores the changes of the port on the other side,
-/// and vice versa.
+/// Ports on the kernel's side and on the user's side of a TAP device restore each other's changes.
 #[test]
 fn ports_of_two_kinds_on_a_device_restore_for_one_another() {
     let Some(place) = wired(&[("b0", "b1")]) else {
@@ -163,7 +162,7 @@ fn ports_of_two_kinds_on_a_device_restore_for_one_another() {
     assert_eq!(tap_state(&place), before);
     assert!(!ipv6_is_off(&place, "lw0"));
     assert!(feature(&place, "lw0", "rx-gro"));
-    // The TAP port ends last.
+    // The TAP port is the last to end.
     let run = start(&place, "run tap:lw0 packet:b0", RUNS);
     let receiver = start(&place, "receive packet:lw0", RECEIVES);
     assert!(!feature(&place, "lw0", "rx-gro"));

@@ -1,4 +1,4 @@
-//! Figures of several runs: labels, cells, many series, and PDF.
+//! Figures of several runs: labels, cells, many curves, and PDF output.
 
 use std::process::Command;
 
@@ -32,7 +32,7 @@ fn cells_form_a_table_with_shared_axes() {
     let dir = Folder::new();
     let cells = "--cell cubic/lte,cubic/wifi,reno/lte,reno/wifi";
     let figure = svg(&dir, &format!("{} {cells}", four_logs(&dir)));
-    // Two panels by default. Column names are at the top, row names on the right.
+    // There are two panels by default. Column names are at the top, row names on the right.
     let (lte, wifi) = (places(&figure, "lte"), places(&figure, "wifi"));
     let (cubic, reno) = (places(&figure, "cubic"), places(&figure, "reno"));
     assert_eq!([lte.len(), wifi.len(), cubic.len(), reno.len()], [2; 4]);
@@ -45,8 +45,8 @@ fn cells_form_a_table_with_shared_axes() {
     );
     assert_eq!(places(&figure, "Throughput (Mbit/s)").len(), 1);
     assert_eq!(places(&figure, "Time since the first frame (s)").len(), 2);
-    // Only the first column and the last row have ticks. Ticks at 0: two rows in the first column,
-    // two columns in the last row.
+    // Only the first column and the last row have tick labels: "0" once per panel row in the first
+    // column, "0.0" once per column in the last row.
     let first = places(&figure, "0");
     let in_line = first.iter().all(|(x, _)| *x == first[0].0);
     assert!(first.len() == 4 && in_line, "{first:?}");
@@ -63,14 +63,14 @@ fn inputs_in_one_cell_are_told_apart_by_labels() {
     let (lte, wifi) = (places(&figure, "lte"), places(&figure, "wifi"));
     assert!(lte[0].0 == wifi[0].0 && lte[0].1 < wifi[0].1);
     assert!(figure.contains("#0072b2") && figure.contains("#d55e00"));
-    // Down has a different colour and is not drawn.
+    // Direction down has a different colour, and is not drawn.
     assert!(!figure.contains("#009e73"));
 }
 
 #[test]
 fn the_rate_in_force_is_a_dotted_line() {
     let dir = Folder::new();
-    // 1,000 bytes per millisecond of service: 8 Mbit/s.
+    // 1,000 bytes are served per millisecond: 8 Mbit/s.
     let input = log(&dir, "run.csv", &rows());
     let figure = svg(&dir, &format!("{input} --panel throughput --link up"));
     let dash = "stroke-dasharray=\"1.5 2.5\"";
@@ -105,7 +105,7 @@ fn options_of_cells_that_contradict_are_refused() {
     ));
 }
 
-/// Other programs can read the PDF's text and picture.
+/// Other programs can read the text and the picture in the PDF.
 #[test]
 fn a_pdf_has_the_texts_and_the_picture() {
     let dir = Folder::new();
@@ -146,7 +146,7 @@ fn a_pdf_has_the_texts_and_the_picture() {
         .enumerate()
         .filter(|(_, byte)| **byte == b'\n');
     let header = lines.nth(2).expect("a header").0 + 1;
-    // Mostly background, with some of the first link's colour.
+    // The picture is mostly background, with some pixels in the first link's colour.
     let pixels = picture[header..].chunks(3);
     let blue = pixels
         .clone()

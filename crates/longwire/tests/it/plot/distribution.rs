@@ -23,7 +23,7 @@ fn curves(figure: &str) -> Vec<&str> {
 
 #[test]
 fn a_constant_delay_is_a_step_at_its_value() {
-    // Each has a tick on the axis, which begins at 0.
+    // Each delay has a tick on the axis, which begins at 0.
     for (delay, far) in [(8_000_000, "2"), (20_000_001, "5"), (123_456_789, "100")] {
         let rows = rows().into_iter().map(|row| Row {
             release_ns: row.release_ns.map(|_| row.arrival_ns + delay),
@@ -49,7 +49,7 @@ fn equal_curves_are_all_visible() {
         panic!("{curves:?}");
     };
     assert_eq!(coordinates(first, BLUE), coordinates(second, RED));
-    // The second curve is dashed, so that the first shows through.
+    // The second curve is dashed, so that the first is visible where they overlap.
     assert!(!first.contains("stroke-dasharray"), "{first}");
     assert!(second.contains("stroke-dasharray=\"6 6\""), "{second}");
 }

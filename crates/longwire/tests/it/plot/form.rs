@@ -1,4 +1,4 @@
-//! Checks SVGs: well-formedness and positions of content.
+//! Checks of SVGs: well-formedness and positions of content.
 
 /// Asserts that an SVG is well-formed XML, has no external references, and contains no
 /// NaN.
@@ -18,7 +18,7 @@ pub fn check_form(svg: &str) {
             assert_eq!(open.pop(), Some(name));
             continue;
         }
-        // Quotes occur in pairs, and attributes are outside of them.
+        // Quotes are balanced, and attribute names are outside of quotes.
         let quotes = tag.matches('"').count();
         assert_eq!(quotes % 2, 0, "{tag}");
         let outside = tag.split('"').step_by(2).collect::<String>();
@@ -48,7 +48,7 @@ pub fn coordinates(svg: &str, colour: &str) -> Vec<(f64, f64)> {
 pub const BLUE: &str = "#0072b2";
 pub const RED: &str = "#d55e00";
 
-/// Returns how often a figure contains a text as a label.
+/// Returns the number of labels with this text in a figure.
 pub fn labels(svg: &str, label: &str) -> usize {
     svg.matches(&format!(">{label}</text>")).count()
 }

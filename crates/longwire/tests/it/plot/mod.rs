@@ -48,8 +48,8 @@ fn dropped(row: Row) -> Row {
     }
 }
 
-/// Returns frames of two links. Up: one per millisecond for a second, of which 300 to 302 and 700
-/// are lost. Down: every tenth of these.
+/// Returns frames of two links. Up has a frame per millisecond for one second; frames 300 to 302
+/// and 700 are lost. Down has every tenth of these frames.
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for number in 0..1_000 {
@@ -170,7 +170,7 @@ fn throughput_is_bytes_a_bin() {
         inner.all(|(_, y)| (rate(*y) - 8.0).abs() < 0.05),
         "{offered:?}"
     );
-    // No frame leaves in the first 20 ms.
+    // No frame is delivered in the first 20 ms.
     let delivered = curve("width=\"1.6\"");
     assert!((rate(delivered[1].1) - 6.4).abs() < 0.05, "{delivered:?}");
 }
@@ -254,7 +254,7 @@ fn a_report_is_drawn_by_what_it_holds() {
          | 0 ns | artifacts | 7",
     );
     assert_eq!(labels(&drawn, "mtu"), 0, "zero counts take no room");
-    // A log and a report yield the panels of both.
+    // A log and a report together yield the panels of both.
     let log = log(&dir, "run.csv", &rows());
     let both = svg(&dir, &format!("{log} {input}"));
     assert_labels(&both, "Throughput | Loss runs | Lateness | Drops by reason");

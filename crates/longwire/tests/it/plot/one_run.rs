@@ -46,11 +46,11 @@ fn changes_and_frames_count_from_the_start_of_the_run() {
     let dots = figure.lines().find(|line| line.contains("linecap"));
     let first = coordinates(dots.unwrap_or_default(), BLUE)[0].0;
     assert!((first - place(0.1)).abs() < 0.02, "{first}");
-    // --from and --until refer to the same axis.
+    // --from and --until refer to the run's time axis.
     let cut = "--panel loss-runs --from 100ms --until 200ms";
     let figure = svg(&dir, &format!("{log} {report} {cut}"));
     assert_eq!(labels(&figure, "up: 0 of 100 lost (0%), longest run 0"), 1);
-    // Without a report, a log starts at its first frame.
+    // Without a report, time starts at the log's first frame.
     let figure = svg(&dir, &format!("{log} --panel delay"));
     assert_eq!(labels(&figure, "Time since the first frame (s)"), 1);
 }
@@ -62,7 +62,7 @@ fn a_report_of_another_run_moves_and_marks_nothing() {
     let figure = svg(&dir, &format!("{log} {report} --panel delay"));
     assert_eq!(labels(&figure, "Time since the first frame (s)"), 1);
     assert!(!figure.contains("\"3 3\""));
-    // It has its own entries where it is drawn.
+    // The report of another run has separate legend entries in panels that draw it.
     assert_eq!(labels(&figure, "up"), 1, "there is one log");
     let figure = svg(&dir, &format!("{log} {report} --panel delay,counts"));
     assert_eq!(labels(&figure, "run.csv up"), 1);
@@ -79,10 +79,11 @@ fn a_run_has_each_link_once_in_the_legend() {
             assert_eq!(labels(&figure, link), 1, "{panels}");
             assert_eq!(labels(&figure, &format!("run.csv {link}")), 0, "{panels}");
         }
-        // Two links, two colours.
+        // Only two colours are used, one per link.
         assert!(!figure.contains("#009e73"), "{panels}");
     }
-    // The log's drops, selected by --from and --until; the report has the same ones.
+    // The panel shows the log's drops, which --from and --until can select; the report has the same
+    // ones.
     let figure = svg(&dir, &format!("{log} {report} --panel drops"));
     let bars = figure.lines().filter(|line| line.ends_with(">4</text>"));
     let bars = bars.filter(|line| !line.contains("text-anchor"));

@@ -30,7 +30,7 @@ fn replay(dir: &Folder, options: &str) -> (Ran, Vec<u64>) {
 #[test]
 fn the_requested_number_of_frames_is_sent_on_time() {
     let dir = Folder::new();
-    // Options, gap in microseconds, and number of frames.
+    // Each row has options, the gap in microseconds, and the number of frames.
     for (options, gap, count) in [
         ("", 2_000, 100),
         ("--count 7", 2_000, 7),
@@ -42,7 +42,7 @@ fn the_requested_number_of_frames_is_sent_on_time() {
         ("--from 10ms --until 20ms --loop 2", 2_000, 10),
         ("--from 10s", 0, 0),
         ("--rate 5kpps", 200, 100),
-        // 46-byte frames occupy the Ethernet minimum of 672 bits.
+        // A 46-byte frame occupies the Ethernet minimum of 672 bits.
         (
             "--rate 672kbit --rate-framing ethernet --count 20",
             1_000,
@@ -85,7 +85,7 @@ fn a_pipe_is_sent_as_it_is_read() {
     assert_eq!(ran.json()["inputs"][0]["name"], "standard input");
 }
 
-/// Skipping frames at the beginning takes time: the replay starts after that.
+/// Skipping the beginning of a trace takes time; the replay starts afterwards.
 #[test]
 fn times_count_from_the_first_frame_that_is_found() {
     let Some(wire) = Wire::new(1) else { return };
@@ -96,7 +96,7 @@ fn times_count_from_the_first_frame_that_is_found() {
     assert_eq!(report["ports"][0]["artifacts"]["behind"], 0);
 }
 
-/// Two traces of 100 ms and 30 ms to two ports: rounds begin together.
+/// Two traces, 100 ms and 30 ms long, to two ports: their rounds start together.
 #[test]
 fn traces_side_by_side_stay_in_step() {
     let dir = Folder::new();
@@ -114,13 +114,13 @@ fn traces_side_by_side_stay_in_step() {
     let stamps = outs.each_ref().map(|out| frames(out));
     let start = stamps[0][0].0;
     let times = stamps.map(|frames| {
-        // Each file has its own offset between the clocks, accurate to microseconds.
+        // Each file has a separate clock offset, accurate to microseconds.
         let after = frames
             .iter()
             .map(|(stamp, _)| (stamp + MS / 2 - start) / MS);
         after.collect::<Vec<u64>>()
     });
-    // 100 ms plus the mean gap of all frames.
+    // A round lasts 100 ms plus the mean gap of all frames.
     assert_eq!(times[0], [0, 50, 100, 125, 175, 225, 250, 300, 350]);
     assert_eq!(times[1], [10, 30, 135, 155, 260, 280]);
     assert_refused(&format!("replay - - {to} | 2 | only once"));

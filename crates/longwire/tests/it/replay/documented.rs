@@ -13,7 +13,7 @@ use crate::replay::wire::{Wire, numbered_of, pcap_of};
 
 const PAGE: &str = include_str!("../../../../../docs/replay.md");
 
-/// Returns the commands of the first five tasks, each with its task number.
+/// Returns the commands of the first five tasks, with their task numbers.
 fn documented() -> Vec<(usize, String)> {
     let block = PAGE.split("```").nth(1).unwrap_or_default();
     let mut task = 0;
@@ -31,7 +31,7 @@ fn documented() -> Vec<(usize, String)> {
     commands
 }
 
-/// Returns queries and responses at these milliseconds; the server is outside the client's
+/// Returns queries and responses at these times in milliseconds; the server is outside the client's
 /// networks.
 fn trace(times: &[u64]) -> Vec<u8> {
     let server = Ipv4Addr::new(198, 51, 100, 2);
@@ -42,7 +42,7 @@ fn trace(times: &[u64]) -> Vec<u8> {
     )
 }
 
-/// Runs a line in the namespace of the near ends; interrupts it if it does not end.
+/// Runs a line in the namespace of the near ends; interrupts it if it hangs.
 fn shell(wire: &Wire, dir: &Folder, line: &str) -> Ran {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
     let folder = program.parent().expect("a folder").display();
@@ -72,7 +72,7 @@ fn the_five_tasks_do_what_the_page_says() {
     assert_eq!(tasks, [1, 2, 2, 3, 4, 5]);
     write(&dir.file("both.pcap"), trace(&[0, 1, 2, 3, 4]));
     for (index, (task, line)) in commands.into_iter().enumerate() {
-        // The last task selects part of a longer trace.
+        // The last task selects a part of a longer trace.
         let times: &[u64] = match index {
             5 => &[0, 9_999, 10_000, 10_020, 20_000],
             _ => &[0, 1, 2, 3, 4],

@@ -1,4 +1,4 @@
-//! Corrupt input, lost ports and stops: earlier frames are sent once and reported.
+//! Corrupt input, lost ports and stops: frames before the fault are sent once and reported.
 
 use std::ops::RangeInclusive;
 
@@ -59,7 +59,8 @@ fn a_truncated_compressed_file_is_sent_up_to_its_end() {
     check_fault(&dir, early, 1..=1_999, "truncated gzip stream");
 }
 
-/// Checks that the frames read from a faulty trace are sent once, and that the fault is reported.
+/// Checks that the frames read before a trace's fault are sent once, and that the fault is
+/// reported.
 fn check_fault(
     dir: &Folder,
     (name, bytes): (&str, &[u8]),
@@ -72,7 +73,7 @@ fn check_fault(
     assert!(frames.contains(&sent.len()), "{name}: {}", sent.len());
     assert_eq!(sent, (0..sent.len() as u32).collect::<Vec<u32>>(), "{name}");
     assert_eq!(json["links"][0]["packets_out"], sent.len(), "{name}");
-    // Its total is unknown.
+    // The total of a faulty input is unknown.
     assert!(json["inputs"][0]["fraction"].is_null(), "{name}");
 }
 
@@ -120,7 +121,7 @@ fn invalid_options_and_traces_are_refused_before_anything_is_sent() {
     ));
 }
 
-/// A ten-second replay over a wire, and its arrivals.
+/// A ten-second replay over a wire, with the arrivals at its far end.
 struct Midway {
     wire: Wire,
     running: RunningProgram,
@@ -129,7 +130,7 @@ struct Midway {
 }
 
 impl Midway {
-    /// Returns a replay after some frames have arrived; `None` without a wire.
+    /// Starts a replay and waits for some arrivals; returns `None` without a wire.
     fn reach() -> Option<Midway> {
         let wire = Wire::new(1).filter(|_| have("dumpcap"))?;
         let dir = Folder::new();
@@ -178,7 +179,7 @@ fn a_port_that_is_set_down_or_deleted_ends_the_replay() {
             return;
         };
         within(&midway.wire.near, || gone("near0"));
-        // The last frames on a deleted device are unreadable.
+        // The last frames on a deleted device cannot be read.
         let (ran, out) = midway.end(if what == "deleted" { u64::MAX } else { 0 });
         let json = ran.exits(1).says("near0 is gone").json();
         assert!(

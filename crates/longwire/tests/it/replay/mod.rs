@@ -1,5 +1,4 @@
-//! `replay` through the program, over veth pairs: faults on the way, port selection, and frame
-//! counts.
+//! `replay` end to end over veth pairs: faults, port selection and frame counts.
 //!
 //! Tests between devices need namespaces, and some need dumpcap. Without these, tests print a
 //! message and are skipped, except in CI.

@@ -45,7 +45,7 @@ fn arrivals_are_compared_and_departures_are_stamped() {
     let require = "received.lost=0,received.matched=2000,received.delay.max<10s,sent.p50<10s";
     let link = replay(&namespace, 2_000, &format!("--require {require}"));
     let (received, stamps) = (&link["received"], &link["send_stamps"]);
-    // The stack of `near` may send a frame before its device is configured.
+    // The network stack of `near` may send a frame before its device is configured.
     let stray = count(&received["trace"]["foreign"]);
     assert!(stray < 10, "{received}");
     assert_eq!(received["packets"], 2_000 + stray, "{received}");
@@ -55,8 +55,8 @@ fn arrivals_are_compared_and_departures_are_stamped() {
     let delay = &received["delay"]["one_way_us"];
     assert_eq!(delay["count"], 2_000);
     assert!(number(&delay["min"]) > 0.0, "{delay}");
-    // One in a hundred. None is earlier than its time minus the accuracy of the clock comparison,
-    // and none is as late as the delay of the whole path.
+    // One frame in a hundred has a send timestamp. None is earlier than the frame's time minus the
+    // accuracy of the clock comparison, or as late as the delay of the whole path.
     assert_eq!(stamps["by"], "kernel", "{stamps}");
     assert_counts(stamps, &[("every", 100), ("count", 20)]);
     assert!(number(&stamps["earliest_us"]) < 2.0, "{stamps}");
@@ -107,6 +107,6 @@ fn impossible_options_are_refused_before_anything_is_sent() {
         {replay} --require up.drops=0 | 2 | no link named 'up'
         "
     ));
-    // This port has no send timestamps, which is known only after the run.
+    // This port has no send timestamps, but only the end of the run reveals that.
     longwire(format!("{replay} --require sent.p99<1s")).exits(3);
 }

@@ -1,4 +1,4 @@
-//! `replay --to pcap:FILE`: rewrites captures in virtual time.
+//! `replay --to pcap:FILE` rewrites captures in virtual time.
 
 use longwire_testbed::support::Folder;
 
@@ -8,7 +8,7 @@ use crate::replay::wire::{number_of, numbered, pcap_of};
 
 const HOUR: u64 = 3_600_000_000_000;
 
-/// Writes a trace with a query and its response per hour; returns its path.
+/// Writes a trace with one query and its response per hour; returns the path.
 fn trace(dir: &Folder) -> String {
     let time = |n: u32| u64::from(n / 2) * HOUR + u64::from(n) * 7;
     let file = dir.file("hours.pcap");
@@ -35,7 +35,7 @@ fn frames_are_rewritten_and_keep_their_stamps() {
         assert_eq!((number_of(frame), frame[22]), (n, 9));
         assert_eq!([&frame[26..29], &frame[30..33]], [[192, 168, 7]; 2]);
     }
-    // A time window, and a link's delay.
+    // Select a time window, and add a link's delay.
     let options = "--from 2h --until 3h --delay 20ms";
     longwire(format!("replay {trace} --to pcap:{out} {options}")).well();
     let base = EPOCH + 2 * HOUR + 20_000_000;
@@ -60,14 +60,14 @@ fn clients_and_servers_go_to_two_files() {
             );
             let numbers: Vec<u32> = records(out).iter().map(|frame| number_of(frame)).collect();
             assert_eq!(numbers, [0, 2, 4, 6, 8].map(|n| n + side), "{rule}");
-            // Both have the same time base.
+            // Both outputs share one time base.
             let first = EPOCH + u64::from(side) * (7 + 1_000_000);
             assert_eq!(frames(out)[0].0, first, "{rule}");
         }
     }
 }
 
-/// Longer than any live port accepts.
+/// The frame is longer than any live port accepts.
 #[test]
 fn a_long_frame_is_carried() {
     let dir = Folder::new();

@@ -13,8 +13,8 @@ use crate::common::program::{RunningProgram, eventually, start_in};
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 
-/// Returns a UDP datagram over IPv4 between the client and port 53 of the server, with the number
-/// as payload.
+/// Returns an IPv4 UDP datagram between the client and port 53 of the server, with `number` as
+/// payload.
 pub fn numbered(from_client: bool, number: u32) -> Vec<u8> {
     numbered_of(SERVER, from_client, number)
 }
@@ -26,7 +26,7 @@ pub fn numbered_of(server: Ipv4Addr, from_client: bool, number: u32) -> Vec<u8> 
         ports.reverse();
         addresses.reverse();
     }
-    // Without a checksum, as UDP over IPv4 allows.
+    // UDP over IPv4 needs no checksum.
     let mut datagram = ports.map(u16::to_be_bytes).concat();
     datagram.extend([0, 12, 0, 0]);
     datagram.extend(number.to_be_bytes());
@@ -45,7 +45,7 @@ pub fn number_of(frame: &[u8]) -> u32 {
     u32::from_be_bytes(*payload.expect("a numbered frame"))
 }
 
-/// Returns a pcap file with nanosecond timestamps; frame times are relative to the start.
+/// Returns a pcap file with nanosecond timestamps; `frames` contains times since the start.
 pub fn pcap_of(link_type: u32, frames: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Vec<u8> {
     let frames = frames.into_iter();
     capture::pcap(link_type, frames.map(|(time, frame)| (EPOCH + time, frame)))
@@ -60,8 +60,8 @@ pub fn trace_of(times: impl IntoIterator<Item = u64>) -> Vec<u8> {
     )
 }
 
-/// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The kernel's network
-/// stack sends no frames on them.
+/// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The kernel itself sends
+/// no frames on them.
 pub struct Wire {
     pub near: NetNamespace,
     pub far: NetNamespace,

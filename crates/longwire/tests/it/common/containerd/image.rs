@@ -58,7 +58,7 @@ pub fn write(folder: &Folder) -> String {
     image
 }
 
-/// Writes the files of the containers.
+/// Writes the files of a container's root directory.
 fn fill(root: &Path) {
     for directory in ["bin", "tmp", "www", "etc"] {
         fs::create_dir_all(root.join(directory)).expect("directories");

@@ -19,7 +19,8 @@ pub const DEVICE: &str = "eth0";
 pub struct Engine {
     process: Child,
     folder: Folder,
-    /// The containerd namespace; runc keeps the containers of all namespaces in one directory.
+    /// Namespace in containerd. runc keeps the containers of all namespaces in one directory, so
+    /// names must be unique.
     namespace: String,
 }
 
@@ -29,8 +30,8 @@ impl Engine {
         let settings = |_: &Folder| "disabled_plugins = ['io.containerd.grpc.v1.cri']\n".to_owned();
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let network = NetNamespace::current().expect("a namespace");
-        // One per engine: on exit, an engine removes the cgroups, in which another may be creating
-        // a container.
+        // Use a namespace per engine: an engine that exits removes its cgroups, in which another
+        // could be creating a container.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("longwire-{}-{number}", std::process::id());
         Engine::start_with(&namespace, &network, settings)
@@ -134,7 +135,7 @@ impl Drop for Engine {
         }
         let _ = run(format!("kill {}", self.process.id()));
         let _ = self.process.wait();
-        // Mounts left by a failed test's pods would prevent the folder's removal.
+        // Mounts left by a failed test's pods would prevent removal of the folder.
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
         for point in points.filter(|point| Path::new(point).starts_with(self.folder.path())) {
@@ -145,7 +146,7 @@ impl Drop for Engine {
     }
 }
 
-/// Removes the cgroups with this name that runc and the kernel leave behind; cgroups in use stay.
+/// Removes the unused cgroups of this name left by runc and the kernel.
 pub fn remove_cgroups(name: &str) {
     let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
     let hierarchies = hierarchies.flatten().map(|entry| entry.path());
@@ -160,7 +161,7 @@ pub struct Container<'a> {
 }
 
 impl Container<'_> {
-    /// Returns a column of its row in the task list: PID or state.
+    /// Returns a column of the container's row in the task list: PID or state.
     fn task_column(&self, column: usize) -> String {
         let tasks = self.engine.well("tasks list");
         let row = tasks.lines().find(|line| line.starts_with(&self.id));
@@ -189,7 +190,8 @@ impl Container<'_> {
     }
 
     /// Freezes all processes until the freezer is dropped, and waits until the kernel has frozen
-    /// them. `ctr tasks pause` does not wait: runc thaws them unless all freeze quickly.
+    /// them. `ctr tasks pause` cannot be used: unless all processes freeze quickly, runc thaws
+    /// them.
     pub fn freeze(&self) -> Freezer {
         let freezer = Freezer::of(self.pid());
         freezer.set(true);
