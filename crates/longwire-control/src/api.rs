@@ -27,7 +27,7 @@ use crate::limits::{Bodies, RequestBody, is_large};
 use crate::reply::Refusal;
 use crate::route::Query;
 
-/// Maximum number of requests in progress or waiting.
+/// Maximum number of requests in progress or queued.
 pub const WORK_MAX: usize = 128;
 
 const _: () = assert!(
@@ -46,7 +46,7 @@ pub struct Api {
     bodies: Bodies,
     /// Permits for requests in progress.
     work: Arc<Semaphore>,
-    /// Whether a return of memory is scheduled.
+    /// Whether the return of freed memory is scheduled.
     trimming: AtomicBool,
     /// Serialises changes without blocking threads.
     turn: Semaphore,
@@ -136,7 +136,7 @@ impl Api {
         let state = Arc::clone(&self.state);
         match route.work {
             Work::Quick(work) => {
-                // Even quick work may wait for the network.
+                // Even quick work may wait for a lock of the network.
                 let prompt = move || {
                     prompt_priority();
                     work(&state, &call)
@@ -150,9 +150,9 @@ impl Api {
             }
             Work::Change(make, body_at) => {
                 let _turn = self.turn.acquire().await;
-                // Not on a slow thread, because a change holds locks; not with the packet threads'
-                // priority, because large changes take long. Parsed JSON occupies many times the
-                // memory of its text, so one body is parsed at a time.
+                // Do not use a slow thread, because a change holds locks, or the packet threads'
+                // priority, because large changes take long. Parse one body at a time: parsed JSON
+                // needs many times the memory of its text.
                 let api = Arc::clone(&self);
                 let change = move || {
                     normal_priority();
@@ -164,14 +164,14 @@ impl Api {
                 let made = spawn_blocking(change).await;
                 made.unwrap_or_else(|_| Err(fault()))
             }
-            // Handled by the caller.
+            // Streams are handled by the caller.
             Work::Stream(_) => Err(fault()),
         }
     }
 
-    /// Schedules the return of freed memory to the system; a no-op if already scheduled.
+    /// Schedules the return of freed memory to the system, unless already scheduled.
     fn trim_soon(self: Arc<Api>) {
-        // The runtime may have ended.
+        // The async runtime may have ended.
         let Ok(handle) = Handle::try_current() else {
             return;
         };
@@ -212,7 +212,7 @@ impl Api {
     }
 }
 
-/// Joins the `Accept` headers.
+/// Joins the values of all `Accept` headers.
 pub fn accepted(headers: &HeaderMap) -> String {
     let accepts = headers.get_all(ACCEPT).iter();
     let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();

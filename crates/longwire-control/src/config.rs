@@ -23,18 +23,18 @@ pub struct Config {
     pub token_file: Option<PathBuf>,
     /// File with the token that allows reading.
     pub read_token_file: Option<PathBuf>,
-    /// Directory of the files that changes may name. Without it, changes over TCP may not name
+    /// Directory of the files that changes may name. If `None`, changes over TCP may not name
     /// files, and changes over a Unix socket may name the files allowed by `access`.
     pub files: Option<PathBuf>,
-    /// Files that changes over a Unix socket may name; its owner could read them anyway.
+    /// Files that changes over a Unix socket may name; the socket's owner could read them anyway.
     pub access: FileAccess,
-    /// Rate limit over all connections, in requests/s, with bursts of one second.
+    /// Rate limit over all connections, in requests/s, with bursts of up to one second.
     pub limit: u32,
     /// Default detail of /metrics.
     pub metrics: Detail,
     /// Live view.
     pub view: Option<ViewConfig>,
-    /// Judges the run for clients; without it, clients get no verdict.
+    /// Judges the run; if `None`, clients get no verdict.
     pub judge: Option<Judge>,
 }
 
@@ -81,8 +81,8 @@ impl Config {
     /// Reads the tokens.
     ///
     /// # Errors
-    /// If a file is unreadable, readable by others or holds no token, or if there is a TCP address
-    /// but no token.
+    /// If a file is unreadable, readable by other users or contains no token, or if there is a TCP
+    /// address but no token.
     pub(crate) fn tokens(&self) -> Result<Tokens, ControlError> {
         let token = |file: &Option<PathBuf>| file.as_deref().map(read_token).transpose();
         let (full, read) = (token(&self.token_file)?, token(&self.read_token_file)?);
@@ -122,7 +122,7 @@ pub struct ViewConfig {
 /// Judges a run so far.
 pub type Judge = fn(&Controller) -> Judgement;
 
-/// A file of the page.
+/// A static file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageFile {
     /// URL path; the index has `/`.

@@ -12,12 +12,12 @@ pub enum ControlError {
     /// Invalid configuration.
     #[error("{0}")]
     Usage(String),
-    /// A file, directory or socket failed.
+    /// An operation on a file, directory or socket failed.
     #[error("{}: {action}: {source}", path.display())]
     File {
         /// Path of the file, directory or socket.
         path: PathBuf,
-        /// Failed action.
+        /// Action that failed.
         action: &'static str,
         /// Underlying error.
         source: io::Error,

@@ -26,17 +26,17 @@ pub enum Rights {
     Change,
 }
 
-/// A client and its rights.
+/// The client of a request, with its rights.
 #[derive(Clone)]
 pub struct Caller {
     pub rights: Rights,
-    /// Transport of its connection.
+    /// Transport of the client's connection.
     pub peer: Peer,
-    /// Slot of its connection.
+    /// Slot of the client's connection.
     pub slot: Arc<Slot>,
 }
 
-/// Error for files named in changes over TCP without `--control-files`.
+/// Error for changes over TCP that name files without `--control-files`.
 const NONE_OVER_TCP: &str = "changes over TCP cannot name files; start the run with \
                              --control-files DIR to allow those in DIR";
 
@@ -51,7 +51,7 @@ pub struct Files {
 
 impl Files {
     /// Returns the files in a directory. Without a directory, returns `unix` for Unix sockets, and
-    /// no files over TCP.
+    /// no files for TCP.
     ///
     /// # Errors
     /// If the directory cannot be opened.
@@ -81,7 +81,7 @@ impl Files {
 /// Transport of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// A Unix socket, which only its owner and root may open.
+    /// A Unix socket, to which only its owner and root can connect.
     Unix,
     /// TCP, with the local address.
     Tcp(SocketAddr),
@@ -119,7 +119,7 @@ impl Tokens {
         self.full.is_empty() && self.read.is_empty()
     }
 
-    /// Returns the rights of a request. Unix sockets need no token, but a token that is sent is
+    /// Returns the rights of a request. Unix sockets need no token, but a token in the request is
     /// checked.
     ///
     /// # Errors
@@ -159,8 +159,8 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
         .then(|| token.trim_ascii())
 }
 
-/// Refuses requests from foreign web pages: `Host` reveals DNS rebinding, and `Origin` other
-/// origins.
+/// Refuses requests by other sites' pages: `Host` reveals DNS rebinding, and `Origin` the
+/// requesting page.
 ///
 /// # Errors
 /// 400 without exactly one valid `Host`; 403 for a foreign host or origin.
@@ -192,8 +192,8 @@ pub fn check_origin(peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Re
     }
 }
 
-/// Returns whether a host is the local address. Ports may differ because of tunnels. A page can
-/// forge names, but not addresses.
+/// Returns whether a host is the local address. Ignores the port, which may differ because of a
+/// tunnel. A page can forge names, but not addresses.
 fn is_ours(named: &Authority, local: IpAddr) -> bool {
     if named.as_str().contains('@') {
         return false;

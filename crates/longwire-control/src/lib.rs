@@ -23,8 +23,8 @@
 //! ```
 //!
 //! [`bind`] binds the addresses before a run starts, and [`Bound::serve`] serves a [`Controller`]
-//! on a separate thread. The table in `routes.rs` is the source of dispatch, methods and the
-//! OpenAPI document. The client is [`longwire_client`].
+//! on a separate thread. Dispatch, methods and the OpenAPI document derive from the table in
+//! `routes.rs`. The client is [`longwire_client`].
 
 mod api;
 mod config;
@@ -71,7 +71,7 @@ pub use crate::guard::read_token;
 use crate::limits::Limit;
 use crate::reply::Refusal;
 
-/// Bound addresses. Clients that connect wait until the server starts. Dropping it closes them.
+/// Bound addresses. Connections wait until the server starts. Dropping it closes the sockets.
 pub struct Bound {
     listeners: Vec<Listener>,
     notes: Vec<String>,
@@ -101,7 +101,7 @@ pub struct ViewUrls {
 /// Binds all addresses, before the run starts.
 ///
 /// # Errors
-/// If the configuration is invalid or an address cannot be bound; then none is.
+/// If the configuration is invalid or an address cannot be bound; no address is bound then.
 pub fn bind(config: &Config) -> Result<Bound, ControlError> {
     let mut tokens = config.tokens()?;
     let files = config.files()?;
@@ -140,7 +140,7 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
                 notes.push(format!("control: {}", named.path().display()));
                 listeners.push(Listener::Unix(listener, named));
             }
-            // The page works without a socket.
+            // Not an error: the page does not need a socket.
             Err(error) => notes.push(format!(
                 "control: no socket could be opened for `longwire ctl` and `longwire top`, which \
                  need --control PATH: {error}"
@@ -197,7 +197,7 @@ fn bind_view(
     })
 }
 
-/// Returns the address for a browser on this machine.
+/// Returns the address at which a browser on this machine reaches the page.
 fn shown(taken: SocketAddr) -> SocketAddr {
     let mut shown = taken;
     if taken.ip().is_unspecified() {
@@ -217,8 +217,8 @@ pub fn start(controller: Arc<Controller>, config: &Config) -> Result<Option<Serv
     bind(config)?.serve(controller)
 }
 
-/// Returns the change of a request, if it makes one, as the server parses it. `target` is the
-/// path with its query.
+/// Returns the change that a request makes, if any, as parsed by the server. `target` is the path
+/// with its query.
 ///
 /// # Errors
 /// The refusal in one line.
@@ -238,7 +238,7 @@ pub fn requested_change(method: &str, target: &str, body: &[u8]) -> Result<Optio
 }
 
 impl Bound {
-    /// Returns notes on the addresses, a sentence each.
+    /// Returns notes on the addresses, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -248,9 +248,9 @@ impl Bound {
         !self.listeners.is_empty()
     }
 
-    /// Returns the address for programs of this run, in the format of `ctl`: preferably the
-    /// absolute path of a socket, which needs no network. Returns `None` without addresses, or with
-    /// only a view's address.
+    /// Returns the address for programs of this run, in the format of `ctl`. Prefers the absolute
+    /// path of a socket, which needs no network. Returns `None` without addresses, or with only the
+    /// view's address.
     ///
     /// # Errors
     /// If the address of a listener is unknown.
@@ -275,7 +275,7 @@ impl Bound {
         self.view.as_ref().map(|view| &view.urls)
     }
 
-    /// Serves a run until the server is dropped. `None` without addresses.
+    /// Serves a run until the server is dropped. Returns `None` without addresses.
     ///
     /// # Errors
     /// [`ControlError::Start`].
@@ -296,7 +296,7 @@ impl Bound {
             .map(Some)
     }
 
-    /// Serves a node until the server is dropped. `None` without addresses.
+    /// Serves a node until the server is dropped. Returns `None` without addresses.
     ///
     /// # Errors
     /// [`ControlError::Start`].

@@ -1,4 +1,4 @@
-//! Request limits: rate, connections, bodies and time.
+//! Limits on requests: rate, connections, bodies and time.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -21,7 +21,7 @@ use tokio::time::interval;
 
 use crate::reply::Refusal;
 
-/// Token bucket that holds one second's requests. Counts exactly, in requests × 10^9.
+/// Token bucket with a capacity of one second's requests. Exact, because it counts requests × 10^9.
 #[derive(Debug)]
 pub struct Limit {
     per_second: u64,
@@ -33,7 +33,7 @@ pub struct Limit {
 struct State {
     /// Credit in requests × 10^9.
     credit: u64,
-    /// When `credit` was computed, since the start.
+    /// Time at which `credit` was computed, since the start.
     at: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Limit {
     /// Takes a request from the bucket.
     ///
     /// # Errors
-    /// Seconds until the next request is admitted, rounded up.
+    /// The time in seconds until the next request is admitted, rounded up.
     pub fn take(&self) -> Result<(), u64> {
         self.take_at(self.started.elapsed())
     }
@@ -67,7 +67,7 @@ impl Limit {
         let gained = passed.saturating_mul(self.per_second.into());
         let full = self.per_second * REQUEST;
         let credit = u128::from(state.credit).saturating_add(gained);
-        // At most `full`, which fits.
+        // Fits, because credit is at most `full`.
         state.credit = credit.min(full.into()) as u64;
         state.at = state.at.max(now);
         match state.credit.checked_sub(REQUEST) {
@@ -89,13 +89,13 @@ pub const BODY_MAX: usize = 16 << 20;
 /// Time limit for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// Bytes of each body that are exempt from [`TOGETHER_MAX`]; the connection limit bounds them.
+/// Bytes of each body that do not count towards [`TOGETHER_MAX`]; the connection limit bounds them.
 const SMALL: usize = 64 << 10;
 
-/// Limit on the total bytes of all bodies beyond [`SMALL`].
+/// Maximum total bytes of all bodies, each beyond [`SMALL`].
 const TOGETHER_MAX: usize = 64 << 20;
 
-/// Granularity of the limit, in bytes.
+/// Granularity of the budget, in bytes.
 const UNIT: usize = 4 << 10;
 
 /// Memory budget of request bodies.
@@ -107,7 +107,7 @@ pub struct RequestBody {
     share: Vec<OwnedSemaphorePermit>,
 }
 
-/// Returns whether a body is large enough that its memory should be returned to the system.
+/// Returns whether a body is so large that its memory should be returned to the system.
 pub fn is_large(body: &Incoming) -> bool {
     let most = body.size_hint().upper();
     most.is_none_or(|most| most > SMALL as u64)
@@ -125,7 +125,7 @@ impl Bodies {
     /// 413 if it is too long, 408 on timeout, 503 if the budget is exhausted, 400 if it is
     /// truncated.
     pub async fn read(&self, mut body: Incoming) -> Result<RequestBody, Refusal> {
-        // Refuse an announced length without reading.
+        // Refuse a body by its announced length, without reading it.
         if body.size_hint().lower() > BODY_MAX as u64 {
             return Err(too_large());
         }
@@ -136,7 +136,7 @@ impl Bodies {
         let mut room = SMALL;
         let mut limit = TimeLimit::new(BODY_TIME);
         loop {
-            // Check per frame: many bodies may have arrived at the same time.
+            // Check after each frame, because many bodies may arrive simultaneously.
             let frame = tokio::select! {
                 biased;
                 frame = body.frame() => frame,
@@ -154,7 +154,7 @@ impl Bodies {
                 return Err(too_large());
             }
             while length > room {
-                // The vector doubles its capacity.
+                // Double the capacity, as a growing vector does.
                 let more = room.min(BODY_MAX - room);
                 let units = more.div_ceil(UNIT) as u32;
                 let share = Arc::clone(&self.0).try_acquire_many_owned(units);
@@ -184,10 +184,10 @@ fn busy() -> Refusal {
     ))
 }
 
-/// Interval between checks for whether a stream's client has closed its half.
+/// Interval at which a stream checks whether the client has closed its sending direction.
 const POLL_PERIOD: Duration = Duration::from_secs(1);
 
-/// Connection slots of an address.
+/// Connection slots of a listening address.
 pub struct SlotTable {
     most: usize,
     started: Instant,
@@ -218,11 +218,11 @@ pub struct Slot {
 /// A taken slot, freed on drop.
 pub struct SlotGuard(pub Arc<Slot>);
 
-/// A request in progress, which protects its connection from eviction.
+/// Marks a request as in progress, which protects its connection from eviction.
 pub struct BusyGuard(Arc<Slot>);
 
 impl SlotTable {
-    /// Creates a table of `most` slots.
+    /// Creates a table with `most` slots.
     pub fn new(most: usize) -> Arc<SlotTable> {
         Arc::new(SlotTable {
             most,
@@ -232,7 +232,8 @@ impl SlotTable {
         })
     }
 
-    /// Takes a slot. Waits only while all connections have a request in progress.
+    /// Takes a slot, evicting an idle connection if necessary. Waits only while every connection
+    /// has a request in progress.
     pub async fn take(self: &Arc<SlotTable>) -> SlotGuard {
         loop {
             if let Some(held) = self.try_take() {
@@ -298,8 +299,8 @@ impl Slot {
         }
     }
 
-    /// Waits until the client closes its half. A connection that sends a stream does not read, so
-    /// it would not notice otherwise.
+    /// Waits until the client closes its sending direction. A connection that sends a stream does
+    /// not read, so it would not notice otherwise.
     pub async fn half_closed(&self) {
         let Some(socket) = self.socket.get() else {
             return std::future::pending().await;
@@ -318,7 +319,7 @@ impl Slot {
 }
 
 impl BusyGuard {
-    /// Waits until the client closes its half.
+    /// Waits until the client closes its sending direction.
     pub async fn half_closed(&self) {
         self.0.half_closed().await;
     }
@@ -341,12 +342,12 @@ impl Drop for BusyGuard {
 }
 
 /// A stream whose writes fail after a stall, so that a client that does not read its responses
-/// holds neither memory nor a slot.
+/// cannot keep memory or a slot.
 pub struct StallLimit<S> {
     stream: S,
     slot: Arc<Slot>,
     limit: Duration,
-    /// Runs while writes stall.
+    /// Deadline of stalled writes; `None` while writes progress.
     stalled: Option<Deadline>,
 }
 
@@ -374,7 +375,7 @@ impl<S> StallLimit<S> {
         }
         let limit = self.limit;
         let stalled = self.stalled.get_or_insert_with(|| Deadline::after(limit));
-        // Fails again when polled again.
+        // Polling again returns the error again.
         let ended = Pin::new(stalled).poll(cx);
         ended.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -405,7 +406,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallLimit<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A no-op for kernel sockets; does not show whether the client reads.
+        // A no-op for sockets, which does not show whether the client reads.
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -441,10 +442,10 @@ mod tests {
         assert_eq!(limit.take_at(at(99)), Err(1));
         assert_eq!(limit.take_at(at(100)), Ok(()));
         assert_eq!(limit.take_at(at(150)), Err(1));
-        // Time may appear to go backwards between threads.
+        // Threads may take time stamps out of order.
         assert_eq!(limit.take_at(at(10)), Err(1));
         assert_eq!(limit.take_at(at(200)), Ok(()));
-        // Credit is capped at one second.
+        // Credit is limited to one second's requests.
         for _ in 0..10 {
             assert_eq!(limit.take_at(at(3_600_000)), Ok(()));
         }
@@ -475,12 +476,12 @@ mod tests {
             left.sort_unstable();
             left
         };
-        // The third has been idle longest, then the first.
+        // Evicts the connection that has been idle longest: the third, then the first.
         let fourth = places.try_take().expect("one gives way");
         assert_eq!(left(), [first, second, number(&fourth)]);
         let fifth = places.try_take().expect("one gives way");
         assert_eq!(left(), [second, number(&fourth), number(&fifth)]);
-        // An evicted connection does not free its slot again.
+        // Dropping an evicted connection does not free its slot a second time.
         let (_still_held, gone): (Vec<SlotGuard>, Vec<SlotGuard>) =
             held.into_iter().partition(|held| number(held) == second);
         drop(gone);

@@ -246,8 +246,8 @@ fn response_schemas() -> Map<String, Value> {
     generator.take_definitions(true)
 }
 
-/// Removes number formats, defaults, and null for omitted fields from a schema; writes enumerations
-/// as plain lists.
+/// Simplifies a schema: removes number formats, defaults, and null for omitted fields, and writes
+/// enumerations as plain lists.
 fn simplify(schema: &mut Schema) {
     schema.remove("format");
     schema.remove("default");
@@ -290,7 +290,7 @@ fn forbid_null(property: &mut Value) {
     }
 }
 
-/// Permits null for options, which resets them.
+/// Permits null for options; null resets an option.
 fn allow_null(section: &mut Value) {
     let options = schema::options();
     let properties = section["properties"].as_object_mut();
@@ -314,7 +314,7 @@ fn component(option: &str) -> String {
     name + "Option"
 }
 
-/// Rewrites references to options for this document.
+/// Rewrites references to options for the OpenAPI document.
 fn lead_to_options(schema: &mut Value) {
     const THERE: &str = "#/$defs/options/";
     match schema {

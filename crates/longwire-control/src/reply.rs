@@ -27,7 +27,7 @@ pub const EVENTS: &str = "text/event-stream";
 /// Media type of Prometheus' text format.
 pub const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Media type of OpenMetrics (1.0, section "Overall Structure").
+/// Media type of OpenMetrics (OpenMetrics 1.0, section "Overall Structure").
 pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A complete response.
@@ -72,7 +72,7 @@ pub fn response(status: StatusCode, kind: &'static str, body: Body) -> Response<
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // A run's state is outdated once it is sent.
+    // A response is outdated immediately, because the run continues.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(NO_SNIFF.0, NO_SNIFF.1);
     response
@@ -113,8 +113,8 @@ impl Refusal {
         Refusal::new(StatusCode::CONFLICT, error)
     }
 
-    /// Problems of a change that was not applied: 400 if the change does not match its schema, 422
-    /// (RFC 9110, section 15.5.21) if a value or a name does not fit the run.
+    /// 400 or 422: the problems of a refused change. 400 if it violates its schema, 422 (RFC 9110,
+    /// section 15.5.21) if a value or a name does not suit the run.
     pub fn problems(problems: Vec<Problem>) -> Refusal {
         let status = if problems.iter().any(|problem| problem.is_malformed) {
             StatusCode::BAD_REQUEST
@@ -143,7 +143,7 @@ impl Refusal {
         }
     }
 
-    /// 405: the path supports only other methods.
+    /// 405: the path does not support the method.
     pub fn method(allowed: &[&str]) -> Refusal {
         let allowed = allowed.join(", ");
         let error = format!("this path supports {allowed}");
@@ -163,7 +163,7 @@ impl Refusal {
         }
     }
 
-    /// 503: overload; retry after a second.
+    /// 503: overload; clients retry after a second.
     pub fn busy(error: impl Into<String>) -> Refusal {
         Refusal {
             header: Some(Box::new((RETRY_AFTER, HeaderValue::from(1u16)))),
@@ -188,7 +188,7 @@ impl Refusal {
             error: self.error,
             problems: self.problems.into_iter().map(problem_body).collect(),
         };
-        // Strings always serialise.
+        // Serialising strings cannot fail.
         let text = serde_json::to_vec(&body).unwrap_or_default();
         let reply = Reply {
             status: self.status,

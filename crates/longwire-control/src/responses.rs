@@ -1,4 +1,4 @@
-//! Response bodies, from which the OpenAPI document's schemas derive.
+//! Response bodies; the schemas of the OpenAPI document derive from them.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub use crate::view::flows::Flows;
 pub use crate::view::history::{Columns, HistoryEvent};
 pub use crate::view::table::{TablePage, TableRow};
 
-/// Converts a problem, without file and line, which mean nothing to a client.
+/// Converts a problem. Omits file and line, which mean nothing to a client.
 pub fn problem_body(problem: Problem) -> ProblemBody {
     ProblemBody {
         pointer: problem.pointer,
@@ -219,8 +219,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Returns the mean rates from `before` to `now`; `None` if no time passed, or a counter
-    /// decreased because the links differ.
+    /// Returns the mean rates from `before` to `now`; `None` if no time has passed, or if a counter
+    /// has decreased because links were replaced.
     pub fn between(before: &LinkTotals, now: &LinkTotals, passed: Nanos) -> Option<Rates> {
         let seconds = passed.as_secs_f64();
         if seconds <= 0.0 {
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(rates.bits_in_per_s, 40_000.0);
         assert_eq!(rates.packets_out_per_s, 8.0);
         assert_eq!(rates.drops_per_s, 4.0);
-        // A link that was removed and added again starts at 0.
+        // A link that is removed and added again starts at 0.
         assert_eq!(Rates::between(&now, &before, Nanos::from_secs(1)), None);
         assert_eq!(Rates::between(&before, &now, Nanos::ZERO), None);
     }

@@ -1,4 +1,4 @@
-//! Routes, and how requests match them.
+//! Routes, and matching requests to them.
 
 use std::borrow::Cow;
 
@@ -56,13 +56,14 @@ pub struct Call {
 /// Handler of a route.
 #[derive(Clone, Copy)]
 pub enum Work {
-    /// Reads little; runs immediately.
+    /// Small read, performed immediately.
     Quick(fn(&ApiState, &Call) -> Result<Reply, Refusal>),
-    /// Reads much; runs at low priority.
+    /// Large read, performed at low priority.
     Slow(fn(&ApiState, &Call) -> Result<Reply, Refusal>),
-    /// Builds a change of the run; with the JSON pointer to the request body within the change.
+    /// Builds a change of the run. The text is the JSON pointer to the request body within the
+    /// change.
     Change(fn(&Call) -> Value, &'static str),
-    /// Builds the source of an event stream.
+    /// Builds the event source of a stream.
     Stream(MakeSource),
 }
 
@@ -191,7 +192,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
-/// Durations in the OpenAPI document: up to 79,999 of a unit, with nanosecond resolution.
+/// Durations in the OpenAPI document: up to 79,999 of any unit, with nanosecond resolution.
 const TIME_PATTERN: &str =
     r"^(0|[0-7]?[0-9]{1,4}((\.[0-9]{1,3})?us|(\.[0-9]{1,6})?ms|(\.[0-9]{1,9})?s))$";
 

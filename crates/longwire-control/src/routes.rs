@@ -1,4 +1,4 @@
-//! The route table, the source of dispatch, permitted methods and the OpenAPI document.
+//! The route table, from which dispatch, permitted methods and the OpenAPI document derive.
 
 use longwire_engine::Nanos;
 use longwire_fabric::{ChangeRecord, LinkView};
@@ -23,10 +23,10 @@ use crate::route::{Kind, Parameter};
 const PAGE_MAX: u64 = 10_000;
 const PAGE: u64 = 100;
 
-/// Report fields that the API provides elsewhere, or not at all.
+/// Report fields that other routes return, or that the API omits.
 const NOT_SERVED: [&str; 3] = ["links", "inputs", "wake_margin_us"];
 
-/// Number of links read at a time.
+/// Number of links read in one step.
 const PART: usize = 200;
 
 /// Bounds of a stream's period.
@@ -189,7 +189,7 @@ pub static ROUTES: [Route; 24] = [
         Answer::Json("Report"),
         Work::Slow(|state, _| {
             let mut report = json!(state.controller.report());
-            // Links have separate routes.
+            // Links are returned by separate routes.
             if let Some(fields) = report.as_object_mut() {
                 fields.retain(|field, _| !NOT_SERVED.contains(&field.as_str()));
             }
@@ -358,8 +358,8 @@ fn links(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let pattern = call.query.text("match").unwrap_or("*");
     let mut links: Vec<LinkView> = Vec::new();
     let mut more = true;
-    // In parts, so that network changes do not wait for a large page. One extra link shows whether
-    // there is another page.
+    // Read in parts, so that network changes do not wait for a large page. One link more than
+    // requested shows that there is another page.
     while more && links.len() <= limit {
         let behind = links.last().map(|link| link.name.as_str()).or(after);
         let wanted = (limit + 1 - links.len()).min(PART);

@@ -35,10 +35,10 @@ use crate::limits::{Limit, Slot, SlotGuard, SlotTable, StallLimit};
 use crate::reply::Refusal;
 
 /// Maximum connections per address; a new connection evicts the one that has been idle longest.
-/// Requests and streams ([`super::api`]) cannot occupy as many, so some can always be evicted.
+/// Requests and streams are limited to fewer ([`super::api`]), so there is always one to evict.
 pub const CONNECTIONS_MAX: usize = 256;
 
-/// Time limit for a request head, counted from the connection or the previous response.
+/// Time limit for a request head, since the connection was opened or the previous response ended.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// Limits for a request head, in bytes and in headers.
@@ -48,10 +48,10 @@ const HEADERS_MAX: usize = 64;
 /// Read buffer of a connection, in bytes.
 const BUFFER_MAX: usize = 64 << 10;
 
-/// Maximum time for which a client may read nothing of a response.
+/// Maximum time for which a client may stop reading a response.
 const STALL_TIME: Duration = Duration::from_secs(10);
 
-/// Grace period at shutdown for responses in progress.
+/// Time allowed at shutdown for responses in progress.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Number of threads for blocking work, and for slow work.
@@ -102,7 +102,7 @@ pub struct Admission {
 /// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
-    /// Unix socket and its path, which is removed with it.
+    /// Unix socket, with its path, which is removed when dropped.
     Unix(UnixListener, SocketName),
     /// TCP socket.
     Tcp(TcpListener),
@@ -115,8 +115,8 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts the server. `page` needs no token. Sending `true` to `stop` ends streams, then the server
-/// with its `background` task.
+/// Starts the server. `page` needs no token. Sending `true` to `stop` ends the streams, then the
+/// server with its `background` task.
 ///
 /// # Errors
 /// [`ControlError::Start`].
@@ -162,12 +162,12 @@ pub fn serve(
     let thread = std::thread::Builder::new()
         .name("longwire-ctl".to_owned())
         .spawn(move || {
-            // This thread and those it starts open files that clients name.
+            // This thread and its children open files named by clients.
             let _ = rights::give_up(&[Capability::DacOverride]);
             prompt_priority();
             run(runtime, acceptors, &state, background);
             slow.0.shutdown_background();
-            // Remove the sockets once nothing serves them.
+            // Remove the sockets once they are no longer served.
             drop(names);
         })
         .map_err(ControlError::Start)?;
@@ -199,7 +199,7 @@ impl Drop for Server {
 
 /// Waits for the server to end.
 pub async fn ended(stopped: &mut watch::Receiver<bool>) {
-    // An error means that the sender is gone, and so is the server.
+    // On an error, the sender has been dropped, so the server has ended too.
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
@@ -237,7 +237,7 @@ fn run(
         ended(&mut stopped).await;
         let _ = timeout(GRACE, closed.recv()).await;
     });
-    // Do not wait for work that waits for the network.
+    // Do not wait for tasks that are waiting for the network.
     runtime.shutdown_timeout(GRACE);
 }
 
@@ -253,7 +253,8 @@ async fn listen(acceptor: Acceptor, state: Arc<ServerState>, open: mpsc::Sender<
         let accepted = match accepted {
             Ok(Some(accepted)) => accepted,
             Ok(None) => continue,
-            // Usually out of descriptors; connections that end free some.
+            // Usually the process is out of descriptors, some of which become free as connections
+            // end.
             Err(_) => {
                 sleep(Duration::from_millis(50)).await;
                 continue;
@@ -286,7 +287,7 @@ impl Acceptor {
         match self {
             Acceptor::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // The socket's mode excludes others, unless it was changed.
+                // The socket's mode excludes other users, unless the mode was changed.
                 let peer = stream.peer_cred()?.uid();
                 let may = peer == geteuid().as_raw() || peer == 0;
                 Ok(may.then_some(Accepted::Unix(stream)))
@@ -318,7 +319,7 @@ async fn serve_connection(
     slot.keep_socket(stream.as_fd());
     let stream = StallLimit::new(stream, Arc::clone(&slot), STALL_TIME);
     let connection = http1::Builder::new()
-        // `nc -N` closes its half before the response.
+        // A client such as `nc -N` closes its sending direction before the response.
         .half_close(true)
         .timer(LimitTimer)
         .header_read_timeout(HEAD_TIME)
@@ -327,7 +328,7 @@ async fn serve_connection(
         .max_buf_size(BUFFER_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // Errors concern only the client.
+    // Ignore errors, which concern only this client.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = slot.evicted() => return,
@@ -353,7 +354,7 @@ impl ServerState {
         }
     }
 
-    /// Returns a file of the page if the request is for one.
+    /// Returns a static file of the page if the request is for one.
     fn page_file(&self, request: &Request<Incoming>, peer: Peer) -> Option<Response<Body>> {
         let file = page::file(self.page, request)?;
         let checked = check_origin(peer, request.uri(), request.headers())

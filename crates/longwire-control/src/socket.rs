@@ -1,10 +1,10 @@
-//! A Unix socket that only its owner may open, for the duration of a run.
+//! A Unix socket accessible only to its owner, for the duration of a run.
 //!
-//! * The socket is never open to others: its mode is set before it has a name. Linux gives a
-//!   socket's name the mode of its inode, less the umask (unix(7), "Pathname socket ownership and
+//! * Other users never have access: the mode is set before the socket has a name. Linux gives the
+//!   name the mode of the socket's inode, less the umask (unix(7), "Pathname socket ownership and
 //!   permissions"), and no client can connect before the socket listens.
-//! * A stale socket, which refuses connections, is replaced. A directory lock serialises runs that
-//!   start at the same time.
+//! * A stale socket, which refuses connections, is replaced. A lock on the directory serialises
+//!   runs that start simultaneously.
 
 use std::env;
 use std::fs::{self, File, Metadata};
@@ -29,13 +29,13 @@ use crate::error::{CANNOT_LISTEN, ControlError};
 /// File mode: only the owner may connect.
 const MODE: u32 = 0o600;
 
-/// Name prefix of automatic sockets; the PID follows.
+/// Name prefix of automatic sockets; the PID follows it.
 const OWN: &str = "view-";
 
-/// Maximum wait for another run that is starting in the same directory.
+/// Maximum time to wait for another run that is starting in the same directory.
 const LOCK_TIME: Duration = Duration::from_secs(2);
 
-/// The name of a socket, removed on drop if it still refers to the same socket.
+/// The name of a socket. On drop, it is removed if it still refers to the same socket.
 #[derive(Debug)]
 pub struct SocketName {
     path: PathBuf,
@@ -89,7 +89,7 @@ pub fn open(path: &Path) -> Result<(UnixListener, SocketName), ControlError> {
         path: path.to_owned(),
         identity: identity(&made),
     };
-    // No client could connect yet.
+    // No client can connect before the socket listens, so the mode may still change.
     if made.permissions().mode() & 0o777 != MODE {
         fs::set_permissions(path, fs::Permissions::from_mode(MODE))
             .map_err(ControlError::file(path, "cannot set its mode"))?;
@@ -99,13 +99,13 @@ pub fn open(path: &Path) -> Result<(UnixListener, SocketName), ControlError> {
     Ok((UnixListener::from(ours), named))
 }
 
-/// Listens in a run directory, where clients find the run without knowing its address.
+/// Listens in a run directory, where clients find the run without being given an address.
 ///
 /// # Errors
-/// The error of the last run directory, if this process cannot listen in any.
+/// If this process cannot listen in any run directory; the error is that of the last one.
 pub fn open_own() -> Result<(UnixListener, SocketName), ControlError> {
     let name = format!("{OWN}{}.sock", std::process::id());
-    // In a user namespace, root may be any user outside.
+    // Try this user's directory first: in a user namespace, root may be any user outside.
     let folders = run_directory::own().into_iter();
     let folders = folders.chain(run_directory::all(env::var_os(run_directory::VARIABLE)));
     let mut opened = Err(ControlError::Usage("no run directory".to_owned()));
@@ -130,7 +130,7 @@ fn remove_dead_of(folder: &Path) {
         if let Ok(address) = UnixAddr::new(&path)
             && let Ok(_turn) = lock_directory(&path)
         {
-            // Errors concern sockets of other users and of live runs, which stay.
+            // Errors come from sockets of other users and of live runs, which remain.
             let _ = remove_dead(&path, &address);
         }
     }
@@ -146,7 +146,7 @@ fn lock_directory(path: &Path) -> Result<Flock<File>, ControlError> {
         .iter()
         .any(|own| own == folder)
     {
-        // Other errors recur when the directory is opened.
+        // Ignore other errors, which recur when the directory is opened.
         if let Err(source) = run_directory::create(folder)
             && source.kind() == io::ErrorKind::PermissionDenied
         {

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::config::Detail;
 use crate::view::View;
 
-/// Maximum streams.
+/// Maximum number of concurrent streams.
 pub const STREAMS_MAX: usize = 64;
 
 /// State shared by all requests.
@@ -21,7 +21,7 @@ pub struct ApiState {
     pub stopped: watch::Receiver<bool>,
     /// Stream permits.
     pub streams: Arc<Semaphore>,
-    /// Histories and tables read by clients.
+    /// Histories and tables that clients read.
     pub view: Arc<View>,
     /// Threads for slow work.
     slow: Handle,

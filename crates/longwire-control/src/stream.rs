@@ -31,12 +31,12 @@ const EVERY: Nanos = Nanos::from_secs(1);
 /// Maximum number of links listed individually in a stream.
 const EACH_MAX: usize = 10_000;
 
-/// Heartbeat period, by which both sides detect a dead connection.
+/// Heartbeat period; without heartbeats, neither side would detect a dead connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// A source of events.
 pub trait EventSource: Send {
-    /// Returns the next event; an error is the last event, with the reason.
+    /// Returns the next event. An error is the last event, and contains the reason.
     fn next(&mut self) -> Result<Bytes, Bytes>;
 }
 
@@ -52,7 +52,7 @@ pub struct Watcher {
     working: Arc<BusyGuard>,
 }
 
-/// Event source that reports counters and compares them with the previous event.
+/// Event source for counters, which compares each event with the previous one.
 struct Counters {
     state: Arc<ApiState>,
     pattern: String,
@@ -64,7 +64,7 @@ struct Counters {
 struct Sample {
     at: Nanos,
     count: usize,
-    /// Hash of the set of links; changes when a link is added or removed.
+    /// Hash of the set of links, to detect added and removed links.
     which: u64,
     sums: LinkTotals,
     each: HashMap<String, LinkTotals>,
@@ -82,10 +82,10 @@ pub fn take_permit(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Ref
     })
 }
 
-/// Returns the stream for a request; `working` protects its connection from eviction.
+/// Returns the stream for a request; `working` protects the stream's connection from eviction.
 ///
 /// # Errors
-/// 503 if all streams are in use; any error of the source.
+/// 503 if all streams are in use, or any error of the source.
 pub fn watcher(
     state: &Arc<ApiState>,
     call: &Call,
@@ -106,7 +106,7 @@ pub fn watcher(
 /// Returns the counter source for a request.
 ///
 /// # Errors
-/// 400 for too many individual links.
+/// 400 if too many links are requested individually.
 pub fn counters(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSource>, Refusal> {
     let counters = Counters {
         state: Arc::clone(state),
@@ -132,7 +132,7 @@ fn too_many(count: usize) -> String {
 
 /// Starts a stream.
 pub fn open(watcher: Watcher) -> Response<Body> {
-    // At most one event is queued; the next is made once it is sent.
+    // At most one event is queued; the next one is built after sending it.
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(send_events(watcher, sender));
     response(StatusCode::OK, EVENTS, EventBody(receiver).boxed_unsync())
@@ -178,7 +178,7 @@ async fn send_events(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
     }
 }
 
-/// Encodes an event; `stats` events have no name.
+/// Encodes an event; omits the name of `stats` events.
 pub fn event(kind: &str, data: &impl Serialize) -> Bytes {
     let data = serde_json::to_string(data).unwrap_or_default();
     match kind {
@@ -228,7 +228,7 @@ impl Counters {
     fn compare(&self, now: &Sample) -> StatsEvent {
         let before = self.last.as_ref();
         let passed = before.map_or(Nanos::ZERO, |before| now.at.saturating_sub(before.at));
-        // The sum no longer includes removed links.
+        // After links were removed, the sums are not comparable.
         let same = before.filter(|before| before.which == now.which);
         StatsEvent {
             elapsed_s: now.at.as_secs_f64(),

@@ -15,7 +15,8 @@ use super::value::Table;
 /// Maximum number of overlapping rule pairs reported.
 const OVERLAPS_MAX: usize = 5;
 
-/// Maximum number of additional pairs compared, because pairs on the same link are not reported.
+/// Maximum number of additional pairs compared, to compensate for pairs on the same link, which are
+/// not reported.
 const COMPARED_MAX: usize = 10_000;
 
 /// Maximum number of unreachable rules reported.
@@ -64,8 +65,8 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder) {
     }
 }
 
-/// Removes the first value from a model's text, so that models that differ only in it compare
-/// equal.
+/// Removes the first value from a model's text, so that models that differ only in that value
+/// compare equal.
 fn without_value(text: &str) -> String {
     let start = text
         .find(|c: char| c.is_ascii_digit())
@@ -118,8 +119,8 @@ impl Topology {
         replaced.collect()
     }
 
-    /// Returns warnings about ramps and rules: rules that can never match, and pairs whose order
-    /// matters. Takes time linear in the number of rules, and builds a classifier.
+    /// Returns warnings about ramps, about rules that can never match, and about pairs of rules
+    /// whose order matters. Takes time linear in the number of rules; builds a classifier.
     pub fn doubts(&self) -> Vec<String> {
         let first = Target {
             class: Class::Link(0),
@@ -149,8 +150,8 @@ impl Topology {
                 count_of(more as u64, "more rule")
             ));
         }
-        // Directions of one link may match the same frames, for example between hosts in one
-        // subnet.
+        // Ignore pairs on one link: its directions may match the same frames, for example between
+        // hosts in one subnet.
         let class = |rule: RuleId| self.rules[rule.0 as usize].target.class;
         let mut overlaps = classifier.overlaps(OVERLAPS_MAX + self.rules.len().min(COMPARED_MAX));
         overlaps

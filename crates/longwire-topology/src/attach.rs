@@ -1,4 +1,4 @@
-//! Ports with options: attached to an interface in use (`NAME.attach = { … }` in `[ports]`), or
+//! Ports given as tables: attached to an interface in use (`NAME.attach = { … }` in `[ports]`), or
 //! with a carrier that follows links (`NAME = { opens = "tap:lw0", carrier = "access.down" }`).
 
 use longwire_attach::{ContainerName, PodName, Target};
@@ -157,7 +157,7 @@ fn prefix(text: &Placed<&str>, at: &str, diagnostics: &mut Diagnostics) -> Optio
     }
 }
 
-/// Whether both ports would take packets to the same address from the same interface.
+/// Whether both ports capture packets to the same address at the same interface.
 fn overlaps(one: &AttachPlan, other: &AttachPlan) -> bool {
     if (&one.target, &one.interface) != (&other.target, &other.interface) {
         return false;
@@ -167,7 +167,7 @@ fn overlaps(one: &AttachPlan, other: &AttachPlan) -> bool {
     pairs.any(|(a, b)| a.overlaps(b))
 }
 
-/// Reads the links that port carriers follow. All links must already have been read.
+/// Reads the links followed by the carriers of ports. Requires all links to have been read.
 pub(super) fn carriers(file: &Table<'_>, builder: &mut Builder) -> Vec<CarrierPlan> {
     let mut plans = Vec::new();
     let Some(table) = tree::table(file, "ports") else {

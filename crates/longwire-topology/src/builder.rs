@@ -1,4 +1,4 @@
-//! Building a topology: names, links and rules.
+//! Builds a topology: names, links and rules.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::problem::{Diagnostics, Place, Problem, suggestion};
 use super::tree::Placed;
 use crate::steps::Steps;
 
-/// The parts parsed so far.
+/// The parts of a topology parsed so far.
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
     pub diagnostics: Diagnostics<'a>,
@@ -25,9 +25,9 @@ pub(super) struct Builder<'a> {
     pub topology: Topology,
     /// Addresses of options whose combination has been checked.
     pub judged: HashSet<usize>,
-    /// Rules with their position in the file, which determines their order.
+    /// Rules with their position in the file, which determines the order.
     pub rules: Vec<(usize, RulePlan)>,
-    /// Classes with matchers; set once all links are read, if a scenario moves frames.
+    /// Classes with matchers; set once all links are read, if the scenario moves frames.
     pub matched: Option<HashSet<Class>>,
     /// Whether frames can reach a link, by link number.
     pub used: Vec<bool>,
@@ -38,7 +38,8 @@ pub(super) struct Builder<'a> {
 pub(super) struct Matches {
     /// Matchers for direction up.
     pub forward: Vec<String>,
-    /// Matchers for direction down; if empty, `forward` with source and destination swapped.
+    /// Matchers for direction down; if empty, those of direction up with source and destination
+    /// swapped.
     pub back: Vec<String>,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct NewLink {
     pub up: Arc<longwire_engine::LinkSpec>,
     pub down: Option<Arc<longwire_engine::LinkSpec>>,
     pub matches: Matches,
-    /// Position, for problems and for ordering rules.
+    /// Position in the file, for problems and for the order of rules.
     pub place: Place,
     pub position: usize,
 }
@@ -80,7 +81,7 @@ impl<'a> Builder<'a> {
         Ok(self.topology)
     }
 
-    /// Appends the rules to the topology's, in file order.
+    /// Appends the rules to the topology's rules, in file order.
     pub fn add_sorted_rules(&mut self) {
         self.rules.sort_by_key(|(position, _)| *position);
         let rules = self.rules.drain(..).map(|(_, rule)| rule);
@@ -135,7 +136,7 @@ impl Builder<'_> {
         self.add_rules(class, &link.matches, shared, at, "link.match")
     }
 
-    /// Sends all frames from a port up the last link, which has no other direction.
+    /// Sends all frames from a port in direction up of the last link, and makes that link one-way.
     pub fn one_way_from(&mut self, port: PortIndex) {
         let Some(link) = self.topology.links.last_mut() else {
             return;
@@ -150,8 +151,8 @@ impl Builder<'_> {
         self.used[self.topology.links.len() - 1] = true;
     }
 
-    /// Registers a link's or path's name. Both share one namespace, because a scenario may refer to
-    /// either.
+    /// Registers the name of a link or path. Links and paths share one namespace, because a
+    /// scenario may refer to either.
     pub fn add_name(
         &mut self,
         name: &str,
@@ -176,7 +177,7 @@ impl Builder<'_> {
         Some(name)
     }
 
-    /// Adds a link's or path's rules for both directions.
+    /// Adds the rules of a link or path for both directions.
     pub fn add_rules(
         &mut self,
         class: Class,
@@ -205,7 +206,7 @@ impl Builder<'_> {
             self.push_rule(forward, class, Direction::Up, position);
             match back {
                 Some(Ok(back)) => self.push_rule(back, class, back_way, position),
-                // A shared link needs no matcher for the reverse direction.
+                // A shared link needs no matcher for direction down.
                 Some(Err(why)) if !shared => wrong.push((text, why)),
                 _ => {}
             }
@@ -242,7 +243,7 @@ impl Builder<'_> {
     /// Reports an unknown link name.
     pub fn no_link(&mut self, name: &str, place: impl Into<Place>, at: &str) {
         let mut known: Vec<&str> = self.topology.links.iter().map(|link| &*link.name).collect();
-        // Comparing a million names would be too slow.
+        // Compare only some names: a million would take too long.
         known.truncate(NAMES_COMPARED_MAX);
         let remedy = suggestion(name, known);
         self.refuse(place, at, format!("no link named '{name}'"), remedy);
@@ -252,9 +253,9 @@ impl Builder<'_> {
 /// Maximum names compared with an unknown one.
 const NAMES_COMPARED_MAX: usize = 10_000;
 
-/// Whether text is a valid name for a port, link, path or host. Invisible and formatting characters
-/// (Unicode categories Cc, Cf, Zl, Zp, Co and Cn) are excluded, because they make different names
-/// look alike.
+/// Whether text is a valid name for a port, link, path or host. Excludes invisible and formatting
+/// characters (Unicode categories Cc, Cf, Zl, Zp, Co and Cn), which make different names look
+/// alike.
 fn is_name(text: &str) -> bool {
     let wrong = |c: char| c.is_whitespace() || is_unprintable(c) || "*?,{}\"'".contains(c);
     !text.is_empty() && !text.contains(wrong)
@@ -276,7 +277,7 @@ fn is_unprintable(c: char) -> bool {
     if c.is_ascii() {
         return c.is_control();
     }
-    // A combining character is escaped only at the start.
+    // Prefix a letter, because combining characters are escaped at the start only.
     format!("a{c}").escape_debug().count() > 2
 }
 

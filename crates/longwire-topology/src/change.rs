@@ -1,4 +1,4 @@
-//! Changes to a running network: the actions in `[[at]]`, plus links and paths to add or remove.
+//! Changes to a running network: the actions of `[[at]]`, plus links and paths to add or remove.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -36,9 +36,9 @@ pub struct Change {
     pub time: ChangeTime,
     /// Actions on existing links.
     pub actions: Vec<Action>,
-    /// Added links and paths, already part of the topology.
+    /// Added links and paths, which are already part of the topology.
     pub added: Added,
-    /// Links and paths to remove, still part of the topology.
+    /// Links and paths to remove, which are still part of the topology.
     pub removed: Vec<Class>,
     /// Warnings: valid values that are probably unintended.
     pub warnings: Vec<Problem>,
@@ -62,16 +62,16 @@ impl Added {
     }
 }
 
-/// Replaces the file name in problems.
+/// Stands in for the file name in problems.
 const NAME: &str = "change";
 
 impl Topology {
-    /// Reads a change: a JSON object with the fields in [`fields::CHANGE`]. Additions are applied
-    /// immediately; removals are left to the caller ([`Topology::remove`]). `moved` maps each moved
-    /// class to the class whose links it takes; `files` opens the files named in the change.
+    /// Reads a change: a JSON object with the fields in [`fields::CHANGE`]. Adds links and paths to
+    /// the topology, but leaves removals to the caller ([`Topology::remove`]). `moved` maps each
+    /// moved class to the class whose links it takes; `files` opens the files named in the change.
     ///
     /// # Errors
-    /// All problems. The topology is then unchanged.
+    /// All problems; the topology is then unchanged.
     pub fn read_change(
         &mut self,
         body: &Value,
@@ -94,7 +94,7 @@ impl Topology {
         tree::check(&fields::CHANGE, &file, "", &mut builder.diagnostics);
         builder.diagnostics.checking_shape = false;
         let mut change = Change::default();
-        // Suppresses errors caused by an invalid shape.
+        // Values of an invalid shape would only cause further errors.
         if builder.diagnostics.has_no_errors() {
             change = read(&file, moved, builder);
         }
@@ -120,7 +120,7 @@ impl Topology {
         self.rules.truncate(added.rules.start);
     }
 
-    /// Removes links and paths. The remaining ones keep their numbers.
+    /// Removes links and paths. The remaining ones keep their indices.
     pub fn remove(&mut self, classes: &[Class]) {
         let nothing: Arc<str> = Arc::from("");
         for class in classes {
@@ -247,7 +247,7 @@ fn fitting(
     found
 }
 
-/// Reports removed links on which something else depends.
+/// Reports removed links that are still in use.
 fn check_removed(removed: &[Class], moved: &HashMap<Class, Class>, builder: &mut Builder) {
     let goes = |class: Class| removed.binary_search(&class).is_ok();
     let mut refused: Vec<(String, &str)> = Vec::new();
@@ -281,10 +281,10 @@ fn check_removed(removed: &[Class], moved: &HashMap<Class, Class>, builder: &mut
     }
 }
 
-/// A topology being extended. Unless committed, it is restored on drop, even after a panic.
+/// A topology being extended. Unless committed, it is restored on drop, even during a panic.
 pub(super) struct Draft<'t, 'a> {
     topology: &'t mut Topology,
-    /// Holds the topology's parts until then.
+    /// Contains the parts of the topology until then.
     pub builder: Builder<'a>,
     links: usize,
     paths: usize,
@@ -339,7 +339,7 @@ impl<'a> Draft<'_, 'a> {
             rules: rules..rules,
         });
         if std::thread::panicking() {
-            // A name may have been registered without its link.
+            // A panic may occur between registering a name and adding its link.
             let (links, paths) = (self.links, self.paths);
             let known = |class: &Class| match *class {
                 Class::Link(link) => (link as usize) < links,
@@ -408,7 +408,7 @@ mod tests {
                 links::read(&item, &mut draft.builder);
             }
             assert_eq!(draft.builder.topology.links.len(), 2);
-            // Name of a link that is never added.
+            // Simulate a name whose link has not been added yet.
             draft
                 .builder
                 .topology

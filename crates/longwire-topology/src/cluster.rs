@@ -1,7 +1,7 @@
 //! `[[host]]` and `[underlay]`: hosts that run a network together.
 //!
-//! A link is decided on the host through whose ports its frames enter, so that no frame waits for
-//! another host's decision. Files that violate this are rejected
+//! Each link is decided by the host at whose ports its frames enter, so that no frame waits for
+//! another host's decision. Files that make this impossible are rejected
 //! ([`docs/decisions/0046-hosts.md`]).
 //!
 //! [`docs/decisions/0046-hosts.md`]: ../../../docs/decisions/0046-hosts.md
@@ -29,10 +29,11 @@ const PORT_DEFAULT: u16 = 4795;
 /// Default maximum UDP payload in bytes.
 const MTU_DEFAULT: u64 = 1400;
 
-/// Fix for mixed address families: a socket has only one.
+/// Remedy for mixed address families: a socket supports only one.
 const ONE_FAMILY: &str = "use either IPv4 or IPv6 for all hosts";
 
-/// Reads the hosts and assigns each link to one; `None` without hosts, or if they are rejected.
+/// Reads the hosts and assigns each link to one. Returns `None` if there are no hosts, or they are
+/// rejected.
 pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Option<Cluster> {
     let items = tree::tables(file, "host");
     let underlay = tree::table(file, "underlay");
@@ -129,9 +130,9 @@ fn targets(topology: &Topology) -> HashMap<Class, Vec<Class>> {
 
 struct HostReader {
     hosts: Vec<HostPlan>,
-    /// Host index by port.
+    /// Index of each port's host.
     owners: Vec<Option<usize>>,
-    /// Number of errors before the first host.
+    /// Number of errors before hosts were read.
     refused: usize,
 }
 
@@ -186,7 +187,8 @@ impl HostReader {
         });
     }
 
-    /// Reads the public and the listening address; `None` if the public one is rejected.
+    /// Reads the public and the listening address; returns `None` if the public address is
+    /// rejected.
     fn addresses(
         &self,
         item: &Placed<&Table<'_>>,
@@ -295,11 +297,11 @@ fn read_address(
         let remedy = "write it as 192.0.2.1, 192.0.2.1:4795 or [2001:db8::1]:4795";
         diagnostics.refuse(written.span.clone(), at, reason, remedy);
     }
-    // An IPv4-mapped IPv6 address denotes the same host.
+    // IPv4-mapped IPv6 addresses denote the same host as IPv4 addresses.
     address.map(|it| SocketAddr::new(it.ip().to_canonical(), it.port()))
 }
 
-/// Returns why other hosts cannot send to an address, if so.
+/// Returns the reason why other hosts cannot send to an address, if any.
 fn unreachable_reason(address: SocketAddr) -> Option<String> {
     let kind = match address.ip() {
         _ if address.port() == 0 => "has no UDP port",
@@ -322,7 +324,7 @@ struct Placement<'a> {
 }
 
 impl Placement<'_> {
-    /// Assigns the links of all rules; `None` if one is rejected.
+    /// Assigns the links of all rules; returns `None` if an assignment fails.
     fn place_all(&mut self, builder: &mut Builder) -> Option<()> {
         for index in 0..builder.rules.len() {
             let (position, rule) = builder.rules[index].clone();
@@ -346,8 +348,8 @@ impl Placement<'_> {
         Some(())
     }
 
-    /// Assigns the links that a rule's frames cross, now or after a move. On conflict, returns the
-    /// link and the other host.
+    /// Assigns the links that a rule's frames cross, before and after moves. On conflict, returns
+    /// the link and its other host.
     fn place(
         &mut self,
         rule: &RulePlan,
@@ -375,7 +377,7 @@ impl Placement<'_> {
     }
 }
 
-/// Returns a class's hops in one direction.
+/// Returns the hops of a class in one direction.
 fn hops(class: Class, direction: Direction, paths: &[PathPlan]) -> Vec<Hop> {
     match class {
         Class::Link(link) => vec![Hop { link, direction }],

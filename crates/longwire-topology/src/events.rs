@@ -19,7 +19,7 @@ use super::{NamedText, glob, toml_table, workload};
 /// Default number of steps in a ramp.
 const STEPS: u64 = 100;
 
-/// Reads all events. All links and paths must already have been read.
+/// Reads all events. Requires all links and paths to have been read.
 pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Timeline {
     let mut events: Vec<(Event, Range<usize>)> = Vec::new();
     let items = tree::tables(file, "at");
@@ -91,7 +91,7 @@ pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec
         ("pause", State::Paused),
     ];
     let given = states.iter().filter(|(key, _)| table.contains_key(key));
-    // A pattern may name a million links, which are compared only if they can conflict.
+    // A pattern may match a million links, so compare links only if two states can conflict.
     let mut keys = (given.count() > 1).then(BTreeMap::new);
     for (field, state) in states {
         for text in tree::texts(table, field) {
@@ -111,11 +111,11 @@ pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec
     actions
 }
 
-/// Key under which each direction of a link is named.
+/// State under which each link direction is listed.
 type StateKeys = BTreeMap<(usize, Direction), &'static str>;
 
-/// Records the links named by a pattern under a state's key. Returns the first link that is also
-/// under another key.
+/// Records the links that a pattern lists under a state. Returns the first link that is also listed
+/// under another state.
 fn other_state(
     pattern: &str,
     key: &'static str,
@@ -225,7 +225,7 @@ fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
             check_class(name, &tree::under(at, "move"), builder);
         }
         check_matched(&class, to, &tree::under(at, "move"), builder);
-        // Links to which only a scenario moves frames count as used.
+        // Links used only after a move count as used.
         for hop in [class.value, to] {
             if let Some(link) = builder.topology.link_named(hop) {
                 builder.used[link] = true;
@@ -261,7 +261,7 @@ fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
     builder.refuse(name.span.clone(), at, reason, remedy);
 }
 
-/// Reports a move of frames that no matcher selects.
+/// Reports a move of frames for which there is no matcher.
 fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder) {
     let topology = &builder.topology;
     let (Some(matched), Some(moved), Some(_)) = (
@@ -346,7 +346,7 @@ pub(super) fn is_scenario(file: &Table<'_>) -> bool {
     !file.is_empty() && file.keys().all(named)
 }
 
-/// Reads a scenario. All links and paths must already have been read. Problems refer to the
+/// Reads a scenario. Requires all links and paths to have been read. Problems refer to the
 /// scenario's file.
 pub(super) fn read_scenario<'a>(
     (name, text): &'a NamedText,

@@ -1,4 +1,4 @@
-//! Files named in a topology or change.
+//! Files named by a topology or a change.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longwire_engine::{Hook, Loader, Plugin, TakePiece};
 use longwire_runtime::{FileAccess, FileLoader};
 
-/// Opens and loads the files named in a topology or change.
+/// Opens and loads the files named by a topology or a change.
 pub trait Files: Loader + Debug + Send + Sync {
     /// Opens a CSV file of links, relative to the topology's folder.
     ///
     /// # Errors
-    /// The reason why it cannot be read.
+    /// If it cannot be read, with the reason.
     fn open_rows(&self, folder: &Path, name: &str) -> Result<Box<dyn Read>, String>;
 
     /// Returns which files may be named.
@@ -31,7 +31,7 @@ pub trait Files: Loader + Debug + Send + Sync {
     }
 }
 
-/// Files read at startup. The default loader allows all regular files that the user may read.
+/// Files read at startup. By default, all regular files that the user may read.
 #[derive(Debug, Default)]
 pub struct StartFiles {
     loader: FileLoader,

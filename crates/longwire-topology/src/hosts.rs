@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Maximum number of hosts per subnet.
 const HOSTS_MAX: u128 = 1 << 32;
 
-/// A subnet's host addresses; for IPv4 prefixes up to 30 bits, excludes the first and last.
+/// The host addresses of a subnet; excludes the first and last address of IPv4 prefixes of at most
+/// 30 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HostRange {
     first: IpAddr,
@@ -74,7 +75,7 @@ impl HostRange {
     }
 }
 
-/// Adds an offset, which must stay within the subnet.
+/// Adds an offset to an address; the result must be in the subnet.
 fn add(address: IpAddr, nth: u64) -> IpAddr {
     match address {
         IpAddr::V4(address) => Ipv4Addr::from(u32::from(address).wrapping_add(nth as u32)).into(),

@@ -1,5 +1,5 @@
-//! Longwire's configuration file: TOML with the names and syntax of the command line, parsed into
-//! the plan of a run.
+//! Longwire's configuration file: TOML with the names and syntax of the command line, parsed into a
+//! plan of the run.
 //!
 //! ```
 //! use std::path::Path;
@@ -92,15 +92,15 @@ use problem::Diagnostics;
 use tree::Placed;
 use value::Table;
 
-/// Maximum file size: several times the size for a million links.
+/// Maximum file size: several times that of a file with a million links.
 const FILE_MAX: u64 = 1 << 30;
 
 /// Prefix of a link name in `unmatched`.
 const LINK_PREFIX: &str = "link:";
 
 impl Topology {
-    /// Reads a file. CSV files are relative to it; files named by models are relative to the
-    /// working directory.
+    /// Reads a file. Paths of CSV files are relative to its folder; paths in models are relative to
+    /// the working directory.
     ///
     /// # Errors
     /// All problems, sorted by position.
@@ -108,8 +108,8 @@ impl Topology {
         Topology::read_in_steps(path, None, &StartFiles::any(), Steps::ignored())
     }
 
-    /// Reads a file, and optionally a second one whose scenario replaces that of the first, with
-    /// restricted file access and progress reports.
+    /// Reads a file with restricted file access and progress reports. The scenario of a second
+    /// file, if given, replaces that of the first.
     ///
     /// # Errors
     /// As [`Topology::read`], for both files.
@@ -185,7 +185,8 @@ impl Topology {
         let used = scenario.map(|_| builder.used.clone());
         builder.topology.timeline = events::read(file, &mut builder);
         if let (Some(scenario), Some(used)) = (scenario, used) {
-            // Links used only by the replaced scenario count as unused.
+            // Links used only by the replaced scenario count as unused, so restore the previous
+            // state.
             builder.used = used;
             builder.topology.replaced = builder.topology.timeline.events.len();
             builder.topology.timeline = events::read_scenario(scenario, &mut builder);
@@ -196,7 +197,7 @@ impl Topology {
 }
 
 /// Parses TOML. Reports syntax errors and returns `None`, because semantic errors would only be
-/// consequences.
+/// their consequences.
 fn toml_table<'t>(text: &'t str, diagnostics: &mut Diagnostics<'_>) -> Option<Table<'t>> {
     let (file, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -239,7 +240,7 @@ fn read_file(path: &Path) -> Result<String, String> {
     }
 }
 
-/// Reads everything on which links depend.
+/// Reads the parts of a file on which links depend.
 fn begin<'a>(
     file: &Table<'_>,
     (folder, files, steps): (&Path, &Arc<dyn Files>, &'a Steps),
@@ -270,7 +271,7 @@ fn begin<'a>(
     builder
 }
 
-/// Reads the fields that depend on links, and returns the topology.
+/// Reads the parts of a file that depend on links, and returns the topology.
 fn finish(file: &Table<'_>, mut builder: Builder) -> Result<Topology, Vec<Problem>> {
     builder.topology.unmatched = unmatched(file, &mut builder);
     builder.topology.cluster = cluster::read(file, &mut builder);

@@ -1,4 +1,4 @@
-//! `[[link]]`: one link, or many.
+//! `[[link]]`: a link, or a series of links.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     make(item, (name.value, pattern), options, instances, builder);
 }
 
-/// Adds one link per instance. `pattern` is the name with placeholders, if it has any.
+/// Adds a link per instance. `pattern` is a name with placeholders; `None` if the name has none.
 fn make(
     item: &Placed<&Table<'_>>,
     (name, pattern): (&str, Option<&str>),
@@ -145,7 +145,7 @@ type SharedOptions = (
     Option<Arc<longwire_engine::LinkSpec>>,
 );
 
-/// Returns the options for both directions, or for one shared link.
+/// Returns the options for both directions, or those of a shared link.
 pub(super) fn shared_options(
     options: Duplex,
     shared: bool,
@@ -163,7 +163,7 @@ pub(super) fn shared_options(
     (up, down)
 }
 
-/// Returns the position of a link's matchers.
+/// Returns the position of a link's matchers, or of its name.
 fn match_place(item: &Placed<&Table<'_>>) -> Place {
     let written = tree::texts(item.value, "match");
     let name = tree::text(item.value, "name").map(|name| name.span);
@@ -171,7 +171,7 @@ fn match_place(item: &Placed<&Table<'_>>) -> Place {
     Place::Span(first.or(name).unwrap_or(item.span.clone()))
 }
 
-/// Returns a link's matchers; by default, its pair of hosts.
+/// Returns a link's matchers, by default those of its pair of hosts.
 pub(super) fn matches(table: &Table<'_>) -> Matches {
     let mut forward = tree::strings(table, "match");
     let down = tree::table(table, "down");
@@ -189,7 +189,7 @@ pub(super) fn matches(table: &Table<'_>) -> Matches {
     }
 }
 
-/// If there are two ports, one link and no rules, makes all frames cross the link.
+/// If there are two ports, a single link and no rules, makes all frames cross the link.
 pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     let ([left, right], [link]) = (
         builder.topology.ports.as_slice(),
@@ -211,7 +211,7 @@ pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     builder.used[0] = true;
 }
 
-/// Returns one instance per link; `None` if their number is unclear.
+/// Returns one instance per link; `None` if their number cannot be determined.
 fn instances(
     item: &Placed<&Table<'_>>,
     builder: &mut Builder,
@@ -224,7 +224,7 @@ fn instances(
     let available = match networks.as_slice() {
         [] => count.unwrap_or(1),
         [a] => a.count(),
-        // A host is never paired with itself.
+        // Exclude pairs of a host with itself.
         [a, b] if all => a.count().saturating_mul(b.count()) - a.common(b),
         [a, b] => {
             let (fewer, more) = (a.count().min(b.count()), a.count().max(b.count()));

@@ -1,4 +1,4 @@
-//! Parsing matchers, and deriving the reverse direction's.
+//! Parses matchers, and derives matchers for the reverse direction.
 
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{KEYS, Matcher, MatcherError};
@@ -11,7 +11,7 @@ use longwire_runtime::suggest::closest;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortNames<'a> {
     pub ports: &'a [PortPlan],
-    /// The port pairs, if all ports are paired.
+    /// The pairs of ports, if every port belongs to a pair.
     pub pairs: Option<&'a [(PortIndex, PortIndex)]>,
 }
 
@@ -70,8 +70,8 @@ impl PortNames<'_> {
         (format!("no port named '{name}'"), suggestion(name, known))
     }
 
-    /// Returns the matcher for direction up. Between two ports, a matcher without an endpoint
-    /// (address or ingress port) selects frames from the first port.
+    /// Returns the matcher for direction up. Between two ports, a matcher without address and
+    /// ingress port selects frames from the first port.
     pub fn directed(&self, matcher: Matcher) -> Matcher {
         let names_end = matcher.source.is_some()
             || matcher.destination.is_some()
@@ -88,7 +88,8 @@ impl PortNames<'_> {
         }
     }
 
-    /// Returns the matcher for direction down: source and destination swapped, and the paired port.
+    /// Returns the matcher for direction down: source and destination are swapped, and the ingress
+    /// port is replaced by its paired port.
     pub fn back(&self, matcher: &Matcher) -> Result<Matcher, MatcherProblem> {
         let remedy = "write matchers for the reverse direction (down = { match = … } of a link, \
                       match-back of a path), or set shared = true";

@@ -13,7 +13,7 @@ use super::problem::{Diagnostics, Place, Problem};
 use super::value::{JsonSource, Table};
 use super::{fields, tree};
 
-/// Caches parsed texts and specifications, so that 100,000 links with the same options share them.
+/// Caches parsed texts and specifications, so that 100,000 links with equal options share them.
 #[derive(Debug)]
 pub(super) struct OptionStore {
     /// Valid values, each parsed as a specification with one option.
@@ -29,7 +29,7 @@ impl Default for OptionStore {
 }
 
 impl OptionStore {
-    /// Creates a store with this file access.
+    /// Creates an empty store that reads files through `files`.
     pub fn with(files: Arc<dyn Files>) -> OptionStore {
         OptionStore {
             parsed: HashMap::new(),
@@ -56,7 +56,7 @@ impl OptionStore {
         Ok(doubts.map(|doubt| doubt.message).collect())
     }
 
-    /// Adds an option to a specification, or reports why it cannot.
+    /// Adds an option to a specification, or reports the reason for rejecting it.
     pub fn set(
         &mut self,
         spec: &mut LinkSpec,
@@ -80,7 +80,7 @@ impl OptionStore {
         }
     }
 
-    /// Returns why a value was rejected, without the option's name.
+    /// Returns the reason for rejecting a value, without the option's name.
     fn reason(&self, error: &LinkSpecError) -> String {
         match error {
             LinkSpecError::Option(OptionError { source, .. }) if self.files.may_quote() => {
@@ -93,7 +93,7 @@ impl OptionStore {
         }
     }
 
-    /// Reads a table's options, ignoring `up` and `down`.
+    /// Reads a table's options except those in `up` and `down`.
     pub fn one_way(
         &mut self,
         table: &Table<'_>,
@@ -108,8 +108,8 @@ impl OptionStore {
         spec
     }
 
-    /// Reads a table's options by direction: the preset, then common options, then those for one
-    /// direction.
+    /// Reads a table's options by direction. Common options override the preset, and options of one
+    /// direction override common ones.
     pub fn duplex(&mut self, table: &Table<'_>, at: &str, diagnostics: &mut Diagnostics) -> Duplex {
         let both = self.one_way(table, at, diagnostics);
         let mut side = |name: &str| match tree::table(table, name) {
@@ -142,7 +142,7 @@ impl OptionStore {
         }
     }
 
-    /// Returns an equal specification from the cache, adding this one if there is none.
+    /// Returns an equal specification from the cache; adds this one if there is none.
     pub fn intern(&mut self, spec: LinkSpec) -> Arc<LinkSpec> {
         let mut key = String::new();
         for (name, text) in spec.given() {
@@ -153,7 +153,7 @@ impl OptionStore {
     }
 }
 
-/// Overlays options in both directions.
+/// Overlays the options of both directions.
 pub(super) fn overlay(under: &Duplex, over: &Duplex) -> Duplex {
     Duplex {
         up: under.up.overlay(&over.up),
@@ -161,11 +161,11 @@ pub(super) fn overlay(under: &Duplex, over: &Duplex) -> Duplex {
     }
 }
 
-/// Prefix of fields in messages.
+/// Prefix of field names in messages.
 const AT: &str = "link";
 
-/// Reads a link's options from JSON: common options, and per-direction options in tables `up` and
-/// `down`, over those of a `preset`. Also returns warnings.
+/// Reads a link's options from JSON: common options, and those of one direction in tables `up` and
+/// `down`. All override the options of `preset`. Also returns warnings.
 ///
 /// # Errors
 /// All problems; pointers are relative to `options`.

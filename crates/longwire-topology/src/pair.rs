@@ -15,7 +15,7 @@ use super::problem::{Diagnostics, Place, Problem};
 use super::switching::PortCheck;
 use super::{events, named_text};
 
-/// Replaces the file name in messages.
+/// Stands in for the file name in messages.
 const SOURCE: &str = "the command line";
 
 /// Name of the link.
@@ -26,22 +26,22 @@ const LINK: &str = "link";
 pub struct PairPlan {
     /// Name of the link.
     pub link: String,
-    /// Direction up leads from the first port to the second.
+    /// The ports; direction up is from the first to the second.
     pub ports: [PortPlan; 2],
 }
 
-/// Properties of a link between two ports, other than its models.
+/// Properties of a link between two ports, without its models.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PairOptions {
-    /// Whether no frames go down.
+    /// Whether direction down carries no frames.
     pub one_way: bool,
     /// Whether a port loses carrier while the direction towards it is off.
     pub carrier: bool,
 }
 
 impl Topology {
-    /// Returns a topology with one link between two ports; direction up leads from the first to the
-    /// second. `scenario` is a file.
+    /// Returns a topology with one link between two ports; direction up is from the first to the
+    /// second. `scenario` is a file name.
     ///
     /// # Errors
     /// If a port is invalid or the scenario has problems.
@@ -71,7 +71,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Returns a topology with several links with equal options, each between two ports.
+    /// Returns a topology with several links, each between two ports, all with the same options.
     ///
     /// # Errors
     /// As [`Topology::pair`].
@@ -106,7 +106,7 @@ impl Topology {
         let mut builder = Builder::new(diagnostics, OptionStore::default());
         builder.topology.bridge = bridge;
         let (up, down) = (Arc::new(link.up), Arc::new(link.down));
-        // Warnings about these options are reported when the links are built.
+        // Skip checks of these options, which warn when the links are built.
         let known = [&up, &down].map(|options| Arc::as_ptr(options) as usize);
         builder.judged.extend(known);
         let ports = pairs.iter().flat_map(|pair| pair.ports.clone());
@@ -141,7 +141,7 @@ impl Topology {
 
 impl Topology {
     /// Returns a topology with one link per replay output, by name. Frames come from a feed, so
-    /// there are no ports or rules; the topology can be viewed but not run.
+    /// there are no ports or rules. The topology is only for viewing, not for running.
     ///
     /// # Errors
     /// If a name is invalid or duplicate.

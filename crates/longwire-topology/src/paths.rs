@@ -1,4 +1,4 @@
-//! `[[path]]`: links crossed in sequence.
+//! `[[path]]`: links in series.
 
 use super::builder::{Builder, Matches, split_direction};
 use super::plan::{Class, Direction, Hop, PathPlan};
@@ -9,7 +9,7 @@ use super::value::Table;
 /// Maximum number of links in a path.
 const HOPS_MAX: usize = 1024;
 
-/// Reads a path. All links must already have been read.
+/// Reads a path. Requires all links to have been read.
 pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let Some(name) = tree::text(table, "name") else {
@@ -29,7 +29,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
         return;
     };
     let shared = |hop: &Hop| builder.topology.links[hop.link as usize].down.is_none();
-    // A matcher without a direction suffices only for a single shared link.
+    // Only a path of a single shared link works with a matcher for one direction.
     let one_way = hops.len() == 1 && hops.iter().all(shared);
     builder.topology.paths.push(PathPlan { name, hops });
     let matches = Matches {

@@ -1,4 +1,4 @@
-//! Plan of a run.
+//! The plan of a run.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use super::timeline::Timeline;
 /// A direction of a link or path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
-    /// The direction that `match` selects.
+    /// The direction of frames that `match` selects.
     Up,
     /// The reverse direction.
     Down,
@@ -55,22 +55,22 @@ pub struct PortPlan {
 /// A port attached to an interface in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachPlan {
-    /// The port.
+    /// Index of the port.
     pub port: PortIndex,
     /// Namespace that contains the interface.
     pub target: AttachTarget,
     /// Interface name; `None` selects the default route's interface.
     pub interface: Option<String>,
-    /// Which packets enter the network.
+    /// Packets that enter the network.
     pub selection: Selection,
     /// Whether the target may be the host's network namespace.
     pub host_network: bool,
 }
 
-/// A port whose interface has carrier unless all links towards it are off.
+/// A port whose interface loses carrier while all links towards the port are off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarrierPlan {
-    /// The port.
+    /// Index of the port.
     pub port: PortIndex,
     /// Patterns of links towards the port, as in a scenario.
     pub links: Vec<String>,
@@ -83,15 +83,15 @@ pub struct LinkPlan {
     pub name: Arc<str>,
     /// Options for direction up, or for both directions if shared.
     pub up: Arc<LinkSpec>,
-    /// Options for direction down; `None` if both directions share one queue and rate, or if no
-    /// frames go down.
+    /// Options for direction down; `None` if both directions share one queue and rate, or direction
+    /// down carries no frames.
     pub down: Option<Arc<LinkSpec>>,
-    /// Whether no frames go down.
+    /// Whether direction down carries no frames.
     pub is_one_way: bool,
 }
 
 impl LinkPlan {
-    /// Whether the link was removed. Its slot stays, because links keep their numbers.
+    /// Whether the link was removed. Its slot remains, because indices of links do not change.
     pub fn is_removed(&self) -> bool {
         self.name.is_empty()
     }
@@ -134,7 +134,7 @@ impl PathPlan {
     }
 }
 
-/// The link or path that a rule's frames take.
+/// A link or path that a rule selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A single link in [`Topology::links`].
@@ -157,7 +157,7 @@ pub struct Target {
 pub struct RulePlan {
     /// Condition on frames.
     pub matcher: Matcher,
-    /// Link or path that matching frames take, and the direction.
+    /// Link or path for matching frames, with the direction.
     pub target: Target,
 }
 
@@ -191,15 +191,15 @@ pub struct HostPlan {
 pub struct Cluster {
     /// Hosts in file order. The first is the time master.
     pub hosts: Vec<HostPlan>,
-    /// File with the shared key, or why it may not be read. A key passed separately takes
-    /// precedence.
+    /// File with the shared key, or the problem if it may not be read. A key passed separately
+    /// takes precedence.
     pub key: Option<Result<PathBuf, Box<Problem>>>,
     /// Maximum UDP payload between hosts, in bytes.
     pub mtu: u16,
     /// Host index by port.
     pub owners: Vec<usize>,
-    /// For each link, index of the host that decides directions up and down. `None` if no frame
-    /// crosses it.
+    /// Indices of the hosts that decide directions up and down of each link. `None` if no frame
+    /// crosses the direction.
     pub deciders: Vec<[Option<usize>; 2]>,
 }
 
@@ -211,13 +211,13 @@ impl Cluster {
 }
 
 impl Topology {
-    /// Returns everything that affects decisions, as text that hosts compare with each other.
+    /// Returns a text of all settings that affect decisions, which hosts compare with each other.
     pub fn decisive_text(&self, cluster: &Cluster, seed: u64) -> String {
         use std::fmt::Write;
 
         let mut text = format!(
             "{seed} {} {:?} {:?} {:?} {:?}\n{:?}\n",
-            // A host with a smaller MTU would reject its peers' datagrams.
+            // A host with a smaller MTU would reject the datagrams of others.
             cluster.mtu,
             self.bridge,
             self.order,
@@ -261,25 +261,25 @@ pub struct Topology {
     pub paths: Vec<PathPlan>,
     /// Rules in file order; direction up before direction down.
     pub rules: Vec<RulePlan>,
-    /// Which of several matching rules applies.
+    /// Rule precedence if several rules match.
     pub order: Order,
     /// Handling of unmatched frames.
     pub unmatched: Unmatched,
-    /// Handling of a lost port.
+    /// Reaction to a lost port.
     pub on_port_loss: OnPortLoss,
-    /// The hosts, if the network is divided among several.
+    /// The hosts, if several run the network together.
     pub cluster: Option<Cluster>,
     /// The scenario.
     pub timeline: Timeline,
     /// Number of events replaced by a separate scenario file.
     pub replaced: usize,
-    /// Warnings: valid values that are probably unintended.
+    /// Warnings about valid values that are probably unintended.
     pub warnings: Vec<Problem>,
     pub(super) names: HashMap<Arc<str>, Class>,
     /// Default options for links added later.
     pub(super) defaults: Duplex,
     pub(super) templates: HashMap<String, Duplex>,
-    /// Folder to which file names are relative.
+    /// Base folder of relative file names.
     pub(super) folder: PathBuf,
     /// Files and plugins named by models.
     pub files: Arc<BTreeSet<String>>,
@@ -317,7 +317,7 @@ impl Topology {
             return text;
         };
         let numbered = format!("in-port={number}");
-        // A filter is not a list of fields.
+        // Do not split the filter, which is not a list of fields.
         let (fields, filter) = text.split_at(text.find("filter=").unwrap_or(text.len()));
         let fields = fields.split(',').map(|field| {
             if field == numbered {
@@ -341,7 +341,8 @@ impl Topology {
         Some(PortIndex(place as u16))
     }
 
-    /// Returns the number of engine links: one per shared link, two per other link.
+    /// Returns the number of engine links: one per shared link, two per link with separate
+    /// directions.
     pub fn engine_links(&self) -> usize {
         let each = self
             .links

@@ -10,30 +10,29 @@ use super::value::{JsonSource, Span};
 use longwire_runtime::suggest::closest;
 
 /// Maximum number of problems kept, which bounds memory for a file with a million bad lines;
-/// further ones are only counted.
+/// further problems are only counted.
 pub const PROBLEMS_MAX: usize = 100;
 
-/// Something wrong, or doubtful, in a file.
+/// An error or warning about a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// The file, as it was named.
+    /// Name of the file, as given.
     pub file: String,
-    /// From 1; 0 when it is about the file as a whole.
+    /// Line, counted from 1; 0 for the whole file.
     pub line: usize,
-    /// In characters, from 1; 0 when it is about the line as a whole.
+    /// Column in characters, counted from 1; 0 for the whole line.
     pub column: usize,
-    /// The pointer (RFC 6901) to the value in a JSON body; empty elsewhere, and for the
-    /// body as a whole.
+    /// JSON pointer (RFC 6901) to the value in a body; empty for the whole body and outside of
+    /// JSON.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pointer: String,
-    /// The field or option, e.g. `link.rate`.
+    /// Field or option, such as `link.rate`.
     pub field: String,
-    /// The reason.
+    /// Reason of the problem.
     pub reason: String,
-    /// The remedy; empty if there is none.
+    /// Remedy; empty if there is none.
     pub remedy: String,
-    /// Whether the file is not of the shape that its schema describes; else a
-    /// value or a name does not fit.
+    /// Whether the file violates its schema, rather than having an unsuitable value or name.
     #[serde(skip)]
     pub is_malformed: bool,
 }
@@ -61,7 +60,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A position in the current file, or a line in another file that it names.
+/// A position in the current file, or a line of another file that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A byte range in the file, or a value in the body.
@@ -99,7 +98,7 @@ pub(super) struct Diagnostics<'a> {
     more: usize,
     /// Whether problems count as schema violations.
     pub checking_shape: bool,
-    /// Whether to leave out the content of CSV rows.
+    /// Whether to omit the contents of CSV rows.
     rows_unquoted: bool,
 }
 
@@ -126,8 +125,8 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// From now on, problems in CSV rows do not quote their content, because the sender may not be
-    /// allowed to read the file.
+    /// Stops quoting CSV rows in problems, because the sender of the change may not be allowed to
+    /// read the file.
     pub fn quote_no_rows(&mut self) {
         self.rows_unquoted = true;
     }
@@ -162,7 +161,7 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// Records a warning, unless one with the same reason exists.
+    /// Records a warning, unless there is one with the same reason.
     pub fn warn_once(&mut self, place: Place, field: String, reason: String) {
         if self.warnings.iter().all(|known| known.reason != reason) {
             self.warn(place, field, reason, "");
@@ -216,7 +215,7 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// Merges another file's problems.
+    /// Adds another file's problems.
     pub fn merge(&mut self, other: Diagnostics<'_>) {
         let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
         self.more += other.more + other.problems.len().saturating_sub(room);

@@ -1,4 +1,4 @@
-//! Options that change in steps.
+//! Options that change gradually, in steps.
 
 use longwire_engine::{BitRate, LinkSpec, Nanos, NoLoader, Probability};
 use longwire_units::UnitError;
@@ -14,7 +14,7 @@ pub struct Ramp {
     pub option: &'static str,
     /// Duration.
     pub time: Nanos,
-    /// Number of steps; the first value is set before the first step.
+    /// Number of steps; the first value applies before the first step.
     pub steps: u64,
     /// First and last value, as written.
     pub ends: [String; 2],
@@ -64,14 +64,14 @@ impl Ramp {
             "rate" => format!("{value}bit"),
             "delay" => format!("{value}ns"),
             _ => {
-                // Written as a percentage, because models require a unit for probabilities.
+                // Write probabilities as percentages, because models require a unit.
                 let (whole, part) = (value / 10_000_000, value % 10_000_000);
                 let text = format!("{whole}.{part:07}");
                 format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
             }
         };
         let mut spec = LinkSpec::new();
-        // Cannot fail, because interpolated values are valid.
+        // Cannot fail: interpolated values are valid.
         let set = spec.set(self.option, &text, &NoLoader);
         debug_assert!(set.is_ok(), "{}: {set:?}", self.option);
         Action::Set {

@@ -1,4 +1,4 @@
-//! Links from a CSV file: one per line, with a header that names the columns.
+//! Links from a CSV file: one per line, after a header that names the columns.
 
 use std::io::Read;
 use std::ops::Range;
@@ -46,14 +46,14 @@ const REPLACED: [&str; 6] = ["name", "match", "count", "first", "between", "pair
 struct RowDefaults<'a> {
     file: &'a str,
     columns: Vec<Column>,
-    /// Options in `[[link]]`, which a row's options override.
+    /// Options of the `[[link]]` table, which a row's options override.
     own: &'a Duplex,
     template: Option<&'a str>,
     shared: bool,
     position: usize,
 }
 
-/// Reads links from the CSV file named in a `[[link]]`.
+/// Reads links from the CSV file named by a `[[link]]` table.
 pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builder) {
     let Some(csv) = tree::text(item.value, "csv") else {
         return;

@@ -1,7 +1,7 @@
-//! JSON Schema for the file, generated from the parser's tables.
+//! JSON Schema of the file, generated from the parser's tables.
 //!
-//! The dialect is JSON Schema 2020-12, for completion and checks in TOML editors. Only the parser
-//! checks cross-references such as link names.
+//! The schema uses JSON Schema 2020-12, for completion and validation in TOML editors. Only the
+//! parser checks cross-references, such as link names.
 
 use serde_json::{Map, Value, json};
 

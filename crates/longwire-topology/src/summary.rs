@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::plan::{CarrierPlan, HostPlan, LinkPlan, Topology, Unmatched};
 use super::timeline::{Action, Event};
 
-/// Approximate memory per frame in addition to its bytes: descriptor and queue slot.
+/// Approximate memory per frame beyond its bytes: descriptor and queue slot.
 const FRAME_OVERHEAD: u64 = 64;
 
 /// Frame length assumed for queues limited only in frames.
@@ -48,7 +48,7 @@ pub struct Summary {
     pub rate: Option<(u64, u64)>,
     /// Minimum and maximum mean delay in nanoseconds.
     pub delay_ns: Option<(u64, u64)>,
-    /// Bytes held if all queues are full and all rates saturated; `None` if unbounded.
+    /// Memory in bytes if all queues are full and all rates saturated; `None` if unbounded.
     pub memory_max: Option<u64>,
     /// Number of paths.
     pub paths: usize,
@@ -93,7 +93,7 @@ pub struct LinkKind {
     pub options: Vec<(&'static str, String)>,
 }
 
-/// Returns the bytes that a direction holds if its queue is full and its rate saturated; `None` if
+/// Returns the memory in bytes of a direction with a full queue and a saturated rate; `None` if
 /// unbounded.
 fn memory_of(spec: &LinkSpec) -> Option<u64> {
     let (rate, delay) = (spec.bit_rate(), spec.mean_delay());
@@ -337,7 +337,7 @@ fn counts(links: &[LinkPlan]) -> Vec<(&LinkSpec, usize)> {
         std::iter::once(&link.up).chain(down)
     });
     for (place, options) in directions.enumerate() {
-        // Equal options are shared.
+        // Equal options share an allocation, so compare addresses.
         let entry = counts.entry(Arc::as_ptr(options));
         entry.or_insert((options, place, 0)).2 += 1;
     }

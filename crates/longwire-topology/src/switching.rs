@@ -54,7 +54,7 @@ pub(super) fn ports(
             name: name.value.to_owned(),
             opens: opens.to_owned(),
         };
-        // Different hosts may have devices with the same name.
+        // Devices of different hosts may have the same name.
         let opens = |host: &Placed<&Table<'_>>| {
             let mut ports = tree::texts(host.value, "ports").into_iter();
             ports.any(|port| port.value == name.value)
@@ -78,17 +78,17 @@ pub(super) fn ports(
     ports
 }
 
-/// Checks that ports exist and are distinct.
+/// Checks that port kinds exist and that devices are distinct.
 #[derive(Debug, Default)]
 pub(super) struct PortCheck {
     /// Host that opens the port, if there are several hosts.
     host: Option<usize>,
-    /// Name of the port that opens each device, per host.
+    /// Port that opens each device, by host and device.
     used: HashMap<(Option<usize>, String), String>,
 }
 
 impl PortCheck {
-    /// Reports an unknown port kind or a device that is already in use.
+    /// Reports an unknown port kind, or a device that another port opens.
     pub fn port(&mut self, port: &PortPlan, span: &Span, diagnostics: &mut Diagnostics) {
         let PortPlan { name, opens } = port;
         let at = format!("ports.{name}");
@@ -108,7 +108,7 @@ impl PortCheck {
             let reason = format!("'{opens}' is not a port");
             diagnostics.refuse(span.clone(), &at, reason, remedy);
         }
-        // A plain interface name means auto.
+        // A bare interface name stands for `auto`.
         let device = if argument.is_empty() { opens } else { argument };
         if opens != "null"
             && let Some(other) = self
@@ -178,7 +178,7 @@ pub(super) fn bridge(
     }
     config.loop_detection = tree::flag(table, "loop-detection").unwrap_or(true);
     config.statics = stations(table, ports, diagnostics);
-    // The bridge checks everything else. Missing ports have already been reported.
+    // Let the bridge check the rest. Missing ports have already been reported.
     if diagnostics.has_no_errors()
         && let Err(error) = Bridge::new(small(&config))
         && !matches!(error, BridgeError::NoPorts)
@@ -188,7 +188,7 @@ pub(super) fn bridge(
     config
 }
 
-/// Returns the same configuration with the smallest valid table, so that checking it takes no
+/// Returns the same configuration with the smallest valid table, so that checking it needs no
 /// memory.
 fn small(config: &BridgeConfig) -> BridgeConfig {
     let statics = config.statics.len() as u32;

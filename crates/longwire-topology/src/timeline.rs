@@ -1,7 +1,7 @@
-//! The changes to a running network as a sequence of commands.
+//! Changes to a running network, as a sequence of commands.
 //!
-//! [`Timeline::commands`] expands ramps and repetitions lazily, so an infinite scenario takes no
-//! more memory than its text.
+//! [`Timeline::commands`] expands ramps and repetitions lazily, so even an infinite scenario takes
+//! no more memory than its text.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ramp::Ramp;
 
-/// Actions that apply atomically at one time.
+/// Actions that apply atomically.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Time since the start of the run; `None` means now.
@@ -97,7 +97,7 @@ pub struct Event {
     pub time: Nanos,
     /// Immediate actions.
     pub actions: Vec<Action>,
-    /// Ramps that start at that time.
+    /// Ramps that start at the event's time.
     pub ramps: Vec<Arc<Ramp>>,
     /// Repetition period.
     pub every: Option<Nanos>,
@@ -150,7 +150,7 @@ impl Timeline {
         })
     }
 
-    /// Iterates over all events' immediate actions.
+    /// Iterates over the immediate actions of all events.
     pub(super) fn actions(&self) -> impl Iterator<Item = &Action> {
         self.events.iter().flat_map(|event| &event.actions)
     }
@@ -163,7 +163,7 @@ impl Timeline {
 }
 
 impl Event {
-    /// Returns the command that follows, unless it lies beyond representable time.
+    /// Returns the next command of the same event and part, unless its time is not representable.
     fn next(&self, (_, index, part, round, step): Due) -> Option<Due> {
         let ramp = part.checked_sub(1).map(|ramp| &self.ramps[ramp]);
         let (round, step) = match ramp {

@@ -1,4 +1,4 @@
-//! Checking a file's shape against the field tables, and reading values with their positions.
+//! Checks a file's shape against the field tables, and reads values with their positions.
 
 use longwire_engine::{PARTS, Part};
 
@@ -226,7 +226,7 @@ pub(super) fn unit<T: std::str::FromStr<Err: std::fmt::Display>>(
     }
 }
 
-/// Returns the texts in an option's value; numbers need no quotes.
+/// Returns the texts of an option's value, which may be numbers without quotes.
 fn option_texts(part: &Part, value: &Value<'_>) -> Result<Vec<Placed<String>>, &'static str> {
     let one = |value: &Value<'_>| {
         let text = match &value.content {

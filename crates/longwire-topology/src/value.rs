@@ -1,4 +1,4 @@
-//! A value tree for both TOML and JSON, with the position of each value.
+//! A tree of values from TOML or JSON, each with its position.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ impl<'t> From<toml::Spanned<DeValue<'t>>> for Value<'t> {
     }
 }
 
-/// Maximum length of names and strings in JSON, in bytes; limited because problems quote them.
+/// Maximum length of names and strings in JSON, in bytes. Limited because problems quote them.
 const NAME_MAX: usize = 4 << 10;
 const TEXT_MAX: usize = 1 << 20;
 
@@ -202,10 +202,11 @@ impl JsonFault {
     }
 }
 
-/// Numbers the values in a JSON body, to provide pointers in problems.
+/// Numbers the values of a JSON body, so that problems can point to them.
 #[derive(Debug, Default)]
 pub(super) struct JsonSource {
-    /// Each value's container, and its name or index therein; numbers start at 1.
+    /// The container of each value, and its name or index in that container. Values are numbered
+    /// from 1.
     steps: Vec<(usize, Step)>,
 }
 
@@ -311,10 +312,9 @@ impl JsonSource {
     }
 }
 
-/// Converts a number; an integral float such as `2.0` is an integer (JSON Schema 2020-12,
-/// section 6.1.1).
+/// Converts a number; `2.0` counts as an integer (JSON Schema 2020-12, section 6.1.1).
 fn number_of_json(number: &serde_json::Number) -> Content<'static> {
-    /// Integers up to 2^53 are exact in floating point.
+    /// Maximum of the integers that floating point represents exactly: 2^53.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     let real = number
         .as_f64()

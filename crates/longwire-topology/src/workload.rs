@@ -1,4 +1,4 @@
-//! Estimates the rate of changes in a scenario and rejects excessive rates.
+//! Estimates how often a scenario changes links, and rejects excessive rates.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,11 +11,11 @@ use super::timeline::{Action, Event};
 use super::tree::{self, Placed};
 use super::value::Table;
 
-/// Maximum link changes/s from repeated or ramped events. Preparing a change takes microseconds, so
-/// this leaves time for frames and signals.
+/// Maximum link changes/s from repetitions and ramps. Preparing a change takes microseconds, so
+/// this rate leaves time for frames and signals.
 pub(super) const CHANGES_PER_SECOND_MAX: u64 = 100_000;
 
-/// Returns how often per second an event with this period occurs.
+/// Returns the rate in events/s for this period.
 fn per_second(every: Nanos) -> u64 {
     Nanos::from_secs(1)
         .as_nanos()
@@ -26,7 +26,7 @@ fn per_second(every: Nanos) -> u64 {
 pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
     let mut links = LinkCounts::default();
     let mut repeated: u64 = 0;
-    // A zero period has already been reported.
+    // Skip zero periods, which have already been reported.
     let timed = |(event, _): &&(Event, _)| event.every != Some(Nanos::ZERO);
     for (event, span) in events.iter().filter(timed) {
         let load = Load::of(event, &mut |pattern: &str| links.of(pattern, builder));
@@ -50,11 +50,11 @@ pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
 
 /// Link changes caused by one event.
 struct Load {
-    /// Changes per round.
+    /// Number of changes per round.
     each: u64,
     /// Maximum changes per second.
     per_second: u64,
-    /// Maximum changes per second by its ramps in a single round.
+    /// Maximum changes per second of the ramps within one round.
     ramps: u64,
 }
 
@@ -70,7 +70,7 @@ impl Load {
         let (mut each, mut ramps) = (at_once, 0_u64);
         for ramp in &event.ramps {
             let links = links(&ramp.pattern);
-            // One change for the first value, and one per step.
+            // The first value and each step are one change.
             let steps = ramp.steps.saturating_add(1);
             let step = Nanos::from_nanos(ramp.time.as_nanos() / ramp.steps.max(1));
             let within = per_second(step).saturating_add(1).min(steps);
@@ -135,7 +135,7 @@ impl LinkCounts {
     }
 }
 
-/// Reports a zero period, and repetitions without a period.
+/// Reports a zero period, or repetitions without a period.
 pub(super) fn check_every(
     item: &Placed<&Table<'_>>,
     every: Option<Nanos>,

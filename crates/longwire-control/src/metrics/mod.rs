@@ -77,8 +77,8 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     written(Snapshots(vec![snapshot]), &call.accept)
 }
 
-/// Answers `/metrics` of a node: all attachments, labelled by name, with links by direction.
-/// `accept` is the request's `Accept` header.
+/// Answers `/metrics` of a node: all attachments, labelled with their names, and links by
+/// direction. `accept` is the request's `Accept` header.
 pub fn of_attachments(runs: &[(String, Arc<Controller>)], accept: &str) -> Result<Reply, Refusal> {
     let snapshots = runs.iter().map(|(name, controller)| {
         let mut links = Vec::new();
@@ -202,8 +202,7 @@ impl Metric {
                 self.write_value(out, &from.labels(labels), value(totals))
             }),
             Source::LinkDrops => from.each_link(|labels, totals| {
-                // For individual links, omit reasons without drops, which would make up most of the
-                // text.
+                // Omit reasons without drops for individual links: they would be most of the text.
                 let mut drops = totals.drops.iter();
                 drops.try_for_each(|(reason, count)| match count {
                     0 if !labels.is_empty() => Ok(()),
@@ -235,7 +234,7 @@ impl Metric {
 }
 
 impl Snapshot {
-    /// Returns labels, preceded by the attachment's.
+    /// Returns labels, preceded by that of the attachment.
     fn labels<'a>(&'a self, labels: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let attachment = self.attachment.as_deref();
         let attachment = attachment.map(|name| ("attachment", name));
@@ -311,15 +310,15 @@ fn thousandths(text: &str) -> u32 {
     (quality.clamp(0.0, 1.0) * 1000.0) as u32
 }
 
-/// Converts OpenMetrics to text format 0.0.4: counter families take the names of their samples,
-/// infos become gauges, and units are omitted.
+/// Converts OpenMetrics to text format 0.0.4: counter families are named like their samples, infos
+/// become gauges, and units are omitted.
 pub fn plain(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = "";
     for line in open_metrics.lines() {
         let described = line.strip_prefix("# ");
         let described = described.and_then(|rest| rest.split_once(' '));
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match described {
             Some(("HELP", rest)) => {
                 help = rest;

@@ -1,4 +1,4 @@
-//! Table of metrics. Counter metrics derive from the recorder's counters.
+//! Table of metrics. Metrics of counters derive from the recorder's counters.
 
 use longwire_fabric::PeerReport;
 use longwire_runtime::RunReport;
@@ -19,7 +19,7 @@ pub struct Metric {
     pub source: Source,
 }
 
-/// Where a metric's values come from.
+/// Source of a metric's values.
 #[derive(Clone, Copy)]
 pub enum Source {
     /// Program version.
@@ -30,7 +30,7 @@ pub enum Source {
     Switch(fn(&RunReport) -> u64),
     /// Switch counters, by label.
     SwitchBy(&'static str, fn(&RunReport) -> Vec<(&str, u64)>),
-    /// Recorder counter, per object of a scope.
+    /// Counter of the recorder, for each object of a scope.
     Counter(&'static Counter, Scope),
     /// Port artifacts, by kind.
     PortArtifacts,
@@ -83,7 +83,7 @@ pub fn metrics() -> Vec<Metric> {
     groups.concat()
 }
 
-/// Returns the metrics for a scope's counters.
+/// Returns the metrics of a scope's counters.
 fn counters(counters: &'static [Counter], scope: Scope) -> Vec<Metric> {
     use longwire_runtime::ledger::Unit as Counted;
     let metrics = counters.iter().flat_map(|counter| {

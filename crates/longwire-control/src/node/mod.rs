@@ -1,4 +1,4 @@
-//! API of a node: attachments, with the control API of each attachment's run below it.
+//! API of a node: attachments, each with the control API of its run.
 
 mod document;
 mod networks;
@@ -60,14 +60,14 @@ pub trait Attachments: Send + Sync {
     }
 }
 
-/// Why a node refuses a request.
+/// Reason for refusing a request to a node.
 #[derive(Clone, Debug)]
 pub enum NodeRefusal {
     /// The request is invalid.
     Invalid(Vec<Problem>),
-    /// Another attachment has the name or the interface.
+    /// The name or the interface belongs to another attachment.
     Conflict(String),
-    /// The target does not exist, or takes no link.
+    /// The target does not exist, or cannot have a link.
     Failed(String),
     /// The node's state cannot be stored.
     Storage {
@@ -79,7 +79,7 @@ pub enum NodeRefusal {
 }
 
 impl NodeRefusal {
-    /// Returns the refusal for `what`, which cannot be stored.
+    /// Returns the refusal of a request to store `what`.
     pub fn storage(what: &str, error: &io::Error) -> NodeRefusal {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         NodeRefusal::Storage {
@@ -126,7 +126,7 @@ pub(crate) struct NodeApi {
     bodies: Bodies,
     /// APIs of runs that have received requests, by attachment.
     runs: Mutex<HashMap<String, Arc<Api>>>,
-    /// Permits for requests and streams. All runs share them, because each alone could use up the
+    /// Permits for requests and streams, shared by all runs, because each run alone could use all
     /// connections.
     work: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -373,7 +373,7 @@ impl NodeApi {
         metrics::of_attachments(&runs, accept)
     }
 
-    /// Answers a request for the run of an attachment.
+    /// Answers a request to the run of an attachment.
     async fn in_run(
         self: Arc<NodeApi>,
         name: &str,
@@ -396,7 +396,7 @@ impl NodeApi {
     fn run(&self, name: &str) -> Option<Arc<Api>> {
         let controller = self.attachments.controller(name);
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        // Free runs that have ended.
+        // Drop the APIs of ended runs.
         runs.retain(|name, api| {
             let present = self.attachments.controller(name);
             present.is_some_and(|present| api.is_of(&present))
@@ -432,8 +432,8 @@ fn target(path: &str, request: &Request<Incoming>) -> Result<Uri, Refusal> {
     target.map_err(|_| Refusal::bad("invalid path"))
 }
 
-/// Refuses clients that may not attach. TCP clients may not, because any container of the machine
-/// can be a target, and options may name any file.
+/// Refuses clients without permission to attach. TCP clients never have it, because a target can be
+/// any container of the machine, and options can name any file.
 fn may_attach(caller: &Caller) -> Result<(), Refusal> {
     let refused = |error| Err(Refusal::new(StatusCode::FORBIDDEN, error));
     match (caller.peer, caller.rights) {

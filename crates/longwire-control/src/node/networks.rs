@@ -1,4 +1,4 @@
-//! Networks of a node, and relaying of requests to their runs.
+//! Networks of a node. Relays requests to their runs.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub trait Networks: Send + Sync {
     /// Returns a network.
     fn get(&self, name: &str) -> Option<NetworkView>;
 
-    /// Runs a network, replacing one of the same name. Returns whether it is new.
+    /// Runs a network, replacing an existing one of the same name. Returns whether it is new.
     ///
     /// # Errors
     /// The refusal, in which case nothing has changed.
@@ -47,7 +47,7 @@ pub trait Networks: Send + Sync {
     /// Ends a network, if it exists.
     fn remove(&self, name: &str) -> Option<NetworkEnded>;
 
-    /// Returns the control socket of a network's run; `None` if it does not run.
+    /// Returns the control socket of a network's run; `None` if it is not running.
     fn socket(&self, name: &str) -> Option<PathBuf>;
 
     /// Returns the report of a network's last ended run.
@@ -60,7 +60,7 @@ pub(super) struct RelayPermit {
     pub _working: BusyGuard,
 }
 
-/// Relays a request to a run's control socket. The permit is held until the response ends.
+/// Relays a request to a run's control socket. Holds the permit until the end of the response.
 pub(super) async fn relay(
     socket: &Path,
     target: Uri,
@@ -81,7 +81,7 @@ pub(super) async fn relay(
         let (mut sender, connection) = handshake(TokioIo::new(stream))
             .await
             .map_err(|error| failed(&error))?;
-        // Errors reach the client through the response.
+        // A failed connection also fails the response.
         tokio::spawn(async move { drop(connection.await) });
         let answered = sender.send_request(request).await;
         answered.map_err(|error| failed(&error))
@@ -93,7 +93,7 @@ pub(super) async fn relay(
     Ok(Response::from_parts(head, body.boxed_unsync()))
 }
 
-/// Body of a relayed response; truncated if the run ends.
+/// Body of a relayed response; truncated if the run ends early.
 struct RelayedBody {
     body: Incoming,
     _held: RelayPermit,
@@ -130,7 +130,8 @@ pub(super) const NETWORK: Handlers<NetworkSpec, NetworkView, NetworkEnded> = Han
 };
 
 impl NodeApi {
-    /// Answers a request for a network's run. Without a run, returns the report of the last one.
+    /// Answers a request to a network's run. If it is not running, returns the report of its last
+    /// run.
     pub(super) async fn in_network(
         self: Arc<NodeApi>,
         name: &str,

@@ -32,7 +32,7 @@ fn the_document_lists_exactly_the_routes() {
             identifiers.insert(identifier.to_owned()),
             "{identifier} is there twice"
         );
-        // The dispatcher finds each operation in the document.
+        // The dispatcher finds a route for each operation of the document.
         let asked = path.replace("{name}", "some%2Aname");
         let (route, name) = find(&ROUTES, method, &asked).unwrap_or_else(|refusal| {
             panic!("{method} {asked}: {}", refusal.line());

@@ -24,7 +24,7 @@ use super::{Address, Config, bind};
 /// Creates a file with this mode.
 fn secret(folder: &Folder, name: &str, text: &str, mode: u32) -> PathBuf {
     let path = folder.path().join(name);
-    // Its mode may forbid overwriting.
+    // Remove an existing file, whose mode may forbid overwriting.
     let _ = fs::remove_file(&path);
     fs::write(&path, text).expect("a file");
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode");
@@ -127,7 +127,7 @@ fn a_unix_socket_is_private_and_removed() {
     );
     assert_eq!(status(&answer), "200", "{answer}");
     assert!(answer.ends_with("Change 3"), "{answer}");
-    // An idle connection does not keep the socket.
+    // An idle connection does not delay the end of the server.
     let _idle = UnixStream::connect(&path).expect("it listens");
     let began = Instant::now();
     server.stop();
@@ -146,11 +146,11 @@ fn live_sockets_are_kept_and_stale_ones_replaced() {
     let (server, _) = serve(&unix(&path));
     let why = refused(&unix(&path));
     assert!(why.contains("another program is listening on it"), "{why}");
-    // The first one still answers.
+    // The first server still answers.
     let answer = ask_unix(&path, &["GET / HTTP/1.1", "Host: x"], "");
     assert_eq!(status(&answer), "200", "{answer}");
     drop(server);
-    // Left behind as by a killed run.
+    // A stale socket, as left by a killed run.
     drop(UnixListener::bind(&path).expect("a socket"));
     assert!(path.exists());
     let (server, _) = serve(&unix(&path));
@@ -189,7 +189,7 @@ fn other_files_are_never_removed() {
         assert!(why.contains("not a socket"), "{why}");
     }
     assert_eq!(fs::read_to_string(&link).expect("it is there"), "mine");
-    // A replacement is not removed at the end.
+    // A socket that replaces the server's is not removed.
     let path = socket(&folder);
     let (server, _) = serve(&unix(&path));
     fs::remove_file(&path).expect("it was there");

@@ -1,4 +1,4 @@
-//! Requests that a node relays to a slow network run.
+//! Requests that a node relays to a slow run of a network.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -21,7 +21,7 @@ use longwire_client::node::{
 
 use crate::node::{Attachments, Networks, NodeRefusal};
 
-/// A node with one network, whose run is at a socket.
+/// A node with one network, whose run has this control socket.
 struct OneNetwork(PathBuf);
 
 impl Attachments for Arc<OneNetwork> {
@@ -82,7 +82,7 @@ fn relayed_requests_take_permits() {
     let folder = Folder::new();
     let run = folder.path().join("run.sock");
     let listener = UnixListener::bind(&run).expect("a socket");
-    // Answer after a signal.
+    // The run answers only after a signal.
     let (answer, told) = channel::<()>();
     let (here, all_here) = channel::<()>();
     thread::spawn(move || {
@@ -117,7 +117,7 @@ fn relayed_requests_take_permits() {
     all_here.recv().expect("they are passed on");
     let refused = head(&mut ask(), Duration::from_secs(30));
     assert_eq!(refused.as_deref(), Ok("HTTP/1.1 503"));
-    // Far more than the limit: idle connections evict each other.
+    // Far more connections than the limit, so idle ones are evicted.
     let idle = (0..400).map(|_| UnixStream::connect(&path).expect("a connection"));
     let idle: Vec<UnixStream> = idle.collect();
     let refused = head(&mut ask(), Duration::from_secs(30));

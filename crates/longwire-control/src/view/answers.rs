@@ -1,4 +1,4 @@
-//! Live view responses, its sampler, and its stream of samples.
+//! Responses of the live view, its sampler, and its stream of samples.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ const DIRECTIONS_MAX: usize = 8;
 struct NewSamples {
     view: Arc<View>,
     state: Arc<ApiState>,
-    /// Names, each with the end of the last sample sent.
+    /// Names of directions, each with the end time of the last sample sent.
     directions: Vec<(String, Option<Nanos>)>,
 }
 
@@ -151,7 +151,7 @@ impl EventSource for NewSamples {
     }
 }
 
-/// Takes samples while clients need them, until the run ends.
+/// Samples the run while clients need samples, until the run ends.
 pub async fn sample(state: Arc<ApiState>) {
     let view = Arc::clone(&state.view);
     let mut stopped = state.stopped.clone();
@@ -160,7 +160,7 @@ pub async fn sample(state: Arc<ApiState>) {
     for tick in 0u64.. {
         let next = async {
             if view.is_idle() {
-                // Without clients, the run is not woken ten times per second.
+                // Without clients, do not wake the run ten times per second.
                 view.wanted().await;
                 ticks.reset();
             }

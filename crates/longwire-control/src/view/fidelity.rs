@@ -69,7 +69,7 @@ pub struct FirstSeen {
 pub struct FirstArtifact(Option<FirstSeen>);
 
 impl FirstArtifact {
-    /// Reads the port counters until an artifact is found.
+    /// Reads the ports' counters until an artifact is found.
     pub fn update(&mut self, controller: &Controller) {
         if self.0.is_some() {
             return;
@@ -108,7 +108,7 @@ impl FirstArtifact {
     }
 }
 
-/// Returns the places of artifacts, with their counts.
+/// Returns the ports and hosts, with their artifact counts.
 fn places(report: &RunReport) -> impl Iterator<Item = (String, NamedCounts)> {
     let ports = report.ports.iter();
     let ports = ports.map(|port| (format!("port {}", port.name), port.artifacts.clone()));

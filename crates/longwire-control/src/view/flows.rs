@@ -1,4 +1,4 @@
-//! Largest flows of a direction, counted while a client reads them.
+//! Largest flows of a direction, counted while a client requests them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ impl FlowReader {
         self.0.is_some()
     }
 
-    /// Ends counting once clients are idle.
+    /// Stops counting once clients are idle.
     pub fn refresh(&mut self, controller: &Controller) {
         let idle = |reading: &Reading| reading.asked.elapsed() > IDLE_AFTER;
         if self.0.as_ref().is_some_and(idle) {
@@ -74,7 +74,7 @@ impl FlowReader {
     }
 
     /// Returns the flows of a direction if it exists. The first call starts counting; a call for
-    /// another direction switches to that one.
+    /// another direction switches to it.
     pub fn read(&mut self, name: &str, controller: &Controller) -> Option<Flows> {
         let link = controller.direction(name)?.id;
         let now = controller.elapsed();

@@ -1,7 +1,7 @@
 //! History of directions, encoded as columns: ten minutes at ten samples per second.
 //!
 //! With `--view`, networks of at most [`KEPT`] directions are recorded from the start of the run.
-//! Otherwise a direction is recorded while clients read it, and replaces the least recently read
+//! Otherwise, a direction is recorded while clients read it, and replaces the least recently read
 //! one.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::view::PERIOD;
 
-/// Maximum number of recorded directions; each takes 0.8 MB after ten minutes.
+/// Maximum number of recorded directions; each needs 0.8 MB after ten minutes.
 pub const KEPT: usize = 32;
 
-/// Idle time after which a direction is no longer recorded, without `--view`.
+/// Idle time after which recording of a direction ends, without `--view`.
 const DROP_AFTER: Duration = Duration::from_secs(60);
 
 /// Maximum number of samples per direction.
@@ -79,7 +79,7 @@ impl History {
         self.recorded.is_empty()
     }
 
-    /// Follows added and removed links. Drops idle directions unless `all` are kept.
+    /// Follows added and removed links. Drops idle directions, unless `all` is set.
     pub fn refresh(&mut self, all: bool, controller: &Controller) {
         let before = self.ids();
         self.recorded.retain_mut(|recorded| {
@@ -106,7 +106,7 @@ impl History {
         self.watch(&before, controller);
     }
 
-    /// Returns the samples of a direction if it exists, and records it from now on.
+    /// Returns the samples of a direction if it exists, and starts recording it.
     pub fn read(
         &mut self,
         name: &str,
@@ -172,7 +172,8 @@ impl History {
             let occupancy = queues.get(index).copied().flatten();
             let occupancy = occupancy.map(|occupancy| occupancy.packets);
             let clock = controller.clock_time(now);
-            // A network's queue is as of the last arrival, and may have drained since.
+            // A network's queue length dates from the last arrival; the queue may have drained
+            // since.
             let current = !controller.takes_changes() || recorded.is_busy(clock);
             recorded.sample(now, occupancy.filter(|_| current));
         }
@@ -325,7 +326,7 @@ impl Columns {
         let seconds = sample.period.as_secs_f64().max(1e-9);
         let rate = |count: u64| rounded(count as f64 / seconds);
         let micros = |time: Nanos| rounded(time.as_nanos() as f64 / 1e3);
-        // Millisecond resolution.
+        // Round to milliseconds.
         self.elapsed_s
             .push((sample.at.as_secs_f64() * 1e3).round() / 1e3);
         self.bits_in_per_s.push(rate(8 * sample.bytes_in));
@@ -352,7 +353,7 @@ impl Columns {
     }
 }
 
-/// Rounds to a tenth: further digits would make up most of the text.
+/// Rounds to a tenth, because further digits would be most of the text.
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

@@ -1,10 +1,10 @@
 //! The live view: histories, tables, and a page in the browser.
 //!
 //! [`crate::ViewConfig`] adds a TCP address to the control API. Static files are served without a
-//! token, everything else requires one of two random tokens. With a view, the run records the
-//! history ([`history`]) of a few directions from its start; without one, only while a client reads
-//! it. Rates of all directions ([`table`]) and flows of one direction ([`flows`]) are recorded
-//! while a client reads them.
+//! token; other requests need one of two random tokens. With a view, the run records the history
+//! ([`history`]) of some directions from its start; without one, only while a client reads it.
+//! Rates of all directions ([`table`]) and flows of one direction ([`flows`]) are recorded while a
+//! client reads them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -84,7 +84,8 @@ struct CachedVerdict {
 }
 
 impl View {
-    /// Creates the view of a run at its start; `keeps_all` records histories without clients.
+    /// Creates the view of a run that is starting; `keeps_all` records histories even without
+    /// clients.
     pub fn new(keeps_all: bool, judge: Option<Judge>) -> View {
         View {
             keeps_all,
@@ -126,8 +127,8 @@ impl View {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the verdict on the run so far. The verdict is cached so that judging takes at most 1
-    /// % of a core, because it is slow for large networks.
+    /// Returns the verdict on the run so far. It is cached, so that judging a large network takes
+    /// at most 1 % of a core.
     fn judgement(&self, controller: &Controller) -> Judgement {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = |last: &&CachedVerdict| last.at.elapsed() < 100 * last.cost;

@@ -8,13 +8,13 @@ use hyper::{Method, Request, Response, StatusCode};
 use crate::config::PageFile;
 use crate::reply::{Body, response};
 
-/// Content security policy: permits the page's own files, and no framing by others. Charts set
-/// styles, and exported images are data URLs.
+/// Content security policy: permits only the page's own files, and no framing by other sites.
+/// Charts set styles, and exported images are data URLs.
 const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; \
                       form-action 'none'";
 
-/// Returns a file of the page if the request is for one.
+/// Returns a static file of the page if the request is for one.
 pub fn file<B>(files: &[PageFile], request: &Request<B>) -> Option<Response<Body>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;

@@ -132,7 +132,7 @@ impl Table {
         self.at = now;
     }
 
-    /// Returns rows. Rates appear with the second reading.
+    /// Returns rows. Rates are available from the second reading on.
     pub fn page(&mut self, selection: &Selection<'_>, controller: &Controller) -> TablePage {
         self.asked = Some(Instant::now());
         if self.rows.is_empty() {
@@ -176,7 +176,7 @@ fn sort(rows: &mut [&Row], selection: &Selection<'_>) {
         "late" => (row.late + row.overload) as f64,
         _ => 0.0,
     };
-    // Names break ties.
+    // Sort by name first, because ties are in the order of names.
     rows.sort_by(by_name);
     match (selection.sort, selection.descending) {
         ("name", true) => rows.reverse(),

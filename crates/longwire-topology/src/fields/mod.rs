@@ -1,5 +1,5 @@
 //! Field tables, one per section of the file. The parser, messages and JSON schema derive from
-//! them.
+//! these tables.
 
 mod events;
 mod links;

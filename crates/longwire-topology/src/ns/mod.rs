@@ -1,5 +1,6 @@
-//! Importing topologies from ns-2 and Emulab scripts: the commands that describe nodes and links.
-//! Commands that do not affect the network are ignored; others are rejected with their line.
+//! Imports topologies from ns-2 and Emulab scripts: the commands that describe nodes and links.
+//! Commands that do not affect the network are ignored; unsupported ones are rejected with their
+//! line.
 
 mod network;
 mod script;
@@ -11,7 +12,7 @@ use longwire_engine::Nanos;
 use network::{Edge, EdgeOptions, Network};
 use script::Script;
 
-/// Default queue in ns-2 and Emulab, in packets.
+/// Default queue length in ns-2 and Emulab, in packets.
 const QUEUE: u64 = 50;
 
 /// Maximum number of nodes.

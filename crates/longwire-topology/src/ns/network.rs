@@ -66,8 +66,8 @@ impl Network {
         Some((edge, forward))
     }
 
-    /// Breadth-first search from a vertex, with ties broken by script order. Returns, for each
-    /// reachable vertex, the link that leads to it and the previous vertex.
+    /// Searches breadth-first from a vertex; ties are broken by script order. Returns, for each
+    /// reachable vertex, the previous vertex and the link from it.
     pub fn shortest_paths(&self, from: usize) -> Vec<Option<(usize, usize)>> {
         let mut neighbours: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
         for (index, edge) in self.edges.iter().enumerate() {

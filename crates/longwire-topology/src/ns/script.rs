@@ -1,4 +1,4 @@
-//! Executing a script's commands.
+//! Executes a script's commands.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ impl Script {
     /// Runs a script or a loop body.
     ///
     /// # Errors
-    /// If a command is unsupported; includes its line.
+    /// If a command is unsupported; the error includes the command's line.
     pub fn run(&mut self, text: &str, line: usize) -> Result<(), ScriptError> {
         for command in commands(text, line)? {
             self.run += 1;
@@ -145,7 +145,7 @@ impl Script {
                 self.refuse(format!("'[{text}]' is supported only after 'set NAME'"))
             }
         };
-        // The target of `set` is a name, but its index may be a variable.
+        // The target of `set` is a name, not a value, but may have a variable as index.
         command.words.iter().map(word).collect()
     }
 
@@ -264,8 +264,8 @@ impl Script {
         Ok(name)
     }
 
-    /// Creates a LAN: each member has a link to a central vertex. Delays are given between members,
-    /// so each link gets half.
+    /// Creates a LAN: a link from each member to a central vertex. A LAN's delay applies between
+    /// two members, so each link gets half.
     fn lan(
         &mut self,
         name: &str,
@@ -316,7 +316,7 @@ impl Script {
     }
 
     fn lan_loss(&mut self, lan: &str, share: &str) -> Result<(), ScriptError> {
-        // Frames cross two links, so each gets 1 - √(1 - p).
+        // Frames cross two links, so each link has a loss of 1 - √(1 - p).
         let each = 1.0 - (1.0 - self.at_line(loss(share))?).sqrt();
         let mut found = false;
         for edge in &mut self.network.edges {
@@ -416,7 +416,7 @@ impl Script {
     }
 
     fn condition(&mut self, test: &str, line: usize) -> Result<bool, ScriptError> {
-        // Iterations of an empty loop count too.
+        // Count iterations of an empty loop too.
         self.run += 1;
         self.line = line;
         if self.run > COMMANDS_MAX {

@@ -122,7 +122,7 @@ impl Scanner<'_> {
         while let Some(next) = self.take() {
             depth += i32::from(next == open) - i32::from(next == close);
             if depth == 0 {
-                // Without the opening character.
+                // Omit the opening character.
                 return Ok(text.split_off(open.len_utf8()));
             }
             text.push(next);

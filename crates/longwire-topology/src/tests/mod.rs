@@ -14,7 +14,7 @@ mod import;
 mod refused;
 mod rows;
 
-/// Two ports, for tests of everything else.
+/// Two ports, for tests of the remaining file.
 const PORTS: &str = "[ports]\na = \"packet:eth1\"\nb = \"packet:eth2\"\n";
 
 fn parse(text: &str) -> Result<Topology, Vec<Problem>> {
@@ -94,7 +94,7 @@ fn no_host_is_paired_with_itself() {
     };
     let twice = names("\"10.0.0.0/30\", \"10.0.0.0/30\"", "");
     assert_eq!(twice, ["1-10.0.0.1-10.0.0.2", "2-10.0.0.2-10.0.0.1"]);
-    // Overlapping subnets: both contain hosts 1 and 2.
+    // The subnets overlap: both contain hosts 1 and 2.
     let overlap = names("\"10.0.0.0/30\", \"10.0.0.0/29\"", "");
     assert_eq!(overlap.len(), 2 * 6 - 2);
     assert_eq!(overlap[5], "6-10.0.0.2-10.0.0.1");
@@ -128,7 +128,7 @@ fn options_of_the_link_override_template_and_defaults() {
     assert_eq!(link.up.to_string(), "rate=1mbit delay=4ms mtu=1400");
     let down = link.down.as_ref().expect("two directions");
     assert_eq!(down.to_string(), "rate=3mbit delay=2ms mtu=1400");
-    // With two paired ports, the reverse direction enters at the other.
+    // With two paired ports, frames of direction down enter at the second port.
     assert_eq!(topology.rules[1].matcher.to_string(), "in-port=1");
 }
 
@@ -201,7 +201,7 @@ fn rules_in_words(topology: &Topology) -> Vec<String> {
     rules.collect()
 }
 
-/// Between two ports, a matcher without an endpoint selects frames from the first.
+/// Between two ports, a matcher without an endpoint selects frames from the first port.
 #[test]
 fn matchers_without_an_address_select_frames_of_the_first_port() {
     let link = |name: &str, text: &str| format!("[[link]]\nname = '{name}'\nmatch = '{text}'\n");
@@ -219,7 +219,7 @@ fn matchers_without_an_address_select_frames_of_the_first_port() {
         let expected = [format!("{up}: x.up"), format!("{down}: x.down")];
         assert_eq!(rules_in_words(&good(&link("x", text))), expected, "{text}");
     }
-    // A specific link, then one for everything else.
+    // A specific link followed by a catch-all link.
     for special in ["dport=53", "src=10.0.0.1,dport=53", "dst=10.0.0.0/8"] {
         for rest in ["any", "in-port=a"] {
             let topology = good(&(link("x", special) + &link("y", rest)));
@@ -227,7 +227,7 @@ fn matchers_without_an_address_select_frames_of_the_first_port() {
             assert_eq!(doubts, Vec::<String>::new(), "{special} {rest}");
         }
     }
-    // In the opposite order, the specific link gets no frames.
+    // In the opposite order, no frame reaches the specific link.
     let doubts = good(&(link("y", "any") + &link("x", "dport=53"))).doubts();
     assert_eq!(doubts.len(), 2, "{doubts:?}");
 }
@@ -246,7 +246,7 @@ fn a_ramp_that_replaces_another_model_is_reported() {
 
 #[test]
 fn directions_of_one_link_may_match_the_same_frames() {
-    // In both directions, within one subnet.
+    // Both directions match frames within one subnet.
     let link =
         |name: &str, net: &str| format!("[[link]]\nname = \"{name}\"\nmatch = \"src={net}\"\n");
     let one = good(&link("x", "10.0.0.0/8"));
@@ -275,7 +275,8 @@ fn a_scenario_without_topology_is_refused() {
     assert!(!empty[0].reason.contains("scenario"), "{empty:?}");
 }
 
-/// Values cause one warning, at their first occurrence; combinations cause one at their link.
+/// A doubtful value causes one warning, at its first occurrence; a doubtful combination causes one
+/// at its link.
 #[test]
 fn doubtful_values_give_one_warning() {
     let link = |name: &str| {
@@ -288,7 +289,7 @@ fn doubtful_values_give_one_warning() {
     assert!(found[0].reason.contains("10Mbps is 80mbit"), "{found:?}");
 }
 
-/// Every change warns again, because its sender has not seen earlier responses.
+/// Each change warns again, because its sender has not seen the responses to earlier ones.
 #[test]
 fn doubtful_values_of_a_change_give_a_warning_each_time() {
     let mut topology = good("[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n");
@@ -357,7 +358,7 @@ fn the_examples_are_valid_without_warnings() {
         );
         let doubts = topology.doubts();
         assert!(doubts.is_empty(), "{name}: {doubts:?}");
-        // Ramp values are computed when due; an invalid one would be skipped.
+        // Ramps compute values at run time; an invalid value would be skipped.
         for command in topology.timeline.commands().take(100) {
             for action in &command.actions {
                 if let Action::Set { options, .. } = action {

@@ -7,8 +7,8 @@ use longwire_testbed::support::rows;
 use super::refused;
 use crate::{Topology, problem};
 
-/// Every error: the text after the ports, with two dashes per line break; then line and field of
-/// the only problem, and part of its text.
+/// Every error. A row has the text after the ports, with two dashes per line break; then line and
+/// field of the only problem, and a part of its message.
 const REFUSED: &str = "
     [[lnik]] -- name = 'x' | 4 | lnik | did you mean 'link'?
     [[link]] -- name = 'x' -- match = 'any' -- shared = true -- rat = '1mbit' | 8 | link.rat | \
@@ -150,7 +150,7 @@ fn every_refusal_has_a_place_and_a_reason() {
     }
 }
 
-/// Names that look alike but differ, or that reorder a report, are rejected.
+/// Rejects names that look alike, or that would reorder a report's text.
 #[test]
 fn names_with_invisible_characters_are_refused() {
     let read = |port: &str, link: &str| {

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::{Problem, Topology};
 
-/// Reads a topology from these CSV links, followed by more TOML.
+/// Reads a topology with links from this CSV text and additional TOML.
 fn read(csv: &str, more: &str) -> Result<Topology, Vec<Problem>> {
     let folder = Folder::new();
     fs::write(folder.file("links.csv"), csv).expect("written");
@@ -34,7 +34,7 @@ fn rows_are_links_with_their_options() {
 #[test]
 fn an_invalid_row_is_refused_with_its_line() {
     let good: String = (0..5000).map(|n| format!("l{n},1mbit\n")).collect();
-    // In these files, a slash ends each line.
+    // A slash stands for a line break.
     for [csv, line, said] in support::rows(
         "
         name,rate/GOOD/bad,fast/ | 5002 | fast
