@@ -1,5 +1,5 @@
-//! Applies changes to a running network. Large changes are applied in batches, so that frames are
-//! not delayed.
+//! Applies changes to a running network. Large changes are split into batches, so that they do not
+//! delay frames.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -18,11 +18,11 @@ const TOGETHER_MAX: usize = 512;
 /// Time between two batches.
 const BATCH_INTERVAL: Nanos = Nanos::from_millis(1);
 
-/// Maximum wait for an immediate change to take effect.
+/// Maximum time to wait until an immediate change takes effect.
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Controller {
-    /// Adds links, then paths, then rules. Until the rules are added, the new links carry nothing.
+    /// Adds links, then paths, then rules, without which the new links carry no frames.
     pub(super) fn apply_additions(&self, additions: Additions, at: Nanos) {
         let seed = self.seed();
         let epoch = self.handle().clock_time(at);
@@ -49,8 +49,8 @@ impl Controller {
         for rules in chunks(additions.rules) {
             orders.push(Box::new(move |core, _| {
                 for (number, matcher, target) in rules {
-                    // Cannot fail: the matcher was checked, and the classifier holds 2^30
-                    // rules.
+                    // Cannot fail: the matcher has been checked, and the classifier has room for
+                    // 2^30 rules.
                     let _ = core.add_rule(number, matcher, target);
                 }
             }));
@@ -85,8 +85,8 @@ impl Controller {
         }
     }
 
-    /// Queues operations. The first sets `effect` to the time at which it runs; `wait` blocks until
-    /// then.
+    /// Queues operations that take effect at `at`. The first one sets `effect` to the time at which
+    /// it runs; `wait` blocks until then.
     pub(super) fn apply(
         &self,
         operations: Vec<(Nanos, Operation)>,
@@ -102,7 +102,7 @@ impl Controller {
                 Box::new(move |core, now| {
                     work(core, now);
                     let _ = effect.set(now.saturating_sub(start));
-                    // The receiver is gone after the first operation.
+                    // After the first operation, the receiver no longer exists.
                     let _ = done.send(());
                 }),
             );
@@ -112,7 +112,7 @@ impl Controller {
         }
     }
 
-    /// Removes paths and links that have drained, and returns the rest.
+    /// Removes the paths and links that have drained; returns the rest.
     pub(super) fn remove_drained(&self, removals: Removals) -> Option<Removals> {
         let mut left = Removals::default();
         for paths in removals.paths.chunks(TOGETHER_MAX) {
@@ -126,7 +126,7 @@ impl Controller {
             let (retired, mut links) = (self.retired().clone(), links.to_vec());
             left.links.extend(self.handle().ask(move |core| {
                 links.retain(|link| match core.remove_link(*link) {
-                    // Dropped on this thread if the receiver is gone.
+                    // If the receiver no longer exists, this thread drops the part.
                     Some(removed) => retired.send(removed).is_err(),
                     None => true,
                 });

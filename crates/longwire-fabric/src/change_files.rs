@@ -1,7 +1,7 @@
-//! A change's files, read without holding a lock.
+//! Files named by a change, read without holding a lock.
 //!
-//! A change is parsed twice. The first pass records the files that it names, [`ChangeFiles::fetch`]
-//! reads them, and the second pass takes them from memory.
+//! A change is parsed twice. The first pass records the files that the change names,
+//! [`ChangeFiles::fetch`] reads them, and the second pass takes their contents from memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Cursor, Read};
@@ -18,20 +18,21 @@ use longwire_topology::Files;
 /// Limits on the files of one change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChangeLimits {
-    /// Maximum total bytes of all files, except the topology's.
+    /// Maximum total bytes of all files except the topology's.
     bytes: u64,
-    /// Deadline for all files together. `None` leaves the limit per file.
+    /// Time limit for all files together; `None` leaves only the limit for each file.
     time: Option<Duration>,
 }
 
 impl ChangeLimits {
-    /// For requests to the control API, whose clients may not be the user who started the run.
+    /// Limits for requests to the control API, whose clients may not be the user who started the
+    /// run.
     pub const REQUEST: ChangeLimits = ChangeLimits {
         bytes: 64 << 20,
         time: Some(Duration::from_secs(10)),
     };
 
-    /// For scenario commands: no limits beyond those for files read before the start.
+    /// Limits for scenario commands: the same as for files read before the start.
     pub const SCENARIO: ChangeLimits = ChangeLimits {
         bytes: u64::MAX,
         time: None,
@@ -43,7 +44,7 @@ type Parameters = Vec<(String, String)>;
 /// The files of one change.
 #[derive(Debug)]
 pub(super) struct ChangeFiles {
-    /// Creates plugin state, which a link's hooks share.
+    /// Creates plugin states, shared by a link's hooks.
     loader: Arc<FileLoader>,
     access: FileAccess,
     /// Files named by the topology, which a change may also use.
@@ -68,13 +69,13 @@ enum PendingFile {
 
 /// A change's remaining time and bytes.
 struct Budget {
-    /// `None` without a limit.
+    /// Deadline; `None` if there is no limit.
     until: Option<Instant>,
     bytes: u64,
 }
 
 impl Budget {
-    /// Returns the time left for one file; `usual` without a deadline.
+    /// Returns the time left for one file, or `usual` if there is no deadline.
     fn time(&self, usual: Duration) -> Duration {
         match self.until {
             Some(until) => until.saturating_duration_since(Instant::now()),
@@ -84,7 +85,7 @@ impl Budget {
 }
 
 impl ChangeFiles {
-    /// Creates the files of a change, which may read the files that `access` permits and those in
+    /// Creates the files of a change, which may name the files that `access` permits and those in
     /// `own`.
     pub fn new(
         loader: &Arc<FileLoader>,
@@ -101,8 +102,8 @@ impl ChangeFiles {
         }
     }
 
-    /// Reads pending files. Returns `false` if there were none. Blocks, so it must be called
-    /// without a lock.
+    /// Reads pending files; returns `false` if there were none. Blocks, so the caller must not hold
+    /// a lock.
     pub fn fetch(&self) -> bool {
         let mut fetched = locked(&self.fetched);
         let pending = std::mem::take(&mut fetched.pending);
@@ -136,7 +137,7 @@ impl ChangeFiles {
         true
     }
 
-    /// The topology's files are always permitted.
+    /// Returns the permitted files for a path; the topology's files are always permitted.
     fn access_to(&self, path: &str) -> &FileAccess {
         if self.own.contains(path) {
             &FileAccess::Any
@@ -169,7 +170,7 @@ impl ChangeFiles {
         Ok(bytes.into())
     }
 
-    /// Returns a file's content, or records it as pending.
+    /// Returns a file's content, or records the file as pending.
     fn content(&self, path: PathBuf) -> Result<Arc<[u8]>, String> {
         let mut fetched = locked(&self.fetched);
         let Some(read) = fetched.files.get(&path) else {
@@ -221,7 +222,7 @@ impl Files for ChangeFiles {
         &self.access
     }
 
-    /// The client may not be the user who started the run.
+    /// False, because the client may not be the user who started the run.
     fn may_quote(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Record of a run's changes. A ramp is one change.
+//! Record of a run's changes. A ramp counts as one change.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::json;
 use super::plan::PreparedCommand;
 use longwire_topology::{Command, RampStep};
 
-/// Time since the run's start at which a change took effect. The deciding thread sets it.
+/// Time since the start of the run at which a change took effect, set by the deciding thread.
 pub(super) type EffectTime = Arc<OnceLock<Nanos>>;
 
 /// A change that was applied or is scheduled.
@@ -36,7 +36,7 @@ pub struct ChangeRecord {
     /// Error that prevented the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The latest step of a ramp so far.
+    /// Last step of a ramp so far.
     #[serde(skip)]
     pub(super) ramp: Option<RampStep>,
     /// Overrides `at_ns` once set.
@@ -88,7 +88,7 @@ impl From<&Value> for SentChange {
 }
 
 impl SentChange {
-    /// Returns a command's change; for the first step of a ramp, the ramp.
+    /// Returns a command's change; the whole ramp for its first step.
     pub(super) fn of_command(command: &Command) -> SentChange {
         SentChange::from(&match &command.ramp {
             Some(step) if step.step == 0 => ramp_in_json(step),
@@ -98,7 +98,7 @@ impl SentChange {
 }
 
 impl fmt::Display for SentChange {
-    /// Writes the change in words, such as `set core rate=4mbit`.
+    /// Formats the change, such as `set core rate=4mbit`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let change = serde_json::from_str(self.0.get()).unwrap_or_default();
         f.write_str(&json::change_in_words(&change))
@@ -118,11 +118,11 @@ impl<'de> Deserialize<'de> for SentChange {
     }
 }
 
-/// Maximum number and maximum total bytes of the changes kept. Older changes are only counted.
+/// Limits on the kept changes: their number, and their total bytes. Older changes are only counted.
 const REMEMBERED_MAX: usize = 10_000;
 const REMEMBERED_BYTES_MAX: usize = 32 << 20;
 
-/// Maximum distance from a ramp's first step to the newest change.
+/// Maximum number of changes searched backwards for the ramp of a step.
 const LOOKED_AT_MAX: usize = 1_000;
 
 /// A run's changes.
@@ -130,7 +130,7 @@ const LOOKED_AT_MAX: usize = 1_000;
 pub struct Changes {
     /// The most recent changes.
     pub made: VecDeque<ChangeRecord>,
-    /// Number of earlier changes, which are not kept.
+    /// Number of older changes, which are not kept.
     pub forgotten: u64,
     /// Total bytes of `made`.
     #[serde(skip)]
@@ -138,7 +138,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Adds a change, or extends the ramp of which it is a step.
+    /// Adds a change, or extends the ramp to which it belongs.
     pub fn remember(&mut self, done: ChangeRecord) {
         if let Some(step) = &done.ramp
             && step.step > 0
@@ -166,7 +166,7 @@ impl Changes {
         last.find(|done| is_same(done))
     }
 
-    /// Returns the changes sorted by effect time, which can differ from the order of preparation.
+    /// Returns the changes sorted by effect time, which may differ from the order of preparation.
     pub fn in_order(mut self) -> Changes {
         for done in &mut self.made {
             done.at_ns = done.effect.get().map_or(done.at_ns, |at| at.as_nanos());
@@ -212,7 +212,7 @@ impl ChangeRecord {
     }
 }
 
-/// Returns a ramp as a scenario file writes it.
+/// Returns a ramp in the form of a scenario file.
 fn ramp_in_json(step: &RampStep) -> Value {
     let ramp = &step.of;
     let [from, to] = &ramp.ends;

@@ -1,4 +1,4 @@
-//! A running network, shared by its scenario and the control API's clients.
+//! A running network, shared by its scenario and the clients of the control API.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender};
@@ -37,7 +37,7 @@ pub struct ChangeResult {
     pub warnings: Vec<Problem>,
 }
 
-/// A running network. All methods may be called from any thread.
+/// A running network. All methods can be called from any thread.
 pub struct Controller {
     state: RwLock<NetworkState>,
     handle: FabricHandle,
@@ -50,7 +50,7 @@ pub struct Controller {
     /// Serialises changes.
     turn: Mutex<()>,
     pub(super) scenario: ScenarioClock,
-    /// Exchange with other hosts, if the network spans several.
+    /// Connection to other hosts, if the network spans several.
     hosts: OnceLock<HostsReader>,
 }
 
@@ -75,7 +75,7 @@ impl CheckedChange {
     }
 }
 
-/// Numbers assigned to an incomplete change. Drop releases them, also after a panic.
+/// Parts added to the topology for an incomplete change. Removed on drop, also during a panic.
 struct Draft<'a> {
     controller: &'a Controller,
     /// `None` once the change is complete.
@@ -91,8 +91,8 @@ impl Drop for Draft<'_> {
 }
 
 impl Controller {
-    /// Wraps a running network. `loader` loads plugins for changes. [`Controller::tidy`] drops the
-    /// parts sent to `retired`.
+    /// Wraps a running network. `loader` loads the plugins of changes. Parts sent to `retired` are
+    /// dropped by [`Controller::tidy`].
     pub fn new(
         network: Numbered,
         handle: FabricHandle,
@@ -113,7 +113,7 @@ impl Controller {
         }
     }
 
-    /// Whether links can be changed. Those of a replay cannot.
+    /// Whether links can be changed, unlike those of a replay.
     pub fn takes_changes(&self) -> bool {
         self.handle.takes_orders()
     }
@@ -123,7 +123,7 @@ impl Controller {
         self.handle.elapsed()
     }
 
-    /// Converts a time since the start to the arrival clock.
+    /// Converts a time since the start of the run to the arrival clock.
     pub fn clock_time(&self, after: Nanos) -> Nanos {
         self.handle.clock_time(after)
     }
@@ -141,12 +141,12 @@ impl Controller {
         }
     }
 
-    /// Sets the exchange with other hosts. Later calls are no-ops.
+    /// Sets the connection to other hosts. Later calls have no effect.
     pub fn follow_hosts(&self, hosts: HostsReader) {
         self.hosts.get_or_init(|| hosts);
     }
 
-    /// Returns the report on the exchange with other hosts.
+    /// Returns the report on the connection to other hosts.
     pub fn hosts(&self) -> Option<HostsReport> {
         self.hosts.get().map(HostsReader::report)
     }
@@ -177,11 +177,11 @@ impl Controller {
         self.recorded().changes.clone().in_order()
     }
 
-    /// Applies a change atomically. An immediate change has taken effect on return. The change may
-    /// read files that `access` permits, and the topology's.
+    /// Applies a change atomically. An immediate change has taken effect on return. A change may
+    /// name files that `access` permits, and the topology's files.
     ///
     /// # Errors
-    /// All of the change's problems.
+    /// All problems of the change.
     pub fn change(&self, body: &Value, access: &FileAccess) -> Result<ChangeResult, Vec<Problem>> {
         let turn = locked(&self.turn);
         let checked = self.prepare(body, access)?;
@@ -195,7 +195,7 @@ impl Controller {
         let mut state = self.settled(self.elapsed());
         let (removed_rules, removals) = state.network.remove(&change.removed);
         let carriers = state.network.carriers();
-        // Recorded before the change is queued, as frames may see the change from then on.
+        // Record the change before queuing it: from then on, it may affect frames.
         state.expect(at, prepared.effects);
         let effect = EffectTime::default();
         state.changes.remember(ChangeRecord {
@@ -235,7 +235,7 @@ impl Controller {
         Ok(checked.result())
     }
 
-    /// Records a scenario command with which the network was started.
+    /// Records a scenario command that was part of the network from the start.
     pub fn note_given(&self, command: &Command, prepared: PreparedCommand) {
         let mut state = self.recorded_mut();
         state
@@ -247,7 +247,7 @@ impl Controller {
     /// Queues a scenario command ahead of its time.
     ///
     /// # Errors
-    /// The command no longer fits the network; for example, one of its links was removed.
+    /// If the command no longer suits the network; for example, one of its links has been removed.
     pub fn schedule(&self, command: &Command) -> Result<(), Box<Problem>> {
         let turn = locked(&self.turn);
         let files = self.files(&FileAccess::Any, ChangeLimits::SCENARIO);
@@ -279,10 +279,11 @@ impl Controller {
         }
     }
 
-    /// Drops replaced parts, and removes links and paths once they have drained. Call periodically.
+    /// Drops replaced parts, and removes links and paths that have drained. Must be called
+    /// periodically.
     pub fn tidy(&self) {
         locked(&self.discarded).try_iter().for_each(drop);
-        // A waiting writer blocks new readers, so the write lock is taken only if needed.
+        // Take the write lock only if needed, because a waiting writer blocks new readers.
         let is_drained = self.recorded().leaving.is_empty();
         if is_drained {
             return;
@@ -295,13 +296,13 @@ impl Controller {
         self.recorded_mut().leaving.extend(left);
     }
 
-    /// Parses, checks and numbers a change. On error, no numbers stay assigned. The caller holds
-    /// `turn`.
+    /// Parses and checks a change, and numbers its additions. On error, releases the numbers. The
+    /// caller holds `turn`.
     fn prepare(&self, body: &Value, access: &FileAccess) -> Result<CheckedChange, Vec<Problem>> {
         let files = self.files(access, ChangeLimits::REQUEST);
         loop {
             let made = self.try_check(body, &files);
-            // A file was missing: retry with its content.
+            // If a file was missing, read it and retry.
             if made.is_ok() || !files.fetch() {
                 return made;
             }
@@ -335,7 +336,7 @@ impl Controller {
             actions: change.actions.clone(),
             ramp: None,
         };
-        // Building models for 100,000 links takes time, so only a read lock is held. `turn`
+        // Hold only a read lock, because building models for 100,000 links takes time. `turn`
         // excludes other changes.
         let prepared = self.look(|network| {
             let additions = network.additions(&change.added, first, &**files);
@@ -353,7 +354,7 @@ impl Controller {
         })
     }
 
-    /// Releases the numbers of an incomplete change.
+    /// Reverts the additions of an incomplete change.
     fn take_back(&self, added: &Added) {
         let mut state = self.settled(self.elapsed());
         state.network.undo(added);
@@ -368,7 +369,7 @@ impl Controller {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the state and brings it up to date.
+    /// Locks the state after applying the effects that are due.
     fn settled(&self, now: Nanos) -> RwLockWriteGuard<'_, NetworkState> {
         let mut state = self.recorded_mut();
         state.settle(now);

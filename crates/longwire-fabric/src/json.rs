@@ -1,4 +1,4 @@
-//! Options and changes as JSON and in words.
+//! Options and changes, as JSON and as text.
 
 use longwire_engine::{LinkSpec, Nanos, PARTS};
 use longwire_topology::{Action, State};
@@ -61,8 +61,8 @@ fn field_of(state: State) -> &'static str {
 /// Maximum number of names listed.
 const LISTED_MAX: usize = 4;
 
-/// Formats options as `ctl set` takes them: `rate=5mbit loss=1% loss=nth:10`. A reset option has no
-/// value: `queue=`.
+/// Formats options in the syntax of `ctl set`: `rate=5mbit loss=1% loss=nth:10`. A reset option has
+/// an empty value: `queue=`.
 pub fn options_in_words(options: &Map<String, Value>) -> String {
     let words = options.iter().flat_map(|(name, value)| {
         let texts = match value {
@@ -110,7 +110,7 @@ pub fn change_in_words(change: &Value) -> String {
     }
 }
 
-/// Formats a verb with the first few names; `None` without names.
+/// Formats a verb with the first few names; `None` if there are no names.
 fn list(verb: &str, names: &[String]) -> Option<String> {
     let shown = &names[..names.len().min(LISTED_MAX)];
     let more = match names.len() - shown.len() {

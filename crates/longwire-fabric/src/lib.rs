@@ -24,7 +24,7 @@
 //!
 //! `longwire_runtime::start` runs the parts of a [`Numbered`] topology (`NetworkPlan::changeable`).
 //! A [`Controller`] changes the running network for its [`Scenario`] and for concurrent clients,
-//! and provides [views](LinkView). [`NetworkReport`] holds the link and port counters.
+//! and provides [views](LinkView). [`NetworkReport`] contains the counters of links and ports.
 
 mod apply;
 mod change_files;

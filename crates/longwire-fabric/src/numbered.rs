@@ -14,8 +14,8 @@ use longwire_topology::{
     Added, Class, Direction, Hop, State, Topology, Unmatched, split_direction,
 };
 
-/// An engine link: one direction of a named link, or both if they share a queue. Its counters are
-/// read without locking the network.
+/// An engine link: one direction of a named link, or both if they share a queue. Reading its
+/// counters does not lock the network.
 #[derive(Clone, Debug)]
 pub struct NumberedLink {
     /// Number in the engine.
@@ -37,12 +37,12 @@ pub struct Numbered {
     pub(super) topology: Topology,
     /// Links by engine number. Numbers are never reused.
     pub(super) links: Vec<NumberedLink>,
-    /// Up and down number of each named link; equal for shared links.
+    /// Numbers of each named link for up and down; equal for shared links.
     pub(super) numbers: Vec<[LinkId; 2]>,
-    /// Links of each path.
+    /// Links of each path, by number.
     paths: Vec<Vec<LinkId>>,
     path_of: HashMap<(Class, Direction), PathId>,
-    /// Each class's rules, which are contiguous.
+    /// Range of each class's rules, which are contiguous.
     rules_of: HashMap<Class, Range<u32>>,
     /// Existing links by name.
     pub(super) by_name: BTreeMap<Arc<str>, u32>,
@@ -99,7 +99,7 @@ impl Numbered {
         numbered
     }
 
-    /// Assigns numbers to new parts of the topology.
+    /// Numbers the parts added to the topology.
     fn number(&mut self, added: &Added) {
         for index in added.links.clone() {
             self.number_link(index as u32);
@@ -175,7 +175,7 @@ impl Numbered {
         self.rules_of.get(&class).cloned().unwrap_or_default()
     }
 
-    /// Returns the topology.
+    /// Returns the topology without numbers.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -194,7 +194,8 @@ impl Numbered {
     /// Builds the network without its scenario.
     ///
     /// # Errors
-    /// A model's file or plugin has disappeared since the topology was read.
+    /// If a model's file or plugin has disappeared since the topology was read, or the classifier
+    /// refuses a rule.
     pub fn parts(&self, loader: &dyn Loader) -> Result<FabricParts, NetworkError> {
         let stop = AtomicBool::new(false);
         self.parts_in_steps(loader, Steps::ignored(), &stop)
@@ -204,8 +205,8 @@ impl Numbered {
     ///
     /// # Errors
     /// [`NetworkError::Link`] if a model's file or plugin has disappeared since the topology was
-    /// read; [`NetworkError::Rule`] for a rule that the classifier refuses;
-    /// [`NetworkError::Interrupted`] once `stop` is set.
+    /// read; [`NetworkError::Rule`] if the classifier refuses a rule; [`NetworkError::Interrupted`]
+    /// once `stop` is set.
     pub fn parts_in_steps(
         &self,
         loader: &dyn Loader,
@@ -253,8 +254,8 @@ impl Numbered {
         })
     }
 
-    /// Numbers the additions to the topology. Returns the first new link and path numbers.
-    /// [`Numbered::undo`] reverts the call.
+    /// Numbers the parts added to the topology. Returns the numbers of the first new link and path.
+    /// Reverted by [`Numbered::undo`].
     pub(super) fn add(&mut self, added: &Added) -> (usize, usize) {
         let first = (self.links.len(), self.paths.len());
         self.number(added);
@@ -264,7 +265,7 @@ impl Numbered {
     /// Builds added links, paths and rules for the running network.
     ///
     /// # Errors
-    /// The link and the refused option.
+    /// If an option is refused; names the link and the option.
     pub(super) fn additions(
         &self,
         added: &Added,
@@ -343,8 +344,7 @@ impl Numbered {
         (rules, removals)
     }
 
-    /// Returns named links that match a pattern, with the direction if the pattern names
-    /// one.
+    /// Returns named links that match a pattern, with the direction if the pattern selects one.
     pub(super) fn named(&self, pattern: &str) -> Vec<(u32, Option<Direction>)> {
         if !glob::is_pattern(pattern) {
             let (bare, direction) = split_direction(pattern);
@@ -356,8 +356,8 @@ impl Numbered {
         fitting.collect()
     }
 
-    /// Matches a pattern against the next `names` names after `after`. Returns the matching links,
-    /// and the last name compared if there are more names.
+    /// Matches a pattern against the next `names` names after `after`. Returns the matching links;
+    /// if more names follow, also the last name compared.
     pub(super) fn some_fitting(
         &self,
         pattern: &str,
@@ -386,7 +386,7 @@ impl Numbered {
         numbers.collect()
     }
 
-    /// Returns the ports whose carrier follows links, with these links.
+    /// Returns the ports with carriers that follow links, and these links.
     pub fn carriers(&self) -> Vec<PortCarrier> {
         let carriers = self.topology.carriers.iter().map(|carrier| {
             let toward = carrier.links.iter().flat_map(|link| self.fitting(link));
@@ -408,7 +408,7 @@ impl Numbered {
     ) -> impl Iterator<Item = LinkId> + use<> {
         let [up, down] = self.numbers[index as usize];
         let (first, second) = match direction {
-            // A shared link has one number for both directions.
+            // A shared link has the same number in both directions.
             _ if up == down => (up, None),
             Some(Direction::Up) => (up, None),
             Some(Direction::Down) => (down, None),
@@ -418,7 +418,8 @@ impl Numbered {
     }
 }
 
-/// Matches a name against a pattern. The inner option is the direction that the pattern names.
+/// Matches a name against a pattern. Returns `None` if it does not match; the inner option is the
+/// direction that the pattern selects.
 fn direction_of(pattern: &str, name: &str) -> Option<Option<Direction>> {
     if fits(pattern, name) {
         return Some(None);
@@ -427,7 +428,7 @@ fn direction_of(pattern: &str, name: &str) -> Option<Option<Direction>> {
     direction.filter(|_| fits(bare, name)).map(Some)
 }
 
-/// Failure to build a network.
+/// Error of building a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
@@ -447,7 +448,7 @@ pub enum NetworkError {
         /// The reason for the refusal.
         source: OptionError,
     },
-    /// The caller stopped the construction.
+    /// The caller interrupted the construction.
     #[error("interrupted before the network started")]
     Interrupted,
 }

@@ -1,4 +1,4 @@
-//! Prepares commands. All parsing and checking happens here, so that applying cannot fail.
+//! Prepares commands, with all parsing and checking, so that applying them cannot fail.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
@@ -13,7 +13,7 @@ use longwire_topology::{Action, Class, Command, Direction, Problem, State};
 /// A prepared command.
 #[derive(Default)]
 pub struct PreparedCommand {
-    /// Operations by time since the start. A move with an outage has two.
+    /// Operations with their times since the start. A move with an outage has two.
     pub operations: Vec<(Nanos, Operation)>,
     /// Changes to the recorded state.
     pub(super) effects: Vec<Effect>,
@@ -23,18 +23,18 @@ pub struct PreparedCommand {
 
 /// A change to the recorded state of links.
 pub(super) enum Effect {
-    /// Options to overlay, and names of options to reset.
+    /// Overlay these options, and reset the named ones.
     Options(Vec<LinkId>, Box<LinkSpec>, Vec<&'static str>),
     State(Vec<LinkId>, State),
-    /// Frames in the first class take the second class's path.
+    /// Send frames of the first class along the path of the second.
     Moved(Class, Class),
 }
 
 impl Numbered {
-    /// Prepares a command. Replaced parts are sent to `retired`.
+    /// Prepares a command. Replaced parts will be sent to `retired`.
     ///
     /// # Errors
-    /// The first problem.
+    /// The command's first problem.
     pub fn plan(
         &self,
         command: &Command,
@@ -165,7 +165,7 @@ fn work(
     Box::new(move |core, at| {
         for (link, change) in changes {
             if let Some(replaced) = core.change_link(link, at, change) {
-                // Dropped on this thread if the receiver is gone.
+                // If the receiver no longer exists, this thread drops the parts.
                 let _ = retired.send(replaced);
             }
         }

@@ -19,8 +19,8 @@ pub struct NetworkReport {
 }
 
 impl NetworkReport {
-    /// Returns the report for a network with these links, unless the run itself reports its links,
-    /// which are then unchanging.
+    /// Returns the report for a network with these links. If the run itself reports its links, they
+    /// cannot change and are kept.
     pub fn new(mut run: RunReport, network: &Numbered) -> NetworkReport {
         if !run.links.is_empty() {
             return NetworkReport {
@@ -40,8 +40,8 @@ impl NetworkReport {
         }
     }
 
-    /// Stops a run and returns its report. Changeable links have their options from the start
-    /// ([`Numbered::options`]), followed by the changes.
+    /// Stops a run and returns its report. Changeable links are reported with their options at the
+    /// start ([`Numbered::options`]); the changes follow.
     pub fn stop(
         running: RunningNetwork,
         controller: &Controller,

@@ -1,4 +1,4 @@
-//! A scenario's commands, which may be infinite, and its time, which clients can advance.
+//! The commands of a scenario, possibly infinite, and its time, which clients can advance.
 
 use std::iter::Peekable;
 use std::sync::Mutex;
@@ -30,17 +30,17 @@ impl<'a> Scenario<'a> {
         Some(time_of(command))
     }
 
-    /// Returns the next command if it is due by `until`.
+    /// Returns the next command if it is due no later than `until`.
     pub fn next_due(&mut self, until: Nanos) -> Option<Command> {
         let due = |command: &Command| command.at.is_none_or(|at| at <= until);
         self.commands.next_if(due)
     }
 }
 
-/// Delay of a skipped event, as the scenario thread polls the clock.
+/// Delay of an event to which the scenario skips, because the scenario thread polls the clock.
 const LEAD: Nanos = Nanos::from_millis(200);
 
-/// Offset of the scenario from the run, and the time up to which commands are queued.
+/// Lead of the scenario over the run, and the time up to which commands are queued.
 #[derive(Debug, Default)]
 pub(super) struct ScenarioClock(Mutex<ScenarioTime>);
 
@@ -69,7 +69,7 @@ impl ScenarioClock {
     }
 }
 
-/// Whether a command begins an event. All do, except later steps of a ramp.
+/// Whether a command begins an event, as all do except later steps of a ramp.
 fn begins_event(command: &Command) -> bool {
     command.ramp.as_ref().is_none_or(|step| step.step == 0)
 }
@@ -78,7 +78,7 @@ fn time_of(command: &Command) -> Nanos {
     command.at.unwrap_or(Nanos::ZERO)
 }
 
-/// Returns the events after `given` in scenario time.
+/// Returns the commands that begin an event, after `given` in scenario time.
 fn after(timeline: &Timeline, given: Nanos) -> impl Iterator<Item = Command> + '_ {
     let commands = timeline.commands();
     commands.filter(move |command| begins_event(command) && time_of(command) > given)
@@ -96,8 +96,8 @@ impl Controller {
             .change(|time| time.given = time.given.max(given));
     }
 
-    /// Returns at most `limit` events that are not queued yet. Queued events are in
-    /// [`Controller::changes`].
+    /// Returns at most `limit` events that are not queued yet. [`Controller::changes`] returns the
+    /// queued ones.
     pub fn upcoming(&self, limit: usize) -> Vec<UpcomingEvent> {
         let ScenarioTime { ahead, given } = self.scenario.read();
         self.look(|network| {
@@ -110,8 +110,8 @@ impl Controller {
         })
     }
 
-    /// Advances the scenario to its next unqueued event. Returns the event's new time; `None` at
-    /// the end.
+    /// Advances the scenario to the next event that is not queued. Returns the event's new time;
+    /// `None` if there is none.
     pub fn skip_to_next_event(&self) -> Option<Nanos> {
         let given = self.scenario.read().given;
         let next = self.look(|network| {

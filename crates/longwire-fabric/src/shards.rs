@@ -1,4 +1,4 @@
-//! Link loads and lookaheads for the shard planner.
+//! Input of the shard planner: loads and lookaheads of links.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ impl Numbered {
 
     /// Returns the planner's input by link number.
     ///
-    /// * **Lookahead**: the guaranteed delay, at its minimum over the scenario. Changes through the
-    ///   control API are unknown in advance.
-    /// * **Load**: a topology has no traffic matrix. Each used path and direction therefore counts
+    /// * **Lookahead**: the minimum guaranteed delay over the scenario. Changes through the control
+    ///   API are not known in advance.
+    /// * **Load**: a topology has no traffic matrix, so each path counts, in each direction in use,
     ///   as the rate of its slowest link in bit/s. A path without rates counts as the fastest path,
     ///   or as 1 if no path has a rate. A link's load is the sum over its paths, at most its own
     ///   rate.
@@ -30,7 +30,7 @@ impl Numbered {
     pub fn shard_links(&self) -> Vec<ShardLink> {
         let loads = self.loads();
         let links = self.links().iter().zip(loads);
-        // Links with equal options share them, so results are cached by address.
+        // Links with equal options share one specification, so cache results by its address.
         let mut known: HashMap<*const LinkSpec, (Nanos, bool)> = HashMap::new();
         let mut links: Vec<ShardLink> = links
             .map(|(link, load)| {
@@ -62,7 +62,8 @@ impl Numbered {
         links
     }
 
-    /// Lowers the lookahead of links that the scenario changes.
+    /// Updates the links that the scenario changes: lowers their lookahead, and fixes those that
+    /// get plugins.
     fn note_change(&self, pattern: &str, change: &LinkSpec, links: &mut [ShardLink]) {
         let has_plugins = change.has_plugins();
         if change.delay.is_none() && change.reordering.is_none() && !has_plugins {
@@ -89,8 +90,8 @@ impl Numbered {
             .collect()
     }
 
-    /// Returns the used paths, each once: targets of rules, of unmatched frames, and of moves in
-    /// the scenario.
+    /// Returns the paths in use, each once: targets of rules, of unmatched frames, and of the
+    /// scenario's moves.
     fn used(&self) -> Vec<&[LinkId]> {
         let topology = self.topology();
         let rules = topology.rules.iter();
@@ -193,8 +194,8 @@ mod tests {
         links.map(link).collect()
     }
 
-    /// Computed by hand: a path counts as its slowest link, a path without rates as the fastest
-    /// path, and a path without rules as nothing.
+    /// Compares with loads computed by hand: a path counts as its slowest link, a path without
+    /// rates as the fastest path, and a path without rules as nothing.
     #[test]
     fn loads_follow_the_paths_that_cross_a_link() {
         let network = numbered(CHAIN);

@@ -1,4 +1,4 @@
-//! A running network's recorded state, with scheduled changes.
+//! The recorded state of a running network, with scheduled changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) struct NetworkState {
     pending: BTreeMap<(Nanos, u64), Vec<Effect>>,
     given: u64,
     pub changes: Changes,
-    /// Removed links and paths that have not drained.
+    /// Removed links and paths that have not drained yet.
     pub leaving: Vec<Removals>,
 }
 
@@ -30,7 +30,7 @@ impl NetworkState {
         }
     }
 
-    /// Whether a scheduled change has become due.
+    /// Whether a scheduled change is due.
     pub fn is_behind(&self, now: Nanos) -> bool {
         let first = self.pending.first_key_value();
         first.is_some_and(|((at, _), _)| *at <= now)
@@ -58,7 +58,7 @@ impl Numbered {
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Options(links, over, resets) => {
-                // Links that shared options still share them afterwards.
+                // Links that share options before the change share them afterwards.
                 let mut made: HashMap<*const LinkSpec, Arc<LinkSpec>> = HashMap::new();
                 let mut under = Vec::new();
                 for LinkId(link) in links {
@@ -74,7 +74,7 @@ impl Numbered {
                         Arc::new(new)
                     });
                     link.options = Arc::clone(new);
-                    // Keeps the address valid while it serves as a key.
+                    // Keep the options alive, because their address serves as a key.
                     under.push(options);
                 }
             }

@@ -1,5 +1,5 @@
-//! Changes a running network while frames cross it. Needs no privileges, as the ports are in-memory
-//! pipes.
+//! Changes a running network while frames cross it. Needs no privileges, because the ports are
+//! pipes in memory.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ mod recomputed;
 use super::*;
 use longwire_topology::{State, Topology};
 
-/// A network between two ports, with the test at their far ends.
+/// A network between two ports. The test holds the far ends of the ports.
 struct Site {
     running: RunningNetwork,
     controller: Controller,
@@ -57,7 +57,7 @@ impl Site {
         let ports = vec![("a".to_owned(), a), ("b".to_owned(), b)];
         let config = RunConfig {
             realtime: false,
-            // A pipe wakes no thread.
+            // A pipe does not wake threads, so spin.
             wait: WaitMode::Spin,
             tolerance: Nanos::from_secs(10),
             ..RunConfig::default()
@@ -95,7 +95,7 @@ impl Site {
     /// Returns the delay of a station's frames: the minimum of three, which excludes preemption.
     fn takes(&mut self, station: u8) -> Duration {
         let times = [0; 3].map(|_| {
-            // Read before sending, as this thread may be preempted afterwards.
+            // Read the clock before sending, because this thread may be preempted afterwards.
             let sent = Instant::now();
             self.send(station);
             let found = self.next(TIMEOUT).expect("it arrives");
@@ -105,8 +105,8 @@ impl Site {
         times.into_iter().min().expect("three")
     }
 
-    /// Checks that one of a station's frames takes less than `than`. On a busy machine, most do
-    /// not.
+    /// Asserts that at least one of a station's frames takes less than `than`; on a busy machine,
+    /// most take longer.
     fn takes_less(&mut self, station: u8, than: Duration) {
         assert!((0..20).any(|_| self.takes(station) < than), "{station}");
     }
@@ -125,8 +125,8 @@ impl Site {
         changed.unwrap_or_else(|problems| panic!("{body}: {problems:?}"))
     }
 
-    /// Returns a refusal's fields and reasons. Checks that `check` refuses in the same way, and
-    /// that nothing changed.
+    /// Returns the fields and reasons of a refusal. Asserts that `check` refuses in the same way,
+    /// and that nothing has changed.
     fn refused(&self, body: &Value) -> Vec<(String, String)> {
         let before = self.seen();
         let looked = self.controller.check(body, &FileAccess::Any);
@@ -198,7 +198,7 @@ const MS: Duration = Duration::from_millis(1);
 fn links_are_added_changed_and_removed_under_traffic() {
     let mut site = Site::new(NETWORK);
     assert!(site.takes(1) >= 20 * MS);
-    // No link carries this frame.
+    // This frame crosses no link.
     site.takes_less(9, 20 * MS);
     let changed = site.change(&json!({
         "add": { "link": [{ "name": "new", "template": "slow", "match": "src=10.0.0.9" }] },
@@ -213,7 +213,7 @@ fn links_are_added_changed_and_removed_under_traffic() {
     assert!(site.takes(9) >= 30 * MS);
     site.takes_less(9, 60 * MS);
 
-    // Frames in flight arrive although their link is removed.
+    // Frames in flight are delivered, although their link is removed.
     site.change(&json!({ "set": { "new": { "delay": "150ms" } } }));
     let before = site.packets_in("new");
     let sent = Instant::now();
@@ -229,7 +229,7 @@ fn links_are_added_changed_and_removed_under_traffic() {
     while site.packets_in("first") == of_first {
         std::thread::sleep(MS);
     }
-    // Upper bound on the time between the arrivals. Preemption only increases it.
+    // Upper bound of the time between the arrivals, which preemption only increases.
     let between = sent.elapsed();
     let arrived = [0; 2].map(|_| site.next(TIMEOUT).expect("it arrives"));
     if between < 130 * MS {
@@ -239,7 +239,7 @@ fn links_are_added_changed_and_removed_under_traffic() {
     }
     site.takes_less(9, 30 * MS);
 
-    // The name is free again, and the core has dropped the old link.
+    // The name is available again, and the core has dropped the old link.
     site.controller.tidy();
     let added = json!({ "name": "new", "delay": "40ms", "match": "src=10.0.0.9" });
     site.change(&json!({ "add": { "link": [added] } }));
@@ -294,7 +294,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     site.change(&json!({ "move": { "second": "second" } }));
     site.takes_less(2, 20 * MS);
 
-    // A paused link holds frames.
+    // Frames on a paused link wait.
     site.change(&json!({ "pause": ["second.up"] }));
     site.send(2);
     assert_eq!(site.next(100 * MS), None);
@@ -304,7 +304,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     assert_eq!(site.next(TIMEOUT).expect("it arrives"), 2);
 }
 
-/// Invalid changes, each with the field and part of the reason.
+/// Invalid changes, with the field and a part of the reason.
 const REFUSED: &str = r#"
     [] | | not a JSON object
     {} | | empty change
@@ -338,7 +338,7 @@ fn refusals_name_the_field_and_change_nothing() {
     site.change(&json!({ "move": { "second": "first" } }));
     let told = site.refused(&json!({ "remove": ["first"] }));
     assert!(told[0].1.contains("take 'first'"), "{told:?}");
-    // Removing all of them together is permitted.
+    // All of them can be removed together.
     site.change(&json!({ "remove": ["first", "second", "long", "core"] }));
     assert_eq!(site.controller.link_count(), 0);
     assert_eq!(site.controller.rules(0, 9).len(), 0);
@@ -358,7 +358,7 @@ fn a_look_at_a_change_leaves_no_trace() {
         .expect("it is right");
     assert_eq!((looked.added, looked.links), (2001, 2000));
     assert_eq!(site.seen(), before);
-    // Apply it twice, and remove everything in between.
+    // Apply the change twice, and remove everything in between.
     for _ in 0..2 {
         let changed = site.change(&body);
         assert_eq!((changed.added, changed.links), (2001, 2000));
@@ -397,7 +397,7 @@ fn null_restores_the_default_of_an_option() {
         (&after.options, limit(&after)),
         (&before.options, limit(&before))
     );
-    // The default limit follows the new rate.
+    // The default queue limit follows the new rate.
     site.change(&json!({ "set": { "x": { "rate": "80mbit" } } }));
     assert!(limit(&link()) > limit(&before), "{:?}", link().queue);
     let last = site.controller.changes().made;
@@ -407,8 +407,8 @@ fn null_restores_the_default_of_an_option() {
     assert_eq!(said.as_deref(), Some("set x loss= order= queue="));
 }
 
-/// Options that name files are refused before the file is touched: for clients without file access,
-/// and for relative paths to a service.
+/// Refuses options that name files before accessing a file: for clients without file access, and
+/// for relative paths sent to a service.
 #[test]
 fn changes_name_no_files_that_they_may_not() {
     const REASON: &str = "not from here";

@@ -1,4 +1,4 @@
-//! A running network's links, paths and rules, as the control API returns them.
+//! Links, paths and rules of a running network, as returned by the control API.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -186,9 +186,9 @@ impl Controller {
     }
 
     /// Calls `visit` with the name and counters of each engine link that matches a pattern.
-    /// Releases the lock between batches of names.
+    /// Releases the lock after each batch of names.
     pub fn each_totals(&self, pattern: &str, visit: &mut dyn FnMut(&str, LinkTotals)) {
-        /// Comparing this many names takes less than 1 ms.
+        /// Number of names compared in less than 1 ms.
         const PART: usize = 1000;
         if !is_pattern(pattern) {
             self.look(|network| network.visit_totals(network.fitting(pattern), visit));
@@ -281,7 +281,7 @@ impl Controller {
         })
     }
 
-    /// Returns the direction with a name, such as `adsl7.up`.
+    /// Returns the direction with this name, such as `adsl7.up`.
     pub fn direction(&self, name: &str) -> Option<NumberedLink> {
         self.look(|network| match network.fitting(name).as_slice() {
             [id] => network.existing(*id).cloned(),
@@ -307,13 +307,13 @@ impl Controller {
         self.handle().ask(move |core| core.watch(&directions));
     }
 
-    /// Counts flows in this direction, or stops.
+    /// Counts flows in this direction; `None` stops counting.
     pub fn watch_flows(&self, direction: Option<LinkId>) {
         self.handle().ask(move |core| core.watch_flows(direction));
     }
 
     /// Returns the number of frames and the largest flows, in descending order, in the direction
-    /// whose flows are counted.
+    /// being counted.
     pub fn flows(&self) -> (u64, Vec<FlowCount>) {
         self.handle().query(|core| core.flows()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Tests the planner's rules, and compares the planner with every distribution of small networks.
+//! Tests the planner's rules, and compares its plans with every distribution of small networks.
 
 use longwire_engine::Nanos;
 use longwire_fabric::shard_plan::{
@@ -121,12 +121,12 @@ proptest! {
         let plan = planned(&links, &paths, shards);
         assert_sound(&links, &paths, shards, &plan);
         prop_assert_eq!(&plan, &planned(&links, &paths, shards));
-        // The order of paths does not affect the plan.
+        // The plan does not depend on the order of paths.
         let reversed: Vec<_> = paths.iter().rev().cloned().collect();
         prop_assert_eq!(&plan, &planned(&links, &reversed, shards));
     }
 
-    /// The busiest load is at most 3/2 of the optimum, as `plan` documents.
+    /// The busiest load is at most 3/2 of the optimum, as documented for `plan`.
     #[test]
     fn loads_are_as_even_as_any_allowed_distribution(
         (links, paths) in any_links(1..8)
@@ -139,7 +139,8 @@ proptest! {
         let best = least_busiest(&links, &paths, plan.shards);
         prop_assert!(busiest >= best);
         prop_assert!(busiest * 2 <= best * 3, "{busiest} for {best}: {plan:?}");
-        // The plan uses fewer shards only if more would gain at most 1/20, times 3/2.
+        // The plan uses fewer shards than requested only if more would gain at most 1/20, times
+        // 3/2.
         let best = least_busiest(&links, &paths, asked);
         prop_assert!(busiest * 40 <= best * 63, "{busiest} for {best} on {asked}: {plan:?}");
     }
@@ -161,7 +162,7 @@ fn separate_paths_are_not_cut() {
 
 #[test]
 fn a_chain_is_cut_where_its_delay_is_long() {
-    // Eight links in a row, 1 ms each except the fourth.
+    // Eight links in a row, each with 1 ms except for the fourth.
     let mut links = vec![link(1_000, 10); 8];
     links[3] = link(30_000, 10);
     let paths = [(0..8).collect::<Vec<u32>>()];
@@ -175,8 +176,8 @@ fn a_chain_is_cut_where_its_delay_is_long() {
     );
 }
 
-/// Rows of links with equal delay, joined by few paths. Ignoring neighbours would cut half of all
-/// hops.
+/// Rows of links with equal delay, joined by few paths. A plan that ignores neighbours would cut
+/// half of all hops.
 #[test]
 fn neighbours_stay_together() {
     const LINKS: u32 = 4_096;
@@ -265,7 +266,7 @@ fn a_million_links_are_planned() {
             .collect()
     };
     let paths: Vec<Vec<u32>> = (0..LINKS / 4).map(path).collect();
-    // Takes seconds; a quadratic planner would not end.
+    // Takes seconds; a planner with quadratic time would not finish.
     let plan = planned(&links, &paths, 16);
     assert_sound(&links, &paths, 16, &plan);
 }

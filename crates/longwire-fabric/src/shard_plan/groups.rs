@@ -7,16 +7,16 @@ use longwire_engine::Nanos;
 
 use super::ShardLink;
 
-/// A hop of one or more paths, from a link to the next.
+/// A hop from a link to the next, on one or more paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hop {
     pub from: u32,
     pub to: u32,
-    /// Number of times that paths use the hop.
+    /// Number of uses by paths.
     pub crossings: u32,
 }
 
-/// Returns every hop once, sorted by link. Omits hops from a link to itself.
+/// Returns every hop once, sorted by link, without hops from a link to itself.
 pub(super) fn hops<'a>(paths: impl Iterator<Item = &'a [u32]>) -> Vec<Hop> {
     let mut pairs = Vec::new();
     for path in paths {
@@ -118,7 +118,7 @@ impl Groups {
         self.loads.iter().filter(|load| **load > 0).count()
     }
 
-    /// Returns a lower bound on the busiest shard's load with this number of shards.
+    /// Returns a lower bound of the busiest shard's load with this number of shards.
     pub fn bound(&self, shards: usize) -> u128 {
         self.total().div_ceil(shards as u128).max(self.largest())
     }
@@ -141,8 +141,8 @@ pub(super) fn inseparable(links: &[ShardLink], hops: &[Hop], least: Nanos) -> Se
     sets
 }
 
-/// Joins groups along their most frequent hops, those with short lookahead first, while no group's
-/// load exceeds `load_max`. Fewer frames then change shards.
+/// Joins groups along their most frequent hops, starting with short lookaheads, as long as no
+/// group's load exceeds `load_max`. This reduces the number of frames that change shards.
 pub(super) fn gathered(
     mut sets: Sets,
     links: &[ShardLink],
@@ -195,9 +195,9 @@ pub(super) fn is_even(load: u128, least: u128) -> bool {
     load.saturating_mul(10) <= least.saturating_mul(11)
 }
 
-/// Maximum excess of a shard over the minimum busiest load, 1/20, while groups are placed next to
-/// their neighbours. In the model of decision 0037 (two to eight cores, crossings as expensive as
-/// events), 1/10 loses more to uneven loads than it saves on crossings.
+/// Maximum excess of a shard over the minimum busiest load while groups are placed next to their
+/// neighbours: 1/20. In the model of decision 0037 (two to eight cores, crossings as expensive as
+/// events), 1/10 costs more through uneven loads than it saves in crossings.
 const SLACK_PARTS: u128 = 20;
 
 /// Returns the maximum load of a shard if the minimum busiest load is `least`.
@@ -232,8 +232,8 @@ pub(super) fn evenly(groups: &Groups, shards: usize) -> PlacedGroups {
     PlacedGroups { shard_of, loads }
 }
 
-/// Places each group on the shard with most of its neighbours while loads stay even. Falls back to
-/// [`evenly`].
+/// Places each group on the shard with most of its neighbours, as long as loads are even. Falls
+/// back to [`evenly`].
 pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGroups {
     let even = evenly(groups, shards);
     let bound = groups.bound(shards).max(even.busiest());
@@ -309,7 +309,7 @@ struct Placer<'a> {
     groups: &'a Groups,
     neighbours: Neighbours,
     placement: PlacedGroups,
-    /// Load that shards may exceed by 1/[`SLACK_PARTS`].
+    /// Load that shards may exceed by one part in [`SLACK_PARTS`].
     bound: u128,
     /// Scratch memory for the crossings between a group and each shard.
     crossings: Vec<u64>,
@@ -329,8 +329,8 @@ impl Placer<'_> {
         }
     }
 
-    /// Returns the shard that has room for a group and the most crossings with it. Ties go to the
-    /// least loaded.
+    /// Returns the shard with the most crossings to a group, among those with room for it. Ties go
+    /// to the least loaded.
     fn nearest(&mut self, group: u32) -> Option<u16> {
         self.count(group);
         let load = self.groups.loads[group as usize];
@@ -368,7 +368,7 @@ impl Placer<'_> {
             let Some(best) = self.nearest(group).map(usize::from) else {
                 continue;
             };
-            // A shard keeps its last load.
+            // Do not move a shard's only load.
             if self.crossings[best] <= self.crossings[own] || self.placement.loads[own] <= load {
                 continue;
             }

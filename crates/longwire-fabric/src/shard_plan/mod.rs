@@ -1,8 +1,8 @@
-//! Shards: the parts of a network that are decided in parallel.
+//! Shards: parts of a network that are decided in parallel.
 //!
-//! Each shard has some of the links and an event queue. All shards process their events in a window
+//! Each shard has some of the links and an event queue. All shards process the events of a window
 //! of emulated time, then exchange the frames that continue on other shards' links (conservative
-//! synchronous simulation: YAWNS, Nicol 1993). A window is as long as the minimum lookahead of the
+//! synchronous simulation: YAWNS, Nicol 1993). The window length is the minimum lookahead of the
 //! links after which a path changes shards; [`plan()`] chooses these links.
 //!
 //! This module is pure: it reads no clock and starts no thread.
@@ -30,7 +30,7 @@ pub struct ShardLink {
     pub is_fixed: bool,
 }
 
-/// A hop on which paths change shards.
+/// A hop at which paths change shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cut {
     /// The link that a frame leaves.
@@ -50,7 +50,7 @@ pub struct ShardPlan {
     pub shard_of: Vec<u16>,
     /// Window length: the minimum lookahead of all cuts; `None` without cuts.
     pub lookahead: Option<Nanos>,
-    /// Hops on which paths change shards, sorted by link and next link.
+    /// Hops at which paths change shards, sorted by link and next link.
     pub cuts: Vec<Cut>,
     /// The load of each shard.
     pub loads: Vec<u64>,
@@ -67,11 +67,11 @@ impl ShardPlan {
 
 /// Minimum lookahead of a link after which paths may change shards.
 ///
-/// Each window costs two barriers; at 1,000,000 frames/s, a window of 50 us holds 50 frames. The
-/// median of a spinning barrier for two threads was 80 ns on cores that share a cache; otherwise a
-/// cache line takes at least 200 ns, and a barrier about 500 ns. In the model of decision 0037
-/// (events of 100 ns, 1,000,000 frames/s), the speed-up is 1.4 to 3.2 at 50 us on two to eight
-/// shards, but 0.9 at 20 us on eight shards of a star.
+/// Each window costs two barriers; at 1,000,000 frames/s, a window of 50 us contains 50 frames. The
+/// median of a spinning barrier for two threads was 80 ns on cores that share a cache; otherwise,
+/// moving a cache line takes at least 200 ns, and a barrier about 500 ns. In the model of decision
+/// 0037 (events of 100 ns, 1,000,000 frames/s), the speed-up at 50 us is 1.4 to 3.2 on two to eight
+/// shards; at 20 us, it is 0.9 on eight shards of a star.
 pub const LOOKAHEAD_MIN: Nanos = Nanos::from_micros(50);
 
 /// Maximum number of shards.
@@ -79,16 +79,16 @@ pub const SHARDS_MAX: usize = 64;
 
 /// Minimum number of links for which `auto` uses several shards.
 ///
-/// Fewer links fit in a core's cache (the engine assumes the same number). An event in such a
-/// network costs 50 to 90 ns, while moving one cache line between cores takes 50 to 200 ns, so a
-/// frame that changes shards would cost more than it saves.
+/// The links of a smaller network fit in a core's cache (the engine assumes the same number). An
+/// event in such a network costs 50 to 90 ns, and moving one cache line between cores takes 50 to
+/// 200 ns, so a frame that changes shards would cost more than it saves.
 pub const AUTO_LINKS_MIN: usize = 512;
 
 /// A number of shards: `--shards N|auto`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardCount {
-    /// Two per core, so that a delayed thread leaves part of its work to the others; one for a
-    /// single core, and for fewer than [`AUTO_LINKS_MIN`] links.
+    /// Two per core, so that other threads can take over part of a delayed thread's work. One for a
+    /// single core or fewer than [`AUTO_LINKS_MIN`] links.
     #[default]
     Auto,
     /// A number from 1 to [`SHARDS_MAX`], created only by [`ShardCount::exactly`] and the parser.
@@ -107,7 +107,7 @@ pub struct ShardCountError {
 }
 
 impl ShardCount {
-    /// Returns this number of shards; `None` unless it is in 1 to [`SHARDS_MAX`].
+    /// Returns this number of shards; `None` unless it is from 1 to [`SHARDS_MAX`].
     pub fn exactly(count: usize) -> Option<ShardCount> {
         let is_allowed = (1..=SHARDS_MAX).contains(&count);
         is_allowed.then_some(ShardCount::Exactly(ExactCount(count as u8)))

@@ -10,25 +10,25 @@ use super::groups::{
 };
 use super::{Cut, LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan};
 
-/// Maximum load of groups gathered along frequent hops, as a fraction of a shard's even share:
-/// 1/32, so that groups can be placed evenly. In the model of decision 0037, 1/8 was worse.
+/// Maximum load of groups joined along frequent hops, as a fraction of a shard's even share: 1/32,
+/// so that groups can still be placed evenly. In the model of decision 0037, 1/8 was worse.
 const PARTS_PER_SHARD: u128 = 32;
 
-/// Distributes links over at most `shards` shards, clamped to 1 to [`SHARDS_MAX`]. `paths` are
-/// sequences of indices into `links`.
+/// Distributes links over at most `shards` shards, clamped to 1 to [`SHARDS_MAX`]. Each path is a
+/// sequence of indices into `links`.
 ///
 /// * No path changes shards after a link whose lookahead is below [`LOOKAHEAD_MIN`], and fixed
 ///   links are on shard 0. Links joined by such hops form inseparable groups.
-/// * A shard is added if that lowers the busiest shard's load by more than 1/20.
-/// * Windows are as long as possible: the longest lookahead, to a factor of two, with which the
-///   busiest shard has at most a tenth more than the minimum possible load. If there is none, the
-///   lookahead with the most even loads is chosen.
-/// * Paths change shards on infrequent hops, as far as loads stay even.
+/// * A shard is added only if that lowers the busiest shard's load by more than 1/20.
+/// * Windows are as long as possible: the plan uses the longest lookahead, to a factor of two, with
+///   which the busiest shard exceeds the minimum possible load by at most a tenth. If there is
+///   none, it uses the lookahead with the most even loads.
+/// * Paths change shards at infrequent hops, as long as loads are even.
 ///
 /// The busiest shard has at most 3/2 of the busiest load in the best distribution over the same
-/// number of shards that keeps the first rule; in practice 1/20 more. The same arguments give the
-/// same plan. Time grows as `(links + hops) log (links + hops)`, for each factor of two between the
-/// shortest and the longest lookahead.
+/// number of shards that satisfies the first rule; in practice, it has 1/20 more. Equal arguments
+/// yield equal plans. Takes `O((links + hops) log (links + hops))` for each factor of two between
+/// the shortest and the longest lookahead.
 ///
 /// # Panics
 /// If a path has an index out of range.
@@ -63,8 +63,8 @@ pub fn plan<'a>(
     plan
 }
 
-/// Returns the minimum number of shards, at most `asked`, whose busiest load is close to that of
-/// `asked` shards, and the limiting factor.
+/// Returns the minimum number of shards, at most `asked`, with which the busiest load is close to
+/// that with `asked` shards. Also returns the limiting factor.
 fn useful_shards(links: &[ShardLink], groups: &Groups, asked: usize) -> (usize, Limit) {
     let busy = groups.busy();
     let most = asked.min(busy).max(1);
@@ -129,8 +129,8 @@ fn place_on_many(
     (groups, placement)
 }
 
-/// Joins hops in order of increasing lookahead. Returns the groups for the longest window that can
-/// be placed evenly.
+/// Joins hops in order of increasing lookahead. Returns the groups for the longest window with
+/// which they can be placed evenly.
 fn longest_window(
     links: &[ShardLink],
     hops: &[Hop],
@@ -160,8 +160,8 @@ fn longest_window(
     best.1
 }
 
-/// Returns each link's shard and each shard's load. Shards are numbered in order of their first
-/// links; fixed links are on shard 0.
+/// Returns the shard of each link and the load of each shard. Shards are numbered in order of their
+/// first links; fixed links are on shard 0.
 fn by_first_link(groups: &Groups, placement: &PlacedGroups) -> (Vec<u16>, Vec<u64>) {
     const NONE: u16 = u16::MAX;
     let mut number = vec![NONE; placement.loads.len()];
@@ -210,7 +210,7 @@ pub(super) enum Limit {
     Inseparable,
     /// There are fewer groups than requested shards.
     Groups,
-    /// One group has this share of the load, in thousandths; the rest fits on fewer shards.
+    /// One group has this share of the load, in thousandths; the rest needs fewer shards.
     Largest { per_mille: u64, is_one_link: bool },
 }
 

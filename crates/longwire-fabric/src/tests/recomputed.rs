@@ -1,5 +1,5 @@
-//! Recomputes a live run with changes from its recorded frames and its report. Every verdict must
-//! match.
+//! Recomputes a live run with changes from its recorded frames and its report. All verdicts must be
+//! equal.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use longwire_runtime::{FileAccess, Recorder};
 use super::*;
 use crate::{ChangeRecord, Scenario};
 
-/// A link between two ports, which the test changes.
+/// A link between two ports, changed by the test.
 const LINK: &str = "[[link]]\nname = \"wire\"\nmatch = \"src=10.0.0.1\"\nrate = \"80mbit\"\n";
 const CHANGES: usize = 200;
 
@@ -106,7 +106,7 @@ fn recompute(
     kept.into_rows().verdicts
 }
 
-/// Returns a topology whose scenario is a report's changes.
+/// Returns a topology with a report's changes as scenario.
 fn file_with<'a>(made: impl IntoIterator<Item = &'a ChangeRecord>) -> String {
     let mut text = format!("{PORTS}{LINK}");
     for done in made {
@@ -179,7 +179,7 @@ fn a_run_with_changes_made_at_once_is_recomputed_from_its_report() {
     let again = recompute(&text, start, &rows.entered);
     assert!(rows.verdicts.len() > CHANGES, "{}", rows.verdicts.len());
     let differing = rows.verdicts.iter().filter(|(frame, live)| {
-        // The run may have ended between two copies.
+        // The run may have ended between two copies of a frame.
         let offline = again.get(*frame).map(Vec::as_slice).unwrap_or_default();
         !offline.starts_with(live)
     });
