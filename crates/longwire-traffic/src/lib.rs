@@ -23,11 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`arrivals`] and [`sizes`] are the traffic models, registered like link models. [`generator`]
-//! makes frames for [`longwire_runtime::replay`]; [`receive`] compares frames that arrive at a
-//! port, or come from a capture, with the frames sent. [`profile`] combines both into the tests of
-//! RFC 2544, RFC 2889 and ITU-T Y.1564. [`sockets`] exchanges traffic between ordinary sockets on
-//! two hosts.
+//! [`arrivals`] and [`sizes`] are traffic models, registered like link models. [`generator`]
+//! generates frames for [`longwire_runtime::replay`]; [`receive`] compares frames that arrive at a
+//! port, or are read from a capture, with the frames sent. [`profile`] combines both into the tests
+//! of RFC 2544, RFC 2889 and ITU-T Y.1564. [`sockets`] exchanges traffic between ordinary sockets
+//! on two hosts.
 
 pub mod arrivals;
 pub mod generator;

@@ -1,4 +1,4 @@
-//! Serialising numbers in reports with a sensible precision.
+//! Rounds numbers in reports to a sensible precision.
 
 use serde::{Serialize, Serializer};
 

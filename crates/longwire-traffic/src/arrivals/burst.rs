@@ -71,7 +71,7 @@ struct BurstArrivals {
     begin: Nanos,
     even: EvenClock,
     line: Serializer,
-    /// When the line becomes idle.
+    /// Time at which the line becomes idle.
     free_at: Nanos,
 }
 
@@ -83,7 +83,7 @@ impl Arrivals for BurstArrivals {
             self.begin = even;
         }
         self.left -= 1;
-        // A burst that takes longer than its period on the line delays the next one.
+        // A burst that takes longer on the line than its period delays the next burst.
         let due = self.begin.max(self.free_at);
         self.free_at = self.line.depart(due, len);
         due

@@ -10,7 +10,7 @@ use crate::sizes::SizeModel;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// One packet, in units of [`PacketRate`].
+/// Work of one packet, in units of [`PacketRate`].
 const MILLIPACKETS: u64 = 1_000;
 
 /// A mean rate, in bits or frames per second.
@@ -108,15 +108,16 @@ impl Load {
     }
 }
 
-/// Evenly spaced arrivals: each frame is due when the previous frames' work is done at the mean
-/// rate. Times are rounded down to nanoseconds, and the remainder is carried.
+/// Evenly spaced arrivals: a frame is due when the work of the previous frames is done at the mean
+/// rate. Times are rounded down to nanoseconds, and the remainder is carried over.
 #[derive(Clone, Debug)]
 pub struct EvenClock {
     rate: LoadRate,
-    /// The exact time is `at + remainder / rate`.
+    /// Due time; the exact value is `at + remainder / rate`.
     at: u64,
     remainder: u64,
-    /// Most recent work with its quotient and remainder; avoids divisions for repeated lengths.
+    /// Most recent work with its quotient and remainder, which saves divisions for repeated
+    /// lengths.
     last: (u64, u64, u64),
 }
 

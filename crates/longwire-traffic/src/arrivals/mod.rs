@@ -1,4 +1,4 @@
-//! Arrival models: when generated frames are due.
+//! Arrival models: due times of generated frames.
 //!
 //! Every model keeps the requested mean rate and distributes frames around it.
 

@@ -31,7 +31,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Names, in the order of the constants.
+/// Names of the distributions, in the order of the constants.
 const LAWS: [&str; 3] = ["exponential", "pareto", "constant"];
 const PARETO: usize = 1;
 const CONSTANT: usize = 2;
@@ -99,9 +99,9 @@ impl ArrivalModel for OnOff {
 #[derive(Clone, Debug)]
 struct OnOffArrivals {
     model: OnOff,
-    /// Clock for arrivals that ignores off periods.
+    /// Clock for arrivals, which stops during off periods.
     even: EvenClock,
-    /// Total duration of on periods, up to the end of the current one, and of off periods.
+    /// Total duration of on periods, including the current one, and of off periods.
     on: u64,
     off: u64,
 }
@@ -112,8 +112,8 @@ impl Arrivals for OnOffArrivals {
         if even == Nanos::MAX {
             return even;
         }
-        // The clock runs only during on periods, faster by the inverse of their share. Converted
-        // from absolute times, so that rounding does not accumulate.
+        // The clock advances only during on periods, faster by the inverse of their share. Convert
+        // absolute times, so that rounding errors do not accumulate.
         let (on, off) = (self.model.on.as_nanos(), self.model.off.as_nanos());
         let position = u128::from(even.as_nanos()) * u128::from(on);
         let position = (position / (u128::from(on) + u128::from(off))) as u64;

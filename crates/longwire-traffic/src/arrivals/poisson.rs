@@ -39,10 +39,10 @@ impl ArrivalModel for Poisson {
 
 #[derive(Clone, Debug)]
 struct PoissonArrivals {
-    /// In nanoseconds.
+    /// Mean gap in nanoseconds.
     mean_gap: f64,
-    /// Last arrival in nanoseconds, as integer part and fraction; gaps are not rounded
-    /// individually.
+    /// Last arrival in nanoseconds, with integer part and fraction, so that rounding errors do not
+    /// accumulate.
     at: u64,
     fraction: f64,
 }

@@ -63,7 +63,7 @@ struct RampModel {
 }
 
 impl RampModel {
-    /// Returns the rate in the rate model's syntax.
+    /// Returns the rate over time, in the syntax of the rate model.
     fn course(&self, per_sec: u64) -> String {
         let whole = per_sec as f64;
         let (from, to) = (self.from.as_f64() * whole, self.to.as_f64() * whole);
@@ -90,7 +90,7 @@ impl ArrivalModel for RampModel {
         let course = rate::KIND.parse(&self.course(load.rate.per_sec()));
         Box::new(RampArrivals {
             load,
-            // Fails only if the rate always stays below 1 bit/s.
+            // Fails only if the rate is always below 1 bit/s.
             wire: course.ok(),
             next: Nanos::ZERO,
         })
@@ -110,7 +110,7 @@ impl ArrivalModel for RampModel {
 #[derive(Clone, Debug)]
 struct RampArrivals {
     load: Load,
-    /// A saturated wire at that rate: a frame is due when the previous one has departed.
+    /// A saturated wire with this rate: a frame is due when the previous one departs.
     wire: Option<Rate>,
     next: Nanos,
 }

@@ -23,8 +23,8 @@ pub struct GeneratorConfig {
     /// Payload after the probe.
     pub payload: Payload,
     /// Stream number of the [`Probe`](longwire_packet::probe::Probe) at the start of each payload,
-    /// if any. A paced probe carries its due time, so that a late departure counts as delay; an
-    /// unpaced probe carries the time at which it was generated.
+    /// if any. A paced probe contains its due time, so that a late departure counts as delay; an
+    /// unpaced probe contains the time at which it was generated.
     pub probe: Option<u32>,
     /// Ends after this many frames.
     pub count: Option<u64>,

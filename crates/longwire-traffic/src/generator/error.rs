@@ -3,8 +3,8 @@
 /// Maximum number of flows; each takes 44 bytes.
 pub const FLOWS_MAX: u64 = 1 << 20;
 
-/// Maximum number of consecutive MAC addresses. They differ only in the last three octets, so none
-/// becomes a group address or changes its OUI.
+/// Maximum number of consecutive MAC addresses: they differ only in the last three octets, so that
+/// none becomes a group address or changes its OUI.
 pub const MACS_MAX: u64 = 1 << 24;
 
 /// Maximum payload pattern length in bytes.
@@ -47,7 +47,7 @@ pub enum GeneratorError {
     },
 }
 
-/// Returns the error for text that does not parse.
+/// Returns the error for text that cannot be parsed.
 pub(super) fn refused(text: &str, wrong: &'static str, example: &'static str) -> GeneratorError {
     GeneratorError::Text {
         text: text.to_owned(),

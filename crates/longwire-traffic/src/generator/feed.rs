@@ -124,7 +124,7 @@ impl GeneratorFeed {
         self.sent += 1;
     }
 
-    /// Returns the progress by count or time, whichever is further.
+    /// Returns the progress by count or by time, whichever is further.
     fn fraction(&self) -> Option<f64> {
         if self.ended {
             return Some(1.0);
@@ -150,7 +150,7 @@ impl Feed for GeneratorFeed {
         if self.pace.is_none() {
             let now = monotonic_now();
             made = self.start.wall_time(now);
-            // The clock ends an unpaced feed.
+            // An unpaced feed ends by the clock.
             let elapsed = now.saturating_sub(self.start.monotonic);
             self.ended |= self.config.time.is_some_and(|time| elapsed >= time);
         }

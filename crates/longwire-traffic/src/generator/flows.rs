@@ -204,7 +204,7 @@ pub(super) struct Flow {
 pub(super) struct Flows {
     flows: Vec<Flow>,
     next: usize,
-    /// For random order.
+    /// Stream for random order.
     stream: Option<Stream>,
 }
 
@@ -264,7 +264,7 @@ impl Flows {
     }
 }
 
-/// Returns flow `number`, whose mixed-radix digits select addresses and ports.
+/// Returns flow `number`; its mixed-radix digits select addresses and ports.
 fn flow(config: &FlowConfig, sizes: &[u128; 4], number: u64) -> Flow {
     let mut rest = u128::from(number);
     let digits = sizes.map(|size| {

@@ -1,7 +1,7 @@
 //! Frame generation from flows, sizes and arrivals.
 //!
-//! Headers and payload are prepared in a template. For each frame, only varying fields are written,
-//! and checksums derive from precomputed sums, so the cost does not depend on frame length.
+//! Headers and payload are prepared in a template. Only varying fields are written per frame, and
+//! checksums derive from precomputed sums, so the cost does not depend on frame length.
 
 mod addresses;
 mod config;

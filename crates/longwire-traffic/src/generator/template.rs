@@ -26,7 +26,7 @@ pub(super) struct Template {
     /// Checksum over the constant part of the transport header, including the pseudo-header's
     /// protocol.
     transport_sum: u64,
-    /// Checksums of payload prefixes, by number of words, excluding the probe.
+    /// Checksums of payload prefixes without the probe, indexed by number of words.
     payload_sums: Vec<u32>,
 }
 
@@ -41,7 +41,7 @@ impl Template {
                 Protocol::Tcp => 20,
                 Protocol::Udp | Protocol::Icmp => 8,
             };
-        // Leaves room for the headers even if sizes are too short, which the caller rejects.
+        // Leave room for the headers even if sizes are too short, which the caller refuses.
         let mut template = Template {
             bytes: vec![0; (len_max as usize).max(payload)],
             v6,
@@ -110,7 +110,7 @@ impl Template {
         } else {
             header[0] = 0x45;
             header[1] = class;
-            // Don't Fragment is set, so no identification is needed (RFC 6864, section 4.1).
+            // Don't Fragment is set, so the packet needs no identification (RFC 6864, section 4.1).
             header[6] = 0x40;
             header[8] = flows.ttl;
             header[9] = protocol;
@@ -124,13 +124,13 @@ impl Template {
         match self.protocol {
             Protocol::Udp => {}
             Protocol::Tcp => {
-                // Acknowledgement number, data offset, maximum window.
+                // Acknowledgement number, data offset and maximum window.
                 header[8..12].copy_from_slice(&1u32.to_be_bytes());
                 header[12] = 5 << 4;
                 header[13] = flows.tcp_flags.0;
                 put16(header, 14, u16::MAX);
             }
-            // Echo request.
+            // Type of an echo request.
             Protocol::Icmp => header[0] = if self.v6 { 128 } else { 8 },
         }
         self.transport_sum = sum(header);
@@ -166,7 +166,7 @@ impl Template {
         self.payload_sums.push(0);
         for (index, word) in payload.chunks_exact(2).enumerate() {
             if index * 2 >= before {
-                // At most 2^15 words, so the sum stays below 2^31.
+                // There are at most 2^15 words, so the sum is below 2^31.
                 total += u32::from(u16::from_be_bytes([word[0], word[1]]));
             }
             self.payload_sums.push(total);
@@ -182,7 +182,7 @@ impl Template {
         }
     }
 
-    /// ICMPv4 has no pseudo-header.
+    /// Whether the transport checksum covers a pseudo-header; ICMPv4's does not.
     fn has_pseudo_header(&self) -> bool {
         self.v6 || self.protocol != Protocol::Icmp
     }
@@ -256,7 +256,7 @@ impl Template {
     fn payload_sum(&self, len: usize) -> u64 {
         let payload = len - self.payload;
         let mut sum = u64::from(self.payload_sums[payload / 2]);
-        // Pad an odd last byte. It is never part of the probe, whose length is even.
+        // Pad an odd last byte, which is never in the probe, because the probe's length is even.
         if payload % 2 == 1 {
             sum += u64::from(self.bytes[len - 1]) << 8;
         }

@@ -1,4 +1,4 @@
-//! Several generators with a shared output.
+//! Merges several generators into one output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use super::config::GeneratorConfig;
 use super::error::GeneratorError;
 use super::feed::GeneratorFeed;
 
-/// Merges frames from several generators by due time; ties go to the earlier generator. Each
-/// generator has its own rate, arrivals, sizes, headers and probe stream. All need a rate, because
+/// Merges frames of several generators by due time; ties go to the earlier generator. Generators
+/// have separate rates, arrivals, sizes, headers and probe streams. Each needs a rate, because
 /// unpaced frames have no due time.
 pub struct TogetherFeed {
     streams: Vec<GeneratorFeed>,
@@ -76,7 +76,7 @@ impl Feed for TogetherFeed {
             stream.make(len, due, self.start.wall, take);
             self.heads[at] = stream.next();
             stream.ended = self.heads[at].is_none();
-            // Read at the end, and for progress.
+            // Read at the end, and to report progress.
             self.sent[at].store(stream.sent, Ordering::Relaxed);
             frames += 1;
         }

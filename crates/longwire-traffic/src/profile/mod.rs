@@ -1,5 +1,5 @@
 //! Device tests that combine several generator runs: RFC 2544 for throughput and latency, RFC 2889
-//! for switches, ITU-T Y.1564 for services.
+//! for switches, and ITU-T Y.1564 for services.
 //!
 //! A test requests trials from a [`Tester`] and judges their outcomes; [`PortTester`] runs them
 //! between two ports. Loss that the generator or receiver may have caused is never attributed to

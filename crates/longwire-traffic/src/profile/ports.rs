@@ -38,13 +38,13 @@ pub struct PortTester<'a, E> {
 }
 
 /// Tolerated median lateness, as a share of the trial's duration. A rate that is 0.1 % too high
-/// exceeds it.
+/// would exceed it.
 const LATE_SHARE: f64 = 0.0005;
 
-/// Minimum tolerance in microseconds, for machine pauses during short trials.
+/// Minimum tolerance in microseconds, for machine pauses in short trials.
 const LATE_LEAST_US: f64 = 500.0;
 
-/// Share of the planned frames that must be sent.
+/// Minimum share of the planned frames that must be sent.
 const SENT_SHARE: f64 = 0.999;
 
 impl<E> PortTester<'_, E> {
@@ -118,8 +118,8 @@ impl<E: From<ProfileError>> Tester for PortTester<'_, E> {
             let sent = sent[number].load(Ordering::Relaxed);
             let found = ProbeReport::of(&report, &receiver, self.stream(number));
             let outcome = Outcome {
-                // With several trials, unsent frames cannot be attributed to one trial; they count
-                // as lost, but excusable.
+                // Unsent frames of several trials cannot be attributed to one of them; they count
+                // as excusable losses.
                 sent: if trials.len() == 1 { found.sent } else { sent },
                 received: found.received,
                 delay_us: found.delay_us,
@@ -178,7 +178,7 @@ impl Plan {
         }
     }
 
-    /// Distributes received bytes over trials by frame count and mean size, because the receiver
+    /// Divides the received bytes among trials by frame count and mean size, because the receiver
     /// counts all streams together.
     fn share_bytes(&self, bytes: u64, outcomes: &mut [Outcome]) {
         let weights = outcomes.iter().zip(&self.sizes);
@@ -195,8 +195,8 @@ impl Plan {
     }
 }
 
-/// Returns the parts of an outcome that all trials in a run share: duration, and losses not
-/// attributable to the device.
+/// Returns the values common to all trials in a run: duration, and losses not attributable to the
+/// device.
 fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome {
     let lateness = report.links.first().map(|link| link.lateness_us);
     let late = lateness.map_or(0.0, |lateness| lateness.p50);

@@ -21,7 +21,7 @@ pub struct ProbeReport {
     pub duplicates: u64,
     /// Probes that arrived after one sent later (RFC 4737).
     pub reordered: u64,
-    /// Frames that arrived but could not be examined; also counted as lost.
+    /// Frames that arrived but could not be examined; included in `lost`.
     pub unseen: u64,
     /// Time from due time to arrival, in microseconds.
     pub delay_us: Spread,
@@ -30,7 +30,7 @@ pub struct ProbeReport {
     pub jitter_us: f64,
 }
 
-/// Artifacts that mean a frame was never sent.
+/// Artifacts whose frames were never sent.
 pub(super) const UNSENT: [Artifact; 4] = [
     Artifact::Memory,
     Artifact::Refused,

@@ -1,9 +1,9 @@
-//! RFC 2544, section 26: throughput, latency, frame loss rate, back-to-back frames.
+//! RFC 2544, section 26: throughput, latency, frame loss rate and back-to-back frames.
 //!
-//! Differences from the RFC: a latency trial measures every frame, not one per 120 s; latency is
-//! the time from a frame's due time to its kernel receive timestamp, including transit through the
-//! sending port. System recovery and reset (26.5, 26.6) need a person at the device and are
-//! omitted. The loss table also contains forwarding rates, which RFC 2889 uses.
+//! Differences from the RFC: a latency trial measures every frame instead of one per 120 s. Latency
+//! is the time from a frame's due time to its kernel receive timestamp, including the transit
+//! through the sending port. System recovery and reset (26.5, 26.6) need a person at the device and
+//! are omitted. The loss table also has forwarding rates, which RFC 2889 uses.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) const STEP: u32 = WHOLE / 10;
 pub enum Rfc2544Test {
     /// Maximum rate without loss (26.1).
     Throughput,
-    /// Delay at that rate (26.2).
+    /// Delay at the throughput rate (26.2).
     Latency,
     /// Loss at loads from the full rate downwards (26.3).
     Loss,
@@ -53,7 +53,7 @@ pub struct Rfc2544 {
     pub acceptable_loss: f64,
     /// Throughput required to pass, in parts per million.
     pub min_throughput: u32,
-    /// Number of burst searches.
+    /// Number of searches for the longest burst.
     pub bursts: u32,
 }
 
@@ -79,7 +79,7 @@ pub struct SizeReport {
     pub whole_frames_per_s: f64,
     /// Maximum rate without loss.
     pub throughput: Option<ThroughputReport>,
-    /// Delay at that rate.
+    /// Delay at the throughput rate.
     pub latency: Option<LatencyReport>,
     /// Loss at loads from the full rate downwards.
     pub loss: Vec<LossReport>,
@@ -129,7 +129,7 @@ pub struct LossReport {
     pub loss: f64,
     /// Forwarding rate in frames/s.
     pub forwarding_per_s: f64,
-    /// Why the trial says nothing about the device, if so.
+    /// Reason why the trial says nothing about the device, if so.
     pub void: Option<String>,
 }
 
@@ -138,7 +138,7 @@ pub struct LossReport {
 pub struct BurstReport {
     /// Mean length of the longest bursts, in frames.
     pub frames_mean: f64,
-    /// Minimum length among them.
+    /// Minimum length of the longest bursts, in frames.
     pub frames_min: u64,
     /// Number of searches.
     pub tries: u32,
@@ -260,7 +260,7 @@ impl Rfc2544 {
         }))
     }
 
-    /// Tests decreasing loads until two in a row are lossless.
+    /// Tests decreasing loads until two consecutive ones are lossless.
     fn loss<T: Tester>(&self, size: u32, tester: &mut T) -> Result<Vec<LossReport>, T::Error> {
         let (mut steps, mut whole) = (Vec::new(), 0);
         for parts in (1..=WHOLE / STEP).rev().map(|step| step * STEP) {
@@ -287,7 +287,7 @@ impl Rfc2544 {
         tester: &mut T,
     ) -> Result<(LossReport, Verdict), T::Error> {
         let trial = self.trial(size, parts.into(), Length::Time(self.trial), test);
-        // Every loss counts in this test, so trials with excusable loss are repeated.
+        // Any loss counts in this test, so trials with excusable loss are repeated.
         let (outcome, verdict) = attempt(tester, &trial, 0.0, &mut 0)?;
         let report = LossReport {
             share: as_share(parts.into()),

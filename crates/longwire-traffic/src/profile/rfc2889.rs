@@ -1,12 +1,12 @@
 //! RFC 2889 with two ports: forwarding rates (5.1, 5.2), address caching capacity (5.7) and address
 //! learning rate (5.8).
 //!
-//! RFC 2889 looks for flooded frames at a third port. Two ports suffice: a switch does not forward
-//! a frame back to the port where it learned the destination (IEEE 802.1Q, 8.6.1), but floods it if
-//! the destination is unknown. So frames from the addresses are sent first, then frames to them,
-//! into the same port; an address was not learned if its frame leaves the other port. Addresses age
-//! out before each trial, and each trial uses new ones, so that a stale entry never counts as
-//! learned.
+//! RFC 2889 detects flooded frames at a third port, but two ports suffice. A switch does not
+//! forward a frame to the port at which it learned the destination (IEEE 802.1Q, 8.6.1), but floods
+//! a frame whose destination is unknown. A trial therefore sends frames from the addresses, then
+//! frames to the addresses into the same port: an address was not learned if its frame leaves the
+//! other port. Addresses age out before each trial, and each trial uses new ones, so that a stale
+//! entry never counts as learned.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::search::{ATTEMPTS, Search, halve};
 use super::trial::{Headers, Length, Outcome, Tester, Trial, Verdict, share};
 use crate::generator::{MACS_MAX, MacAddress};
 
-/// First test address; the last three octets count up.
+/// First test address; the last three octets are incremented.
 const FIRST: MacAddress = MacAddress([0x02, 0x28, 0x89, 0, 0, 0]);
 
 /// An RFC 2889 test.
@@ -108,7 +108,7 @@ pub struct LearningReport {
     pub addresses: u64,
     /// Maximum rate at which all addresses were learned, as a share of the full rate.
     pub share: f64,
-    /// The same in frames/s, which equals addresses/s.
+    /// The same rate in frames/s, which equals addresses/s.
     pub frames_per_s: f64,
     /// As in [`CachingReport::limit`].
     pub limit: &'static str,
@@ -232,7 +232,7 @@ impl Rfc2889 {
         Arc::new(Fixed::new(shortest.unwrap_or(60)))
     }
 
-    /// Sends frames from `addresses` addresses at a rate, and tests whether all were learned.
+    /// Sends frames from `addresses` addresses at a rate, and checks whether all were learned.
     /// Repeats void trials with new addresses.
     fn learn<T: Tester>(
         &self,
@@ -276,7 +276,7 @@ impl Rfc2889 {
         };
         let learning = tester.trial(&trial(rate, from, "learning"))?;
         let to = Headers {
-            // An address already learned, which needs no further entry.
+            // Use a learned address as source, because it needs no further entry.
             sources: Some((first, 1)),
             destinations: Some((first, addresses)),
             ..Headers::default()
@@ -298,7 +298,7 @@ fn judge(learning: &Outcome, probing: &Outcome, addresses: u64) -> Verdict {
         }
     }
     if learning.received == 0 {
-        // If nothing is forwarded, the absence of flooding proves nothing.
+        // If the device forwards nothing, the absence of flooding proves nothing.
         return Verdict::Void("the device forwards no frame".to_owned());
     }
     match probing.received {
@@ -319,7 +319,7 @@ struct AddressPool {
 }
 
 impl AddressPool {
-    /// Returns the first of `count` addresses that no earlier trial used, until they wrap around.
+    /// Returns the first of `count` unused addresses; numbers wrap around.
     fn next(&mut self, count: u64) -> MacAddress {
         let first = self.addresses % MACS_MAX;
         self.addresses += count;

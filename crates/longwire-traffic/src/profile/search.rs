@@ -2,15 +2,14 @@
 
 use super::trial::{Outcome, ProfileError, Tester, Trial, Verdict};
 
-/// Why a search did not find a higher load.
+/// Reason why a search found no higher load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The maximum load passed.
     None,
     /// The device lost frames at higher loads.
     Device,
-    /// Trials at higher loads were void, for this reason: the true limit is at least the load
-    /// found.
+    /// Trials at higher loads were void for this reason, so the true limit may be higher.
     Unknown(String),
 }
 
@@ -19,7 +18,7 @@ pub enum Limit {
 pub struct Search {
     /// Maximum load that passed, with its outcome; `None` if none did.
     pub best: Option<(u64, Outcome)>,
-    /// Why no higher load passed.
+    /// Reason why no higher load passed.
     pub limit: Limit,
     /// Number of trials.
     pub trials: u32,
@@ -51,7 +50,7 @@ pub fn highest<T: Tester>(
 /// `most` first.
 ///
 /// # Errors
-/// Those of `attempt`.
+/// Any error of `attempt`.
 pub(super) fn halve<E>(
     most: u64,
     resolution: u64,
@@ -81,7 +80,7 @@ pub(super) fn halve<E>(
                 search.limit = Limit::Unknown(reason);
             }
         }
-        // `most` was tried first, so it either passed or is an upper bound.
+        // `most` was tried first, so it has either passed or is an upper bound.
         if passed == most || failed - passed <= resolution.max(1) {
             return Ok(search);
         }

@@ -1,4 +1,4 @@
-//! Profiles run against known devices: an engine link in virtual time, and faulty devices.
+//! Profiles of known devices: an engine link in virtual time, and faulty devices.
 
 mod services;
 mod switch;
@@ -20,7 +20,7 @@ use longwire_runtime::Spread;
 struct Emulated {
     link: LinkSpec,
     sizes: Arc<dyn SizeModel>,
-    /// Generator's maximum rate in frames/s.
+    /// Maximum rate of the generator in frames/s.
     breath: f64,
     /// DSCP whose frames a policer drops.
     dropped_dscp: Option<u8>,
@@ -162,8 +162,8 @@ fn rfc2544(rate: &str, sizes: &[u32], tests: &[Rfc2544Test]) -> Rfc2544 {
     }
 }
 
-/// A 300 Mbit/s link behind a 1 Gbit/s line passes 30 %. A 2 s trial additionally passes what fits
-/// in the queue of `queue` frames: at most queue × bits / 2 s.
+/// A 300 Mbit/s link after a 1 Gbit/s line passes 30 %. A trial of 2 s also passes the contents of
+/// a queue of `queue` frames: at most queue × bits / 2 s.
 #[test]
 fn throughput_is_the_rate_of_the_link() {
     let mut device = emulated("300mbit", "10p", "ethernet");
@@ -213,8 +213,8 @@ fn too_little_throughput_fails() {
     assert!(!test.run(&mut device).expect("a report").passed);
 }
 
-/// 100 %, 90 %, … of 1 Gbit/s into 550 Mbit/s: 45 % loss at first, and none at 50 % and 40 %, where
-/// the test ends.
+/// Loads of 100 %, 90 %, … of 1 Gbit/s into 550 Mbit/s: 45 % loss at first, and none at 50 % and 40
+/// %, where the test ends.
 #[test]
 fn loss_is_the_load_beyond_the_rate() {
     let mut device = emulated("550mbit", "10p", "ethernet");
@@ -233,13 +233,13 @@ fn loss_is_the_load_beyond_the_rate() {
     }
 }
 
-/// A queue of 100 frames, including the one in service, at half the line rate: of n frames, (n-1)/2
-/// have departed when the last one arrives, so n - (n-1)/2 ≤ 100. The maximum n is 199.
+/// A queue of 100 frames, including the one in service, at half the line rate: when the last of n
+/// frames arrives, (n-1)/2 have departed, so n - (n-1)/2 ≤ 100. The maximum n is 199.
 #[test]
 fn the_longest_burst_fills_the_queue() {
     let mut device = emulated("500mbit", "100p", "ethernet");
     let mut test = rfc2544("1gbit", &[1_514], &[Rfc2544Test::BackToBack]);
-    // At most 16,000 frames, with a resolution of one frame.
+    // Bursts have at most 16,000 frames; search to the exact frame.
     test.resolution = 1;
     let report = test.run(&mut device).expect("a report");
     let bursts = report.sizes[0].bursts.as_ref().expect("bursts");
@@ -267,7 +267,7 @@ fn a_slow_generator_is_not_the_limit_of_the_device() {
     assert_eq!(void.count(), 8, "100 % to 30 %");
 }
 
-/// Loses a share of all frames, part of it excusable.
+/// A device that loses a share of all frames, of which a part is excusable.
 struct Lossy {
     lost: u64,
     excusable: u64,
@@ -317,13 +317,13 @@ fn only_unexcused_loss_is_attributed_to_the_device() {
     let found = search(&mut lossy(10, 0), 0.0);
     assert_eq!((found.limit, found.best.is_none()), (Limit::Device, true));
     assert_eq!(found.trials, 5, "100 %, 50 %, 25 %, 12.5 %, 6.25 %");
-    // A burst of 10 late frames would explain 10 losses.
+    // A burst of 10 late frames explains up to 10 losses.
     let mut device = lossy(10, 10);
     let found = search(&mut device, 0.0);
     assert_eq!(found.limit, Limit::Unknown("a pause".to_owned()));
     assert_eq!(found.trials, 15, "each three times");
-    // It would not explain 11.
+    // 11 losses exceed the burst of 10 late frames.
     assert_eq!(search(&mut lossy(11, 10), 0.0).limit, Limit::Device);
-    // Acceptable loss passes.
+    // Loss up to the acceptable ratio passes.
     assert_eq!(search(&mut lossy(10, 0), 0.01).limit, Limit::None);
 }

@@ -76,9 +76,9 @@ pub enum Length {
 pub struct Outcome {
     /// Frames that entered the device.
     pub sent: u64,
-    /// Distinct frames that left it.
+    /// Distinct frames that left the device.
     pub received: u64,
-    /// Bytes in these frames, without FCS.
+    /// Bytes of the received frames, without FCS.
     pub received_bytes: u64,
     /// Time from the first arrival to the last, in seconds.
     pub duration_s: f64,
@@ -88,10 +88,10 @@ pub struct Outcome {
     pub jitter_us: f64,
     /// Reordered frames.
     pub reordered: u64,
-    /// Why the rate could not be kept, if so.
+    /// Reason why the rate could not be kept, if so.
     pub not_kept: Option<String>,
     /// Lost frames that the generator or receiver may have caused: frames sent late, and therefore
-    /// in a burst, and frames that overflowed the receiver.
+    /// in a burst, and frames lost to an overflow of the receiver.
     pub excusable: u64,
     /// Reason for `excusable`.
     pub excuse: Option<String>,
@@ -143,7 +143,7 @@ impl Outcome {
     }
 }
 
-/// Runs trials.
+/// Runs trials with a device.
 pub trait Tester {
     /// Error of a trial that cannot be run.
     type Error: From<ProfileError>;

@@ -2,11 +2,11 @@
 //! excess traffic, and all services together.
 //!
 //! Each service is tested alone: at 25, 50, 75 and 100 % of its committed rate, then with the
-//! excess rate, then above both. If all pass, all services send at their committed rates together.
-//! In colour-aware mode, excess frames form a separate stream, and committed frames must still meet
-//! all limits.
+//! excess rate, then above both. If all services pass, they send at their committed rates together.
+//! In colour-aware mode, excess frames are a separate stream, while committed frames must still
+//! meet all limits.
 //!
-//! Bursts of the committed and excess size (CBS, EBS) are omitted. Delay variation is the 99.9th
+//! Bursts of the committed and excess size (CBS, EBS) are not tested. Delay variation is the 99.9th
 //! percentile of the delay minus its minimum.
 
 use std::sync::Arc;
@@ -111,13 +111,13 @@ pub struct StepReport {
     pub jitter_us: f64,
     /// Whether the step passed.
     pub passed: bool,
-    /// Why it failed.
+    /// Reasons for the failure.
     pub reasons: Vec<String>,
-    /// Whether the reasons are not attributable to the service.
+    /// Whether the failure is not attributable to the service.
     pub void: bool,
 }
 
-/// Requirement on a step.
+/// Requirement on a stream in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     /// All limits must be met.
@@ -126,14 +126,14 @@ enum Ask {
     AtLeastCir,
     /// The received rate must not exceed the sum of both rates.
     Policed,
-    /// Nothing: another row judges the step.
+    /// No requirement: another row of the step is judged.
     Nothing,
 }
 
-/// Tolerance above the sum of both rates when policing: the policer's burst, and rounding.
+/// Tolerance of policing above the sum of both rates, for the policer's burst and rounding.
 const POLICING_MARGIN: f64 = 0.05;
 
-/// Tolerance below the committed rate when more is sent.
+/// Tolerance below the committed rate if the service sends more.
 const RATE_MARGIN: f64 = 0.01;
 
 /// One stream of a step.
@@ -270,7 +270,7 @@ impl Y1564 {
             };
             let acceptable = match part.ask {
                 Ask::Guarantee => part.service.limits.loss,
-                // Loss is expected.
+                // Loss is expected in these steps.
                 Ask::AtLeastCir | Ask::Policed | Ask::Nothing => 1.0,
             };
             asked.push((trial, acceptable));
@@ -287,7 +287,7 @@ impl Y1564 {
 impl Part<'_> {
     fn judge(&self, outcome: &Outcome, verdict: Verdict, seconds: f64) -> StepReport {
         let service = self.service;
-        // Includes the FCS, which ports do not deliver.
+        // Add the FCS, which ports do not deliver.
         let bits = (outcome.received_bytes as f64 + 4.0 * outcome.received as f64) * 8.0;
         let received_bits = bits / seconds;
         let delay_max_us = outcome.delay_us.max;
@@ -343,7 +343,7 @@ fn most(service: &Service) -> f64 {
     (service.cir.bits_per_sec() as f64 + eir as f64) * (1.0 + POLICING_MARGIN)
 }
 
-/// Judges the sum of a service's two streams; a violation is attributed to the excess stream.
+/// Judges the sum of a service's two streams; attributes a violation to the excess stream.
 fn police(steps: &mut [StepReport], service: &Service) {
     let out: f64 = steps.iter().map(|step| step.received_bits_per_s).sum();
     if let Some(excess) = steps.last_mut().filter(|_| out > most(service)) {
@@ -352,7 +352,7 @@ fn police(steps: &mut [StepReport], service: &Service) {
     }
 }
 
-/// Information rate framing: destination MAC address through FCS (Y.1564, 3.2).
+/// Framing of the information rate: from the destination MAC address to the FCS (Y.1564, 3.2).
 fn information_rate() -> Result<Framing, ProfileError> {
     Ok(FRAMING.parse("bytes:overhead=4")?)
 }

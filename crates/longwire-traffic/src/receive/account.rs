@@ -44,8 +44,8 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Opens the trace to compare with and the capture to write. `epoch` converts arrivals to
-    /// wall-clock time.
+    /// Opens the trace for comparison and the capture to write, if any. `epoch` converts arrivals
+    /// to wall-clock time.
     ///
     /// # Errors
     /// If either cannot be opened.
@@ -61,7 +61,7 @@ impl Account {
             last: Nanos::ZERO,
             latest: Nanos::ZERO,
             set_back: 0,
-            // A steady flow's gaps lie close together.
+            // Gaps of a steady flow are close together, so use a high resolution.
             gaps: Distribution::with_digits(4),
             series: Series::new(),
             expected: config.expect_gap.map(|_| ScheduleComparison::new()),
@@ -131,7 +131,7 @@ impl Account {
         }
     }
 
-    /// Does the slower work. Call it between bursts of at most [`Account::burst_max`] frames.
+    /// Does slower work. Must be called between bursts of at most [`Account::burst_max`] frames.
     pub(super) fn rest(&mut self) {
         if let Some(comparison) = &mut self.comparison
             && comparison.room() > 0
@@ -169,10 +169,10 @@ impl Account {
         }
     }
 
-    /// Returns the current report, without port and thread fields.
+    /// Returns the current report, without the fields of the port and the thread.
     pub(super) fn report(&self) -> ReceiveReport {
         let seconds = self.latest.saturating_sub(self.first).as_secs_f64();
-        // n frames span n - 1 gaps, so the first frame does not count.
+        // n frames span n - 1 gaps, so exclude the first frame.
         let per_second = |amount: f64| match self.packets {
             0 | 1 => 0.0,
             _ if seconds == 0.0 => 0.0,
@@ -219,9 +219,9 @@ fn payload_of(bytes: &[u8]) -> Option<&[u8]> {
     };
     let transport = ip.transport(bytes)?;
     let header = match transport.protocol {
-        // ICMP, UDP, ICMPv6: eight bytes.
+        // ICMP, UDP and ICMPv6 headers have eight bytes.
         1 | 17 | 58 => 8,
-        // TCP header length is in words.
+        // The length of a TCP header is given in words.
         6 => usize::from(bytes.get(transport.at + 12)? >> 4) * 4,
         _ => 0,
     };

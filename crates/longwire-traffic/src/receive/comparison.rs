@@ -1,4 +1,4 @@
-//! Comparing arrivals with a trace read in step.
+//! Compares arrivals with a trace that is read along with them.
 
 use longwire_capture::{CaptureReader, RecordCounts};
 use longwire_engine::Nanos;
@@ -12,11 +12,11 @@ use super::report::TraceReport;
 /// The trace with which arrivals are compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgainstTrace {
-    /// Trace file name.
+    /// File name of the trace.
     pub trace: String,
-    /// Sender's pace.
+    /// Pace of the sender.
     pub pace: Pace,
-    /// Sender's maximum gap between frames.
+    /// Maximum gap between frames of the sender.
     pub gap_cap: Option<Nanos>,
     /// Number of rounds; 0 means unlimited.
     pub rounds: u64,
@@ -24,7 +24,7 @@ pub struct AgainstTrace {
     pub ignored: IgnoredFields,
 }
 
-/// Compares arrivals with a trace read in step.
+/// Compares arrivals with a trace that is read along with them.
 pub(super) struct Comparison {
     config: AgainstTrace,
     reader: Option<CaptureReader>,
@@ -63,7 +63,7 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// Returns how many frames may arrive before more of the trace must be read.
+    /// Returns the number of frames that may arrive before more of the trace must be read.
     #[inline]
     pub(super) fn room(&self) -> u64 {
         self.matching.room()
@@ -101,7 +101,7 @@ impl Comparison {
             }
             self.rounds_left -= 1;
             self.close();
-            // An empty trace would loop forever.
+            // Do not repeat an empty trace, which would loop forever.
             if self.rounds_left > 0 && self.frames_of_round > 0 {
                 self.reader = Some(CaptureReader::open(&self.config.trace)?);
                 self.schedule.next_round(None);

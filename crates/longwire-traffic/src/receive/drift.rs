@@ -34,8 +34,8 @@ impl DriftFit {
         }
     }
 
-    /// Records a frame that was due at `due` ns after the schedule's start and arrived `offset` ns
-    /// late.
+    /// Records a frame: `due` is its due time since the start of the schedule and `offset` its
+    /// lateness, both in nanoseconds.
     #[inline]
     pub(super) fn record(&mut self, due: u64, offset: i64) {
         while due / self.length >= STRETCHES as u64 {
@@ -74,7 +74,7 @@ impl DriftFit {
             }
         }
         slopes.sort_unstable_by(f64::total_cmp);
-        // Ranks of Sen's 95 % confidence interval, from the variance of Kendall's
+        // Ranks that bound Sen's 95 % confidence interval, from the variance of Kendall's
         // statistic.
         let pairs = slopes.len() as f64;
         let points = count as f64;
@@ -101,7 +101,7 @@ fn median(sorted: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Frames every 70 us, with offsets `offset(number, due)`.
+    /// Fits frames every 70 us, whose offsets are `offset(number, due)`.
     fn fit(count: u64, offset: impl Fn(u64, u64) -> f64) -> Option<Drift> {
         let mut drift = DriftFit::new();
         for number in 0..count {
@@ -111,7 +111,7 @@ mod tests {
         drift.fit()
     }
 
-    /// A pseudo-random number of microseconds.
+    /// Returns a pseudo-random number of microseconds.
     fn noise(number: u64) -> f64 {
         (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50) as f64 / 4.0
     }
@@ -123,8 +123,8 @@ mod tests {
                 5e9 + noise(number) + due as f64 * slope / 1e6
             })
             .unwrap_or_default();
-            // 0.1 ppm; with a steep slope, most frames in an interval are masked, which costs 10^-5
-            // of the slope.
+            // The bound is 0.1 ppm, plus 10^-5 of the slope: a steep slope masks most frames of an
+            // interval.
             let bound = 0.1 + slope.abs() / 1e5;
             assert!((drift.ppm - slope).abs() < bound, "{slope}: {drift:?}");
             assert!(drift.low_ppm <= drift.ppm && drift.ppm <= drift.high_ppm);
@@ -134,8 +134,7 @@ mod tests {
 
     #[test]
     fn pauses_do_not_change_the_drift() {
-        // 10 % of the time, frames are delayed by up to 4 ms, more often towards the end of the
-        // run.
+        // Delay frames by up to 4 ms for 10 % of the time, more often towards the end of the run.
         let held = |number: u64| {
             let pause = number % 5_000 < 200 + number / 100;
             if pause {
@@ -155,7 +154,7 @@ mod tests {
     fn few_frames_give_no_drift() {
         assert_eq!(fit(0, |_, _| 0.0), None);
         assert_eq!(fit(3, |_, _| 0.0), None);
-        // All at almost the same time.
+        // All frames are due at almost the same time.
         let mut drift = DriftFit::new();
         (0..1_000).for_each(|due| drift.record(due, 7));
         assert_eq!(drift.fit(), None);

@@ -1,4 +1,4 @@
-//! Comparing arrivals with frames sent by the same process.
+//! Compares arrivals with frames sent by the same process.
 
 use longwire_engine::Nanos;
 use longwire_runtime::sent::{SentFrames, fingerprint};
@@ -17,8 +17,8 @@ struct Arrival {
 
 /// Matches arrivals with sent frames.
 ///
-/// The sender logs a frame before it leaves. Arrivals are therefore buffered, and looked up only
-/// after the log has been read, so that no lookup comes too early.
+/// The sender logs a frame before sending it. Arrivals are buffered, and looked up only after
+/// reading the log, so that no lookup is too early.
 pub(super) struct LiveComparison {
     sent: SentFrames,
     arrivals: Vec<Arrival>,
@@ -49,7 +49,7 @@ impl LiveComparison {
         });
     }
 
-    /// Looks up buffered arrivals. Call it after each burst and at the end.
+    /// Looks up buffered arrivals. Must be called after each burst and at the end.
     pub(super) fn settle(&mut self) {
         let matching = &mut self.matching;
         self.sent.drain(|frame, left| {
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns frame `number`, sent every 70 us.
+    /// Returns frame `number` of a sender with a gap of 70 us.
     fn frame(number: u64) -> Vec<u8> {
         let mut frame = vec![0; 64];
         frame[20..28].copy_from_slice(&number.to_be_bytes());
@@ -105,13 +105,13 @@ mod tests {
         Nanos::from_micros(1_000 + 70 * number)
     }
 
-    /// Sends a frame 2 us late.
+    /// Sends a frame, 2 us late.
     fn send(log: &mut SentLog, number: u64) {
         log.note(&frame(number), Some(due(number)));
         log.send(due(number).saturating_add(Nanos::from_micros(2)));
     }
 
-    /// Returns the arrival time for a frame that takes 10 us.
+    /// Returns the arrival time of a frame with a delay of 10 us.
     fn arrival(number: u64) -> Nanos {
         due(number).saturating_add(Nanos::from_micros(12))
     }
@@ -123,7 +123,7 @@ mod tests {
         for number in 0..100 {
             send(&mut log, number);
             let mut bytes = frame(number);
-            // The MAC address is ignored. Frame 50 is changed, 60 duplicated, 70 lost, and 80
+            // The MAC address is ignored. Frame 50 is changed, 60 duplicated and 70 lost; 80
             // arrives after 81, the last frame.
             bytes[3] = 9;
             match number {
@@ -164,7 +164,7 @@ mod tests {
                 live.settle();
             }
         }
-        // The last frame arrives, and one that had already been evicted.
+        // Receive the last frame, and one that has already been evicted.
         live.record(&frame(599_999), arrival(599_999));
         live.record(&frame(3), arrival(599_999));
         live.settle();

@@ -1,8 +1,8 @@
-//! Matching arrivals with a trace's frames.
+//! Matches arrivals with the frames of a trace.
 //!
-//! A window moves along the trace. Digests index two hash tables of chains: expected frames, and
-//! frames that have arrived. Nothing is allocated per frame. Identical frames match in trace order;
-//! which of them was lost is unknown.
+//! A window moves along the trace. Digests index two hash tables of chains: one of expected frames,
+//! one of frames that have arrived. No memory is allocated per frame. Identical frames match in
+//! trace order, because there is no way to find out which of them was lost.
 
 use std::collections::VecDeque;
 
@@ -17,13 +17,13 @@ const WINDOW: usize = 1 << 18;
 /// Maximum number of frames in the window after the last arrival.
 const AHEAD: u64 = 1 << 17;
 
-/// Maximum number of unmatched frames that may be changed frames.
+/// Maximum number of unmatched frames that are considered as changed frames.
 const UNKNOWN_MAX: usize = 1024;
 
-/// Maximum number of steps along a chain; only identical frames make long chains.
+/// Maximum number of steps along a chain; only identical frames cause long chains.
 const STEPS_MAX: usize = 4096;
 
-/// A frame in the trace.
+/// A frame of the trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     pub digest: u64,
@@ -37,7 +37,7 @@ pub(super) struct Expected {
 enum State {
     Expected,
     Arrived,
-    /// A changed frame arrived instead.
+    /// The frame arrived changed.
     Changed,
 }
 
@@ -45,12 +45,12 @@ enum State {
 struct Slot {
     expected: Expected,
     state: State,
-    /// Neighbours in the chain.
+    /// Neighbours of the slot in its chain.
     prev: u32,
     next: u32,
 }
 
-/// Null index of a slot.
+/// Index that stands for no slot.
 const NONE: u32 = u32::MAX;
 
 /// Head and tail of a chain in trace order.
@@ -70,23 +70,23 @@ pub(super) struct Matching {
     slots: Vec<Slot>,
     /// Expected frames by digest.
     expected: Vec<Chain>,
-    /// Frames that have arrived, the latest at the tail.
+    /// Frames that have arrived; the latest is at the tail.
     arrived: Vec<Chain>,
-    /// The window, as positions in the trace.
+    /// Start and end of the window, as positions in the trace.
     begin: u64,
     end: u64,
     /// Position after the last in-order arrival.
     frontier: u64,
-    /// Whether frames before the frontier were evicted, so that no gap spans them.
+    /// Whether frames before the frontier were evicted, so that no gap may span them.
     has_gap: bool,
-    /// Counters, excluding frames missing in the window.
+    /// Counters, without the missing frames in the window.
     counts: TraceReport,
     /// Lengths of unmatched frames since the last in-order arrival.
     unknown: VecDeque<u32>,
     against: ScheduleComparison,
 }
 
-/// Returns a position's slot.
+/// Returns the slot of a position.
 fn slot_of(position: u64) -> usize {
     position as usize % WINDOW
 }
@@ -111,13 +111,13 @@ impl Matching {
         }
     }
 
-    /// Returns how many more trace frames fit.
+    /// Returns the number of trace frames for which there is room.
     #[inline]
     pub(super) fn room(&self) -> u64 {
         AHEAD.saturating_sub(self.end - self.frontier)
     }
 
-    /// Adds the trace's next frame. There must be room.
+    /// Adds the next frame of the trace. Requires room.
     pub(super) fn expect(&mut self, expected: Expected) {
         if self.end - self.begin == WINDOW as u64 {
             self.forget();
@@ -137,8 +137,8 @@ impl Matching {
         self.end += 1;
     }
 
-    /// Adds the next frame of a trace that does not wait for arrivals, such as frames being sent.
-    /// Evicts the oldest frames.
+    /// Adds the next frame of a trace that does not wait for arrivals, such as frames being sent;
+    /// evicts the oldest frames if necessary.
     pub(super) fn expect_at_once(&mut self, expected: Expected) {
         self.expect(expected);
         if self.begin > self.frontier {
@@ -161,7 +161,8 @@ impl Matching {
         self.begin += 1;
     }
 
-    /// Matches an arrival. Returns the trace's frame, unless the arrival is a duplicate or unknown.
+    /// Matches an arrival. Returns the frame of the trace; `None` for duplicates and unknown
+    /// frames.
     #[inline]
     pub(super) fn match_frame(
         &mut self,
@@ -208,7 +209,7 @@ impl Matching {
         None
     }
 
-    /// Returns the expected frame with this digest that is nearest to the frontier.
+    /// Returns the expected frame with this digest that is closest to the frontier.
     fn nearest_expected(&self, digest: u64) -> Option<u64> {
         let mut nearest: Option<u64> = None;
         let mut index = self.expected[bucket_of(digest)].head;
@@ -245,7 +246,7 @@ impl Matching {
         None
     }
 
-    /// Returns a slot's position.
+    /// Returns the position of a slot.
     fn position_of(&self, index: u32) -> u64 {
         let first = slot_of(self.begin) as u64;
         let ahead = (u64::from(index) + WINDOW as u64 - first) % WINDOW as u64;
@@ -299,7 +300,7 @@ impl Matching {
         self.counts.matched += 1;
     }
 
-    /// Returns the report, without the trace reader's fields; frames missing before the last
+    /// Returns the report, without the fields of the trace reader. Missing frames before the last
     /// arrival count as lost.
     pub(super) fn report(&self) -> TraceReport {
         let waits = |position: &u64| self.slots[slot_of(*position)].state == State::Expected;

@@ -11,7 +11,7 @@ fn expected(digest: u64) -> Expected {
     }
 }
 
-/// Feeds `matching` the way a reader of a `total`-frame trace would.
+/// Feeds `matching` like a reader of a trace with `total` frames.
 struct Feeder {
     next: u64,
     total: u64,
@@ -74,7 +74,7 @@ fn loss_duplicates_and_disorder_are_counted_exactly() {
         let spread = 1 + seed % 8;
         let (mut lost, mut duplicates) = (0, 0);
         let mut order: Vec<(u64, u64)> = Vec::new();
-        // The last frame arrives, so that losses before it are detected.
+        // Always receive the last frame, so that losses before it are detected.
         for number in 0..total - 1 {
             if chance.up_to(99) == 0 {
                 lost += 1;
@@ -89,7 +89,7 @@ fn loss_duplicates_and_disorder_are_counted_exactly() {
         order.push((total + 50, total - 1));
         order.sort_by_key(|(place, _)| *place);
         let arrivals: Vec<u64> = order.iter().map(|(_, number)| *number).collect();
-        // By definition: the first arrival of a number below an earlier one.
+        // By definition: the first arrival of a number that is below an earlier one.
         let mut reordered = 0;
         let (mut highest, mut seen) = (0, vec![false; total as usize]);
         for number in &arrivals {
@@ -105,12 +105,13 @@ fn loss_duplicates_and_disorder_are_counted_exactly() {
 
 #[test]
 fn changed_frames_are_distinguished_from_foreign_ones() {
-    // 5 to 7 are changed: unknown digests, same lengths.
+    // Frames 5 to 7 arrive changed, with unknown digests and the same lengths.
     let changed = |number: u64| 1_000_000 + number;
     let mut arrivals: Vec<u64> = (0..5).collect();
     arrivals.extend([changed(5), changed(6), changed(7)]);
     arrivals.extend(8..20);
-    // Two without a missing frame, and a loss with a foreign frame of a different length.
+    // Two unknown frames without a missing frame; a loss, and an unknown frame of a different
+    // length.
     arrivals.extend([changed(1), changed(2)]);
     arrivals.extend(20..30);
     arrivals.push(changed(31));
@@ -121,7 +122,7 @@ fn changed_frames_are_distinguished_from_foreign_ones() {
 
 #[test]
 fn equal_frames_match_in_order_and_duplicates_match_the_nearest() {
-    // Every tenth frame is identical.
+    // Every tenth frame has the same digest.
     let name = |number: u64| {
         if number.is_multiple_of(10) {
             7_777_777
@@ -140,7 +141,7 @@ fn equal_frames_match_in_order_and_duplicates_match_the_nearest() {
         let wire_len = expected(number).wire_len;
         matching.match_frame(name(number), wire_len, Nanos::ZERO);
         if number == 1_000 {
-            // A duplicate of an identical frame; the next identical frame is ten ahead.
+            // Duplicate an identical frame; the next identical frame is ten frames ahead.
             matching.match_frame(name(number), wire_len, Nanos::ZERO);
         }
     }
@@ -175,7 +176,7 @@ fn frames_after_the_last_received_one_are_not_lost() {
 
 #[test]
 fn a_gap_of_a_window_is_bridged() {
-    // The frontier cannot pass the end of the read-ahead.
+    // The frontier cannot move beyond the frames read ahead.
     let hole = AHEAD - 1_000;
     let mut arrivals: Vec<u64> = (0..1_000).collect();
     arrivals.extend(hole..hole + 3 * AHEAD);
@@ -191,7 +192,7 @@ fn a_live_trace_gives_up_its_oldest_frames() {
     let all = WINDOW as u64 + 10;
     (0..all).for_each(|number| matching.expect_at_once(expected(number)));
     assert_eq!(matching.report().lost, 10);
-    // The first remaining frame has no gap, because its predecessor was evicted. The next one has.
+    // The first remaining frame has no gap, because its predecessor was evicted; the next one has.
     for number in [10, 11] {
         let arrival = Nanos::from_micros(70 * number + 5);
         let found = matching.match_frame(number, 60, arrival);

@@ -1,10 +1,10 @@
-//! Receiver: compares frames that arrive at a port with frames sent.
+//! Receiver: compares frames that arrive at a port with the frames sent.
 //!
 //! A [`Receiver`] is a thread at a port with kernel timestamps; a [`CaptureReceiver`] reads a
 //! capture. Both collect the same statistics: rates and gaps; comparison with an expected gap, with
 //! a trace ([`AgainstTrace`]), with frames sent by the same process ([`longwire_runtime::sent`]),
 //! or with the times in probes ([`longwire_packet::probe`]); and lost, duplicated, reordered and
-//! changed frames. The statistics take bytes and times and know neither port nor clock.
+//! changed frames. The statistics depend only on bytes and times, not on ports or clocks.
 
 mod account;
 mod comparison;
@@ -39,14 +39,14 @@ pub use thread::{Receiver, open_options};
 /// Configuration of a receiver.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiveConfig {
-    /// Expected gap between frames. A lost frame makes all later ones late by one gap, so use this
-    /// only on lossless paths.
+    /// Expected gap between frames. Only for lossless paths, because a lost frame makes all later
+    /// ones late by one gap.
     pub expect_gap: Option<Nanos>,
-    /// Trace being sent.
+    /// Trace that is being sent.
     pub against: Option<AgainstTrace>,
-    /// If set, counts only matching frames.
+    /// Counts only matching frames, if set.
     pub filter: Option<Filter>,
-    /// Ends after this many frames.
+    /// Ends after this number of frames.
     pub count: Option<u64>,
     /// Ends after this time without a frame, once one has arrived.
     pub idle: Option<Nanos>,

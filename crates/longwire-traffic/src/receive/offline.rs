@@ -1,4 +1,4 @@
-//! Receiving from a capture, by its timestamps.
+//! Receives frames from a capture, by their timestamps.
 
 use longwire_capture::CaptureReader;
 use longwire_engine::Nanos;
@@ -11,7 +11,7 @@ use super::{ReceiveConfig, ReceiveReport};
 /// Frames per step.
 const BURST: usize = 1024;
 
-/// Receives from a capture at full speed.
+/// Receives frames from a capture at full speed.
 pub struct CaptureReceiver {
     name: String,
     reader: CaptureReader,
@@ -20,13 +20,13 @@ pub struct CaptureReceiver {
 }
 
 impl CaptureReceiver {
-    /// Opens the capture and the files named in `config`. Fields for live ports (idle, witness,
-    /// core) are ignored.
+    /// Opens the capture and the files named by `config`. Ignores the fields for live ports (idle,
+    /// witness, core).
     ///
     /// # Errors
     /// If a file cannot be opened.
     pub fn open(capture: &str, config: ReceiveConfig) -> Result<CaptureReceiver, PortError> {
-        // Capture timestamps are already wall-clock times.
+        // Timestamps of captures are wall-clock times already.
         let epoch = Epoch {
             monotonic: Nanos::ZERO,
             wall: Nanos::ZERO,

@@ -15,7 +15,7 @@ pub struct ReceiveReport {
     /// Time from the first arrival to the last, in seconds.
     #[serde(serialize_with = "rounded::seconds")]
     pub duration_s: f64,
-    /// Frames that arrived.
+    /// Number of frames that arrived.
     pub packets: u64,
     /// Bytes from the destination MAC address to the end of the payload.
     pub bytes: u64,
@@ -50,13 +50,13 @@ pub struct ReceiveReport {
     /// CPU time of the receiving thread in seconds; set at the end.
     #[serde(serialize_with = "rounded::seconds")]
     pub cpu_s: f64,
-    /// Notes for the user.
+    /// Notes to the user.
     pub notes: Vec<String>,
-    /// Why the receiver ended early, if so.
+    /// Reason why the receiver ended early, if so.
     pub error: Option<String>,
 }
 
-/// Receiver reports by the name of the link whose frames they received.
+/// Receiver reports by link name.
 pub type ReceivedByLink = BTreeMap<String, ReceiveReport>;
 
 /// Frames that arrived but could not be examined.
@@ -105,7 +105,7 @@ pub struct Timing {
 /// The run is divided into at most 256 intervals, each represented by its earliest frame relative
 /// to the schedule, because disturbances (pauses, queues) only delay frames (Moon, Skelly, Towsley:
 /// Estimation and removal of clock skew from network delay measurements, 1999). The slope is the
-/// median over all pairs (Theil 1950, Sen 1968), with a breakdown point above 25 %.
+/// median over all pairs of intervals (Theil 1950, Sen 1968), with a breakdown point above 25 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Drift {
     /// Parts per million; positive if arrivals fall behind.
@@ -146,8 +146,8 @@ pub struct StreamReport {
 /// Delay from the handover at the egress port to the receive timestamp.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct DelayReport {
-    /// Arrival minus handover, in microseconds; arrival minus release for frames handed early to a
-    /// device that holds them. Frames in a batch count from the handover of the first.
+    /// Arrival minus handover, in microseconds. For frames handed over early to a device that holds
+    /// them, arrival minus release. Frames of a batch share the handover of the first.
     pub one_way_us: Spread,
     /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in microseconds.
     #[serde(serialize_with = "rounded::micros")]
@@ -166,8 +166,8 @@ pub struct SequenceReport {
     pub last: u64,
     /// Distinct numbers received.
     pub received: u64,
-    /// Missing numbers between the lowest and the highest. Only the sender can know about losses
-    /// outside that range.
+    /// Missing numbers between the lowest and the highest. Losses outside that range are known only
+    /// to the sender.
     pub lost: u64,
     /// Duplicates.
     pub duplicates: u64,
@@ -180,7 +180,7 @@ pub struct SequenceReport {
     pub extent: Spread,
     /// Late time offset in microseconds (RFC 4737, section 4.3).
     pub late_us: Spread,
-    /// Packets too far below the highest number to be classified; no other counter includes them.
+    /// Packets too far below the highest number to be classified; not included in other counters.
     pub beyond_window: u64,
 }
 
@@ -195,7 +195,7 @@ pub struct TraceReport {
     pub matched: u64,
     /// Missing frames before the last arrival.
     pub lost: u64,
-    /// Frames after the last arrival, as far as the trace was read: lost or not sent.
+    /// Frames after the last arrival, as far as the trace was read; either lost or not sent.
     pub behind_last: u64,
     /// Whether the trace continues, so that `behind_last` is incomplete.
     pub goes_on: bool,
@@ -203,7 +203,7 @@ pub struct TraceReport {
     pub duplicates: u64,
     /// Frames that arrived after a later frame in the trace.
     pub reordered: u64,
-    /// Unmatched frames that replace a missing frame with the same length.
+    /// Unmatched frames with the length of a missing frame, which they replace.
     pub changed: u64,
     /// Frames that are not in the trace.
     pub foreign: u64,
@@ -213,8 +213,8 @@ pub struct TraceReport {
     pub timing: Timing,
 }
 
-/// Machine pauses detected by a clock-reading thread in the idle scheduling class, which runs only
-/// while its core is otherwise idle.
+/// Machine pauses detected by a thread that reads the clock. It is in the idle scheduling class, so
+/// it runs only while its core is otherwise idle.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct WitnessReport {
     /// Times when neither the witness nor another thread ran on the core.

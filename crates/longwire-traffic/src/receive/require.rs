@@ -1,8 +1,8 @@
 //! `receive --require`: requirements on received frames, such as
 //! `lost=0,gap_error.p99<10us,drift<1`.
 //!
-//! Comma-separated clauses must all hold. If a report has several values for a measure (per stream,
-//! or for a trace and an expected gap), the maximum counts.
+//! All clauses, separated by commas, must hold. If a report has several values for a measure (per
+//! stream, or for a trace and an expected gap), the maximum counts.
 
 use std::str::FromStr;
 
@@ -23,11 +23,11 @@ pub struct ReceiveRequirement {
 
 #[derive(Clone, Debug, PartialEq)]
 struct ReceiveCondition {
-    /// The clause as written.
+    /// Text of the clause.
     text: String,
     measure: ReceiveMeasure,
     comparison: Comparator,
-    /// A count, microseconds or parts per million.
+    /// Bound: a count, microseconds or parts per million.
     value: f64,
 }
 
@@ -174,7 +174,7 @@ fn known_names() -> String {
     format!("{counts}, drift (ppm), jitter (a time), and {spreads}, each with {figures} (times)")
 }
 
-/// Returns all comparisons with a schedule.
+/// Returns all comparisons with schedules.
 fn timings(report: &ReceiveReport) -> Vec<Timing> {
     let streams = report.streams.iter().map(|stream| stream.timing);
     let trace = report.trace.as_ref().map(|trace| trace.timing);

@@ -20,8 +20,8 @@ fn spread(value: f64) -> Spread {
     }
 }
 
-/// A trace with three losses and a gap error of 5 us; a stream with two losses, 7 us and a drift of
-/// -3 ppm.
+/// Returns a report: a trace with three losses and a gap error of 5 us, and a stream with two
+/// losses, 7 us and a drift of -3 ppm.
 fn report() -> ReceiveReport {
     let timing = |error, ppm| Timing {
         gap_error_us: spread(error),

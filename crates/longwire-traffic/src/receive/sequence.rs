@@ -7,16 +7,16 @@ use longwire_engine::Nanos;
 use super::report::SequenceReport;
 use super::spread::Distribution;
 
-/// Range of numbers below the highest in which duplicates are detected.
+/// Range of numbers below the highest within which duplicates are detected.
 const WINDOW: u64 = 1 << 17;
 
-/// Maximum number of runs kept for the reordering extent.
+/// Maximum number of runs kept to compute the reordering extent.
 const RUNS: usize = 4096;
 
 /// Classification of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Classification {
-    /// A new highest number; `next` if it directly follows the previous highest number and packet.
+    /// A new highest number; `next` if it follows the previous highest number and packet directly.
     InOrder { next: bool },
     /// A number below an earlier one.
     Reordered,
@@ -35,13 +35,13 @@ struct Run {
     arrival: Nanos,
 }
 
-/// Numbers in one stream.
+/// Numbers received in one stream.
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
     /// One bit per number in the window, indexed by number modulo the window.
     seen: Box<[u64]>,
     runs: VecDeque<Run>,
-    /// Numbers and counters so far, excluding losses and distributions.
+    /// Numbers and counters so far, without losses and distributions.
     counts: SequenceReport,
     /// Whether the last packet had the highest number.
     last_in_order: bool,
@@ -107,7 +107,7 @@ impl Sequence {
         }
         self.counts.first = self.counts.first.min(number);
         self.counts.reordered += 1;
-        // The earliest packet with a greater number was in order, and its run starts above this
+        // The earliest packet with a greater number was in order, so its run starts above this
         // number, which had not arrived.
         let after = self.runs.partition_point(|run| run.first < number);
         if let Some(run) = self.runs.get(after) {

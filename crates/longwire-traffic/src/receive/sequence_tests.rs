@@ -4,7 +4,7 @@ use longwire_units::random::Stream;
 
 use super::*;
 
-/// A literal implementation of RFC 4737 that remembers all packets.
+/// A direct implementation of RFC 4737 that remembers all packets.
 #[derive(Default)]
 struct Oracle {
     /// Numbers in arrival order, excluding duplicates.
@@ -21,7 +21,7 @@ impl Oracle {
             self.duplicates += 1;
             return;
         }
-        // The earliest packet with a greater number.
+        // Find the earliest packet with a greater number.
         let earliest = self.kept.iter().position(|(seen, _)| *seen > number);
         if let Some(at) = earliest {
             self.reordered += 1;
@@ -68,15 +68,15 @@ fn compare(numbers: &[u64]) -> SequenceReport {
 
 #[test]
 fn the_examples_of_rfc_4737() {
-    // Section 7.1 and figure 1: packet 2 is reordered.
+    // Section 7.1, figure 1: packet 2 is reordered.
     let report = compare(&[1, 3, 4, 2, 5]);
     assert_eq!((report.reordered, report.lost), (1, 0));
     assert_eq!(report.extent.max, 2.0);
-    // A gap of two, one of them late.
+    // Of two missing packets, one is late.
     let report = compare(&[10, 11, 14, 15, 12, 16]);
     assert_eq!((report.reordered, report.lost), (1, 1));
     assert_eq!(report.extent.max, 2.0);
-    // Packets below the first number.
+    // Some packets are below the first number.
     compare(&[5, 4, 3, 6]);
     compare(&[1, 1, 1, 2, 1, 3, 2]);
     compare(&[7]);
@@ -86,7 +86,7 @@ fn the_examples_of_rfc_4737() {
 fn sequence_counts_agree_with_the_oracle() {
     for seed in 0..30 {
         let mut chance = Stream::of_seed(seed);
-        // Packets are delayed by up to `spread` positions, 10 % are lost, and some are duplicated.
+        // Delay packets by up to `spread` positions, lose 10 %, and duplicate some.
         let spread = 1 + seed % 15;
         let mut order: Vec<(u64, u64)> = Vec::new();
         for number in 0..600 {
@@ -112,10 +112,10 @@ fn numbers_beyond_the_window_are_not_classified() {
     assert_eq!(record(1), Classification::InOrder { next: true });
     assert_eq!(record(WINDOW + 50), Classification::InOrder { next: false });
     assert_eq!(record(1), Classification::BeyondWindow);
-    // At the edge of the window, not yet seen.
+    // This number is at the edge of the window, and has not been received.
     assert_eq!(record(51), Classification::Reordered);
     assert_eq!(record(51), Classification::Duplicate);
-    // Its bit previously belonged to another number.
+    // This number reuses the bit of another one.
     assert_eq!(record(WINDOW + 49), Classification::Reordered);
     assert_eq!(
         record(5 * WINDOW + 1),

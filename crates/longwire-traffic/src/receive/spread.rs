@@ -3,10 +3,10 @@
 use hdrhistogram::Histogram;
 use longwire_runtime::Spread;
 
-/// Magnitude to which values are clamped, in nanoseconds: 137 s.
+/// Maximum magnitude in nanoseconds, to which values are clamped: 137 s.
 const LIMIT: u64 = 1 << 37;
 
-/// Signed values, mostly nanoseconds.
+/// A distribution of signed values, mostly nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
     above: Histogram<u32>,
@@ -26,13 +26,14 @@ fn counters(digits: u8) -> Histogram<u32> {
 }
 
 impl Distribution {
-    /// Creates a distribution whose percentiles have three significant digits; about 100 KB.
+    /// Creates a distribution whose percentiles have three significant digits; it takes about 100
+    /// KB.
     pub(super) fn new() -> Distribution {
         Distribution::with_digits(3)
     }
 
-    /// Creates a distribution whose percentiles have 1 to 5 significant digits; each digit
-    /// multiplies the memory by ten.
+    /// Creates a distribution whose percentiles have 1 to 5 significant digits; each further digit
+    /// takes ten times the memory.
     pub(super) fn with_digits(digits: u8) -> Distribution {
         Distribution {
             above: counters(digits),
@@ -66,7 +67,7 @@ impl Distribution {
         let rank = ((quantile * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let negative = self.below.as_ref().map_or(0, Histogram::len);
         let value = match &self.below {
-            // The lowest value has the largest magnitude.
+            // The lowest value is the negative one with the largest magnitude.
             Some(below) if rank <= negative => -ranked(below, negative - rank + 1),
             _ => ranked(&self.above, rank - negative),
         };
@@ -94,7 +95,7 @@ impl Distribution {
     }
 }
 
-/// Returns the midpoint of the bin that contains rank `rank`, from 1.
+/// Returns the midpoint of the bin that contains this rank, counted from 1.
 fn ranked(histogram: &Histogram<u32>, rank: u64) -> i64 {
     let mut seen = 0;
     for class in histogram.iter_recorded() {
@@ -148,7 +149,7 @@ mod tests {
         check(&[0, 0, 1]);
         check(&(-500..1_500).collect::<Vec<i64>>());
         check(&(-3_000..-10).collect::<Vec<i64>>());
-        // Many orders of magnitude, in both signs.
+        // Values over many orders of magnitude, with both signs.
         let values: Vec<i64> = (0..4_000i64)
             .map(|n| (n - 1_000) * (n * 7_919 % 100_003) * 11)
             .collect();

@@ -13,8 +13,8 @@ use super::timing::{Jitter, ScheduleComparison};
 /// Maximum number of streams; each takes about 0.5 MB.
 const STREAMS_MAX: usize = 256;
 
-/// Maximum difference between a probe's time and its arrival; excludes payloads that merely
-/// resemble probes.
+/// Maximum difference between a probe's time and its arrival, to exclude payloads that only look
+/// like probes.
 const PLAUSIBLE: Nanos = Nanos::from_secs(24 * 60 * 60);
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Records a probe; `arrival` is wall-clock time.
+    /// Records a probe; `arrival` is in wall-clock time.
     #[inline]
     pub(super) fn record(&mut self, probe: &Probe, arrival: Nanos) {
         let apart = probe.sent.as_nanos().abs_diff(arrival.as_nanos());
@@ -82,7 +82,7 @@ impl StreamAccount {
     fn record(&mut self, probe: &Probe, arrival: Nanos) {
         self.packets += 1;
         let class = self.sequence.record(probe.sequence, arrival);
-        // A duplicate carries no new delay, and a packet beyond the window may be a duplicate.
+        // A duplicate has no new delay, and a packet beyond the window may be a duplicate.
         if matches!(
             class,
             Classification::Duplicate | Classification::BeyondWindow
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use longwire_units::random::Stream;
 
-    /// Some day in 2023.
+    /// A day in 2023.
     const START: u64 = 1_700_000_000_000_000_000;
 
     fn probe(stream: u32, sequence: u64, sent: u64) -> Probe {
@@ -160,7 +160,7 @@ mod tests {
         let greatest = variation.fold(0.0, f64::max);
         assert_eq!(report.delay_variation_us.max, greatest / 1e3);
         assert_eq!(report.delay_variation_us.count, 4_999);
-        // Integer rounding loses less than 1 ns.
+        // Rounding to integers loses less than 1 ns.
         assert!(
             (report.jitter_us - jitter / 1e3).abs() < 0.001,
             "{report:?}"
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(report.sequence.duplicates, 1);
         assert_eq!(report.sequence.reordered, 1);
         assert_eq!(report.delay_us.count, 7);
-        // 0-1, 1-2 and 5-6.
+        // The pairs 0-1, 1-2 and 5-6.
         assert_eq!(report.timing.gap_error_us.count, 3);
         assert_eq!(report.timing.gap_error_us.max, 0.0);
     }

@@ -1,7 +1,8 @@
 //! The receiving thread.
 //!
-//! It must not disturb the measurement. The kernel timestamps frames on arrival, so read times do
-//! not matter: the thread sleeps, and never requests wakeups, which would cost the sender time.
+//! The thread must not disturb the measurement. The kernel timestamps frames on arrival, so the
+//! time of reading does not matter: the thread sleeps, and never requests wakeups, which would cost
+//! the sender time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,19 +33,20 @@ const BURST: usize = 1024;
 /// Maximum number of receive calls per wakeup.
 const BURSTS_MAX: usize = 16;
 
-/// Sleep while frames arrive; the ring holds 20 ms at 500,000 frames/s.
+/// Sleep between reads while frames arrive; the ring holds 20 ms at 500,000 frames/s.
 const REST: Duration = Duration::from_millis(2);
 
-/// Sleep while idle.
+/// Sleep between reads while idle.
 const REST_IDLE: Duration = Duration::from_millis(10);
 
 /// Time without frames after which the port counts as idle.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Interval for reading the port's loss counters.
+/// Interval between reads of the port's loss counters.
 const ASK: Duration = Duration::from_millis(250);
 
-/// Receive ring in bytes: larger than a forwarding port's, smaller than a CPU cache.
+/// Size of the receive ring in bytes: larger than that of a forwarding port, smaller than a CPU
+/// cache.
 const RING_BYTES: usize = 16 << 20;
 
 /// Returns the options for a receiving port: no offloads, so that frames have their wire size, and
@@ -75,7 +77,7 @@ struct Shared {
 
 impl Shared {
     fn account(&self) -> MutexGuard<'_, Account> {
-        // Statistics stay readable after a panic.
+        // Statistics remain readable after a panic.
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -119,7 +121,7 @@ impl Receiver {
             account: Mutex::new(account),
         });
         let worker = Worker {
-            // Kept alive: the port restores the interface once both halves are dropped.
+            // Keep the sending half: the port restores the interface when both halves are dropped.
             _tx: port.tx,
             port: port.rx,
             shared: Arc::clone(&shared),
@@ -131,7 +133,7 @@ impl Receiver {
             .spawn(move || {
                 host::give_up_rights();
                 if let Some(core) = core {
-                    // Pinning is best effort.
+                    // Best effort.
                     let _ = host::pin(core);
                 }
                 worker.run()
@@ -185,8 +187,8 @@ impl Receiver {
         report
     }
 
-    /// Waits for frames in flight, then stops: until as many frames have arrived as `run` sent, for
-    /// at most `time`, or until `stop` is set.
+    /// Waits for frames in flight, then stops: once all frames sent by `run` have arrived, after
+    /// `time`, or when `stop` is set.
     pub fn settle(self, run: &RunReport, time: Nanos, stop: &AtomicBool) -> ReceiveReport {
         const LOOK: Duration = Duration::from_millis(5);
         let sent: u64 = run.links.iter().map(|link| link.traffic.packets_out).sum();
@@ -217,8 +219,8 @@ impl Drop for Receiver {
     }
 }
 
-/// Reads both clocks as simultaneously as possible: the tightest of several readings, because
-/// preemption may separate them.
+/// Reads both clocks as simultaneously as possible: returns the tightest of several readings,
+/// because preemption may separate them.
 fn sharp_epoch() -> Epoch {
     let read = || {
         let before = monotonic_now();
@@ -238,7 +240,7 @@ struct Worker {
     _tx: longwire_io::port::AnyTx,
     shared: Arc<Shared>,
     idle: Option<Duration>,
-    /// For frames whose checksum must be completed.
+    /// Buffer for frames whose checksum must be completed.
     scratch: Vec<u8>,
 }
 
@@ -247,7 +249,7 @@ impl Worker {
     fn run(mut self) -> f64 {
         let (mut active, mut asked) = (Instant::now(), Instant::now());
         loop {
-            // Loaded before receiving, so that every frame before the stop is received.
+            // Load the flag before receiving, so that all frames before the stop are received.
             let stopping = self.shared.stop.load(Ordering::Acquire);
             match self.take_waiting() {
                 Ok(Received::Some) => active = Instant::now(),
@@ -278,14 +280,14 @@ impl Worker {
         })
     }
 
-    /// Whether enough frames have arrived, or the port has been idle for long enough.
+    /// Whether enough frames have arrived, or the port has been idle long enough.
     fn is_over(&self, quiet: Duration) -> bool {
         let account = self.shared.account();
         let silent = self.idle.is_some_and(|idle| quiet >= idle);
         account.is_complete() || silent && account.packets() > 0
     }
 
-    /// Receives pending frames, at most one ring's worth.
+    /// Receives pending frames, at most as many as fit in the ring.
     fn take_waiting(&mut self) -> Result<Received, PortError> {
         let mut taken = Received::None;
         for _ in 0..BURSTS_MAX {

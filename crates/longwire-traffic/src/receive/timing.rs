@@ -34,8 +34,9 @@ impl ScheduleComparison {
         }
     }
 
-    /// Records a frame; `due` and `arrival` may have different time bases. With `next`, the frame
-    /// directly follows its predecessor in both, so the gap counts. Returns the signed gap error.
+    /// Records a frame; `due` and `arrival` may have different time bases. If `next` is set, the
+    /// frame directly follows its predecessor in both, so the gap counts. Returns the signed gap
+    /// error.
     #[inline]
     pub(super) fn record(&mut self, due: Nanos, arrival: Nanos, next: bool) -> Option<i64> {
         let (due, arrival) = (due.as_nanos(), arrival.as_nanos());
@@ -43,7 +44,7 @@ impl ScheduleComparison {
         let (first_due, first_offset) = *self.origin.get_or_insert((due, offset));
         let offset = offset.wrapping_sub(first_offset);
         self.offset.record(offset);
-        // The fit excludes frames due before the first arrival.
+        // Frames due before the first arrival are not part of the fit.
         if let Some(since) = due.checked_sub(first_due) {
             self.drift.record(since, offset);
         }
@@ -69,7 +70,7 @@ impl ScheduleComparison {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Jitter {
     last: Option<i64>,
-    /// In 1/16 ns, rounded as in appendix A.8.
+    /// Jitter in 1/16 ns, rounded as in appendix A.8.
     now: u64,
     max: u64,
 }
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn gap_errors_are_relative_to_the_schedule() {
         let mut against = ScheduleComparison::new();
-        // Due times and arrivals in microseconds, on different time bases.
+        // Pairs of due time and arrival in microseconds, with different time bases.
         let frames = [(0, 9_000), (70, 9_072), (140, 9_139), (210, 9_210)];
         let mut errors = Vec::new();
         for (due, arrival) in frames {

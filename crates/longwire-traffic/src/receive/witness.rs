@@ -1,5 +1,5 @@
-//! Detects machine pauses: a thread reads the clock continuously, and a gap without a context
-//! switch means that the core was stopped.
+//! Detects machine pauses. A thread reads the clock continuously; a gap without a context switch
+//! means that the core was stopped.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,8 +32,8 @@ struct Watch {
 }
 
 impl Witness {
-    /// Watches `core`, or whichever core the scheduler picks. The thread runs in the idle class, so
-    /// it preempts no other thread.
+    /// Watches `core`, or the core chosen by the scheduler. The thread is in the idle scheduling
+    /// class, so it preempts no other thread.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -45,7 +45,7 @@ impl Witness {
             .spawn(move || {
                 host::give_up_rights();
                 if let Some(core) = core {
-                    // Best effort; on failure, the thread watches another core.
+                    // Best effort: on failure, the thread watches a core chosen by the scheduler.
                     let _ = host::pin(core);
                 }
                 yield_to_everybody();
@@ -86,7 +86,7 @@ impl Drop for Witness {
     }
 }
 
-/// Uses SCHED_IDLE, so that any other thread preempts this one.
+/// Switches to SCHED_IDLE, so that any other thread preempts this one.
 fn yield_to_everybody() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the pointer refers to a live value that the call only reads; 0 means the calling
@@ -132,7 +132,8 @@ fn times_taken() -> i64 {
     })
 }
 
-/// Returns all cores' steal time since boot in seconds; `None` if the kernel does not report it.
+/// Returns the steal time of all cores since boot in seconds; `None` if the kernel does not report
+/// it.
 pub(super) fn stolen_s() -> Option<f64> {
     // SAFETY: sysconf takes an integer and accesses no memory of the caller.
     let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };

@@ -19,7 +19,7 @@ pub(crate) enum Comparator {
     Greater,
 }
 
-/// Comparison operators; two-character ones come first, so that `<=` is not read as `<`.
+/// Comparison operators; longer ones come first, so that `<=` is not read as `<`.
 const COMPARISONS: [(&str, Comparator); 5] = [
     ("<=", Comparator::LessOrEqual),
     (">=", Comparator::GreaterOrEqual),
@@ -28,10 +28,10 @@ const COMPARISONS: [(&str, Comparator); 5] = [
     ("=", Comparator::Equal),
 ];
 
-/// Returns the clauses in an expression.
+/// Returns the clauses of an expression.
 ///
 /// # Errors
-/// If there are none, with `example`, or if one is empty.
+/// If there are none, or one is empty. The error includes `example`.
 pub(crate) fn clauses<'a>(
     text: &'a str,
     example: &'static str,
@@ -117,7 +117,7 @@ pub enum RequireError {
     },
 }
 
-/// Returns a "did you mean" question with the closest known names, if any are close.
+/// Returns a "did you mean" question with the closest known names; empty if none is close.
 fn nearest(name: &str, known: &str) -> String {
     const SHOWN: usize = 3;
     match suggest::nearest(name, known.split(", "), SHOWN).as_slice() {

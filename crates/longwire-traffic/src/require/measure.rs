@@ -1,4 +1,4 @@
-//! Measures for `--require`: values from a link or run report.
+//! Measures for `--require`: values from the report of a link or a run.
 
 use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::fabric::PortReport;
@@ -17,7 +17,7 @@ pub(super) enum Measure {
     Artifacts(Option<Artifact>),
     /// Artifacts caused by the emulator itself.
     ArtifactsOwn,
-    /// Artifacts in which the emulator lost a frame.
+    /// Artifacts whose frame the emulator lost.
     ArtifactsLost,
     /// Drops for one reason, or for all reasons.
     Drops(Option<DropReason>),
@@ -112,7 +112,7 @@ fn families() -> Vec<(&'static str, Vec<(&'static str, Measure)>)> {
 /// Parses a measure's name.
 ///
 /// # Errors
-/// If the name is unknown; the message lists the closest ones.
+/// If the name is unknown; the error lists the closest names.
 pub(super) fn parse(name: &str) -> Result<Measure, RequireError> {
     let unknown = |known: String| RequireError::UnknownName {
         name: name.to_owned(),
@@ -167,9 +167,9 @@ fn time(place: &Place<'_>, times: &Distribution, part: &Statistic) -> Option<f64
         Place::Host(_) | Place::Recording(_) => None,
     };
     let found = found.map(|found| (part.of)(&found));
-    // The report contains microseconds with all decimals.
+    // Reports have microseconds with all decimals.
     let found = match found {
-        // A replay without gaps has no gap error.
+        // A replay without gaps has no gap error, which counts as 0.
         Some(found) if found.is_nan() && times.name == "gap" => Some(0.0),
         found => found.filter(|found| !found.is_nan()),
     };
@@ -190,7 +190,7 @@ impl Measure {
         matches!(self, Measure::Standstill(..))
     }
 
-    /// Whether the measure can be compared with a share of frames.
+    /// Whether the measure can be a share of frames.
     pub(super) fn is_shared(&self) -> bool {
         matches!(
             self,
@@ -201,7 +201,7 @@ impl Measure {
         )
     }
 
-    /// Whether it is measured where frames enter and leave, not on links.
+    /// Whether it is measured where frames enter and leave, rather than on links.
     pub(super) fn is_at_ports(&self) -> bool {
         match self {
             Measure::Time(times, _) => times.name.starts_with("lateness"),
@@ -210,7 +210,7 @@ impl Measure {
         }
     }
 
-    /// Returns the artifact kind that it counts, if only one.
+    /// Returns the kind of artifacts that it counts, if there is only one.
     fn kind(&self) -> Option<Artifact> {
         match self {
             Measure::Artifacts(kind) => *kind,
@@ -218,12 +218,12 @@ impl Measure {
         }
     }
 
-    /// Whether it counts frames or bytes, as links and ports do.
+    /// Whether it counts frames or bytes, which both links and ports do.
     pub(super) fn is_of_traffic(&self) -> bool {
         matches!(self, Measure::Counter(counter) if Traffic::COUNTERS.contains(counter))
     }
 
-    /// Whether it is measured between departures in a replay.
+    /// Whether it is measured between the departures of a replay.
     pub(super) fn is_of_gaps(&self) -> bool {
         matches!(self, Measure::Time(times, _) if times.name == "gap")
     }
@@ -233,7 +233,7 @@ impl Measure {
         matches!(self, Measure::Time(times, _) if times.name == "sent")
     }
 
-    /// Whether it is a time, not a count.
+    /// Whether it is a time, rather than a count.
     pub(super) fn is_time(&self) -> bool {
         match self {
             Measure::Time(..) => true,
@@ -247,8 +247,8 @@ impl Measure {
         matches!(self, Measure::Time(times, _) if times.name != "gap")
     }
 
-    /// Returns the value in nanoseconds or as a count. A count missing from a report is zero;
-    /// `None` if nothing was measured.
+    /// Returns the value, in nanoseconds for times; `None` if nothing was measured. Counts absent
+    /// from a report are zero.
     pub(super) fn of(&self, place: &Place<'_>) -> Option<f64> {
         let count = match self {
             Measure::Time(times, part) => return time(place, times, part),

@@ -1,10 +1,10 @@
 //! `--require`: requirements on a run, such as `artifacts-own<0.1%,lateness-own.p99<1ms`.
 //!
-//! Comma-separated clauses must all hold. A clause is a [grade](Grade), or a name, a comparison and
-//! a value. Artifacts and lateness are measured at ports, frames and drops on links; a name prefix
-//! selects one port or link: `far.lateness.p99<50us`, `adsl7.down.drops=0`. The set of links is
-//! known only when the run has ended. Artifact and drop counts are compared with a count or, if
-//! written with `%`, with a share of the frames.
+//! All clauses, separated by commas, must hold. A clause is a [grade](Grade), or a name, a
+//! comparison and a value. Artifacts and lateness are measured at ports, frames and drops on links.
+//! A prefix selects one port or link: `far.lateness.p99<50us`, `adsl7.down.drops=0`; whether it
+//! exists may be known only at the end of the run. Artifacts and drops are compared with a count
+//! or, with `%`, with a share of the frames.
 
 pub(crate) mod grammar;
 mod measure;
@@ -28,13 +28,14 @@ use self::received::ReceivedClause;
 use crate::receive::ReceivedByLink;
 
 /// Recommended for CI: the run is at least nearly faithful (decision 0055), and each link carried a
-/// frame. A test that never used its link has no artifacts, but must not pass.
+/// frame. Without the second clause, a test that never used its link would pass, because it has no
+/// artifacts.
 pub const RECOMMENDED: &str = "nearly-faithful,packets_in>0";
 
-/// Properties of a run that determine what is measured besides its links and ports.
+/// Properties of a run that determine which measures it has besides those of its links and ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunKind {
-    /// Whether its links are known in advance: clients add none.
+    /// Whether its links are known in advance, because clients cannot add any.
     pub is_fixed: bool,
     /// Whether it sends a feed, so that departures are measured.
     pub replays: bool,
@@ -52,9 +53,9 @@ pub struct Requirement {
 
 #[derive(Clone, Debug)]
 struct Clause {
-    /// The clause as written.
+    /// Text of the clause.
     text: String,
-    /// Link or port; `None` means every one that has the measure.
+    /// Link or port; `None` means all that have the measure.
     place: Option<String>,
     measure: Measure,
     comparison: Comparator,
@@ -121,7 +122,7 @@ impl FromStr for Clause {
     }
 }
 
-/// Parses a clause's value in its measure's unit.
+/// Parses the value of a clause, in the unit of its measure.
 fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, RequireError> {
     if let Some(number) = text.strip_suffix('%') {
         if !measure.is_shared() {
@@ -146,7 +147,7 @@ fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, Req
     };
     value.map(Value::Plain).map_err(|source| {
         let clause = clause.to_owned();
-        // A fraction was probably meant as a share.
+        // A fraction was probably intended as a share.
         if measure.is_shared() && text.parse::<f64>().is_ok_and(|value| value >= 0.0) {
             RequireError::Count {
                 clause,
@@ -158,8 +159,8 @@ fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, Req
     })
 }
 
-/// Splits a name into an optional link and a measure. Link names may contain dots: the longest
-/// suffix that is a measure wins.
+/// Splits a name into an optional place and a measure. Names of links may contain dots, so the
+/// longest suffix that is a measure applies.
 fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
     let unknown = match measure::parse(name) {
         Ok(measure) => return Ok((None, measure)),
@@ -174,7 +175,7 @@ fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
             _ => {}
         }
     }
-    // In `ac.down.drops.lost`, the drop reason is wrong, not the link.
+    // In `ac.down.drops.lost`, the unknown part is the drop reason, not the link.
     Err(if measure::is_family(name) {
         unknown
     } else {
@@ -183,8 +184,8 @@ fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
 }
 
 impl Requirement {
-    /// Returns a sentence for each clause that no run between these ports and links can meet,
-    /// because it names an unknown one or a measure that is not taken.
+    /// Returns a sentence for each clause that no run with these ports and links can meet, because
+    /// it names an unknown place or a measure that the run does not have.
     pub fn unmeetable(&self, ports: &[&str], links: &[&str], kind: RunKind) -> Vec<String> {
         let names = [ports, links].concat();
         let clauses = self.clauses.iter().filter_map(|clause| {
@@ -196,7 +197,7 @@ impl Requirement {
         clauses.chain(received).collect()
     }
 
-    /// Returns the clauses that bound frame times below `least`.
+    /// Returns the clauses that require frame times below `least`.
     pub fn bounds_below(&self, least: Nanos) -> Vec<&str> {
         let is_finer = |clause: &&Clause| {
             let limits = !matches!(
@@ -210,7 +211,7 @@ impl Requirement {
         finer.map(|clause| clause.text.as_str()).collect()
     }
 
-    /// Whether this requires a grade that a run with `grade` does not reach.
+    /// Whether a clause requires a better grade than `grade`.
     pub fn misses(&self, grade: Grade) -> bool {
         self.grades.iter().any(|wanted| !wanted.is_met_by(grade))
     }
@@ -234,7 +235,7 @@ impl Requirement {
                 unmet.extend(clause.unmet_by(found, "the run"));
                 continue;
             }
-            // A replay's outputs are both links and ports, with the same names.
+            // The outputs of a replay are both links and ports, with equal names.
             let (first, others) = if clause.measure.is_at_ports() {
                 (&measured, &links)
             } else {
@@ -332,7 +333,7 @@ impl Clause {
 
     fn unmet_share(&self, count: f64, wanted: f64, place: &Place<'_>) -> Option<String> {
         let frames = place.frames();
-        // If no frame was counted, any artifact exceeds every share.
+        // Without counted frames, any artifact exceeds every share.
         let share = count / (frames as f64).max(1.0);
         if self.comparison.holds(share, wanted) {
             return None;

@@ -1,4 +1,4 @@
-//! Places in a report to which requirements and verdicts refer, and their names.
+//! Places in a report, to which requirements and verdicts refer.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Returns the places where artifacts occur; in a report without ports, these are its links.
+    /// Returns the places at which artifacts are counted: without ports in the report, its links.
     pub fn measured(report: &'a RunReport) -> Vec<Place<'a>> {
         let ports = report.ports.iter().map(Place::Port);
         let links = report.links.iter().map(Place::Link);
@@ -43,11 +43,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns its artifacts by kind.
+    /// Returns the artifacts of the place by kind.
     pub fn artifacts(&self) -> Cow<'a, NamedCounts> {
         match self {
             Place::Port(port) => Cow::Borrowed(&port.artifacts),
-            // A network counts artifacts at its ports, except for late handovers.
+            // A network counts artifacts at its ports, except for late handovers, which its links
+            // count.
             Place::Link(link) if link.artifacts.is_empty() => Cow::Owned(
                 [
                     (Artifact::Late.name(), link.handovers.late),
@@ -63,8 +64,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether artifacts of a kind, or of all kinds, are counted at this place. Links in a network
-    /// count only late handovers.
+    /// Whether this place counts artifacts of a kind, or of all kinds. Links of a network count
+    /// only late handovers.
     pub(super) fn counts_artifacts(&self, kind: Option<Artifact>) -> bool {
         match self {
             Place::Link(link) if link.artifacts.is_empty() => {
@@ -81,7 +82,7 @@ impl<'a> Place<'a> {
         kinds.map(|kind| artifacts.of(kind.name())).sum()
     }
 
-    /// Returns its frames and bytes.
+    /// Returns the frames and bytes of the place.
     pub fn traffic(&self) -> Traffic {
         match self {
             Place::Port(port) => port.traffic,
@@ -98,15 +99,15 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns the number of frames to which shares refer: those that entered or those that left,
-    /// whichever is larger, plus those lost by an ingress port.
+    /// Returns the base for shares: the number of frames that entered or left, whichever is larger,
+    /// plus those lost by an ingress port.
     pub fn frames(&self) -> u64 {
         let lost = |kind| matches!(kind, Artifact::RingFull | Artifact::TooLong);
         let traffic = self.traffic();
         traffic.packets_in.max(traffic.packets_out) + self.count(lost)
     }
 
-    /// Returns the link, if it is one.
+    /// Returns the link, if the place is one.
     pub(super) fn link(&self) -> Option<&'a LinkReport> {
         match self {
             Place::Link(link) => Some(link),
@@ -124,14 +125,14 @@ fn direction(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Strips the direction from a name; `None` without one.
+/// Strips the direction from a name; `None` if it has none.
 fn without_direction(name: &str) -> Option<&str> {
     let (link, way) = name.rsplit_once('.')?;
     matches!(way, "up" | "down").then_some(link)
 }
 
-/// Returns the indices of the places that a name denotes: the one with this name, a direction of
-/// the only link, or both directions of a link.
+/// Returns the indices of the places with a name, which may be exact, a direction of the only link,
+/// or a link with two directions.
 pub(super) fn named(name: &str, names: &[&str]) -> Vec<usize> {
     let chosen = |is: &dyn Fn(&str) -> bool| -> Vec<usize> {
         (0..names.len()).filter(|index| is(names[*index])).collect()
@@ -163,7 +164,7 @@ pub(super) fn no_such_link(clause: &str, name: &str, names: &[&str]) -> String {
     format!("{clause}: no link named '{name}'; {known}")
 }
 
-/// Returns a similar name, or the links that there `are` or `were`.
+/// Returns a similar name, or the existing links; `are` is the verb of the sentence.
 pub(super) fn known(name: &str, names: &[&str], are: &str) -> String {
     match suggest::closest(name, names.iter().copied()) {
         Some(close) => format!("did you mean '{close}'?"),

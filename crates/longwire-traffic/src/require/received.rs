@@ -7,14 +7,14 @@ use crate::receive::{ReceiveRequirement, ReceivedByLink};
 /// Prefix of requirements on receivers.
 const PREFIX: &str = "received.";
 
-/// Separates a link's name from a requirement on its receiver.
+/// Separates the name of a link from a requirement on its receiver.
 const BEHIND_LINK: &str = ".received.";
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ReceivedClause {
-    /// The clause as written.
+    /// Text of the clause.
     pub(super) text: String,
-    /// Link; `None` means every link.
+    /// Link; `None` means all links.
     link: Option<String>,
     requirement: ReceiveRequirement,
 }

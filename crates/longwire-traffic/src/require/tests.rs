@@ -163,14 +163,14 @@ fn links_of_a_network_are_named_with_their_direction() {
     assert!(unmet("ac.up.drops=0,ac.up.drops.loss=0,b.c.up.drops=0").is_empty());
     assert_eq!(unmet("ac.down.drops=0"), ["ac.down.drops=0: ac.down had 1"]);
     assert_eq!(unmet("b.c.down.drops.loss<5%").len(), 1);
-    // Ports have no drops, so only links are judged.
+    // Ports have no drops, so the clause applies only to links.
     assert_eq!(
         unmet("drops.loss>0"),
         ["drops.loss>0: ac.up had 0", "drops.loss>0: b.c.up had 0"]
     );
     assert_eq!(unmet("duplicated>0").len(), 4, "links");
     assert!(unmet("far.drops=0")[0].contains("name a link"));
-    // Both directions of a link.
+    // A link's name stands for both directions.
     assert_eq!(unmet("ac.drops=0"), ["ac.drops=0: ac.down had 1"]);
     assert_eq!(
         unmet("down.drops=0"),
@@ -229,7 +229,7 @@ fn unmeetable_conditions_are_found_before_the_run() {
             "{text}"
         );
     }
-    // Clients may add links.
+    // Clients may add this link later.
     assert!(unmeetable("ac.dwn.drops=0", RunKind::default()).is_empty());
 }
 

@@ -26,5 +26,6 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Sizes with FCS, and weights. The smallest packet is padded to the minimum Ethernet frame.
+/// Sizes with FCS, and weights. The smallest packet is padded to the minimum size of an Ethernet
+/// frame.
 const SIMPLE: [(u64, u64); 3] = [(64, 7), (594, 4), (1_518, 1)];

@@ -35,7 +35,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
         if let Some(word) = words.next() {
             weight = read_weighted(word)?.0;
         }
-        // Repeated sizes accumulate, so a list of recorded frame sizes works too.
+        // Add up the weights of repeated sizes, so that a list of recorded frame sizes works too.
         match written.iter_mut().find(|(known, _)| *known == size) {
             Some((_, known)) => *known = known.saturating_add(weight),
             None => written.push((size, weight)),

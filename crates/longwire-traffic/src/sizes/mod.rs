@@ -1,7 +1,7 @@
 //! Sizes of generated frames.
 //!
 //! A size counts bytes from the destination MAC address to the end of the payload. With `fcs=with`,
-//! it includes the FCS, as is usual for testers, and frames are 4 bytes shorter.
+//! it includes the FCS, as is usual in testers, so frames are 4 bytes shorter.
 
 use std::fmt;
 
@@ -64,7 +64,7 @@ impl fmt::Display for dyn SizeModel {
 /// Length of the frame check sequence (IEEE 802.3, 3.2.9).
 pub const FCS_LEN: u32 = 4;
 
-/// From an Ethernet header to the maximum frame length of a port.
+/// Range of sizes, from the length of an Ethernet header to a port's maximum frame length.
 const SIZE_MIN: u64 = 14;
 const SIZE_MAX: u64 = 65_535;
 
@@ -84,7 +84,7 @@ impl Fcs {
         Ok(Fcs { counted })
     }
 
-    /// Converts a size as written to a frame size.
+    /// Converts a written size to a frame size.
     fn frame(self, size: u64) -> Result<u32, String> {
         let excess = u64::from(self.excess());
         match size {
@@ -97,7 +97,7 @@ impl Fcs {
         }
     }
 
-    /// Returns by how many bytes a size as written exceeds the frame size.
+    /// Returns the excess of a written size over the frame size, in bytes.
     fn excess(self) -> u32 {
         if self.counted { FCS_LEN } else { 0 }
     }

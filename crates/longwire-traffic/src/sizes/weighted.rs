@@ -8,14 +8,14 @@ use longwire_units::random::Stream;
 
 use super::{Fcs, SizeModel};
 
-/// The order of sizes.
+/// Parameter for the order of sizes.
 pub(super) const ORDER: Param =
     Param::with_default("order", Unit::Choice(&["round", "random"]), "round").help(
         "round: repeat a sequence that spaces each size evenly (RFC 6985 requires a known \
          sequence); random: draw each size independently",
     );
 
-/// Maximum length of a round; a longer one is indistinguishable from a random order.
+/// Maximum length of a round; a longer round would look like a random order.
 const ROUND_MAX: u64 = 1 << 16;
 
 /// Maximum number of sizes in a mix.
@@ -27,13 +27,13 @@ const WEIGHT_MAX: u64 = 1 << 32;
 /// Sizes with weights.
 #[derive(Clone, Debug)]
 pub(super) struct Weighted {
-    /// The model in command-line syntax, up to `order=`.
+    /// Model in command-line syntax, up to `order=`.
     head: String,
     /// Sizes as written, and their weights.
     written: Vec<(u64, u64)>,
     fcs: Fcs,
     random: bool,
-    /// Frame sizes in a round, in order; empty if random.
+    /// Frame sizes of a round, in order; empty for random order.
     round: Vec<u32>,
     /// Frame sizes with cumulative weights.
     upto: Vec<(u32, u64)>,
@@ -88,8 +88,8 @@ impl Weighted {
         Ok(Box::new(weighted))
     }
 
-    /// Returns a round in which each size is evenly spaced: the size with the largest deficit
-    /// always comes next.
+    /// Returns a round with each size evenly spaced: the size with the largest deficit always comes
+    /// next.
     fn spread(&self, divisor: u64) -> Vec<u32> {
         let sizes = self.upto.iter().map(|(size, _)| *size);
         let weights = self.written.iter().map(|(_, weight)| weight / divisor);

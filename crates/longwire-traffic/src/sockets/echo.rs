@@ -1,7 +1,7 @@
 //! Datagram round-trip times.
 //!
-//! Arrivals are kernel timestamps, as for `ping`, and the time that the responder holds a datagram
-//! is subtracted, so only the path in both directions remains.
+//! Arrivals are kernel timestamps, as for `ping`. The time for which the responder holds a datagram
+//! is subtracted, so that only the path in both directions remains.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use super::{Path, TrafficError, UDP_HEADERS, during};
 pub struct RoundTrips {
     /// Sorted times in nanoseconds.
     pub times_ns: Vec<u64>,
-    /// Requests without a response.
+    /// Number of requests without a response.
     pub lost: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct Probes {
     pub frame_len: u32,
     /// Number of requests.
     pub count: u32,
-    /// Minimum interval between requests; at most one is outstanding.
+    /// Minimum interval between requests, of which at most one is outstanding.
     pub interval: Duration,
     /// Response timeout.
     pub timeout: Duration,
@@ -71,7 +71,7 @@ pub fn probe_trips(path: Path<'_>, probes: Probes) -> Result<RoundTrips, Traffic
     Ok(trips)
 }
 
-/// Length of a response: request number, and how long the request was held.
+/// Length of a response: request number, and time for which the request was held.
 const ANSWER_LEN: usize = 16;
 
 fn serve(server: &UdpSocket, done: &AtomicBool) -> Result<(), TrafficError> {
@@ -118,7 +118,7 @@ fn ask(client: &UdpSocket, probes: Probes) -> Result<RoundTrips, TrafficError> {
     Ok(trips)
 }
 
-/// Returns a response's arrival, and how long the responder held the request.
+/// Returns the arrival of a response, and the time for which the responder held the request.
 fn answer(client: &UdpSocket, number: i64) -> Option<(i64, i64)> {
     let mut buffer = [0u8; 2048];
     loop {

@@ -1,5 +1,5 @@
-//! Flows between ordinary sockets on two hosts, each a network namespace. They take the same path
-//! as real programs and see the same results.
+//! Flows between ordinary sockets on two hosts, each a network namespace. The flows take the same
+//! path as those of real programs, and yield the same results.
 
 mod echo;
 mod one_way;
@@ -18,12 +18,12 @@ use std::net::Ipv4Addr;
 
 use longwire_io::net::{NetError, NetNamespace};
 
-/// One endpoint of a path.
+/// An endpoint of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
-    /// Namespace of its sockets.
+    /// Network namespace of the host.
     pub namespace: &'a NetNamespace,
-    /// IPv4 address.
+    /// IPv4 address of the host.
     pub address: Ipv4Addr,
 }
 

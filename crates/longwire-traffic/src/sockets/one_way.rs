@@ -11,10 +11,10 @@ use super::stamped::{self, number_at, put_number, realtime_ns};
 use super::udp::{enlarge_receive_buffer, exchange, payload_len, receiver_of};
 use super::{Path, TrafficError, during};
 
-/// Payload length of a datagram: number and send time.
+/// Payload length of a datagram, which contains its number and send time.
 const STAMP_LEN: usize = 16;
 
-/// Time to wait for late datagrams, in addition to the link's delay.
+/// Time to wait for late datagrams, beyond the link's delay.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Results of a timestamped flow.
@@ -53,9 +53,9 @@ impl OneWay {
 /// Sends `count` datagrams in frames of `frame_len` bytes at `per_second`, and measures the delay
 /// of each.
 ///
-/// The sender reads CLOCK_REALTIME just before the system call; the receiver's kernel timestamps
-/// arrivals with the same clock. Both threads run on `core`, if given: otherwise, the scheduler
-/// might place one of them on the core where an emulator spins.
+/// The sender reads CLOCK_REALTIME just before the system call, and the receiver's kernel
+/// timestamps arrivals with the same clock. Both threads run on `core`, if given; otherwise, the
+/// scheduler might place one of them on a core on which an emulator spins.
 ///
 /// # Errors
 /// If a namespace cannot be entered or a socket operation fails.

@@ -1,10 +1,10 @@
-//! Sending at scheduled times.
+//! Sends at scheduled times.
 
 use longwire_engine::Nanos;
 use longwire_runtime::clock::monotonic_now;
 use std::time::Duration;
 
-/// How long a paced sender spins before its due time.
+/// Time before an event during which a paced sender spins.
 const SPIN: Nanos = Nanos::from_micros(100);
 
 /// An absolute schedule, so that errors do not accumulate.

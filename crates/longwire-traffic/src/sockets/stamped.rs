@@ -1,4 +1,4 @@
-//! Receiving datagrams with kernel timestamps, which do not depend on wakeup latency.
+//! Receives datagrams with kernel timestamps, which do not depend on wakeup latency.
 
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
@@ -19,7 +19,7 @@ pub(super) fn stamp_arrivals(socket: &UdpSocket) -> Result<(), TrafficError> {
 pub(super) struct Stamped {
     pub len: usize,
     pub from: Option<std::net::SocketAddrV4>,
-    /// CLOCK_REALTIME in nanoseconds.
+    /// Arrival time by CLOCK_REALTIME, in nanoseconds.
     pub arrival: i64,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn number_at(payload: &[u8], nth: usize) -> Option<i64> {
     Some(i64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// Writes the `nth` 8-byte number.
+/// Writes the `nth` 8-byte number of a payload.
 pub(super) fn put_number(payload: &mut [u8], nth: usize, number: i64) {
     if let Some(bytes) = payload.get_mut(nth * 8..nth * 8 + 8) {
         bytes.copy_from_slice(&number.to_le_bytes());

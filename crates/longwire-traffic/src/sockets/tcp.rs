@@ -37,8 +37,8 @@ pub fn tcp_flow(
 }
 
 /// Like [`tcp_flow`], with a receive window of at most about `window` bytes. If the bottleneck
-/// queue holds the whole window, nothing is lost, and a slow link's goodput is exact even over few
-/// frames.
+/// queue can hold the whole window, no segment is lost, and the goodput of a slow link is exact
+/// even with few frames.
 ///
 /// # Errors
 /// As [`tcp_flow`].
@@ -51,7 +51,7 @@ pub fn windowed_tcp_flow(
     let listen = || {
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
-        // Accepted sockets inherit it.
+        // Accepted sockets inherit the buffer size.
         setsockopt(&socket, sockopt::RcvBuf, &window)?;
         let address = SocketAddrV4::new(path.to.address, 0);
         bind(socket.as_raw_fd(), &SockaddrIn::from(address))?;
@@ -95,12 +95,12 @@ fn send(mut stream: TcpStream, duration: Duration) -> Result<(), TrafficError> {
     while Instant::now() < end {
         match stream.write_all(&chunk) {
             Ok(()) => {}
-            // The receiver is done.
+            // The receiver has finished.
             Err(error) if is_closed(&error) => return Ok(()),
             Err(error) => return Err(during("send")(error)),
         }
     }
-    // Discard bytes that are still queued.
+    // Discard the bytes that are still queued.
     let _ = stream.shutdown(Shutdown::Both);
     Ok(())
 }

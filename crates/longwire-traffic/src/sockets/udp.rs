@@ -10,7 +10,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::pace::Pace;
 use super::{Path, TrafficError, UDP_HEADERS, during};
 
-/// Large enough for a receiver that is preempted for a while.
+/// Receive buffer in bytes, large enough for a receiver that is preempted for a while.
 const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// UDP flow settings.
@@ -20,13 +20,13 @@ pub struct UdpFlow {
     pub frame_len: u32,
     /// Datagrams per second; 0 means as fast as possible.
     pub per_second: u64,
-    /// Stops after this many datagrams.
+    /// Maximum number of datagrams.
     pub count: Option<u64>,
-    /// Stops after this time.
+    /// Maximum duration.
     pub duration: Duration,
     /// Time to wait for late datagrams.
     pub timeout: Duration,
-    /// Number of source ports, used in rotation; queues and switches see each as a flow. 0 and 1
+    /// Number of source ports, used in rotation; queues and switches treat each as a flow. 0 and 1
     /// both mean one flow.
     pub flows: u32,
 }
@@ -54,7 +54,8 @@ pub struct Datagrams {
     pub received: u64,
     /// Time from the first arrival to the last, in seconds.
     pub span_s: f64,
-    /// Arrivals per second in steady state: from a quarter of the sending time to its end.
+    /// Arrivals per second in steady state: from the end of the first quarter of the sending time
+    /// to its end.
     pub steady_per_second: f64,
 }
 
@@ -67,8 +68,8 @@ pub(super) fn receiver_of(path: Path<'_>) -> Result<UdpSocket, TrafficError> {
         .map_err(during("open a socket"))
 }
 
-/// Sends from one endpoint of a path to a socket at the other, which another thread reads.
-/// `receive` gets a flag that is set once `send` has returned. Returns both results.
+/// Sends from one endpoint of a path to a socket at the other, which another thread reads. Sets the
+/// flag that `receive` gets once `send` has returned. Returns both results.
 ///
 /// # Errors
 /// If a namespace cannot be entered, a socket operation fails, or `send` or `receive` fails.
@@ -123,7 +124,7 @@ pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError
     Ok(Datagrams { sent, ..counted })
 }
 
-/// Returns `count` sockets with different source ports: this one and additional ones.
+/// Returns `count` sockets with different source ports, including this one.
 fn with_others(socket: &UdpSocket, count: u32) -> Result<Vec<UdpSocket>, TrafficError> {
     let open = || -> io::Result<UdpSocket> {
         let another = UdpSocket::bind((socket.local_addr()?.ip(), 0))?;
@@ -146,7 +147,7 @@ fn send(sockets: &[UdpSocket], flow: UdpFlow) -> u64 {
     let mut turns = sockets.iter().cycle();
     while flow.count.is_none_or(|count| tried < count) {
         pace.wait();
-        // Reading the clock per datagram would slow a full-speed sender.
+        // Reading the clock for each datagram would slow down a sender at full speed.
         if tried % 16 == 0 && Instant::now() >= end {
             break;
         }
@@ -165,7 +166,7 @@ fn count(socket: &UdpSocket, done: &AtomicBool, flow: UdpFlow) -> Result<Datagra
     let mut buffer = vec![0u8; 65_536];
     let mut result = Datagrams::default();
     let mut span: Option<(Instant, Instant)> = None;
-    // The steady part starts and ends with an arrival, so its length is exact.
+    // The steady part starts and ends with an arrival, so its duration is exact.
     let mut steady: Option<(Instant, u64)> = None;
     let mut last_read = Instant::now();
     let mut ended: Option<(Instant, u64)> = None;

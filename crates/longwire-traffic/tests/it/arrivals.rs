@@ -34,7 +34,7 @@ fn an_even_packet_rate_is_exact() {
 
 #[test]
 fn no_error_accumulates_in_an_hour() {
-    // 81,000.0006… ns per packet: 44,444,444.4 packets per hour.
+    // 81,000.0006… ns per packet, which is 44,444,444.4 packets per hour.
     let rate = PacketRate::from_packets_per_kilosec(12_345_679).expect("in range");
     let mut clock = EvenClock::new(LoadRate::Packets(rate));
     let count = 44_444_445;
@@ -58,7 +58,7 @@ fn an_even_bit_rate_is_exact() {
 
 #[test]
 fn a_load_gives_its_packet_rate() {
-    // A round has 12 frames: 7 of 60, 4 of 590, 1 of 1514 bytes.
+    // A round has 12 frames: 7 of 60 bytes, 4 of 590 and 1 of 1514.
     let imix = load("10mbit", "imix");
     let mean = (7.0 * 60.0 + 4.0 * 590.0 + 1_514.0) / 12.0;
     assert!((imix.packets_per_sec() - 10e6 / (mean * 8.0)).abs() < 1e-6);
@@ -66,9 +66,9 @@ fn a_load_gives_its_packet_rate() {
     assert!((even.mean_gap() - 500.0).abs() < 1e-9);
 }
 
-/// Gaps compared with the exponential distribution: the Kolmogorov distance exceeds 2.8/sqrt(n)
-/// with probability 3e-7 (n = 200,000; seed 7). Rounding to nanoseconds, at a mean of 10,000, adds
-/// at most 1e-4.
+/// Compares gaps with the exponential distribution: the Kolmogorov distance exceeds 2.8/sqrt(n)
+/// with probability 3e-7 (n = 200,000; seed 7). Rounding to nanoseconds adds at most 1e-4 at a mean
+/// of 10,000.
 #[test]
 fn poisson_gaps_are_exponential() {
     let n = 200_000;
@@ -97,7 +97,7 @@ fn poisson_keeps_its_rate_for_any_size() {
 
 #[test]
 fn constant_periods_are_exact() {
-    // 1,000 frames/s on average, 4,000 during on periods.
+    // The rate is 1,000 frames/s on average, and 4,000 during on periods.
     let times = times("on-off:on=5ms,off=15ms,law=constant", "1kpps", 60, 200, 1);
     for (number, time) in times.iter().enumerate() {
         let number = number as u64;
@@ -123,12 +123,12 @@ fn exponential_periods_keep_the_mean_rate() {
 }
 
 /// Pareto periods: the share above twice the minimum is 2^-shape, 0.354 for shape 1.5. With about
-/// 10,000 periods, the standard deviation is 0.0048; five of them are allowed (seed 11).
+/// 10,000 periods, its standard deviation is 0.0048; the test allows five of them (seed 11).
 #[test]
 fn pareto_periods_have_their_tail() {
     let model = "on-off:on=1ms,off=3ms,law=pareto,shape=1.5";
     let times = times(model, "250kpps", 60, 10_000_000, 11);
-    // Frames are 1 us apart; longer gaps are off periods, of at least 3 ms / 3.
+    // Frames are 1 us apart; longer gaps are off periods, which last at least 3 ms / 3.
     let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
     let offs: Vec<u64> = gaps.filter(|gap| *gap > 500_000).collect();
     assert!(offs.len() > 8_000, "{}", offs.len());
@@ -168,8 +168,8 @@ fn a_line_slower_than_the_load_sets_the_pace() {
 
 #[test]
 fn a_linear_ramp_follows_its_integral() {
-    // From 0 to 1 Mpps in 1 s: t²/2 packets per µs, so packet n is due when t² = 2n·1000²
-    // µs².
+    // The rate rises from 0 to 1 Mpps in 1 s, so 10^6·t²/2 packets are due in t seconds, and packet
+    // n is due at t² = 2n·1000² µs².
     let times = times("ramp:time=1s", "1mpps", 60, 600_001, 1);
     for number in [1u64, 2, 50, 5_000, 123_457, 500_000] {
         let exact = (2.0 * number as f64).sqrt() * 1e6;
@@ -196,7 +196,7 @@ fn a_stepped_ramp_keeps_each_rate() {
 
 #[test]
 fn a_ramp_to_nothing_ends() {
-    // The ramp from 1,000 frames/s to zero fits 500 frames.
+    // A ramp from 1,000 frames/s to zero in 1 s has 500 frames.
     let times = times("ramp:from=100%,to=0%,time=1s", "1kpps", 60, 600, 1);
     assert!(times[499] < 1_000_000_000);
     assert_eq!(times[599], u64::MAX);

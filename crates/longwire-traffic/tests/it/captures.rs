@@ -1,5 +1,5 @@
-//! Captures with records that have no Ethernet form, read by a port and by a receiver: both count
-//! these records.
+//! Captures with records that cannot be converted to Ethernet, read by a port and by a receiver.
+//! Both count these records.
 
 use longwire_engine::Nanos;
 use longwire_io::port::RxPort;
@@ -7,11 +7,11 @@ use longwire_io::port::pcap::PcapRx;
 use longwire_testbed::support::{Folder, capture};
 use longwire_traffic::receive::{AgainstTrace, CaptureReceiver, ReceiveConfig};
 
-/// Writes an IEEE 802.11 capture: a beacon, an IPv4 data frame, an encrypted frame.
+/// Writes an IEEE 802.11 capture: a beacon, an IPv4 data frame and an encrypted frame.
 fn wireless(folder: &Folder) -> String {
     let head = |first: u8, flags: u8| [&[first, flags][..], &[2; 22]].concat();
     let snap = [&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45][..], &[0; 19]].concat();
-    // The low bits of the sequence control field hold the fragment number.
+    // The low bits of the sequence control field contain the fragment number.
     let data = |flags| {
         let mut head = head(8, flags);
         head[22] = 0;
@@ -55,7 +55,7 @@ fn a_receiver_counts_and_names_the_records_that_it_cannot_examine() {
     while receiver.step() {}
     let report = receiver.finish();
     assert_eq!((report.packets, report.unseen.unusable), (1, 2));
-    // For both the trace and the received capture.
+    // There is a note for the trace, and one for the received capture.
     let encrypted = "skipped 1 record: IEEE 802.11, encrypted";
     let notes = report.notes.iter().filter(|note| note.ends_with(encrypted));
     assert_eq!(notes.count(), 2, "{:?}", report.notes);

@@ -52,7 +52,7 @@ fn generate(config: GeneratorConfig, count: usize) -> Vec<Frame> {
                 due: fed.due,
             });
         };
-        // An odd number, so that bursts end everywhere.
+        // An odd number, so that bursts end at varying positions.
         if feed.feed(37, &mut take).expect("it never fails").end {
             break;
         }
@@ -77,7 +77,7 @@ fn assert_right(frame: &[u8], what: &str) {
     let mut repaired = frame.to_vec();
     repair_checksums(&mut repaired);
     assert_eq!(frame, repaired, "{what}");
-    // Check the checker: it must repair a corrupted frame.
+    // Check the checker, too: it must repair a corrupted frame.
     let mut corrupted = frame.to_vec();
     let last = corrupted.len() - 1;
     corrupted[last] ^= 0x55;
@@ -186,10 +186,10 @@ fn flows_differ_and_take_turns() {
     let round: Vec<Vec<u8>> = frames[..30].iter().map(of).collect();
     assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 30);
     assert_eq!(frames[30..60].iter().map(of).collect::<Vec<_>>(), round);
-    // Hosts in the prefix, excluding network and broadcast address.
+    // The hosts of the prefix, without network and broadcast address.
     let hosts: BTreeSet<u8> = round.iter().map(|flow| flow[3]).collect();
     assert_eq!(hosts.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
-    // 6 sources × 2 destinations × 4 ports yield 48 flows, not 49.
+    // 6 sources × 2 destinations × 4 ports are 48 flows, not 49.
     let refused = |count| {
         GeneratorFeed::new(config(
             "60",
@@ -211,8 +211,8 @@ fn flows_differ_and_take_turns() {
     assert_eq!(refused(0), Some(GeneratorError::FlowsRange { count: 0 }));
 }
 
-/// Each of 10 flows is within five standard deviations of 10 % of 50,000 frames (seed 1), which
-/// fails with probability 6e-7.
+/// Each of 10 flows gets 10 % of 50,000 frames, to within five standard deviations (seed 1); fails
+/// with probability 6e-7.
 #[test]
 fn random_flows_are_even() {
     let flows = FlowConfig {

@@ -1,4 +1,4 @@
-//! Integration tests in one binary, to link once.
+//! Integration tests in a single program, so that it is linked once.
 #![allow(missing_docs, reason = "tests")]
 
 mod arrivals;

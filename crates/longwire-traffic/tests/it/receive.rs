@@ -1,5 +1,5 @@
-//! A receiver at a real port: frames sent through a veth pair arrive exactly once. Requires
-//! privileges for namespaces; skipped without them, except in CI.
+//! A receiver at a real port: frames sent through a veth pair arrive exactly once. Needs privileges
+//! for namespaces; skipped without them, except in CI.
 
 use std::time::{Duration, Instant};
 
@@ -90,12 +90,12 @@ fn frames_of_a_trace_arrive_at_the_port() {
             rounds: 1,
             ..AgainstTrace::default()
         }),
-        // Excludes traffic from the namespaces' network stacks.
+        // Exclude traffic of the namespaces' network stacks.
         filter: "ether proto 0x88b5".parse().ok(),
         capture: Some(capture.clone()),
         ..ReceiveConfig::default()
     });
-    // 100 is lost, 200 arrives after 202, 300 is duplicated, and 400 is changed.
+    // Frame 100 is lost, 200 arrives after 202, 300 is duplicated, and 400 is changed.
     let mut sent = frames.clone();
     let late = sent[200].clone();
     sent[400][50] ^= 1;
@@ -103,7 +103,7 @@ fn frames_of_a_trace_arrive_at_the_port() {
     sent.insert(203, late);
     sent.remove(200);
     sent.remove(100);
-    // Never more frames at a time than the ring holds, however loaded the machine is.
+    // Never send more frames than the ring holds, no matter how busy the machine is.
     let (mut port, mut gone) = (wire.port(), 0);
     for part in sent.chunks(2_000) {
         send(&mut port, part);
@@ -162,8 +162,8 @@ fn probes_measure_delay_and_loss_at_the_port() {
     let stream = report.streams[0];
     assert_eq!((stream.stream, stream.sequence.received), (3, 490));
     assert_eq!((stream.sequence.lost, stream.sequence.reordered), (10, 0));
-    // Timestamped before and after sending: the kernel timestamp lies between, to the accuracy of
-    // reading two clocks at once.
+    // A probe's send time is read before sending it, so its delay is positive, to the accuracy with
+    // which two clocks can be read simultaneously.
     assert!(stream.delay_us.min > -5.0, "{stream:?}");
     assert!(stream.delay_us.p50 < 50_000.0, "{stream:?}");
 }

@@ -1,4 +1,5 @@
-//! Conformance of all registered traffic models; new registry entries are included automatically.
+//! Conformance tests of all registered traffic models; new registry entries are included
+//! automatically.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ fn every_model_conforms() {
     let mut seen = BTreeSet::new();
     assert_models_conform(&ARRIVALS, &mut seen);
     assert_models_conform(&SIZES, &mut seen);
-    // Detects a kind missing above.
+    // Detect a kind that is missing above.
     let all = traffic_models().map(|(kind, info)| (kind, info.name));
     assert_eq!(all.collect::<BTreeSet<_>>(), seen);
 }

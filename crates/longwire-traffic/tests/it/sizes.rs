@@ -42,7 +42,7 @@ fn every_round_of_the_internet_mix_is_exact() {
         let expected = BTreeMap::from([(60, 7), (590, 4), (1_514, 1)]);
         assert_eq!(counts(round), expected);
     }
-    // Evenly spaced: no three consecutive frames without a short one.
+    // Short frames are evenly spaced: any three consecutive frames include one.
     assert!(drawn.windows(3).all(|three| three.contains(&60)));
     assert_eq!(
         counts(&draw("imix:fcs=without", 12, 1)).keys().max(),
@@ -71,8 +71,8 @@ fn a_mix_has_the_given_weights() {
     );
 }
 
-/// Counts over n draws are within five standard deviations, each failing with probability 6e-7 (n =
-/// 120,000; seed 9).
+/// Counts over n draws are within five standard deviations; each check fails with probability 6e-7
+/// (n = 120,000; seed 9).
 #[test]
 fn random_mixes_keep_their_shares() {
     let n = 120_000u32;

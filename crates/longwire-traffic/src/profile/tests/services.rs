@@ -1,4 +1,4 @@
-//! Services on a link with known rate and delay.
+//! Services on a link with a known rate and delay.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn service(cir: &str, eir: Option<&str>) -> Y1564 {
     }
 }
 
-/// The information rate counts 4 bytes of FCS per frame.
+/// Framing of the information rate: 4 bytes of FCS per frame.
 const INFORMATION: &str = "bytes:overhead=4";
 
 #[test]
@@ -65,7 +65,7 @@ fn each_limit_can_fail_a_service() {
             .map(|step| (step.name, step.reasons.join(", ")))
             .collect::<Vec<_>>()
     };
-    // Too slow: 5 % loss at the committed rate.
+    // The link is too slow, so 5 % are lost at the committed rate.
     let found = failed(
         &mut emulated("95mbit", "10p", INFORMATION),
         service("100mbit", None),
@@ -75,7 +75,7 @@ fn each_limit_can_fail_a_service() {
         found[0].0.starts_with("100 %") && found[0].1.starts_with("loss"),
         "{found:?}"
     );
-    // No policing: 137.5 Mbit/s pass, but only 120 are allowed.
+    // Without policing, 137.5 Mbit/s pass, but only 120 are allowed.
     let mut open = emulated("1gbit", "10p", INFORMATION);
     let found = failed(&mut open, service("50mbit", Some("70mbit")));
     assert_eq!(found.len(), 1);
@@ -83,7 +83,7 @@ fn each_limit_can_fail_a_service() {
         found[0].1.starts_with("received more than CIR + EIR"),
         "{found:?}"
     );
-    // Excessive delay in every step.
+    // The delay is too long in every step.
     let mut slow = emulated("1gbit", "10p", INFORMATION);
     slow.change("delay=30ms");
     let found = failed(&mut slow, service("100mbit", None));
@@ -94,7 +94,7 @@ fn each_limit_can_fail_a_service() {
             .all(|(_, reasons)| reasons.starts_with("delay")),
         "{found:?}"
     );
-    // Excessive jitter.
+    // The jitter is too high.
     let mut unsteady = emulated("1gbit", "10p", INFORMATION);
     unsteady.change("delay=uniform:min=1ms,max=9ms order=reorder");
     let found = failed(&mut unsteady, service("100mbit", None));
@@ -119,7 +119,8 @@ fn services_that_exceed_the_link_fail_together() {
         assert!(steps.iter().all(|step| step.passed), "{found:?}");
         assert_eq!(last.name, "performance at CIR");
     }
-    // With even spacing, the same service may win every time the queue is full.
+    // Check the sum, because with even spacing, a full queue may always drop frames of the same
+    // service.
     let lost = report.services.iter().map(|found| found.steps[4].loss);
     assert!(lost.sum::<f64>() > 0.1);
     let out = report
@@ -128,7 +129,7 @@ fn services_that_exceed_the_link_fail_together() {
         .map(|found| found.steps[4].received_bits_per_s);
     let out: f64 = out.sum();
     assert!((out / 100e6 - 1.0).abs() < 0.01, "{out}");
-    // With sufficient capacity, both pass at their full rates.
+    // On a faster link, both pass at their full rates.
     let mut device = emulated("115mbit", "10p", INFORMATION);
     let report = test.run(&mut device).expect("a report");
     assert!(report.passed, "{report:?}");
@@ -163,7 +164,7 @@ fn marked_excess_is_a_separate_stream() {
         ("performance at CIR", 0.0),
     ];
     assert_eq!(losses, expected);
-    // A device that passes everything does not police: 75 Mbit/s exceed the allowed 70 by more than
+    // A device that passes all frames does not police: 75 Mbit/s exceed the allowed 70 by more than
     // 5 %.
     let mut open = emulated("1gbit", "10p", INFORMATION);
     let report = test.run(&mut open).expect("a report");

@@ -11,14 +11,15 @@ use crate::profile::ProfileError;
 use crate::profile::rfc2889::{Rfc2889, Rfc2889Test};
 use crate::profile::trial::{Length, Outcome, Tester, Trial};
 
-/// A two-port switch. It does not forward frames to addresses learned at their ingress port.
+/// A two-port switch. It does not forward a frame to the port at which it learned the frame's
+/// destination.
 struct Switch {
     /// Table size in addresses.
     room: usize,
-    /// Maximum learning rate in frames/s; above it, only every other frame is learned.
+    /// Maximum learning rate in frames/s; above it, the switch learns only every other frame.
     per_second: f64,
     learnt: BTreeSet<[u8; 6]>,
-    /// Whether it forwards nothing.
+    /// Whether the switch forwards nothing.
     dead: bool,
 }
 
@@ -91,7 +92,7 @@ fn the_capacity_and_rate_of_learning_are_found() {
     assert_eq!((caching.addresses, caching.limit), (700, "device"));
     let learning = report.learning.expect("learning");
     assert_eq!((learning.addresses, learning.limit), (700, "device"));
-    // Within the resolution: 0.1 % of the line rate of 1,488,095 frames/s.
+    // To within the resolution: 0.1 % of the line rate of 1,488,095 frames/s.
     let short = 500_000.0 - learning.frames_per_s;
     assert!((0.0..=1_500.0).contains(&short), "{learning:?}");
 }
@@ -122,7 +123,7 @@ fn a_large_table_reaches_the_limit_and_a_dead_switch_gives_no_result() {
     assert!(report.learning.is_none());
 }
 
-/// A 300 Mbit/s link behind a 1 Gbit/s line forwards 300 Mbit/s of any higher load, to within 1 %,
+/// A 300 Mbit/s link after a 1 Gbit/s line forwards 300 Mbit/s of any higher load, to within 1 %,
 /// and all of any lower load.
 #[test]
 fn forwarding_rates_are_the_rate_of_the_link() {
