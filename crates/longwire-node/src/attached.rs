@@ -1,4 +1,4 @@
-//! Links at interfaces in use, from their first frame to their removal.
+//! Links at interfaces in use, from attaching to removal.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,25 +23,26 @@ use crate::request::AttachmentRequest;
 use crate::store::Facts;
 use crate::{LinkFailure, files, place};
 
-/// Time limit for draining a network at its end.
+/// Time limit for draining a network that is ending.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// While a namespace is removed, the longest time between the loss of a link's device and of its
-/// interface.
+/// Maximum time between the loss of a link's device and that of its interface while a namespace is
+/// being removed.
 const REMOVAL: Duration = Duration::from_secs(1);
 
-/// Attached links of a run. Interfaces are restored on drop, except those that fail closed.
+/// Attached links of a run. On drop, restores the interfaces, except fail-closed ones.
 #[derive(Debug)]
 pub struct AttachedLinks {
     present: Vec<Attachment>,
-    /// Links whose interface is gone; frames in flight count as lost.
+    /// Links whose interface is gone; their frames in flight count as lost.
     gone: Vec<Attachment>,
-    /// Held from the drain on, because the kernel waits for each program and ring. Dropped last.
+    /// Expedites the end from the drain on, because the kernel waits for each program and ring.
+    /// Dropped last.
     hurry: Option<ExpeditedGrace>,
 }
 
 impl AttachedLinks {
-    /// Starts taking frames at all of these interfaces, or at none.
+    /// Starts capturing frames at all of these interfaces, or at none.
     ///
     /// # Errors
     /// See [`engage_all`].
@@ -58,23 +59,23 @@ impl AttachedLinks {
         self.present.iter().map(Attachment::interface).collect()
     }
 
-    /// Returns the interfaces that have lost their link.
+    /// Returns the interfaces that no longer have their link.
     pub fn lost(&self) -> Vec<&str> {
         self.gone.iter().map(Attachment::interface).collect()
     }
 
-    /// Returns the interfaces that stay closed after a drop.
+    /// Returns the interfaces that remain closed after a drop.
     pub fn closed(&self) -> Vec<&str> {
         let closed = self.present.iter().filter(|one| one.stays_closed());
         closed.map(Attachment::interface).collect()
     }
 
-    /// Returns the claims for a later process.
+    /// Returns the claims, for a later process.
     pub fn claims(&self) -> impl Iterator<Item = AttachClaim> {
         self.present.iter().map(Attachment::claim)
     }
 
-    /// Returns each interface's loader for traffic selections.
+    /// Returns the loader for traffic selections of each interface.
     pub fn selectors(&self) -> Vec<Selector> {
         self.present.iter().map(Attachment::selector).collect()
     }
@@ -98,7 +99,7 @@ impl AttachedLinks {
         lost.len()
     }
 
-    /// Stops taking frames, and delivers those in flight for at most 2 s.
+    /// Stops capturing frames, and delivers frames in flight for at most 2 s.
     pub fn drain(&mut self, running: &RunningNetwork) {
         self.hurry = Some(ExpeditedGrace::begin());
         self.present.iter_mut().for_each(Attachment::release);
@@ -109,8 +110,8 @@ impl AttachedLinks {
         });
     }
 
-    /// Removes lost ports from a report if their namespace is gone, and with it the interfaces of
-    /// all links. Waits up to a second. Returns whether any ports were removed.
+    /// If the namespace is gone, and with it the interfaces of all links, removes the lost ports
+    /// from the report. Waits up to one second for that. Returns whether any ports were removed.
     pub fn forgive_lost_ports(&self, run: &mut RunReport) -> bool {
         if run.ports.iter().all(|port| port.lost.is_none()) {
             return false;
@@ -126,7 +127,7 @@ impl AttachedLinks {
         true
     }
 
-    /// Removes all devices and waits for completion. The run must have ended.
+    /// Removes all devices and waits for completion. Requires the run to have ended.
     pub fn remove(self) {
         let links = self.present.into_iter().chain(self.gone);
         links.for_each(Attachment::remove);
@@ -149,13 +150,13 @@ pub fn drain(running: &RunningNetwork, note_losses: impl Fn()) {
 /// Number of links in a node above which rings start small.
 const FEW: usize = 16;
 
-/// Links at the interfaces of a target. Interfaces are restored on drop.
+/// Links at the interfaces of a target. Restores the interfaces on drop.
 pub(crate) struct AttachedLink {
-    // Dropped first, so that no frame enters a run that has ended.
+    // Drop this field first, so that no frame enters a run that has ended.
     pub attached: AttachedLinks,
     running: RunningNetwork,
     pub controller: Arc<Controller>,
-    /// Initial link options, for the report.
+    /// Initial options of the links, for the report.
     options: Vec<Arc<LinkSpec>>,
     pub description: String,
     pub interfaces: Vec<String>,
@@ -164,11 +165,12 @@ pub(crate) struct AttachedLink {
 }
 
 impl AttachedLink {
-    /// Attaches links to the target's interfaces. Memory is divided among `sharing` links. Before
-    /// an interface fails closed, `store` receives the data needed to open it.
+    /// Attaches links to the target's interfaces. `sharing` is the number of links that share
+    /// memory. Before an interface becomes fail-closed, `store` receives the facts needed to open
+    /// it.
     ///
     /// # Errors
-    /// If the target does not exist, or takes no link.
+    /// If the target does not exist, or cannot have a link.
     pub fn attach(
         request: &AttachmentRequest,
         facts: Facts,
@@ -186,7 +188,7 @@ impl AttachedLink {
         let prepared = request
             .place
             .prepare(&namespace, &facts.claims(), sharing)?;
-        // An open descriptor would keep an abandoned namespace alive.
+        // Close the descriptor, which would keep an abandoned namespace alive.
         drop(namespace);
         let interfaces = prepared
             .iter()
@@ -249,7 +251,7 @@ impl AttachedLink {
         Some(format!("port {name}: {}", lost.error))
     }
 
-    /// Ends the links. New frames bypass them, and frames in flight drain for at most 2 s.
+    /// Ends the links. New frames bypass the links, and frames in flight drain for at most 2 s.
     pub fn end(mut self) -> NetworkReport {
         self.attached.drain(&self.running);
         let mut report = NetworkReport::stop(self.running, &self.controller, &self.options);
@@ -259,8 +261,8 @@ impl AttachedLink {
     }
 }
 
-/// Returns the start time of a target's process, by which later runs recognise it; `known` is that
-/// of the first run. Containers and pods may have a different process each time.
+/// Returns the start time of the target's process, which identifies it in later runs. `known` is
+/// the start time in the first run. Containers and pods may have a different process each time.
 fn start_of(
     found: &FoundTarget,
     target: &Target,

@@ -13,11 +13,11 @@ use crate::attached::AttachedLink;
 use crate::request::AttachmentRequest;
 use crate::store::Facts;
 
-/// Interval between attempts to attach. It grows to [`RETRY_MAX`] for containers and pods, whose
-/// lookup takes milliseconds.
+/// Interval between attempts to attach. For containers and pods, whose lookup takes milliseconds,
+/// it grows to [`RETRY_MAX`].
 const RETRY: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(5);
-/// Ratio of elapsed waiting time to the interval.
+/// Ratio of the elapsed waiting time to the interval.
 const WAIT_DIVISOR: u32 = 20;
 
 /// An attachment.
@@ -35,16 +35,16 @@ pub(crate) struct EntryState {
     pub facts: Facts,
     /// Links, while the target exists.
     pub link: Option<AttachedLink>,
-    /// Why there are no links.
+    /// Reason why there are no links.
     pub reason: Option<String>,
-    /// Whether another link or port has an interface.
+    /// Whether an interface belongs to another link or port.
     pub taken: bool,
     pub returns: u64,
     pub removed: bool,
-    /// Whether a thread is about to end or attach its links.
+    /// Whether a thread has been assigned to end or attach the links.
     pub queued: bool,
     next_try: Instant,
-    /// When it began to wait for its target.
+    /// Start of the wait for the target.
     waits_since: Option<Instant>,
 }
 
@@ -68,27 +68,27 @@ impl Entry {
         }
     }
 
-    /// Waits for its turn to create, change or remove the attachment.
+    /// Waits for the right to create, change or remove the attachment.
     pub fn take_turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes its turn if no other thread has it.
+    /// Returns the right to create, change or remove the attachment, unless another thread has it.
     pub fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),
-            // The state is consistent after a panic.
+            // A panic leaves the state consistent.
             Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// Locks the state, which must not be held during I/O.
+    /// Locks the state. The lock must not be held during I/O.
     pub fn state(&self) -> MutexGuard<'_, EntryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the attachment's view.
+    /// Returns the view of the attachment.
     pub fn view(&self) -> AttachmentView {
         let state = self.state();
         let link = state.link.as_ref();
@@ -117,13 +117,13 @@ impl Entry {
 }
 
 impl EntryState {
-    /// Records why there is no link, and schedules another attempt.
+    /// Records the reason why there is no link, and schedules another attempt.
     pub fn wait_for(&mut self, reason: String, taken: bool) {
         (self.reason, self.taken) = (Some(reason), taken);
         self.postpone();
     }
 
-    /// Schedules the next attempt one interval from now.
+    /// Schedules the next attempt after one interval.
     pub fn postpone(&mut self) {
         let now = Instant::now();
         let waited = now.duration_since(*self.waits_since.get_or_insert(now));

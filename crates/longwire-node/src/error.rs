@@ -33,7 +33,7 @@ pub enum NodeError {
     Thread(io::Error),
 }
 
-/// Why a link is not attached.
+/// Reason why a link is not attached.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LinkFailure {
@@ -64,12 +64,12 @@ pub enum LinkFailure {
 }
 
 impl LinkFailure {
-    /// Returns whether the request lacks a permission that it could have.
+    /// Returns whether the request lacks a permission that it could request.
     pub fn is_usage(&self) -> bool {
         matches!(self, LinkFailure::HostNetwork { .. })
     }
 
-    /// Returns whether another link or a network's port has the traffic.
+    /// Returns whether the traffic belongs to another link or to a network's port.
     pub fn is_taken(&self) -> bool {
         let LinkFailure::Attach(error) = self else {
             return false;

@@ -1,11 +1,11 @@
-//! Links of a machine's containers, pods and namespaces, attached as requests ask for.
+//! Attaches links to a machine's containers, pods and namespaces on request.
 //!
-//! A [`Node`] holds attachments: each names a target and the options of a link, and has a
-//! separate run of the engine while the target exists. A target that goes away, such as a
-//! container that restarts, gets its link again when it returns. Attachments are kept in
-//! a directory, and a node that starts finds them there.
+//! A [`Node`] manages attachments. Each attachment names a target and the options of a link, and
+//! has a separate run of the engine while the target exists. When a target returns, such as a
+//! restarted container, it gets its link again. Attachments are stored in a directory, from which a
+//! starting node restores them.
 //!
-//! It also runs networks: topologies, or this machine's part of them.
+//! A node also runs networks: topologies, or this machine's part of them.
 //!
 //! ```no_run
 //! use longwire_client::node::AttachmentSpec;

@@ -22,22 +22,22 @@ pub fn choose(given: Option<&str>, place: &str, interface: Option<&str>) -> Resu
     }))
 }
 
-/// Returns the default seed of an attachment. With a common seed, links would lose the same
-/// packets.
+/// Returns the default seed of an attachment. Seeds differ, because links with equal seeds would
+/// lose the same packets.
 pub(crate) fn seed(name: &str, base: u64) -> u64 {
     let words = name.as_bytes().chunks(8).map(|bytes| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         u64::from_le_bytes(word)
     });
-    // JSON parsers may be limited to 53-bit integers.
+    // Some JSON parsers are limited to 53-bit integers.
     words.fold(absorb(0, base), absorb) >> 11
 }
 
-/// Refuses a name that is not a single file name, or is too long for a socket path.
+/// Refuses a name that is not a valid file name, or is too long for a socket path.
 ///
 /// # Errors
-/// The rule that it violates.
+/// The violated rule.
 pub fn check(name: &str) -> Result<(), String> {
     if !name.is_empty() && name == tidy(name) {
         return Ok(());

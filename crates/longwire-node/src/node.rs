@@ -30,10 +30,10 @@ const NETWORKS: &str = "networks";
 /// Maximum number of attachments.
 const ATTACHMENTS_MAX: usize = 4096;
 
-/// An attachment or network event.
+/// An event of an attachment or a network.
 #[derive(Debug)]
 pub enum Notice {
-    /// An attachment's links carry frames.
+    /// The links of an attachment carry frames.
     Attached {
         /// Name of the attachment.
         name: String,
@@ -42,7 +42,7 @@ pub enum Notice {
         /// Interfaces of the links.
         interfaces: Vec<String>,
     },
-    /// An attachment waits for its target.
+    /// An attachment is waiting for its target.
     Waits {
         /// Name of the attachment.
         name: String,
@@ -63,7 +63,7 @@ pub enum Notice {
         /// Sentence without its subject.
         sentence: String,
     },
-    /// A file could not be written, removed or read, so the next node may lack the attachment or
+    /// A file could not be written, removed or read, so the next node may lack this attachment or
     /// restore a removed one.
     Store {
         /// Attachment or file, and the reason.
@@ -80,12 +80,12 @@ pub struct NodeConfig {
     pub run: RunConfig,
     /// Event callback, called from any thread.
     pub notify: Arc<dyn Fn(&Notice) + Send + Sync>,
-    /// Command that runs a network; without it, the node runs none.
+    /// Command that runs a network; if `None`, the node runs no networks.
     pub network: Option<NetworkCommand>,
 }
 
 impl NodeConfig {
-    /// Returns the default configuration with this directory, without a callback.
+    /// Returns the default configuration with this directory and no callback.
     pub fn in_directory(directory: impl Into<PathBuf>) -> NodeConfig {
         NodeConfig {
             directory: directory.into(),
@@ -96,7 +96,7 @@ impl NodeConfig {
     }
 }
 
-/// All attachments of a machine. On drop, all links are removed, but attachments stay in their
+/// All attachments of a machine. On drop, removes all links, but attachments remain in their
 /// directory.
 pub struct Node {
     shared: Arc<NodeShared>,
@@ -110,12 +110,13 @@ struct NodeShared {
     config: NodeConfig,
     store: Store,
     entries: Mutex<BTreeMap<String, Arc<Entry>>>,
-    /// Number of stored attachments at the start.
+    /// Number of stored attachments still to be restored.
     restoring: AtomicUsize,
 }
 
 impl Node {
-    /// Starts a node and restores the attachments in its directory. Missing targets are waited for.
+    /// Starts a node and restores the attachments in its directory. Attachments with missing
+    /// targets wait for them.
     ///
     /// # Errors
     /// If the directory is unusable, or the threads cannot be started.
@@ -232,7 +233,7 @@ fn fault() -> NodeRefusal {
     NodeRefusal::Failed("internal error; the link was not attached".to_owned())
 }
 
-/// Refuses an attachment that selects the same traffic as an existing one.
+/// Refuses an attachment that selects the same traffic as another one.
 fn check_others(
     entries: &BTreeMap<String, Arc<Entry>>,
     name: &str,
@@ -254,7 +255,7 @@ fn check_others(
 }
 
 impl NodeShared {
-    /// Starts the networks in the directory.
+    /// Starts the networks in the node's directory.
     fn networks(self: &Arc<NodeShared>, pool: &Arc<Pool>) -> Option<Arc<NodeNetworks>> {
         let command = self.config.network.clone()?;
         let directory = self.config.directory.join(NETWORKS);
@@ -300,7 +301,8 @@ impl NodeShared {
                     (entry, true)
                 }
             };
-            // Taken before other threads can find it, so that they never see it half created.
+            // Lock the entry before other threads can find it, so that they do not see it half
+            // created.
             let made = is_new.then(|| entry.take_turn());
             drop(entries);
             let _turn = made.unwrap_or_else(|| entry.take_turn());
@@ -316,7 +318,7 @@ impl NodeShared {
         }
     }
 
-    /// Creates and stores an attachment. On failure, removes it unless it may wait.
+    /// Creates and stores an attachment. If that fails, removes it, unless it may wait.
     fn make(&self, entry: &Arc<Entry>, request: &AttachmentRequest) -> Result<(), NodeRefusal> {
         let attached = self.attach(entry);
         if let Err(failure) = &attached
@@ -336,7 +338,7 @@ impl NodeShared {
         Err(failure.into())
     }
 
-    /// Changes both the options and the selection of an attachment, or neither.
+    /// Changes options and selection of an attachment atomically.
     fn change(&self, entry: &Entry, request: &AttachmentRequest) -> Result<(), NodeRefusal> {
         let (old, running) = {
             let state = entry.state();
@@ -357,7 +359,7 @@ impl NodeShared {
             entry.state().request = request.clone();
             return Ok(());
         };
-        // Request everything that may be refused before the first change.
+        // Perform all steps that may fail before the first change.
         let access = files::access(request.spec.files);
         let change = request::change(&old.link, &request.link, &interfaces);
         if let Some(change) = &change {
@@ -373,7 +375,7 @@ impl NodeShared {
         let programs = programs
             .transpose()
             .map_err(|error: AttachError| LinkFailure::from(error))?;
-        // Store before changing, so that a restart finds it.
+        // Store before the change, so that a restarted node finds it.
         self.store(entry, request).map_err(LinkFailure::Store)?;
         let (selected, before) = match programs {
             Some((new, before)) => (entry.state().select(new), Some(before)),
@@ -388,7 +390,7 @@ impl NodeShared {
             None => Ok(()),
         });
         if let Err(refusal) = changed {
-            // Fails if the interface is gone, and the link with it.
+            // Fails if the interface is gone, but then the link is gone too.
             let _ = before.map(|before| entry.state().select(before));
             self.keep(entry);
             return Err(refusal);
@@ -400,12 +402,12 @@ impl NodeShared {
     /// Removes an attachment that could not be created.
     fn discard(&self, entry: &Entry) {
         self.release(entry);
-        // Exists if the interface was to fail closed.
+        // The file exists if the interface was to be fail-closed.
         let _ = self.store.remove(&entry.name);
         self.entries().remove(&entry.name);
     }
 
-    /// Ends the link of an attachment that is no longer used, or opens its interfaces.
+    /// Ends the link of an attachment that is being removed, or opens its interfaces.
     fn release(&self, entry: &Entry) {
         let (link, facts) = {
             let mut state = entry.state();
@@ -428,7 +430,7 @@ impl NodeShared {
 
     fn remove(&self, name: &str) -> Option<Detached> {
         let Some(entry) = self.entries().get(name).cloned() else {
-            // It may be stored without having been restored.
+            // The attachment may be stored, but not restored yet.
             if names::check_request(name).is_ok() {
                 if let Some(stored) = self.store.read_one(name) {
                     self.open(name, &stored.facts);
@@ -476,14 +478,14 @@ impl NodeShared {
         let _turn = entry.take_turn();
         self.entries().insert(stored.name, Arc::clone(&entry));
         match self.attach(&entry) {
-            // Targets may have changed; the next node needs the new facts.
+            // The target may have changed, and the next node needs the new facts.
             Ok(()) => self.keep(&entry),
             Err(failure) => self.wait_for(&entry, &failure),
         }
     }
 
     /// Returns the number of links that share ring memory: twice the number of attachments,
-    /// including those still to be restored.
+    /// including those not restored yet.
     fn sharing(&self) -> usize {
         2 * self
             .entries()
@@ -491,7 +493,7 @@ impl NodeShared {
             .max(self.restoring.load(Ordering::Relaxed))
     }
 
-    /// Attaches the links of an attachment; the caller holds its turn.
+    /// Attaches the links of an attachment. The caller has locked the entry.
     fn attach(&self, entry: &Entry) -> Result<(), LinkFailure> {
         let (request, facts) = {
             let state = entry.state();
@@ -513,7 +515,7 @@ impl NodeShared {
             interfaces: link.interfaces.clone(),
         };
         let mut state = entry.state();
-        // It has a reason if it has waited.
+        // A reason means that the attachment has been waiting.
         state.returns += u64::from(state.reason.is_some());
         state.begin(link);
         drop(state);
@@ -521,7 +523,7 @@ impl NodeShared {
         Ok(())
     }
 
-    /// Marks an attachment as waiting; notifies once per reason.
+    /// Marks an attachment as waiting; sends one notice per reason.
     fn wait_for(&self, entry: &Entry, failure: &LinkFailure) {
         let reason = failure.to_string();
         let mut state = entry.state();
@@ -534,8 +536,8 @@ impl NodeShared {
         }
     }
 
-    /// Checks all attachments whose turn is free: ends links whose target is gone, and retries
-    /// missing targets.
+    /// Checks all attachments that no other thread has locked. Ends links whose target is gone, and
+    /// retries missing targets.
     fn check_all(self: &Arc<NodeShared>, pool: &Pool) {
         let entries: Vec<_> = self.entries().values().cloned().collect();
         for entry in entries {
@@ -562,7 +564,7 @@ impl NodeShared {
         }
     }
 
-    /// Ends links whose target is gone, and tries to attach again.
+    /// Ends links whose target is gone, and tries to attach them again.
     fn renew(&self, entry: &Entry, gone: Option<AttachedLink>) {
         let _turn = entry.take_turn();
         entry.state().queued = false;
@@ -581,7 +583,7 @@ impl NodeShared {
         }
     }
 
-    /// Ends links and passes on their report.
+    /// Ends links and reports their totals.
     fn end(&self, name: &str, link: AttachedLink) -> Detached {
         let report = link.end();
         let links = &report.run.links;

@@ -1,4 +1,4 @@
-//! Where links are attached, and the topology of links at their interfaces.
+//! Places at which links are attached, and the topology of links at their interfaces.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,26 +23,26 @@ use crate::LinkFailure;
 /// Keyword for all interfaces of a namespace except lo.
 pub const ALL: &str = "all";
 
-/// Maximum filter length, in bytes. The kernel already rejects shorter filters, but takes seconds
-/// to reject longer ones.
+/// Maximum length of a filter, in bytes. The kernel refuses even shorter filters, but takes seconds
+/// to refuse longer ones.
 const FILTER_MAX: usize = 16 << 10;
 
-/// Place of an attachment, and the traffic that its links take.
+/// Place of an attachment, and the traffic for its links.
 #[derive(Clone, Debug)]
 pub struct RequestedPlace {
-    /// Target to attach to.
+    /// Target of the attachment.
     pub target: Target,
-    /// Interface; `None` for the default route's, [`ALL`] for all Ethernet interfaces.
+    /// Interface; `None` for that of the default route, [`ALL`] for all Ethernet interfaces.
     pub interface: Option<String>,
     /// Whether the target may share the machine's network.
     pub host_network: bool,
     /// Selected frames.
     pub selection: Selection,
-    /// Directions.
+    /// Directions of the link.
     pub direction: Direction,
     /// Priority among the links of the interface ([`AttachPlace`]).
     pub priority: Option<u8>,
-    /// Treatment of the traffic after the process is killed.
+    /// Treatment of the traffic after the process has been killed.
     pub fail: FailMode,
 }
 
@@ -94,11 +94,12 @@ impl RequestedPlace {
         find(&self.target, self.host_network)
     }
 
-    /// Prepares a link at each interface. `claims` are those of an earlier process by interface.
-    /// `sharing` is the number of links that share ring memory; at least one per interface counts.
+    /// Prepares a link at each interface. `claims` contains the claims of an earlier process by
+    /// interface. `sharing` is the number of links that share ring memory, at least the number of
+    /// interfaces.
     ///
     /// # Errors
-    /// If an interface does not exist, or takes no link.
+    /// If an interface does not exist, or cannot have a link.
     pub fn prepare(
         &self,
         namespace: &NetNamespace,
@@ -127,7 +128,7 @@ impl RequestedPlace {
         let _hurry = ExpeditedGrace::begin();
         let hub = AttachHub::new(names.len().max(sharing))?;
         let prepared = names.iter().map(|name| prepare(Some(name), &hub));
-        // Tunnel modules create a device in every namespace, such as sit0.
+        // Skip the devices that tunnel modules create in every namespace, such as sit0.
         let prepared =
             prepared.filter(|result| !matches!(result, Err(AttachError::NoEthernet { .. })));
         let prepared = prepared.collect::<Result<Vec<PreparedLink>, AttachError>>()?;
@@ -154,7 +155,7 @@ pub fn find(target: &Target, host_network: bool) -> Result<FoundTarget, LinkFail
 
 fn target(spec: &TargetSpec) -> Result<Target, String> {
     Ok(match spec {
-        // A runtime identifies a namespace by a process, whose PID may be reused later.
+        // Runtimes may name a namespace by a process, whose PID may be reused later.
         TargetSpec::Netns(path) => match process_of(path) {
             Some(pid) => Target::Pid(pid),
             None => Target::Netns(path.clone()),
@@ -177,7 +178,7 @@ fn process_of(path: &Path) -> Option<u32> {
     below.strip_suffix("/ns/net")?.parse().ok()
 }
 
-/// Parses the traffic selection.
+/// Parses the selection of traffic.
 fn selection(spec: &AttachmentSpec, refuse: &mut impl FnMut(&str, String)) -> Selection {
     let mut to: Vec<Prefix> = Vec::new();
     for (position, text) in spec.to.iter().enumerate() {
@@ -210,7 +211,7 @@ fn filter(text: &str) -> Result<Filter, String> {
     text.parse::<Filter>().map_err(|error| error.to_string())
 }
 
-/// Splits prepared links into named ports and what engages them later.
+/// Splits prepared links into named ports and the parts that engage them later.
 pub fn split(prepared: Vec<PreparedLink>) -> (Vec<(String, Port)>, Vec<Engage>) {
     let (mut ports, mut engages) = (Vec::new(), Vec::new());
     for prepared in prepared {
@@ -222,7 +223,7 @@ pub fn split(prepared: Vec<PreparedLink>) -> (Vec<(String, Port)>, Vec<Engage>) 
     (ports, engages)
 }
 
-/// Returns the names of an interface's ports: facing its namespace, and facing its wire.
+/// Returns the names of an interface's two ports: toward its namespace, and toward its wire.
 fn port_names(interface: &str) -> [String; 2] {
     [format!("{interface}.inner"), format!("{interface}.outer")]
 }
@@ -230,7 +231,7 @@ fn port_names(interface: &str) -> [String; 2] {
 /// Returns a topology with one link per interface.
 ///
 /// # Errors
-/// Problems with the scenario or a name.
+/// All problems with the scenario or a name.
 pub fn topology(
     interfaces: &[String],
     link: Duplex,
@@ -244,7 +245,7 @@ pub fn topology(
         }),
     });
     let mut topology = Topology::pairs(pairs.collect(), link, scenario)?;
-    // Count frames to a port that is lost along with its namespace.
+    // Count frames to a port that disappears with its namespace.
     topology.on_port_loss = OnPortLoss::Continue;
     Ok(topology)
 }

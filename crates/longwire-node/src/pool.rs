@@ -1,5 +1,5 @@
-//! Threads that attach and detach links. They have all privileges of the program, which the API's
-//! threads have given up.
+//! Threads that attach and detach links. They keep all privileges of the program, which the API's
+//! threads drop.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use std::thread::{self, JoinHandle};
 
 use crate::NodeError;
 
-/// Attaching mostly waits for the kernel.
+/// Number of threads; attaching mostly waits for the kernel.
 const THREADS: usize = 8;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Thread pool for blocking work. Finishes queued jobs on drop.
+/// Thread pool for blocking work. On drop, finishes the queued jobs.
 pub(crate) struct Pool {
     jobs: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
@@ -40,11 +40,11 @@ impl Pool {
     /// Queues a job.
     pub fn give(&self, job: impl FnOnce() + Send + 'static) {
         let jobs = self.jobs.as_ref();
-        // Sender and receivers live as long as the pool.
+        // Cannot fail: sender and receivers live as long as the pool.
         jobs.map(|jobs| jobs.send(Box::new(job)));
     }
 
-    /// Queues a job whose result is received through the channel; an error if the job panicked.
+    /// Queues a job and returns a channel for its result. Receiving fails if the job panicked.
     pub fn start<R: Send + 'static>(
         &self,
         job: impl FnOnce() -> R + Send + 'static,
@@ -71,7 +71,7 @@ fn work(given: &Mutex<Receiver<Job>>) {
         let Ok(job) = job else {
             return;
         };
-        // A panic in one job must not end the thread.
+        // A panic in a job must not end the thread.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
     }
 }

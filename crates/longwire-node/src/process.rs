@@ -1,4 +1,4 @@
-//! Limits, parent and end of the process.
+//! Limits, parent and end of this process.
 
 use std::io;
 use std::io::Read;
@@ -21,7 +21,7 @@ pub fn raise_open_files() {
     if let Ok((limit, allowed)) = getrlimit(Resource::RLIMIT_NOFILE)
         && limit < allowed
     {
-        // On failure, a later open reports the limit.
+        // Ignore errors: opening too many files reports the limit later.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, allowed, allowed);
     }
 }
@@ -29,8 +29,8 @@ pub fn raise_open_files() {
 /// Environment variable with the PID of the parent.
 pub const PARENT_VARIABLE: &str = "LONGWIRE_PARENT";
 
-/// Returns the files that a topology may name. A node received its topology from a client, and its
-/// responses contain messages of the run.
+/// Returns the files that a topology may name. If a node started this process, a client sent the
+/// topology and receives the run's messages.
 pub fn file_access() -> FileAccess {
     match std::env::var_os(PARENT_VARIABLE) {
         Some(_) => FileAccess::Absolute,
@@ -38,7 +38,7 @@ pub fn file_access() -> FileAccess {
     }
 }
 
-/// If requested by the parent, asks the kernel to kill this process when the parent ends. Returns
+/// If the parent requests it, asks the kernel to kill this process when the parent ends. Returns
 /// whether the parent has already ended.
 pub fn follow_parent() -> bool {
     let Ok(parent) = std::env::var(PARENT_VARIABLE) else {
@@ -48,11 +48,11 @@ pub fn follow_parent() -> bool {
     watched.is_err() || getppid().to_string() != parent
 }
 
-/// Time limit in milliseconds: expedited grace periods cause interrupts on all cores.
+/// Time limit in milliseconds, because expedited grace periods interrupt all cores.
 const END_MAX: u16 = 60_000;
 
-/// Starts the helper process `longwire node --end-of PID`, which ends after this process. The
-/// helper has no effect if it may not expedite grace periods.
+/// Starts the helper process `longwire node --end-of PID`, which ends after this process. Without
+/// permission to expedite grace periods, the helper has no effect.
 ///
 /// # Errors
 /// If the process cannot be started.
@@ -66,15 +66,15 @@ pub fn start_end_helper() -> io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// Waits for a process to exit, and speeds up its exit.
+/// Waits for a process to exit, and expedites its exit.
 ///
 /// # Errors
 /// If the process does not exist.
 pub fn shorten_end(process: u32) -> io::Result<()> {
-    // A service manager signals this process together with its parent.
+    // Block signals, which a service manager sends to this process as well as its parent.
     let _ = SigSet::all().thread_block();
     let process = Pidfd::open(process)?;
-    // Returns at end of file; nothing is written.
+    // The pipe is never written to; reading returns when the other process ends.
     let _ = io::stdin().read(&mut [0]);
     let _hurry = ExpeditedGrace::begin();
     let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];

@@ -21,7 +21,7 @@ pub(crate) struct AttachmentRequest {
 }
 
 impl AttachmentRequest {
-    /// Parses a request, and reads the files that models name.
+    /// Parses a request, and reads the files named by models.
     ///
     /// # Errors
     /// All problems.
@@ -52,11 +52,11 @@ impl AttachmentRequest {
         }
     }
 
-    /// Refuses to replace another attachment of this name, unless only the link options and the
-    /// selection differ.
+    /// Refuses to replace an attachment of this name, unless only link options and selection
+    /// differ.
     ///
     /// # Errors
-    /// The field that differs, with the remedy.
+    /// If another field differs; includes the remedy.
     pub fn check_place_of(&self, other: &AttachmentRequest, name: &str) -> Result<(), NodeRefusal> {
         let (new, old) = (&self.spec, &other.spec);
         let fields = [
@@ -82,7 +82,7 @@ impl AttachmentRequest {
         self.place.selection.takes_all()
     }
 
-    /// Returns whether both select exactly the same traffic, so that one would get none.
+    /// Returns whether both select exactly the same traffic, so that one of them would get none.
     pub fn is_for_same_traffic(&self, other: &AttachmentRequest) -> bool {
         let (own, others) = (&self.spec, &other.spec);
         own.target == others.target
@@ -94,7 +94,7 @@ impl AttachmentRequest {
     }
 }
 
-/// Returns the change to running links from one set of options to another; `None` if they are
+/// Returns the change of running links from one set of options to another; `None` if they are
 /// equal.
 pub(crate) fn change(from: &Duplex, to: &Duplex, interfaces: &[String]) -> Option<Value> {
     let mut set = Map::new();
@@ -110,7 +110,7 @@ pub(crate) fn change(from: &Duplex, to: &Duplex, interfaces: &[String]) -> Optio
     (!set.is_empty()).then(|| json!({ "set": set }))
 }
 
-/// Returns the new values of options that differ; null for removed options.
+/// Returns the options that differ, with their new values; null for removed options.
 fn difference(from: &LinkSpec, to: &LinkSpec) -> Map<String, Value> {
     let (from_given, to_given) = (from.given(), to.given());
     let names = from_given.iter().chain(&to_given);

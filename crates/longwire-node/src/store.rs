@@ -1,5 +1,4 @@
-//! Directories of attachments, with one JSON file each. A node restores its attachments from its
-//! directory.
+//! A directory of attachments, with one JSON file each, from which a node restores them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -27,7 +26,7 @@ pub(crate) struct StoredAttachment {
     pub facts: Facts,
 }
 
-/// Facts determined when the link was first attached.
+/// Facts established when the link was first attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// Start time of the target's process in clock ticks since boot, to detect a reused PID.
@@ -42,7 +41,7 @@ pub struct Facts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredClaim {
     serial: u16,
-    /// Name of its pins in the BPF file system.
+    /// Name of the claim's pins in the BPF file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pins: Option<String>,
 }
@@ -77,7 +76,7 @@ impl Facts {
         }
     }
 
-    /// Returns the claims for a later process.
+    /// Returns the claims, for a later process.
     pub fn claims(&self) -> BTreeMap<String, AttachClaim> {
         let claim = |stored: &StoredClaim| AttachClaim {
             serial: stored.serial,
@@ -89,13 +88,13 @@ impl Facts {
             .collect()
     }
 
-    /// Returns whether a process has left an interface closed.
+    /// Returns whether an earlier process has left an interface closed.
     pub fn are_closed(&self) -> bool {
         let mut pins = self.claims.values().filter_map(StoredClaim::pins);
         pins.any(|pins| pins.are_attached())
     }
 
-    /// Opens all other interfaces that an earlier process left closed.
+    /// Opens interfaces that an earlier process left closed, except for these.
     ///
     /// # Errors
     /// If the BPF file system is not mounted, or permission is denied.
@@ -174,7 +173,7 @@ impl Store {
         read(&self.path(name)).ok()
     }
 
-    /// Reads all attachments. Also returns the names of invalid files, with reasons.
+    /// Reads all attachments. Also returns the names of invalid files, with the reasons.
     ///
     /// # Errors
     /// If the directory cannot be read.
@@ -207,7 +206,7 @@ pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// Reads the file of an attachment.
 ///
 /// # Errors
-/// See [`state_file::read`]; also if the contents are invalid.
+/// See [`state_file::read`]. Also if the contents are invalid.
 pub fn read_file<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&state_file::read(path)?)?)
 }

@@ -1,4 +1,4 @@
-//! All ways to name a file in a request.
+//! Every way to name a file in a request.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::request::AttachmentRequest;
 /// File contents that no response may contain.
 const SECRET: &str = "swordfish";
 
-/// A file that reports when it is opened, and a FIFO, which would block a reader.
+/// A file that reports being opened, and a FIFO, which would block a reader.
 struct Trap {
     folder: Folder,
     secret: PathBuf,
@@ -54,14 +54,14 @@ impl Trap {
         ]
     }
 
-    /// Paths relative to the working directory.
+    /// Returns paths relative to the working directory.
     fn relative(&self) -> Vec<String> {
         let here = std::env::current_dir().expect("a directory");
         let up = "../".repeat(here.components().count() - 1);
         let relative = |path: &String| format!("{up}{}", path.trim_start_matches('/'));
         let mut all: Vec<String> = self.absolute().iter().map(relative).collect();
         assert!(Path::new(&all[0]).exists(), "{}", all[0]);
-        // In the working directory, without `/`.
+        // Names in the working directory, without `/`.
         all.extend(["Cargo.toml", "missing", "-"].map(str::to_owned));
         all
     }
@@ -71,13 +71,13 @@ impl Trap {
     }
 }
 
-/// Place of an option in a request body, and whether files are refused in it.
+/// Name of a place for an option, and a function that sends a request with a value at this place.
 type Entry = (
     &'static str,
     fn(&str, &str, bool) -> Result<(), NodeRefusal>,
 );
 
-/// All places for link options.
+/// All places for link options in requests.
 const OPTIONS: &[Entry] = &[
     ("attachment", |option, text, files| {
         attach(json!({ option: text }), files)
@@ -108,7 +108,7 @@ const OPTIONS: &[Entry] = &[
     }),
 ];
 
-/// All other places for paths.
+/// All remaining places for paths in requests.
 const PATHS: &[Entry] = &[
     ("csv", |_, path, files| {
         network(json!({ "link": [{ "csv": path }] }), files)
@@ -130,8 +130,8 @@ const PATHS: &[Entry] = &[
     }),
 ];
 
-/// Returns whether a place takes an option: presets cover both directions, and not all options are
-/// lists.
+/// Returns whether a place accepts an option: presets cover both directions, and not every option
+/// accepts a list.
 fn takes(at: &str, option: &FileOption) -> bool {
     let presets = ["attachment", "link of a network", "defaults", "template"];
     match option.option {
@@ -157,8 +157,8 @@ fn network(mut file: Value, files: bool) -> Result<(), NodeRefusal> {
     NetworkRequest::read(&spec).map(drop)
 }
 
-/// Each file option of each model, and each other place for a path, is refused without a lookup:
-/// the response does not depend on whether the file exists.
+/// Refuses every file option of every model, and a path at every remaining place, without looking
+/// up the path: the response does not depend on whether the file exists.
 #[test]
 fn refused_paths_are_not_looked_up() {
     let trap = Trap::new();
@@ -176,7 +176,7 @@ fn refused_paths_are_not_looked_up() {
             let refused = refused.err().unwrap_or_else(|| panic!("{at}: {text}"));
             let answer = refused.to_string();
             let reason = if files { "a relative path" } else { NO_FILES };
-            // Plugins have a separate error.
+            // Plugins have a separate error message.
             let is_known = answer.contains(reason) || answer.contains(NO_PLUGINS);
             assert!(is_known, "{at}: {text}: {answer}");
             assert!(
@@ -200,7 +200,7 @@ fn refused_paths_are_not_looked_up() {
         }
     }
     assert!(!trap.was_opened());
-    // Files named in the rows of a permitted file follow the same rule, and are not quoted.
+    // The same rule applies to files named in the rows of a permitted file. Rows are not quoted.
     let rows = trap.folder.path().join("rows.csv");
     for path in &relative {
         fs::write(
@@ -219,7 +219,7 @@ fn refused_paths_are_not_looked_up() {
     assert!(!trap.was_opened());
 }
 
-/// Root may name any file by an absolute path, but no response contains it.
+/// Root may name any file by an absolute path, but responses do not contain its contents.
 #[test]
 fn permitted_files_are_not_quoted() {
     let trap = Trap::new();
@@ -239,7 +239,7 @@ fn permitted_files_are_not_quoted() {
             }
             match enter(&secret) {
                 Err(answer) => assert!(!answer.contains(SECRET), "{answer}"),
-                // The network's process detects it.
+                // Only the network's process detects this error.
                 Ok(()) => assert!(option.is_plugin() && !at.starts_with("att"), "{at}"),
             }
         }
@@ -251,7 +251,7 @@ fn permitted_files_are_not_quoted() {
     assert!(trap.was_opened(), "the test's own watch works");
 }
 
-/// Loading a plugin runs its code.
+/// A plugin must not be loaded, because loading it runs its code.
 #[test]
 fn no_plugin_is_loaded_into_the_node() {
     let folder = Folder::new();

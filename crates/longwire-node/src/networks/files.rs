@@ -17,10 +17,10 @@ pub struct NetworkFiles {
     directory: PathBuf,
 }
 
-/// Number of bytes at the end of a run's messages that are searched for an error.
+/// Number of bytes at the end of a run's messages in which an error is searched.
 const MESSAGES_MAX: u64 = 64 << 10;
 
-/// Files of a network that have been written, but have not replaced the previous ones.
+/// Files of a network that have been written, but do not yet replace the previous ones.
 pub(super) struct StagedNetwork<'a> {
     files: &'a NetworkFiles,
     topology: StagedFile,
@@ -29,8 +29,8 @@ pub(super) struct StagedNetwork<'a> {
 }
 
 impl StagedNetwork<'_> {
-    /// Replaces the previous files. The specification comes last: the next node restores the
-    /// network and the other files from it.
+    /// Replaces the previous files; the specification comes last. From it, the next node restores
+    /// the network and the remaining files.
     ///
     /// # Errors
     /// If the file system fails.
@@ -59,7 +59,7 @@ impl NetworkFiles {
         self.directory.join("network.toml")
     }
 
-    /// Path of the hosts' key, which exists if a key was sent.
+    /// Path of the hosts' key; exists if a key was sent.
     pub fn key(&self) -> PathBuf {
         self.directory.join("network.key")
     }
@@ -83,10 +83,10 @@ impl NetworkFiles {
         self.directory.join("spec.json")
     }
 
-    /// Writes a network next to the previous one, which stays unchanged.
+    /// Writes a network's files next to the previous ones, which stay unchanged.
     ///
     /// # Errors
-    /// If a file cannot be written; no file is then left behind.
+    /// If a file cannot be written; all new files are then removed.
     pub(super) fn stage(&self, request: &NetworkRequest) -> io::Result<StagedNetwork<'_>> {
         let mut builder = fs::DirBuilder::new();
         builder
@@ -105,13 +105,13 @@ impl NetworkFiles {
             })
         };
         staged().inspect_err(|_| {
-            // Fails unless the network is new.
+            // Fails if the directory is in use, because the network is not new.
             let _ = fs::remove_dir(&self.directory);
         })
     }
 
-    /// Restores the topology and the key from the specification, in case an earlier node was killed
-    /// during a change.
+    /// Restores the topology and the key from the specification, because an earlier node may have
+    /// been killed during a change.
     ///
     /// # Errors
     /// If a file cannot be written.

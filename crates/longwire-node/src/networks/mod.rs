@@ -1,4 +1,4 @@
-//! Networks of the node. Each has a separate process, which is restarted after a failure.
+//! Networks of a node. Each has a separate process, which is restarted after a failure.
 
 mod files;
 mod request;
@@ -24,16 +24,16 @@ pub use supervisor::{NetworkCommand, NetworkRun};
 use crate::names::check_request;
 use crate::pool::Pool;
 
-/// Maximum networks.
+/// Maximum number of networks.
 const NETWORKS_MAX: usize = 256;
 
-/// Event callback, called with a network's name and a sentence.
+/// Event callback; receives a network's name and a sentence.
 type Notify = Arc<dyn Fn(&str, String) + Send + Sync>;
 
-/// Networks of a node. On drop, all processes end, but the networks stay in their directory.
+/// Networks of a node. On drop, all processes end, but the networks remain in their directory.
 pub(crate) struct NodeNetworks {
     shared: Arc<NetworksShared>,
-    /// Threads with all privileges of the program, which child processes inherit.
+    /// Threads that have all privileges of the program, for child processes to inherit.
     pool: Arc<Pool>,
 }
 
@@ -87,7 +87,7 @@ impl NodeNetworks {
 impl Drop for NodeNetworks {
     fn drop(&mut self) {
         let running = std::mem::take(&mut *self.shared.running());
-        // Signal all before waiting for any.
+        // Signal all processes before waiting for one.
         running
             .values()
             .for_each(|network| network.supervisor.stop());
@@ -122,7 +122,7 @@ impl Networks for NodeNetworks {
 
     fn socket(&self, name: &str) -> Option<PathBuf> {
         let running = self.shared.running();
-        // Before that, the socket accepts requests, but nothing answers.
+        // Earlier, the socket accepts connections, but requests get no response.
         let is_running = running.get(name)?.supervisor.state().state == NetworkState::Running;
         is_running.then(|| self.shared.files(name).socket())
     }
@@ -189,7 +189,7 @@ impl NetworksShared {
         }
         let failed = |error| NodeRefusal::storage("the network", &error);
         let staged = files.stage(&request).map_err(failed)?;
-        // The previous network is unchanged up to this point.
+        // Until here, the previous network is unchanged.
         let ended = self.running().remove(name);
         let before = ended.as_ref().map(|old| old.supervisor.request.clone());
         drop(ended);
@@ -203,7 +203,7 @@ impl NetworksShared {
         Ok((!old, view.ok_or_else(fault)?))
     }
 
-    /// Restarts the previous network after a failed request.
+    /// Restarts the previous network after a request has failed.
     fn resume(&self, name: &str, before: Option<NetworkRequest>) {
         let files = self.files(name);
         let resumed = match before {
@@ -219,7 +219,7 @@ impl NetworksShared {
         }
     }
 
-    /// Starts the supervisor of a network whose files exist.
+    /// Starts the supervisor of a network whose files have been written.
     fn begin(&self, name: &str, request: NetworkRequest) -> Result<(), NodeRefusal> {
         let (notify, owned) = (Arc::clone(&self.notify), name.to_owned());
         let supervisor = Arc::new(Supervisor::new(
@@ -244,7 +244,7 @@ impl NetworksShared {
         let _turn = self.take_turn();
         let ended = self.running().remove(name);
         let was_there = ended.is_some();
-        // Wait for its process, which writes its report.
+        // Wait for the process to end, which writes its report.
         drop(ended);
         let files = self.files(name);
         let report = files.last_report();

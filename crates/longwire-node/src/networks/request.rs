@@ -1,4 +1,4 @@
-//! A parsed and validated network request.
+//! A parsed and validated request for a network.
 
 use longwire_client::node::NetworkSpec;
 use longwire_control::node::NodeRefusal;
@@ -13,13 +13,13 @@ pub(crate) struct NetworkRequest {
     pub spec: NetworkSpec,
     /// Topology as text.
     pub text: String,
-    /// Ports at interfaces of this machine.
+    /// Ports at interfaces in use on this machine.
     pub attached: Vec<AttachPlan>,
     pub warnings: Vec<Problem>,
 }
 
 impl NetworkRequest {
-    /// Parses a network request, and reads the permitted files that it names.
+    /// Parses a request for a network, and reads the permitted files that it names.
     ///
     /// # Errors
     /// All problems.
@@ -51,14 +51,14 @@ impl NetworkRequest {
         })
     }
 
-    /// Returns why a port cannot be placed now; `None` if all can.
+    /// Returns the reason why a port has no target at the moment; `None` if all have one.
     pub fn missing(&self) -> Option<String> {
         let mut targets = self.attached.iter().map(|plan| plan.target.resolve());
         targets.find_map(|found| Some(found.err()?.to_string()))
     }
 }
 
-/// Returns the index of the host that this machine runs; `None` for a network without hosts.
+/// Returns the index of the host run by this machine; `None` for a network without hosts.
 fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NodeRefusal> {
     let Some(cluster) = &topology.cluster else {
         return match spec.host {
@@ -91,8 +91,8 @@ fn refused(field: &str, reason: &str) -> NodeRefusal {
     }])
 }
 
-/// Returns a topology as text: a string as is, an object as TOML. `None` for other values and for
-/// null, which TOML lacks.
+/// Returns a topology as text: a string unchanged, an object as TOML. Returns `None` for other
+/// values, and for null, which TOML lacks.
 pub(super) fn text(file: &Value) -> Option<String> {
     match file {
         Value::String(text) => Some(text.clone()),

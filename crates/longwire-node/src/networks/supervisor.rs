@@ -19,7 +19,7 @@ pub type NetworkCommand = Arc<dyn Fn(&NetworkFiles, &NetworkRun) -> Command + Se
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct NetworkRun {
-    /// Host of the topology that this machine runs.
+    /// Host of the topology, run by this machine.
     pub host: Option<String>,
     /// Whether the network's files include a key.
     pub has_key: bool,
@@ -31,14 +31,14 @@ pub struct NetworkRun {
 const POLL_PERIOD: Duration = Duration::from_millis(20);
 /// Interval between checks for a missing target.
 const RETRY: Duration = Duration::from_millis(500);
-/// Initial restart delay after a failure; doubles with each failure.
+/// Initial restart delay after a failure; each further failure doubles it.
 const BACKOFF_MIN: Duration = Duration::from_millis(250);
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
 /// Duration of a run after which the restart delay is reset.
 const STABLE: Duration = Duration::from_secs(10);
 /// Time limit for a process to end and write its report.
 const ENDING: Duration = Duration::from_secs(8);
-/// Time limit for the response that shows that the network runs.
+/// Time limit for the response that proves that the network is running.
 const ANSWER: Duration = Duration::from_millis(300);
 
 /// State of a network's process.
@@ -88,7 +88,7 @@ impl Supervisor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the supervisor to end, along with its process.
+    /// Asks the supervisor to end the process, then itself.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -97,7 +97,7 @@ impl Supervisor {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Supervises the network until it is stopped.
+    /// Supervises the network until stopped.
     pub fn run(&self) {
         let mut backoff = BACKOFF_MIN;
         while !self.stops() {
@@ -118,7 +118,7 @@ impl Supervisor {
         }
     }
 
-    /// Records why the network does not run, and pauses.
+    /// Records the reason why the network is not running, and pauses.
     fn wait(&self, reason: &str, pause: Duration) {
         let is_news = {
             let mut state = self.state();
@@ -136,7 +136,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs the process once; returns why it ended.
+    /// Runs the process once; returns the reason for its end.
     fn run_once(&self) -> String {
         let mut child = match self.start() {
             Ok(child) => child,
@@ -174,7 +174,7 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// Waits for the process to end, or ends it; returns how it ended.
+    /// Waits for the process to end, or ends it; returns how it has ended.
     fn watch(&self, child: &mut Child) -> String {
         let mut asked: Option<Instant> = None;
         let mut runs = false;
@@ -207,7 +207,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns whether the run answers, which it does once the network runs.
+    /// Returns whether the run answers, as it does once the network is running.
     fn answers(&self) -> bool {
         let client = Client::new(Address::Unix(self.files.socket()), None);
         client.is_ok_and(|mut client| {

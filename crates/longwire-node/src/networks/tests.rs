@@ -1,4 +1,4 @@
-//! Networks in a directory on a full disk, or modified by other programs. Their process does
+//! Networks in a directory on a full disk or modified by other programs. The network process does
 //! nothing.
 
 use std::fs;
@@ -41,7 +41,7 @@ impl Site {
         Site { networks, said }
     }
 
-    /// Waits for the process of a network.
+    /// Waits for the process of a network; returns its PID.
     fn pid(&self, name: &str) -> u32 {
         let began = Instant::now();
         loop {
@@ -55,7 +55,7 @@ impl Site {
     }
 }
 
-/// A network whose link has this delay. Its files fill two pages each.
+/// Returns a network whose link has this delay. Each of its files fills two pages.
 fn spec(delay: &str) -> NetworkSpec {
     let file = format!(
         "# {}\n[ports]\na = \"null\"\nb = \"null\"\n[[link]]\nname = \"x\"\ndelay = \"{delay}\"\n",
@@ -76,7 +76,7 @@ fn text(directory: &Path, name: &str) -> String {
     fs::read_to_string(directory.join(name)).expect("it is there")
 }
 
-/// A request that cannot be stored changes nothing, however much space is free.
+/// A request that cannot be stored changes nothing, no matter how much space is free.
 #[test]
 fn a_full_disk_changes_nothing() {
     with_small_disk(|disk| {
@@ -89,7 +89,7 @@ fn a_full_disk_changes_nothing() {
         let ballast = disk.join("ballast");
         fill_disk(&ballast);
         let full = fs::metadata(&ballast).expect("it is there").len();
-        // One more page each time, so that each file is once the first to fail.
+        // Free one more page each time, so that each file is the first to fail once.
         let mut refused = 0;
         for pages in 0.. {
             let file = fs::File::options().write(true).open(&ballast);
@@ -129,7 +129,7 @@ fn a_full_disk_changes_nothing() {
     });
 }
 
-/// If a node was killed between writing two files, the next node restores the network of the
+/// If a node is killed between writing two files, the next node restores the network of the
 /// specification.
 #[test]
 fn the_topology_is_restored_from_the_specification() {
@@ -152,7 +152,7 @@ fn the_topology_is_restored_from_the_specification() {
     );
 }
 
-/// A FIFO without a writer would block a reader.
+/// Reading a FIFO without a writer would block.
 #[test]
 fn special_files_do_not_block() {
     let folder = Folder::new();

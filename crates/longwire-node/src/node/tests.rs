@@ -1,4 +1,4 @@
-//! Changes to an attachment whose interface disappears before the node notices.
+//! Changes of an attachment whose interface disappears before the node notices.
 
 use std::process::{Child, Command};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -28,7 +28,7 @@ fn a_failed_selection_changes_nothing() {
     let started = stations.hosts[0].run(|| Command::new("sleep").arg("1000").spawn());
     let process = Ended(started.expect("a namespace").expect("a process"));
     let folder = Folder::new();
-    // No thread checks interfaces.
+    // This node has no threads that check interfaces.
     let node = NodeShared {
         config: NodeConfig::in_directory(folder.path()),
         store: Store::open(folder.path()).expect("a directory"),
