@@ -1,4 +1,4 @@
-//! Control API addresses.
+//! Addresses of control APIs.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -14,13 +14,13 @@ use super::connection::{self, Connection, RequestParts, Response};
 use super::error::{ClientError, Refusal};
 use super::time_limit::within;
 
-/// Maximum idle time after which a connection is reused; servers close idle connections.
+/// Maximum idle time of a connection that is reused; servers close idle connections.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
 /// Maximum silence on an event stream; servers send a heartbeat every 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// Default maximum response length: several times a page of 10,000 links.
+/// Default maximum length of a response: several times that of a page of 10,000 links.
 const RESPONSE_MAX: usize = 256 << 20;
 
 /// HTTP client on the caller's tokio runtime.
@@ -33,7 +33,7 @@ pub struct AsyncClient {
 }
 
 impl AsyncClient {
-    /// Creates a client that sends `token` with each request. Connects lazily.
+    /// Creates a client that sends `token` with each request. It connects at the first request.
     ///
     /// # Errors
     /// [`ClientError::Token`] if the token is not a valid header value.
@@ -53,7 +53,7 @@ impl AsyncClient {
         })
     }
 
-    /// Limits the total time of each request, including connecting.
+    /// Limits the total time of each request, including the time to connect.
     pub fn set_time_limit(&mut self, limit: Duration) {
         self.time_limit = Some(limit);
     }
@@ -77,7 +77,7 @@ impl AsyncClient {
         response.json(&self.address)
     }
 
-    /// Sends a request and returns the response, even with an error status.
+    /// Sends a request and returns the response, even if it is an error.
     ///
     /// # Errors
     /// Any [`ClientError`] except `Refused`.
@@ -114,15 +114,15 @@ impl AsyncClient {
     }
 }
 
-/// Blocking HTTP client. Needs no thread: calls drive the connection.
+/// Blocking HTTP client. Needs no thread, because calls drive the connection.
 pub struct Client {
     runtime: Runtime,
     client: AsyncClient,
-    /// Node attachment to whose run requests go.
+    /// Attachment of the node whose run receives the requests.
     attachment: Option<String>,
 }
 
-/// Why an event stream ended.
+/// Reason for the end of an event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEnd {
     /// The caller stopped it.
@@ -132,7 +132,7 @@ pub enum StreamEnd {
 }
 
 impl Client {
-    /// Creates a client that sends `token` with each request. Connects lazily.
+    /// Creates a client that sends `token` with each request. It connects at the first request.
     ///
     /// # Errors
     /// [`ClientError::System`], or [`ClientError::Token`] if the token is not a valid header
@@ -146,7 +146,7 @@ impl Client {
         })
     }
 
-    /// Directs requests to the run of a node's attachment; paths are those of its control API.
+    /// Sends requests to the run of a node's attachment; paths are those of the run's control API.
     #[must_use]
     pub fn of_attachment(self, name: &str) -> Client {
         Client {
@@ -162,7 +162,8 @@ impl Client {
         }
     }
 
-    /// Limits the total time of each request except [`Client::stream`], including connecting.
+    /// Limits the total time of each request, including the time to connect. Does not apply to
+    /// [`Client::stream`].
     pub fn set_time_limit(&mut self, limit: Duration) {
         self.client.set_time_limit(limit);
     }
@@ -220,7 +221,7 @@ impl Client {
         self.runtime.block_on(request)
     }
 
-    /// Sends a GET request and returns the response, even with an error status.
+    /// Sends a GET request and returns the response, even if it is an error.
     ///
     /// # Errors
     /// Any [`ClientError`] except `Refused`.
@@ -230,8 +231,8 @@ impl Client {
         self.runtime.block_on(request)
     }
 
-    /// Reads an event stream and passes each event to `take`, until `take` breaks, `stop` is set,
-    /// or the stream ends.
+    /// Reads an event stream and passes each event to `take`, until `take` breaks, `stop` is set or
+    /// the stream ends.
     ///
     /// # Errors
     /// Any [`ClientError`], or an error from `take`.
@@ -262,7 +263,7 @@ impl Client {
                         "" => take(value)?.is_break(),
                         "end" => return Ok(StreamEnd::Closed),
                         "error" => return Err(stream_error(value, address).into()),
-                        // Later versions may add kinds.
+                        // Ignore kinds of events that a later version may add.
                         _ => false,
                     };
                     if stops {
@@ -277,10 +278,10 @@ impl Client {
     }
 }
 
-/// Returns a run's control API path relative to its attachment.
+/// Returns a path of a run's control API relative to the attachment.
 fn relative(path: &str) -> &str {
     match path.strip_prefix("/v1") {
-        // The overview of the run.
+        // The root is the overview of the run.
         Some("") => "run",
         Some(rest) => rest.trim_start_matches('/'),
         None => path.trim_start_matches('/'),

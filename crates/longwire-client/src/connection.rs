@@ -1,4 +1,4 @@
-//! A connection, its requests, responses and events.
+//! A connection: requests, responses and events.
 
 use std::io;
 use std::path::Path;
@@ -23,10 +23,10 @@ use crate::time_limit::within;
 /// Time limit for connecting.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// Retry interval while an accept queue is full.
+/// Retry interval while the server's accept queue is full.
 const ACCEPT_PERIOD: Duration = Duration::from_millis(10);
 
-/// Time limit for a response. The server waits up to 10 s for the run after parsing the change.
+/// Time limit for a response. After parsing a change, the server waits up to 10 s for the run.
 const RESPONSE_TIME: Duration = Duration::from_secs(60);
 
 /// Polling interval for the stop flag.
@@ -40,7 +40,7 @@ pub(super) struct RequestParts<'a> {
     pub authorization: Option<&'a HeaderValue>,
 }
 
-/// A connection that carries one request at a time.
+/// A connection for one request at a time.
 pub(super) struct Connection {
     address: Address,
     sender: SendRequest<Full<Bytes>>,
@@ -89,10 +89,10 @@ impl Connection {
         })
     }
 
-    /// Returns whether the server has kept the connection open, as far as this process knows.
+    /// Returns whether the server has kept the connection open, as far as this process can see.
     pub async fn is_open(&self) -> bool {
         // An idle connection is not polled. The runtime needs one turn to report received bytes,
-        // one for the connection to read them, and one to return to this task.
+        // one for the connection to read them, and one to resume this task.
         for _ in 0..3 {
             tokio::task::yield_now().await;
         }
@@ -169,7 +169,7 @@ impl Connection {
     }
 }
 
-/// Connects to a Unix socket, waiting while its accept queue is full. A non-blocking connect then
+/// Connects to a Unix socket, retrying while its accept queue is full. A non-blocking connect then
 /// fails with EAGAIN, and epoll does not report when to retry.
 pub(super) async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     loop {
@@ -180,12 +180,12 @@ pub(super) async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Starts HTTP on a stream. The caller that waits for a response drives the connection.
+/// Starts HTTP on a stream. Waiting for a response drives the connection.
 async fn start_http(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) -> hyper::Result<SendRequest<Full<Bytes>>> {
     let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-    // Errors reach the caller through its request.
+    // Errors reach the caller through the request.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }
@@ -221,7 +221,7 @@ pub(super) fn parse(text: &[u8], address: &Address) -> Result<Value, ClientError
 }
 
 impl Response {
-    /// Parses the body if the status is a success; otherwise returns the error.
+    /// Parses the body of a successful response; otherwise returns the error.
     pub(super) fn json(&self, address: &Address) -> Result<Value, ClientError> {
         if self.status == StatusCode::NO_CONTENT {
             return Ok(Value::Null);
@@ -240,13 +240,15 @@ impl Response {
 }
 
 impl EventStream {
-    /// Returns the next events: none once `stop` is set, and `None` at the end of the stream.
+    /// Returns the next events. The list is empty once `stop` is set; `None` means the end of the
+    /// stream.
     pub async fn next(
         &mut self,
         silence_max: Duration,
         stop: &AtomicBool,
     ) -> Result<Option<Vec<Event>>, ClientError> {
-        // Count in intervals: time in which this process is stopped is not silence.
+        // Count polling intervals, because time in which this process is stopped does not count as
+        // silence.
         let mut silence = Duration::ZERO;
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -298,7 +300,7 @@ fn lost(address: &Address, error: &(dyn std::error::Error + 'static)) -> ClientE
     }
 }
 
-/// An event from the stream.
+/// An event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// Name; empty by default.
@@ -312,14 +314,15 @@ pub struct Event {
 pub struct Events {
     /// Incomplete line.
     line: Vec<u8>,
-    /// Whether the last line ended in CR; a following LF belongs to it.
+    /// Whether the last line ended in CR; an LF that follows belongs to that line.
     after_return: bool,
     begun: bool,
     kind: String,
     data: Option<String>,
 }
 
-/// Maximum event length, in bytes; more than the counters of 10,000 links need.
+/// Maximum length of an event, in bytes; more than that of an event with the counters of 10,000
+/// links.
 pub const EVENT_MAX: usize = 64 << 20;
 
 /// The event is longer than [`EVENT_MAX`].
@@ -363,7 +366,7 @@ impl Events {
         }
     }
 
-    /// Parses a line; returns the event completed by it.
+    /// Parses a line; returns the event that it completes.
     fn end_line(&mut self, line: &[u8]) -> Option<Event> {
         let line = if self.begun {
             line

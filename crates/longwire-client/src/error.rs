@@ -1,4 +1,4 @@
-//! Request errors and their bodies.
+//! Errors of requests, and the bodies of error responses.
 
 use std::time::Duration;
 use std::{fmt, io};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Address;
 
-/// Why a socket refuses a user.
+/// Reason why a socket refuses a user.
 pub const OWNER_ONLY: &str = "accessible to root and to the user who started the run; try sudo";
 
 /// An error response.
@@ -71,7 +71,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
 }
 
 impl ClientError {
-    /// Returns the error for a response that does not come from Longwire.
+    /// Returns the error for a response that is not Longwire's.
     pub fn protocol(address: &Address, reason: impl Into<String>) -> ClientError {
         ClientError::Protocol {
             address: address.clone(),
@@ -87,9 +87,9 @@ impl ClientError {
         }
     }
 
-    /// Returns whether the request is invalid, so that it would fail again.
+    /// Returns whether the request is invalid, so that a retry would fail too.
     pub fn is_usage(&self) -> bool {
-        // RFC 9110, section 15.5.9, and RFC 6585, section 4: a retry may succeed.
+        // A retry may succeed (RFC 9110, section 15.5.9; RFC 6585, section 4).
         const RETRIABLE: [u16; 2] = [408, 429];
         match self {
             ClientError::Token => true,

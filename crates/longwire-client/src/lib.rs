@@ -1,5 +1,5 @@
-//! HTTP/1.1 client of the control API of a run or a node, over a Unix socket or TCP, and the
-//! types of the node's API.
+//! HTTP/1.1 client for the control API of a run or a node, over a Unix socket or TCP, and types of
+//! the node's API.
 //!
 //! [`Client`] blocks its thread; [`AsyncClient`] runs on the caller's tokio runtime.
 

@@ -1,7 +1,7 @@
 //! Bodies of the node's API.
 //!
-//! Views are generic over their spec: a client that must read specs of later versions uses
-//! `serde_json::Value`.
+//! Views are generic over their specification: clients that must read specifications of later
+//! versions use `serde_json::Value`.
 
 use std::path::PathBuf;
 
@@ -23,44 +23,43 @@ pub const NETWORKS: &str = "/v1/networks";
 pub struct AttachmentSpec {
     /// Network namespace.
     pub target: TargetSpec,
-    /// Interface; that of the default route by default, `all` for all but lo.
+    /// Interface; by default that of the default route; `all` for all interfaces except lo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// Prefixes of remote addresses; all traffic by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<String>,
-    /// Filter of sent packets in the language of `--filter`, such as `udp dst port 53`.
-    /// Received packets match with source and destination exchanged.
+    /// Filter for sent packets in the language of `--filter`, such as `udp dst port 53`. For
+    /// received packets, source and destination are swapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
-    /// `up` for packets that the namespace sends, `down` for those that it receives. The other
+    /// `up` for packets sent by the namespace, `down` for packets that it receives. The other
     /// direction bypasses the link.
     #[serde(default, skip_serializing_if = "DirectionSpec::is_both")]
     pub direction: DirectionSpec,
-    /// Of the attachments that select a packet, the one with the lowest priority gets it; the
-    /// oldest wins ties. 128 by default with `to` or `filter`, else 255.
+    /// Priority among the attachments that select a packet: the lowest number gets it, and ties go
+    /// to the oldest. By default 128 with `to` or `filter`, otherwise 255.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Traffic while the node is down: `open` bypasses the link; `closed` drops it if the node
-    /// was killed.
+    /// Treatment of traffic while the node is down: `open` bypasses the link; `closed` drops it if
+    /// the node was killed.
     #[serde(default, skip_serializing_if = "FailSpec::is_open")]
     pub fail: FailSpec,
-    /// Whether the target may be in the machine's own namespace.
+    /// Whether the target may be the machine's own namespace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host_network: bool,
-    /// Options of the link, as a `[[link]]` table has them: for both directions, for `up` and
-    /// `down`, and `preset`. Up is what the namespace sends.
+    /// Options of the link, as in a `[[link]]` table: for both directions, in `up` and `down`, and
+    /// `preset`. Up is the direction of packets sent by the namespace.
     #[serde(default)]
     pub link: Map<String, Value>,
     /// Seed of all random streams; derived from the attachment's name by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Whether to accept a target that does not exist yet. Any target may disappear later and
-    /// return.
+    /// Whether the target may be missing at first. Any target may disappear later and return.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wait: bool,
-    /// Whether options may name files, by absolute paths; true by default. Send `false` with
-    /// options of a user who must not read the node's files.
+    /// Whether options may name files, by absolute paths; true by default. Send `false` if the
+    /// options come from a user who must not read the node's files.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub files: bool,
 }
@@ -87,20 +86,20 @@ pub enum DirectionSpec {
 }
 
 impl DirectionSpec {
-    /// Returns whether it covers both directions.
+    /// Returns whether this covers both directions.
     pub fn is_both(&self) -> bool {
         *self == DirectionSpec::Both
     }
 }
 
-/// Fate of traffic after the emulator was killed.
+/// Treatment of traffic after the emulator was killed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FailSpec {
-    /// Bypasses the link.
+    /// Traffic bypasses the link.
     #[default]
     Open,
-    /// Is dropped.
+    /// Traffic is dropped.
     Closed,
 }
 
@@ -115,13 +114,13 @@ impl FailSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetSpec {
-    /// Name of `ip netns`, or a path.
+    /// Name in `ip netns`, or a path.
     Netns(PathBuf),
     /// PID of a process in the namespace.
     Pid(u32),
-    /// Name, ID or prefix of an ID of a container; `docker:web` names the runtime too.
+    /// Name, ID or ID prefix of a container; `docker:web` also selects the runtime.
     Container(String),
-    /// Pod of Kubernetes on this machine, such as `shop/cart-0`.
+    /// Kubernetes pod on this machine, such as `shop/cart-0`.
     Pod(String),
 }
 
@@ -131,7 +130,7 @@ pub enum TargetSpec {
 pub enum AttachmentState {
     /// The link carries the interface's packets.
     Attached,
-    /// The target or interface does not exist yet. Clients read unknown states as this one.
+    /// The target or interface does not exist yet. Clients read unknown states as `waiting`.
     #[serde(other)]
     Waiting,
 }
@@ -144,10 +143,10 @@ pub struct AttachmentView<S = AttachmentSpec> {
     pub name: String,
     /// State.
     pub state: AttachmentState,
-    /// Why it waits.
+    /// Reason for waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it waits because another link or a network's port has the interface.
+    /// Whether it waits because the interface belongs to another link or a network's port.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub taken: bool,
     /// Description of the resolved target.
@@ -156,21 +155,21 @@ pub struct AttachmentView<S = AttachmentSpec> {
     /// Interfaces with a link.
     #[serde(default)]
     pub interfaces: Vec<String>,
-    /// Unix time of the start of its links, in seconds.
+    /// Unix time at which its links were attached, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_unix: Option<u64>,
-    /// Number of times its links were attached again.
+    /// Number of times that its links were attached again.
     #[serde(default)]
     pub returns: u64,
     /// Configuration.
     pub spec: S,
-    /// Options of the last request that are valid and probably unintended.
+    /// Values in the last request that are valid but probably unintended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<ProblemBody>,
 }
 
 impl<S> AttachmentView<S> {
-    /// Returns whether its link carries packets.
+    /// Returns whether the attachment's link carries packets.
     pub fn is_attached(&self) -> bool {
         self.state == AttachmentState::Attached
     }
@@ -180,7 +179,7 @@ impl<S> AttachmentView<S> {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AttachmentList")]
 pub struct AttachmentList<S = AttachmentSpec> {
-    /// Ordered by name.
+    /// Attachments, ordered by name.
     pub attachments: Vec<AttachmentView<S>>,
 }
 
@@ -206,14 +205,14 @@ pub struct NodeOverview {
     pub version: String,
     /// Number of attachments.
     pub attachments: usize,
-    /// Number of attachments that wait.
+    /// Number of waiting attachments.
     pub waiting: usize,
 }
 
 /// Health of a node.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
-    /// `ok`.
+    /// Always `ok`.
     pub status: String,
 }
 
@@ -221,21 +220,21 @@ pub struct Health {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkSpec {
-    /// Topology: its text, or its tables as an object, in which ports are numbered in the order
+    /// Topology as text, or its tables as an object; in an object, ports are numbered in the order
     /// of their names.
     pub file: Value,
-    /// Host of the topology that this machine is, if the topology has hosts.
+    /// Host of the topology that this machine runs, if the topology has hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Key of the hosts, instead of the one that the topology names: 64 hexadecimal digits.
-    /// Never part of a response.
+    /// Key of the hosts, instead of the one named by the topology: 64 hexadecimal digits. Never
+    /// part of a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Seed of all random streams, unless the topology has one; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Whether the topology may name files and plugins, by absolute paths; true by default. Send
-    /// `false` with the topology of a user who must not read the node's files.
+    /// `false` if the topology comes from a user who must not read the node's files.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub files: bool,
 }
@@ -244,12 +243,12 @@ pub struct NetworkSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkState {
-    /// It carries frames.
+    /// The network carries frames.
     Running,
-    /// Its process has started and waits for other hosts.
+    /// The process has started, and is waiting for other hosts.
     Starting,
-    /// It waits for the target of a port, or for its restart after a failure. Clients read
-    /// unknown states as this one.
+    /// The network is waiting for the target of a port, or for its restart after a failure. Clients
+    /// read unknown states as `waiting`.
     #[serde(other)]
     Waiting,
 }
@@ -262,13 +261,13 @@ pub struct NetworkView<S = NetworkSpec> {
     pub name: String,
     /// State.
     pub state: NetworkState,
-    /// Why it does not run.
+    /// Reason why the network is not running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// PID of its run.
+    /// PID of the network's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Unix time of the start of its run, in seconds.
+    /// Unix time at which the network's run started, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_unix: Option<u64>,
     /// Number of restarts.
@@ -276,13 +275,13 @@ pub struct NetworkView<S = NetworkSpec> {
     pub restarts: u64,
     /// Configuration, without the key.
     pub spec: S,
-    /// Values of the topology that are valid and probably unintended.
+    /// Values in the topology that are valid but probably unintended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<ProblemBody>,
 }
 
 impl<S> NetworkView<S> {
-    /// Returns whether it carries frames.
+    /// Returns whether the network carries frames.
     pub fn is_running(&self) -> bool {
         self.state == NetworkState::Running
     }
@@ -292,7 +291,7 @@ impl<S> NetworkView<S> {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NetworkList")]
 pub struct NetworkList<S = NetworkSpec> {
-    /// Ordered by name.
+    /// Networks, ordered by name.
     pub networks: Vec<NetworkView<S>>,
 }
 
@@ -301,7 +300,7 @@ pub struct NetworkList<S = NetworkSpec> {
 pub struct NetworkEnded {
     /// Name.
     pub name: String,
-    /// Report of its last run, if it had one.
+    /// Report of the network's last run, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Value>,
 }

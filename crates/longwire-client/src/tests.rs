@@ -1,4 +1,4 @@
-//! The client against servers that answer correctly, incorrectly, or not at all.
+//! The client with servers that answer correctly, incorrectly, or not at all.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -16,7 +16,7 @@ use super::connection::connect_unix;
 use super::*;
 
 /// Starts a server that accepts one connection per answer, reads a request, and writes the parts of
-/// the answer with pauses in between. Returns the requests.
+/// the answer with pauses. Returns the address, and the requests at the end.
 fn server(answers: Vec<Vec<&'static [u8]>>) -> (Address, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let address: SocketAddr = listener.local_addr().expect("its address");
@@ -37,7 +37,7 @@ fn server(answers: Vec<Vec<&'static [u8]>>) -> (Address, JoinHandle<Vec<String>>
     (Address::Tcp(address), thread)
 }
 
-/// Returns the client's result for an answer.
+/// Returns the client's result for this answer.
 fn get(answer: Vec<&'static [u8]>) -> Result<Value, ClientError> {
     let (address, thread) = server(vec![answer]);
     let mut client = Client::new(address, Some(b"0123456789abcdef")).expect("a client");
@@ -131,7 +131,7 @@ fn a_closed_connection_is_reopened() {
     let (address, thread) = server(vec![answer(), answer()]);
     let mut client = Client::new(address, None).expect("a client");
     client.get("/v1").expect("the first answer");
-    // The server closes after each response.
+    // The server closes the connection after each response.
     std::thread::sleep(Duration::from_millis(200));
     client
         .post("/v1/changes", &json!({ "on": ["a"] }))
@@ -144,7 +144,7 @@ fn a_closed_connection_is_reopened() {
 const EVENTS: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// Returns the first `most` events of a stream.
+/// Returns the first `most` events of a stream, and its end.
 fn stream(answer: Vec<&'static [u8]>, most: usize) -> (Vec<Value>, Result<StreamEnd, ClientError>) {
     let (address, thread) = server(vec![answer]);
     let mut client = Client::new(address, None).expect("a client");
@@ -205,7 +205,7 @@ fn a_silent_stream_can_be_stopped() {
         let mut bytes = [0; 4096];
         let _ = stream.read(&mut bytes).expect("a request");
         stream.write_all(EVENTS).expect("sent");
-        // Until the client disconnects.
+        // Read until the client disconnects.
         while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
     });
     let stop = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Time limits for network I/O that exclude time in which the process is stopped.
+//! Time limits for network I/O, excluding time in which the process is stopped.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,17 +9,18 @@ use hyper::rt::{Sleep, Timer};
 use tokio::task::yield_now;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
-/// Steps per limit. A stop of the process (SIGSTOP, a debugger, a freezer) counts as at most one
-/// step.
+/// Number of steps per limit. A stop of the process (by SIGSTOP, a debugger or a freezer) counts as
+/// at most one step.
 const STEPS: u32 = 10;
 
 /// Turns of the runtime before a limit expires: one to report received bytes, one for the
-/// connection to read them, and one for the task that awaits them.
+/// connection to read them, and one for the task that waits for them.
 ///
-/// After the process was stopped, timers expire before `epoll_wait` reports received bytes.
+/// Without these turns, the limits of a process that was stopped would expire before `epoll_wait`
+/// reports received bytes.
 const ROUNDS: u32 = 3;
 
-/// Limit on the peer's response time.
+/// Limit on the response time of a peer.
 #[derive(Debug)]
 pub struct TimeLimit {
     step: Duration,
@@ -38,8 +39,8 @@ impl TimeLimit {
         }
     }
 
-    /// Waits until the limit has expired and all received input has been read. Cancel-safe: the
-    /// next call resumes.
+    /// Waits until the limit has expired and all received input has been read. Cancel-safe: another
+    /// call resumes the wait.
     pub async fn used_up(&mut self) {
         while self.steps_left > 0 {
             sleep_until(self.step_end).await;
@@ -169,7 +170,7 @@ mod tests {
             let mut limit = TimeLimit::new(LIMIT);
             limit.steps_left = 0;
             let mut bytes = [0; 5];
-            // Nothing to read yet.
+            // Nothing has been sent yet.
             let read = tokio::time::timeout(LIMIT, here.read(&mut bytes)).await;
             read.expect_err("nothing was sent");
             there.write_all(b"asked").await.expect("it is sent");
