@@ -1,4 +1,4 @@
-//! Network configuration, which the runtime writes to stdin.
+//! Network configuration, which runtimes write to stdin.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::error::{CniError, Reason};
 use crate::options::{self, LinkOptions};
 use crate::parameters::Parameters;
 
-/// Supported specification versions, oldest first. 0.3.1 introduced chained plugins.
+/// Supported versions of the specification, oldest first. 0.3.1 introduced chained plugins.
 pub(crate) const VERSIONS: [&str; 4] = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
 /// Fields of the specification and of runtimes, in addition to those in `cni.dev/`.
@@ -44,7 +44,7 @@ pub(crate) struct NetworkConfig<'a> {
     fields: BTreeMap<String, &'a RawValue>,
 }
 
-/// An attachment that a runtime still uses (GC).
+/// An attachment that is still in use, according to the runtime (GC).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct ValidAttachment {
     #[serde(rename = "containerID")]
@@ -64,13 +64,13 @@ pub(crate) struct PreviousResult {
 #[derive(Debug, Deserialize)]
 pub(crate) struct ResultInterface {
     pub name: String,
-    /// Namespace; empty for interfaces of the machine.
+    /// Network namespace; empty for interfaces of the machine.
     #[serde(default)]
     pub sandbox: String,
 }
 
 impl<'a> NetworkConfig<'a> {
-    /// Parses a configuration; checks only the version and the name.
+    /// Parses a configuration; checks only version and name.
     pub fn read(text: &'a [u8]) -> Result<NetworkConfig<'a>, CniError> {
         let fields: BTreeMap<String, &'a RawValue> =
             serde_json::from_slice(text).map_err(|error| {
@@ -97,7 +97,7 @@ impl<'a> NetworkConfig<'a> {
             .map_err(|error| decode(format!("configuration field '{name}': {error}")))
     }
 
-    /// Refuses unknown fields, which are probably misspelt options.
+    /// Refuses unknown fields, which are probably misspelt.
     pub fn refuse_unknown_fields(&self) -> Result<(), CniError> {
         let is_unknown = |name: &str| {
             !GENERAL.contains(&name) && !OWN.contains(&name) && !name.starts_with("cni.dev/")
@@ -110,7 +110,7 @@ impl<'a> NetworkConfig<'a> {
         Err(CniError::new(Reason::Field, message).with_details(details))
     }
 
-    /// Returns the previous plugins' result, byte for byte.
+    /// Returns the result of the previous plugins, byte for byte.
     pub fn previous(&self) -> Result<&'a str, CniError> {
         let previous = self.fields.get("prevResult").map(|raw| raw.get());
         previous.filter(|text| *text != "null").ok_or_else(|| {
@@ -131,15 +131,15 @@ impl<'a> NetworkConfig<'a> {
         self.field("socket")
     }
 
-    /// Returns whether containers must not start without their link.
+    /// Returns whether a container must not start without its link.
     pub fn is_required(&self) -> Result<bool, CniError> {
         Ok(self.field("required")?.unwrap_or(true))
     }
 
-    /// Returns the valid attachments (GC). A missing list counts as empty, as in the CNI project's
-    /// plugins.
+    /// Returns the attachments still in use (GC). A missing list counts as empty, as in the CNI
+    /// project's plugins.
     pub fn valid_attachments(&self) -> Result<Vec<ValidAttachment>, CniError> {
-        // The first text of version 1.1 used the second name.
+        // The first edition of version 1.1 used the second name.
         for name in ["cni.dev/valid-attachments", "cni.dev/attachments"] {
             if let Some(valid) = self.field(name)? {
                 return Ok(valid);
@@ -149,7 +149,7 @@ impl<'a> NetworkConfig<'a> {
     }
 
     /// Returns the link options. Options from the runtime, annotations and `CNI_ARGS` override
-    /// those of the network.
+    /// those of the configuration.
     pub fn options(&self, parameters: &Parameters) -> Result<LinkOptions, CniError> {
         let mut options = LinkOptions {
             link: self.field("link")?.unwrap_or_default(),
@@ -168,12 +168,12 @@ impl<'a> NetworkConfig<'a> {
     }
 }
 
-/// The plugin's capability arguments.
+/// Capability arguments of the plugin.
 #[derive(Debug, Default, Deserialize)]
 struct RuntimeFields {
     #[serde(default)]
     longwire: Option<LinkOptions>,
-    /// Field name in containerd and CRI-O.
+    /// Annotations, by the field name of containerd and CRI-O.
     #[serde(default, rename = "io.kubernetes.cri.pod-annotations")]
     annotations: BTreeMap<String, String>,
 }

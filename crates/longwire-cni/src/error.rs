@@ -1,14 +1,14 @@
-//! Errors in the format that runtimes expect (CNI specification 1.1, section 5, "Error").
+//! Errors in the format for runtimes (CNI specification 1.1, section 5, "Error").
 
 use serde_json::json;
 
-/// Version of an error if the call's version is unknown.
+/// Version of errors if the version of the call is unknown.
 const VERSION_LAST: &str = "1.1.0";
 
-/// Error codes of the specification; codes from 100 are specific to this plugin.
+/// Error codes of the specification; codes from 100 on are specific to this plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// The version is unsupported, or does not have the command.
+    /// The version is unsupported, or lacks the operation.
     Version = 1,
     /// Unknown field.
     Field = 2,
@@ -18,15 +18,15 @@ pub(crate) enum Reason {
     Variables = 4,
     /// The configuration cannot be read.
     Read = 5,
-    /// The configuration is not JSON, or has wrong types.
+    /// The configuration is not JSON, or a field has the wrong type.
     Decode = 6,
     /// Invalid configuration.
     Configuration = 7,
-    /// The node does not answer; try again later.
+    /// The node does not answer; retry later.
     Later = 11,
     /// The plugin is not available.
     Unavailable = 50,
-    /// The interface has lost its link.
+    /// The interface no longer has its link.
     NotAttached = 100,
     /// The node refuses the link.
     Refused = 101,
@@ -37,7 +37,7 @@ pub(crate) struct CniError {
     pub reason: Reason,
     /// Short message.
     pub message: String,
-    /// Longer message, or empty.
+    /// Longer message; may be empty.
     pub details: String,
 }
 
@@ -57,7 +57,7 @@ impl CniError {
         }
     }
 
-    /// Returns the JSON for stdout, in the version of the call if known.
+    /// Returns the JSON for stdout, with the version of the call if it is known.
     pub fn to_json(&self, version: Option<&str>) -> String {
         let mut object = json!({
             "cniVersion": version.unwrap_or(VERSION_LAST),

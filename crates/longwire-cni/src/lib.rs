@@ -1,7 +1,7 @@
-//! Chained CNI plugin that gives each container of a network a link.
+//! Chained CNI plugin that attaches a link to each container of a network.
 //!
 //! The plugin neither creates nor changes interfaces. It sends the namespace, the interface and the
-//! link options to the node process, `longwire node`, and passes on the previous plugins' result
+//! link options to the node process, `longwire node`, and returns the previous plugins' result
 //! unchanged.
 //!
 //! [`answer`] is the entire plugin. It implements versions 0.3.1 to 1.1 of the specification

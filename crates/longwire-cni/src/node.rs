@@ -17,7 +17,7 @@ const SOCKET: &str = "node.sock";
 pub(crate) enum NodeError {
     /// The node does not answer.
     Unreachable(String),
-    /// The node refuses with this HTTP status.
+    /// The node refuses the request with this HTTP status.
     Refused(u16, String),
     /// The node refuses the link options.
     InvalidOptions(String),
@@ -34,11 +34,11 @@ impl NodeError {
     }
 }
 
-/// An attachment, whose spec may be of a later version.
+/// An attachment, whose specification may be of a later version.
 pub(crate) type Attachment = AttachmentView<Value>;
 
-/// Returns the namespace that an attachment targets; `None` for other targets, which are not this
-/// plugin's.
+/// Returns the target namespace of an attachment; `None` for other targets, which do not come from
+/// this plugin.
 pub(crate) fn namespace(attachment: &Attachment) -> Option<PathBuf> {
     let path = attachment.spec["target"]["netns"].as_str();
     path.map(PathBuf::from)
@@ -50,7 +50,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Creates a client whose requests take at most `limit`. Connects lazily.
+    /// Creates a client with a time limit for requests. It connects at the first request.
     pub fn new(socket: Option<PathBuf>, limit: Duration) -> Result<Node, NodeError> {
         let socket = socket.unwrap_or_else(default_socket);
         let client = Client::new(Address::Unix(socket.clone()), None);
@@ -59,7 +59,7 @@ impl Node {
         Ok(Node { client, socket })
     }
 
-    /// Attaches a link, or changes an attached one.
+    /// Attaches a link, or changes one that is attached.
     pub fn put(&mut self, name: &str, request: &Value) -> Result<(), NodeError> {
         let response = self.client.put(&path(name), request);
         response.map(drop).map_err(|error| self.error(error))
@@ -109,7 +109,7 @@ impl Node {
 
     fn error(&self, error: ClientError) -> NodeError {
         match error {
-            // Problems concern options.
+            // Problems refer to options.
             ClientError::Refused(refusal) if !refusal.body.problems.is_empty() => {
                 NodeError::InvalidOptions(refusal.line())
             }
@@ -131,16 +131,16 @@ fn default_socket() -> PathBuf {
         .join(SOCKET)
 }
 
-/// Names need no escapes.
+/// Returns the path of an attachment, whose name needs no escapes.
 fn path(name: &str) -> String {
     format!("{ATTACHMENTS}/{name}")
 }
 
-/// Prefix of all names.
+/// Prefix of all attachment names.
 const PREFIX: &str = "cni-";
-/// Number of characters of the network's name used in a name.
+/// Maximum number of characters from the network's name in an attachment name.
 const NETWORK_MAX: usize = 12;
-/// Number of characters of a container's ID, as tools abbreviate it.
+/// Maximum number of characters from a container's ID; tools abbreviate it to this length.
 const CONTAINER_MAX: usize = 13;
 
 /// Returns the name of an attachment: at most 63 letters, digits, '.', '_' and '-', such as
@@ -171,7 +171,7 @@ pub(crate) fn is_of_network(name: &str, network: &str) -> bool {
     })
 }
 
-/// Returns the 32-bit FNV-1a hash of texts separated by 0xff; stable across versions.
+/// Returns the 32-bit FNV-1a hash of texts separated by 0xff. Must not change between versions.
 fn number(texts: &[&str]) -> u32 {
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0xff]));
     bytes.fold(0x811c_9dc5, |hash, byte| {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn names_stay_the_same() {
-        // Runtimes may refer to attachments made by earlier versions of the plugin.
+        // Runtimes may refer to attachments created by earlier versions of the plugin.
         let name = name_of("pods", "3fa9c0ffee1234567890", "eth0");
         assert_eq!(name, "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4");
         assert!(is_of_network(&name, "pods"));

@@ -12,12 +12,12 @@ use crate::node::{Node, NodeError, is_of_network, name_of, namespace};
 use crate::options::LinkOptions;
 use crate::parameters::{Operation, Parameters};
 
-/// Time limit of a request; the node attaches a link in less than 50 ms.
+/// Time limit of a request; the node takes less than 50 ms to attach a link.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Time limit of a request whose result the caller ignores.
 const TIME_LIMIT_SHORT: Duration = Duration::from_secs(3);
 
-/// A call: parameters, configuration, and log lines.
+/// A call: parameters, configuration and log lines.
 pub(crate) struct Call<'a> {
     pub parameters: &'a Parameters,
     pub config: &'a NetworkConfig<'a>,
@@ -29,7 +29,7 @@ impl Call<'_> {
     pub fn run(&mut self) -> Result<String, CniError> {
         match self.parameters.operation {
             Operation::Version => Ok(self.version()),
-            // Containers must be removable with any configuration.
+            // Containers must be removable even with an invalid configuration.
             Operation::Del => {
                 self.del();
                 Ok(String::new())
@@ -101,7 +101,8 @@ impl Call<'_> {
         let request = options.request(&parameters.namespace, &parameters.interface);
         let mut node = self.node(TIME_LIMIT)?;
         let attached = match node.put(&name, &request) {
-            // A previous instance of the container, whose end the node missed.
+            // The conflict is with an earlier instance of the container, whose removal the node has
+            // missed.
             Err(NodeError::Refused(CONFLICT, _)) => {
                 self.sweep(&mut node)?;
                 node.put(&name, &request)
@@ -116,9 +117,9 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Removes attachments of this network whose namespace is gone and whose removal the node
-    /// missed. An active attachment has a namespace, even if its path is in another runtime's
-    /// mounts.
+    /// Removes this network's attachments whose namespace is gone because the node missed their
+    /// removal. An active attachment has a namespace, even if its path is only visible in the
+    /// mounts of another runtime.
     fn sweep(&mut self, node: &mut Node) -> Result<(), NodeError> {
         let own = self.name();
         for old in node.list()? {
@@ -134,7 +135,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Removes the link. If the node is down, its links have ended with it.
+    /// Removes the link. If the node is not running, its links no longer exist.
     fn del(&mut self) {
         let name = self.name();
         let deleted = self.node(TIME_LIMIT_SHORT);
@@ -182,7 +183,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Removes all links of the network except those of valid attachments.
+    /// Removes all links of the network except those of attachments in use.
     fn gc(&mut self) -> Result<(), CniError> {
         let valid = self.config.valid_attachments()?;
         let network = &self.config.name;
@@ -225,7 +226,7 @@ impl Call<'_> {
     }
 }
 
-/// Refuses unsupported versions, and versions that lack the operation.
+/// Refuses unsupported versions, and versions without the operation.
 fn check_version(operation: Operation, version: &str) -> Result<(), CniError> {
     let first = match operation {
         Operation::Check => "0.4.0",
@@ -246,7 +247,7 @@ fn check_version(operation: Operation, version: &str) -> Result<(), CniError> {
 }
 
 fn of_node(error: NodeError) -> CniError {
-    /// The node is overloaded.
+    /// HTTP status of an overloaded node.
     const BUSY: u16 = 503;
     match error {
         NodeError::Refused(BUSY, reason) => CniError::new(Reason::Later, reason),

@@ -9,40 +9,40 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{CniError, Reason};
 
-/// Prefix of annotations.
+/// Prefix of annotation names.
 const ANNOTATION: &str = "longwire.dev/";
-/// Prefix in `CNI_ARGS`.
+/// Prefix of names in `CNI_ARGS`.
 const ARGUMENT: &str = "LONGWIRE_";
 
-/// Error for files in annotations.
+/// Error for files named in annotations.
 const NO_FILES: &str = "annotations cannot name files or plugins; use the network's configuration";
 
 /// Link options from one source.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LinkOptions {
-    /// For both directions.
+    /// Options for both directions.
     pub link: Map<String, Value>,
-    /// For packets that the container sends.
+    /// Options for packets that the container sends.
     pub up: Map<String, Value>,
-    /// For packets that the container receives.
+    /// Options for packets that the container receives.
     pub down: Map<String, Value>,
     /// Prefixes of remote addresses.
     pub to: Option<Vec<String>>,
     pub seed: Option<u64>,
-    /// Whether to attach a link.
+    /// Whether to attach a link, if stated.
     pub attach: Option<bool>,
 }
 
 impl LinkOptions {
-    /// Overrides these options with those of another source. Options of `over` for both directions
-    /// also override directional options of `self`.
+    /// Overrides these options with those of another source. Options for both directions in `over`
+    /// also override options for one direction in `self`.
     pub fn overlay(&mut self, over: LinkOptions) {
         for name in over.link.keys() {
             self.up.remove(name);
             self.down.remove(name);
         }
-        // Options imply a link, unless the same source disables it.
+        // Options imply a link, unless their source disables it.
         let asks = over.has_options().then_some(true);
         self.attach = over.attach.or(asks).or(self.attach);
         self.link.extend(over.link);
@@ -62,7 +62,7 @@ impl LinkOptions {
         self.attach.unwrap_or(true)
     }
 
-    /// Returns the link options, with `up` and `down`.
+    /// Returns the link options, including `up` and `down`.
     fn directed(&self) -> Map<String, Value> {
         let mut link = self.link.clone();
         for (name, table) in [("up", &self.up), ("down", &self.down)] {
@@ -73,7 +73,7 @@ impl LinkOptions {
         link
     }
 
-    /// Returns the request for an interface of a namespace.
+    /// Returns the request for an interface in a namespace.
     pub fn request(&self, namespace: &str, interface: &str) -> Value {
         let mut request = json!({
             "target": { "netns": namespace },
@@ -126,7 +126,7 @@ fn table(text: &str) -> Result<Map<String, Value>, String> {
     Ok(table)
 }
 
-/// Adds an option; a repeated option becomes a list.
+/// Adds an option; repeated options become a list.
 fn add(table: &mut Map<String, Value>, name: &str, value: &str) {
     let value = Value::from(value);
     match table.get_mut(name) {
@@ -151,7 +151,7 @@ pub(crate) fn of_annotations(
         };
         options.set(field, text).map_err(wrong)?;
     }
-    // The node reads files as root; the pod's author may not.
+    // Do not read files: the node reads them as root, but the pod's author may have no access.
     let loader = FileLoader::new()
         .with_access(FileAccess::Nothing(NO_FILES))
         .with_plugins(PluginUse::Refuse(NO_FILES));
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Each file option, including paths without a `/`.
+    /// Refuses every file option, including paths without a `/`.
     #[test]
     fn annotations_name_no_files() {
         let folder = Folder::new();
@@ -306,7 +306,7 @@ mod tests {
                 let words = format!("mtu=1500 {}={text}", option.option);
                 let json = json!({ option.option: text }).to_string();
                 for (name, text) in [("link", &words), ("link", &json), ("up", &json)] {
-                    // Presets cover both directions.
+                    // A preset covers both directions.
                     if (name, option.option) == ("up", "preset") {
                         continue;
                     }

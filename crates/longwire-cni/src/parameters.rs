@@ -17,15 +17,15 @@ pub(crate) enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parameters {
     pub operation: Operation,
-    /// Container ID; empty if missing, like the other texts.
+    /// Container ID; empty if missing, like the remaining texts.
     pub container: String,
     pub namespace: String,
     pub interface: String,
-    /// `CNI_ARGS` pairs.
+    /// Pairs in `CNI_ARGS`.
     pub arguments: Vec<(String, String)>,
 }
 
-/// Name of a variable, and a check of its value.
+/// Name of a variable, and the check of its value.
 type Rule = (&'static str, fn(&Parameters) -> bool);
 
 impl Parameters {
@@ -85,20 +85,21 @@ fn unknown_command(command: &str) -> CniError {
         .with_details("known commands: ADD, DEL, CHECK, GC, STATUS and VERSION")
 }
 
-/// Returns whether a container ID is valid: a letter or digit, then also '_', '.' and '-'.
+/// Returns whether a container ID is valid: a letter or digit, followed by letters, digits, '_',
+/// '.' and '-'.
 fn is_container(id: &str) -> bool {
     let starts_well = id.starts_with(|first: char| first.is_ascii_alphanumeric());
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     starts_well && id.chars().all(is_allowed)
 }
 
-/// Returns whether an interface name is valid for the kernel.
+/// Returns whether the kernel accepts an interface name.
 fn is_interface(name: &str) -> bool {
     let is_wrong = |c: char| c == '/' || c == ':' || c.is_whitespace();
     (1..=15).contains(&name.len()) && !matches!(name, "." | "..") && !name.contains(is_wrong)
 }
 
-/// Parses `KEY=VALUE;KEY=VALUE`. Text without `=` is meant for other plugins.
+/// Parses `KEY=VALUE;KEY=VALUE`. Skips texts without `=`, which are meant for other plugins.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
     pairs

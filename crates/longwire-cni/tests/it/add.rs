@@ -1,4 +1,4 @@
-//! ADD.
+//! Tests of ADD.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::{Call, PREVIOUS};
 const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
 const AWAY: &str = "/nonexistent/node.sock";
 
-/// A node that accepts every attachment, and already has others.
+/// Starts a node that accepts every attachment, and already has others.
 fn willing(others: Value) -> FakeNode {
     FakeNode::start(move |line, _| match line.split_once(' ') {
         Some(("GET", "/v1/attachments")) => (200, json!({ "attachments": others })),

@@ -1,4 +1,4 @@
-//! The plugin against a scripted node.
+//! The plugin with a scripted node.
 #![allow(missing_docs, reason = "tests")]
 
 mod add;
@@ -11,7 +11,7 @@ use std::path::Path;
 use longwire_cni::Answer;
 use serde_json::{Value, json};
 
-/// Result of previous plugins, with spaces that a parser would lose.
+/// Result of previous plugins, with spaces that would not survive parsing.
 const PREVIOUS: &str = r#"{ "cniVersion":"1.1.0","interfaces":[{"name":"cni0"},
   {"name":"eth0","sandbox":"/proc/self/ns/net"}],"ips":[], "x": 1.50 }"#;
 
@@ -22,7 +22,7 @@ struct Call {
 }
 
 impl Call {
-    /// Creates a call with all variables set, for the node at this socket.
+    /// Creates a call to the node at this socket, with all variables set.
     fn new(operation: &str, socket: &Path) -> Call {
         let variables = [
             ("CNI_COMMAND", operation),
@@ -66,7 +66,7 @@ impl Call {
         self.run_with(&text)
     }
 
-    /// Runs the call with other text on stdin.
+    /// Runs the call with different text on stdin.
     fn run_with(&self, text: &str) -> Answer {
         let variable = |name: &str| self.variables.get(name).cloned();
         longwire_cni::answer(&variable, || Ok(text.as_bytes().to_vec()))

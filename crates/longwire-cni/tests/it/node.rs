@@ -9,7 +9,7 @@ use std::thread;
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
-/// Method and path, and the body or null.
+/// Method with path, and the body or null.
 pub type Request = (String, Value);
 
 /// Maps a request to a status and a body.
@@ -21,7 +21,7 @@ pub struct FakeNode {
 }
 
 impl FakeNode {
-    /// Starts a node, whose thread ends with the process.
+    /// Starts a node; its thread ends with the test process.
     pub fn start(script: impl Fn(&str, &Value) -> (u16, Value) + Send + Sync + 'static) -> Self {
         let folder = Folder::new();
         let listener = UnixListener::bind(folder.file("node.sock")).expect("a socket");

@@ -1,4 +1,4 @@
-//! DEL, CHECK, GC, STATUS and VERSION.
+//! Tests of DEL, CHECK, GC, STATUS and VERSION.
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::node::FakeNode;
 const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
 const AWAY: &str = "/nonexistent/node.sock";
 
-/// Attachment of the container in the calls.
+/// Returns the attachment of the calls' container.
 fn attached() -> Value {
     json!({
         "name": NAME, "state": "attached", "interfaces": ["eth0"],
@@ -53,7 +53,7 @@ fn a_hanging_node_delays_del_by_seconds() {
     let begin = Instant::now();
     assert_eq!(Call::new("DEL", &socket).well(), "");
     let taken = begin.elapsed();
-    // The limit is 3 s; a loaded machine takes longer.
+    // The limit is 3 s, but a busy machine takes longer.
     assert!(taken > Duration::from_secs(2), "{taken:?}");
     assert!(taken < Duration::from_secs(20), "{taken:?}");
 }
@@ -133,7 +133,7 @@ fn links_of_invalid_attachments_are_collected() {
         assert_eq!(gc.field(field, valid.clone()).well(), "");
         assert_eq!(lines(&node), [delete(all[0])]);
     }
-    // All are tried, and all errors are reported.
+    // The plugin tries all attachments and reports all errors.
     let node = start(500);
     let message = Call::new("GC", &node.socket()).fails(101);
     assert_eq!(lines(&node), [delete(all[0]), delete(NAME)]);
