@@ -12,7 +12,7 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::simulation::{Results, verdict_names};
 
-/// A column with the Arrow and numpy interfaces.
+/// A column that implements the Arrow and numpy interfaces.
 #[pyclass(frozen, module = "longwire._engine")]
 pub struct Column {
     array: ArrayRef,
@@ -60,14 +60,14 @@ impl Column {
         self.array.len()
     }
 
-    /// The Arrow PyCapsule interface: a schema and an array.
+    /// Implements the Arrow PyCapsule interface: a schema and an array.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // The interface permits ignoring it.
+        // The interface allows the argument to be ignored.
         let _ = requested_schema;
         let exported = to_ffi(&self.array.to_data());
         let (array, schema) =
@@ -78,7 +78,7 @@ impl Column {
         ))
     }
 
-    /// The numpy array interface: verdicts as codes, times of dropped frames as 0.
+    /// Implements the numpy array interface: verdicts are codes, and times of dropped frames are 0.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (at, kind) = self.values;

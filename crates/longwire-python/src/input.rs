@@ -14,7 +14,7 @@ use pyo3::types::{PyCapsule, PyDict};
 /// Reads unsigned integers from a Python value.
 ///
 /// # Errors
-/// If the value holds anything else.
+/// If the value contains anything else.
 pub fn integers(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     if let Ok(single) = value.extract::<u64>() {
         return Ok(vec![single]);
@@ -46,8 +46,8 @@ fn from_arrow(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         value.call_method0("__arrow_c_array__")?.extract()?;
     let schema = schema.pointer_checked(Some(c"arrow_schema"))?;
     let array = array.pointer_checked(Some(c"arrow_array"))?;
-    // SAFETY: capsules with these names hold these structures. The array is moved out, which marks
-    // it as released; the schema lives as long as the capsule.
+    // SAFETY: capsules with these names contain these structures. The array is moved out, which
+    // marks it as released; the schema lives as long as the capsule.
     let data = unsafe {
         let array = FFI_ArrowArray::from_raw(array.as_ptr().cast());
         from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref())
@@ -58,7 +58,7 @@ fn from_arrow(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     Ok(found)
 }
 
-/// A stream of the Arrow C stream interface. `arrow-array` only accepts streams of structs, but a
+/// A stream of the Arrow C stream interface. `arrow-array` accepts only streams of structs, but a
 /// column is a stream of plain arrays.
 #[repr(C)]
 struct ArrayStream {
@@ -74,14 +74,14 @@ fn from_stream(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let at = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
     let stream = at.cast::<ArrayStream>();
     let failed = |code| PyValueError::new_err(format!("the Arrow stream failed with error {code}"));
-    // SAFETY: a capsule with this name holds this structure, and owns it until the end of this
+    // SAFETY: a capsule with this name contains this structure, and owns it until the end of this
     // function.
     let (get_schema, get_next) = unsafe { (stream.as_ref().get_schema, stream.as_ref().get_next) };
     let (Some(get_schema), Some(get_next)) = (get_schema, get_next) else {
         return Err(failed(0));
     };
     let mut schema = FFI_ArrowSchema::empty();
-    // SAFETY: the stream writes a schema to a valid place.
+    // SAFETY: `schema` is valid for the stream to write to.
     match unsafe { get_schema(stream.as_ptr(), &mut schema) } {
         0 => {}
         code => return Err(failed(code)),
@@ -89,7 +89,7 @@ fn from_stream(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let mut found = Vec::new();
     loop {
         let mut array = FFI_ArrowArray::empty();
-        // SAFETY: as above; a released array marks the end.
+        // SAFETY: as above. A released array marks the end of the stream.
         match unsafe { get_next(stream.as_ptr(), &mut array) } {
             0 if array.is_released() => return Ok(found),
             0 => {}
@@ -170,7 +170,7 @@ fn from_numpy(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         "<i4" => collect(numbers.of::<i32>(), &mut found)?,
         "<u2" => collect(numbers.of::<u16>(), &mut found)?,
         "<i2" => collect(numbers.of::<i16>(), &mut found)?,
-        // numpy times in nanoseconds.
+        // Times of numpy, in nanoseconds.
         "<M8[ns]" | "<m8[ns]" => collect(numbers.of::<i64>(), &mut found)?,
         _ => {
             return Err(PyTypeError::new_err(format!(
@@ -185,7 +185,7 @@ fn from_numpy(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
 struct NumpyNumbers {
     at: usize,
     count: usize,
-    /// Distance between numbers in bytes; contiguous by default.
+    /// Distance between numbers in bytes; `None` if contiguous.
     stride: Option<isize>,
 }
 
@@ -195,7 +195,7 @@ impl NumpyNumbers {
         let at = self.at as *const u8;
         (0..self.count as isize).map(move |index| {
             // SAFETY: the interface guarantees `count` numbers of this type at these addresses
-            // while the array lives, which the caller ensures. They may be unaligned.
+            // while the array lives, which the caller ensures. The numbers may be unaligned.
             unsafe { at.offset(index * stride).cast::<T>().read_unaligned() }
         })
     }

@@ -1,6 +1,6 @@
-//! Compiled part of the Python package: a link in virtual time, operating on arrays.
+//! Compiled part of the Python package: a link in virtual time that operates on arrays.
 //!
-//! The Python module `longwire` wraps it and documents it for users.
+//! The Python module `longwire` wraps this module and documents it for users.
 
 mod columns;
 mod input;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use columns::Column;
 use simulation::{Arrivals, Results, Simulation};
 
-/// A link specification, from which simulations start.
+/// A link specification for simulations.
 #[pyclass(frozen, module = "longwire._engine")]
 struct Specification {
     spec: LinkSpec,
@@ -35,7 +35,7 @@ impl Specification {
         self.spec.given()
     }
 
-    /// Passes frames through a new link. Times are non-decreasing nanoseconds; lengths are
+    /// Sends frames through a new link. Times are non-decreasing and in nanoseconds; lengths are in
     /// bytes. Frames have no content, so models that read headers see none.
     fn simulate(
         &self,
@@ -52,7 +52,7 @@ impl Specification {
         let config = config.map_err(|error| refusal(py, &LinkSpecError::from(error)))?;
         let results = py.detach(|| -> PyResult<Results> {
             let mut simulation = Simulation::new(config, seed, &arrivals);
-            // Checked often enough for Ctrl-C to seem immediate.
+            // Check signals often enough for Ctrl-C to take effect without noticeable delay.
             while simulation.advance() {
                 Python::attach(|py| py.check_signals())?;
             }

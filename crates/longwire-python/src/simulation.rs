@@ -1,16 +1,16 @@
-//! A link in virtual time, operating on arrays of arrivals.
+//! A link in virtual time that operates on arrays of arrivals.
 
 use longwire_engine::{
     Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkConfig, LinkId, Nanos,
 };
 
-/// Returns the verdict names, by code. A drop has code 1 plus the index of its reason.
+/// Returns the names of verdicts by code. The code of a drop is 1 plus the index of its reason.
 pub fn verdict_names() -> Vec<&'static str> {
     let drops = DropReason::ALL.into_iter().map(DropReason::name);
     ["delivered"].into_iter().chain(drops).collect()
 }
 
-/// Frames between signal checks.
+/// Number of frames between signal checks.
 const BATCH: usize = 1 << 16;
 
 /// Arrivals of frames.
@@ -20,8 +20,8 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Creates arrivals from times in nanoseconds and lengths in bytes, with one length per frame
-    /// or one for all.
+    /// Creates arrivals from times in nanoseconds and lengths in bytes. There is one length per
+    /// frame, or one for all frames.
     ///
     /// # Errors
     /// If the numbers of lengths and times differ, times decrease, or a length is outside 1..2^32.
@@ -55,14 +55,14 @@ impl Arrivals {
     }
 }
 
-/// Decisions: first one per frame, then further deliveries of duplicated frames.
+/// Results: first one per frame, then the additional deliveries of duplicated frames.
 #[derive(Default)]
 pub struct Results {
-    /// Frame numbers.
+    /// Numbers of the frames.
     pub frames: Vec<u64>,
     /// Codes of [`verdict_names`].
     pub verdicts: Vec<u8>,
-    /// Departure times in nanoseconds; 0 for dropped frames, as in `releases`.
+    /// Departure times in nanoseconds. Like `releases`, 0 for dropped frames.
     pub departures: Vec<u64>,
     pub releases: Vec<u64>,
 }
@@ -78,7 +78,7 @@ impl Results {
     }
 }
 
-/// Frames are indices, without bytes.
+/// Frames are indices without bytes.
 impl FrameAccess<usize> for Results {
     fn copy(&mut self, index: &mut usize) -> usize {
         *index
