@@ -1,6 +1,6 @@
 //! Custom resources of the group `longwire.dev`.
 
-// Fields of two printer columns of one resource are not duplicates.
+// The attribute lint mistakes equal fields of two printer columns for duplicates.
 #![allow(clippy::duplicated_attributes)]
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -31,7 +31,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
     vec![Link::crd(), Network::crd(), Scenario::crd()]
 }
 
-/// Pods by their labels.
+/// Selects pods by their labels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSelection {
@@ -63,7 +63,7 @@ pub struct Peers {
     pub cidrs: Option<Vec<String>>,
 }
 
-/// State of a resource on one node, written by its agent.
+/// State of a resource on one node; written by the node's agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
@@ -93,13 +93,13 @@ pub struct NodeStatus {
     /// Maximum 99th percentile of lateness of the links, in microseconds.
     #[serde(default)]
     pub lateness_p99_us: i64,
-    /// Reason why a pod has no link.
+    /// Reason why a pod has no link, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// Details of the reason, or a note about the spec without one.
+    /// Details of the reason; without a reason, a note about the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// JSON pointer (RFC 6901) from `spec` to the value that the message is about.
+    /// JSON pointer (RFC 6901), relative to `spec`, to the value to which the message refers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
     /// Remedy for a refused value or a conflict.
@@ -128,17 +128,17 @@ pub enum Reason {
     Refused,
 }
 
-/// Schema of a list of slices: a map by node, so that each agent owns its entry.
+/// Returns the schema of a list of slices: a map by node, so that each agent owns its entry.
 fn nodes_schema(generator: &mut SchemaGenerator) -> Schema {
     map_of(<Vec<NodeStatus>>::json_schema(generator), "node")
 }
 
-/// Schema of a list of conditions: a map by type.
+/// Returns the schema of a list of conditions: a map by type.
 fn conditions_schema(generator: &mut SchemaGenerator) -> Schema {
     map_of(<Vec<Condition>>::json_schema(generator), "type")
 }
 
-/// Marks a list as a map with this key, which server-side apply merges by entry.
+/// Marks a list as a map with this key, so that server-side apply merges it entry by entry.
 fn map_of(mut list: Schema, key: &str) -> Schema {
     list.insert("x-kubernetes-list-type".to_owned(), json!("map"));
     list.insert("x-kubernetes-list-map-keys".to_owned(), json!([key]));
@@ -188,10 +188,10 @@ fn map_of(mut list: Schema, key: &str) -> Schema {
 #[x_kube(validation = Rule::new("!has(self.startAt) || has(self.scenario)")
     .message("startAt needs a scenario"))]
 pub struct LinkSpec {
-    /// Pods whose traffic takes the link. Direction up is what they send, down what they
-    /// receive.
+    /// Pods whose traffic crosses the link. Direction up is for packets that they send, down for
+    /// packets that they receive.
     pub from: PodSelection,
-    /// Peers whose traffic takes the link; default: all traffic.
+    /// Peers whose traffic crosses the link; default: all traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Peers>,
     /// Interface in the pod; default: that of the default route; `all`: every interface
@@ -199,18 +199,18 @@ pub struct LinkSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub interface: Option<String>,
-    /// Packets that take the link, as sent by the pod, such as `udp dst port 53`; default:
-    /// all.
+    /// Filter for packets that cross the link, as sent by the pod, such as `udp dst port 53`;
+    /// default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub filter: Option<String>,
-    /// Link options, like in a `[[link]]` table: for both directions, `up` and `down` for
-    /// one, and `preset`.
+    /// Link options, as in a `[[link]]` table: for both directions, in `up` and `down` for one, and
+    /// `preset`.
     #[serde(default)]
     #[schemars(schema_with = "options_schema")]
     pub link: Map<String, Value>,
-    /// Seed of random streams; default: 1. Each pod has separate streams, derived from the
-    /// seed and the names of Link and pod.
+    /// Seed of random streams; default: 1. Each pod has separate streams, derived from the seed and
+    /// the names of the Link and the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub seed: Option<i64>,
@@ -218,32 +218,32 @@ pub struct LinkSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub scenario: Option<String>,
-    /// Start of the scenario (RFC 3339); default: when the link of a pod was attached.
+    /// Start of the scenario (RFC 3339); default: the time at which a pod's link was attached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub start_at: Option<String>,
-    /// Priority among links of a pod that select the same packet; the lowest value takes
-    /// it, then the oldest Link. Default: 128 with `to` or `filter`, otherwise 255.
+    /// Priority among a pod's links that select the same packet: the lowest number wins, then the
+    /// oldest Link. Default: 128 with `to` or `filter`, otherwise 255.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Traffic when the emulator is killed: `open` (default) bypasses the link, `closed` is
-    /// blocked.
+    /// Treatment of traffic when the emulator has been killed: `open` (default) bypasses the link,
+    /// `closed` blocks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail: Option<FailMode>,
 }
 
-/// Traffic of a link when the emulator is killed.
+/// Treatment of a link's traffic when the emulator has been killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FailMode {
-    /// Bypasses the link.
+    /// Traffic bypasses the link.
     Open,
-    /// Is blocked.
+    /// Traffic is blocked.
     Closed,
 }
 
 impl FailMode {
-    /// Returns the value of the node's field `fail`.
+    /// Returns the value for the node's field `fail`.
     pub fn as_str(self) -> &'static str {
         match self {
             FailMode::Open => "open",
@@ -252,11 +252,11 @@ impl FailMode {
     }
 }
 
-/// State of a link: a slice of each node, and their sum.
+/// State of a link: one slice per node, and their sums.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkStatus {
-    /// Generation of the spec that the sums are about.
+    /// Generation of the spec to which the sums refer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Pods selected by the link.
@@ -281,13 +281,13 @@ pub struct LinkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
-    /// State on each node, written by its agent.
+    /// State on each node; written by the node's agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "nodes_schema")]
     pub nodes: Vec<NodeStatus>,
 }
 
-/// Schema of options. The node validates them; the API server accepts any.
+/// Returns the schema of options. The API server accepts any options; the node validates them.
 fn options_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -361,7 +361,7 @@ pub struct NetworkSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkStatus {
-    /// Generation of the spec that the placement is about.
+    /// Generation of the spec to which the placement refers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Number of ports.
@@ -385,7 +385,7 @@ pub struct NetworkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
-    /// State on each node, written by its agent.
+    /// State on each node; written by the node's agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "nodes_schema")]
     pub nodes: Vec<NodeStatus>,
@@ -407,7 +407,7 @@ pub struct PortPlacement {
 pub struct HostPlacement {
     /// Node.
     pub node: String,
-    /// Address and UDP port of its emulator.
+    /// Address and UDP port of the node's emulator.
     pub address: String,
 }
 
@@ -448,7 +448,7 @@ fn addresses_schema(generator: &mut SchemaGenerator) -> Schema {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ScenarioSpec {
-    /// Changes in order of time; each adds to the previous ones.
+    /// Changes in order of time; each one adds to the previous ones.
     #[schemars(length(min = 1, max = 1000))]
     pub steps: Vec<Step>,
     /// Repetition; default: the last step holds.
@@ -459,17 +459,16 @@ pub struct ScenarioSpec {
 /// Timed change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 pub struct Step {
-    /// Time since the start of the scenario or of the repetition, such as `90s`, `1m30s` or
-    /// `500ms`.
+    /// Time since the start of the scenario or repetition, such as `90s`, `1m30s` or `500ms`.
     #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
     pub at: String,
-    /// Options to set, like `link` of a Link; null removes an option (`kubectl apply` drops
-    /// nulls unless `--server-side` is given).
+    /// Options to set, as in `link` of a Link; null removes an option (`kubectl apply` drops nulls
+    /// unless `--server-side` is given).
     #[schemars(schema_with = "options_schema")]
     pub set: Map<String, Value>,
 }
 
-/// Repetition of all steps, each from the options of the Link.
+/// Repetition of all steps; each repetition starts with the options of the Link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 pub struct Repeat {
     /// Repetition period, such as `60s`; longer than all steps.

@@ -1,4 +1,4 @@
-//! The parts of pods and namespaces on which plans depend.
+//! The parts of pods and namespaces that affect plans.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ pub type Labels = BTreeMap<String, String>;
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    /// UID, which distinguishes the pod from a later one of the same name.
+    /// UID; differs from that of a later pod with the same name.
     pub uid: String,
     /// Namespace of the pod.
     pub namespace: String,
@@ -26,7 +26,7 @@ pub struct PodFacts {
     pub addresses: Vec<IpAddr>,
     /// Whether the pod is in the host network.
     pub is_host_network: bool,
-    /// Whether its containers have ended, so that its addresses may be reused.
+    /// Whether the pod's containers have ended, so that its addresses may be reused.
     pub has_ended: bool,
 }
 
@@ -50,12 +50,12 @@ impl PodFacts {
         }
     }
 
-    /// Returns whether it runs or will run on a node.
+    /// Returns whether the pod is scheduled on a node and has not ended.
     pub fn is_on(&self, node: &str) -> bool {
         !self.has_ended && self.node.as_deref() == Some(node)
     }
 
-    /// Returns the node's name for the pod, such as `shop/cart-0`.
+    /// Returns the pod's name in requests to the node, such as `shop/cart-0`.
     pub fn target(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }

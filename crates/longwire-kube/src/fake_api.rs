@@ -1,4 +1,4 @@
-//! Fake API server for tests: returns fixed objects, and its watches stay silent.
+//! A fake API server for tests. It returns fixed objects, and its watches report nothing.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub struct Change {
     pub method: Method,
-    /// Path without parameters.
+    /// Path without query parameters.
     pub path: String,
     pub body: Value,
 }
@@ -35,7 +35,7 @@ struct FakeObjects {
 }
 
 impl FakeApi {
-    /// Sets the objects of a list. Watches do not report them.
+    /// Sets the objects of a list. Watches do not report the change.
     pub fn set(&self, path: &str, objects: Vec<Value>) {
         self.with(|contents| contents.lists.insert(path.to_owned(), objects));
     }
@@ -45,7 +45,7 @@ impl FakeApi {
         self.with(|contents| contents.changes.clone())
     }
 
-    /// Adds an object that no list contains.
+    /// Adds an object that is missing from all lists.
     pub fn add_hidden(&self, path: &str) {
         self.with(|contents| contents.created.push(path.to_owned()));
     }
@@ -95,7 +95,7 @@ impl FakeObjects {
             body: body.clone(),
         });
         if method != Method::POST {
-            // Returns the whole object if known, because a patch contains only part of it.
+            // Return the whole object if it is known, because a patch contains only a part.
             let mut objects = self.lists.values().flatten();
             let is_named = |object: &&Value| {
                 let name = object["metadata"]["name"].as_str();

@@ -1,7 +1,7 @@
 //! Longwire on Kubernetes.
 //!
 //! The agent on each node turns resources into attachments of `longwire node`. The controller sums
-//! up their status and places networks.
+//! up the status of resources and places networks.
 
 pub mod agent;
 pub mod api;

@@ -101,7 +101,7 @@ fn main() -> ExitCode {
 }
 
 fn log_to_stderr(format: LogFormat, filter: &str) {
-    // The client logs each failure as an error, but the watches report it once.
+    // The client logs every failure as an error, but watches report a failure once.
     let filter = EnvFilter::new(format!("kube_client=off,{filter}"));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -1,11 +1,11 @@
-//! Manifests: the Helm chart's templates with its default values.
+//! Manifests: the templates of the Helm chart with its default values.
 //!
 //! The templates use only values, and conditions on whole lines, so plain manifests are generated
 //! without Helm.
 
 use serde_norway::Value;
 
-/// Manifests and the templates from which they are generated.
+/// Manifests, with the templates from which they are generated.
 const TEMPLATES: [(&str, &str); 3] = [
     (
         "rbac.yaml",
@@ -35,7 +35,7 @@ pub enum TemplateError {
     /// The values are not YAML.
     #[error("values.yaml: {0}")]
     Values(#[from] serde_norway::Error),
-    /// A placeholder is unsupported or has no value.
+    /// A placeholder is unsupported, or has no value.
     #[error("{file}:{line}: no value for '{placeholder}'")]
     Placeholder {
         /// File of the template.

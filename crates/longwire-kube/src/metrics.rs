@@ -1,4 +1,4 @@
-//! Prometheus metrics of the agent and the controller, and the HTTP server for metrics and health
+//! Prometheus metrics of the agent and the controller, and an HTTP server for metrics and health
 //! checks.
 
 use std::convert::Infallible;
@@ -107,13 +107,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Returns the counter of broken watches for a kind.
+    /// Returns the counter of failed watches for a kind.
     pub fn watch_errors(&self, kind: &str) -> Counter {
         let kind = kind.to_owned();
         self.watch_errors.get_or_create(&Kind { kind }).clone()
     }
 
-    /// Counts a request to the node.
+    /// Counts a request to the node by its result.
     pub fn count_request<T, E>(&self, request: NodeRequest, result: &Result<T, E>) {
         let outcome = if result.is_ok() {
             Outcome::Done
@@ -132,13 +132,13 @@ impl Metrics {
         }
     }
 
-    /// Counts a status write for a kind.
+    /// Counts a write of status for a kind.
     pub fn count_status_write(&self, kind: &str) {
         let kind = kind.to_owned();
         self.status_writes.get_or_create(&Kind { kind }).inc();
     }
 
-    /// Records the time from a change to its application.
+    /// Records the time from a change until it was applied.
     pub fn observe_reaction(&self, time: Duration) {
         self.reaction.observe(time.as_secs_f64());
     }
@@ -157,13 +157,13 @@ impl Metrics {
     /// Returns all metrics as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         encode(&mut text, &self.registry).unwrap_or_default();
         text
     }
 }
 
-/// Time without a round of the main loop after which the process is unhealthy.
+/// Maximum time between rounds of the main loop for a live process.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// Maximum number of connections.
@@ -171,8 +171,8 @@ const CONNECTIONS_MAX: usize = 32;
 
 /// Liveness and readiness of the main loop.
 ///
-/// A process that waits for an API server or its node is alive: a restart would not help, and
-/// existing links stay.
+/// A process that waits for an API server or its node counts as alive: a restart would not help,
+/// and existing links continue.
 #[derive(Debug)]
 pub struct Health {
     start: Instant,
@@ -222,7 +222,7 @@ pub async fn serve(
                 return;
             };
             let Ok((stream, _)) = listener.accept().await else {
-                // Usually out of descriptors.
+                // Usually the process is out of descriptors.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
@@ -236,7 +236,7 @@ pub async fn serve(
                     .timer(TokioTimer::new())
                     .header_read_timeout(Duration::from_secs(10))
                     .serve_connection(TokioIo::new(stream), answer);
-                // Errors concern only the client.
+                // Ignore errors, which concern only this client.
                 let _ = connection.await;
                 drop(place);
             });

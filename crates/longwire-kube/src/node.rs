@@ -1,4 +1,4 @@
-//! Client for the API of `longwire node`, over its Unix socket.
+//! Client of the API of `longwire node`, over its Unix socket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ pub use node::{AttachmentState, NetworkState};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// An attachment, whose spec may be of a later version.
+/// An attachment, whose specification may be of a later version.
 pub type AttachmentView = node::AttachmentView<Value>;
 
 /// A list of attachments.
 pub type AttachmentList = node::AttachmentList<Value>;
 
-/// A network, whose spec may be of a later version.
+/// A network, whose specification may be of a later version.
 pub type NetworkView = node::NetworkView<Value>;
 
 /// A list of networks.
 pub type NetworkList = node::NetworkList<Value>;
 
-/// Time limit of a request; attaching takes about 100 ms.
+/// Time limit of a request; attaching a link takes about 100 ms.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Maximum response length, in bytes.
+/// Maximum length of a response, in bytes.
 const RESPONSE_MAX: usize = 64 << 20;
 
 /// Error of a request to a node.
@@ -47,13 +47,13 @@ pub enum NodeError {
         /// All problems.
         problems: Vec<ProblemBody>,
     },
-    /// Another attachment has the name or the interface.
+    /// The name or the interface belongs to another attachment.
     #[error("{0}")]
     Conflict(String),
-    /// The resource does not exist, or the node's version lacks its kind.
+    /// The resource does not exist, or the node's version does not support its kind.
     #[error("{0}")]
     Missing(String),
-    /// The node failed, or the server is not a node.
+    /// The node has failed, or the server is not a node.
     #[error("{0}")]
     Failed(String),
 }
@@ -65,7 +65,7 @@ pub struct NodeClient {
 }
 
 impl NodeClient {
-    /// Creates a client for the node at a socket. Connects lazily.
+    /// Creates a client for the node at a socket. It connects at the first request.
     pub fn new(socket: &Path) -> NodeClient {
         NodeClient {
             socket: socket.to_owned(),
@@ -84,7 +84,7 @@ impl NodeClient {
     /// Returns all networks.
     ///
     /// # Errors
-    /// See [`NodeError`]; `Missing` if the node's version has no networks.
+    /// See [`NodeError`]; `Missing` if the node's version does not support networks.
     pub async fn networks(&self) -> Result<Vec<NetworkView>, NodeError> {
         let list: NetworkList = self.request(Method::GET, NETWORKS, None).await?;
         Ok(list.networks)
@@ -190,7 +190,7 @@ pub struct Counters {
     pub dropped: u64,
     /// Artifacts of the emulator.
     pub artifacts: u64,
-    /// Maximum over ports of 99th-percentile lateness, in microseconds.
+    /// Maximum over all ports of the 99th percentile of lateness, in microseconds.
     pub lateness_p99_us: u64,
 }
 
@@ -204,7 +204,8 @@ impl Counters {
             ..Counters::default()
         };
         for port in report["ports"].as_array().into_iter().flatten() {
-            // Repeats a peer's counters, and appears only in the final report.
+            // Skip rows of hosts, which repeat a peer's counters and appear only in the final
+            // report.
             if !port["name"].as_str().is_some_and(is_row_of_host) {
                 sum.artifacts += total(&port["artifacts"]);
             }
@@ -213,7 +214,8 @@ impl Counters {
         }
         for peer in report["hosts"]["peers"].as_array().into_iter().flatten() {
             let count = |name: &str| peer[name].as_u64().unwrap_or(0);
-            // An outage is an artifact in addition to the frames that it drops as `port_lost`.
+            // An outage is an artifact in addition to the frames dropped with the reason
+            // `port_lost`.
             let lost = [
                 "frames_lost",
                 "frames_unconfirmed",

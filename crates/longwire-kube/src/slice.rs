@@ -1,4 +1,4 @@
-//! Writes resource status by server-side apply.
+//! Writes the status of resources by server-side apply.
 
 use std::fmt::Debug;
 
@@ -15,8 +15,8 @@ use crate::plan::ResourceKey;
 /// Maximum length of a field manager's name, in bytes.
 const MANAGER_MAX: usize = 128;
 
-/// Returns the field manager that owns a node's slices. A long node name is truncated and followed
-/// by its hash.
+/// Returns the field manager that owns a node's slices. Long node names are truncated and followed
+/// by a hash.
 pub fn field_manager(node: &str) -> String {
     let manager = format!("longwire-agent-{node}");
     if manager.len() <= MANAGER_MAX {
@@ -25,7 +25,7 @@ pub fn field_manager(node: &str) -> String {
     let hash = digest(&SHA256, node.as_bytes());
     let hash = hash.as_ref()[..16].iter().map(|byte| format!("{byte:02x}"));
     let hash = format!(".{}", hash.collect::<String>());
-    // Node names are ASCII.
+    // Node names are ASCII, so characters are bytes.
     let start: String = manager.chars().take(MANAGER_MAX - hash.len()).collect();
     start + &hash
 }
@@ -49,8 +49,7 @@ impl ResourceKind {
     }
 }
 
-/// Makes a slice the only field that a field manager owns in a resource's status; `None` removes
-/// it.
+/// Makes a slice the only field owned by a field manager in a resource's status; `None` removes it.
 ///
 /// # Errors
 /// If the API server fails.
@@ -71,8 +70,8 @@ pub async fn apply_slice(
     }
 }
 
-/// Makes these fields the only ones that a field manager owns in a resource's status. A no-op if
-/// the resource does not exist.
+/// Makes these fields the only ones owned by a field manager in a resource's status. Does nothing
+/// if the resource does not exist.
 ///
 /// # Errors
 /// If the API server fails.
@@ -108,8 +107,8 @@ where
 mod tests {
     use super::*;
 
-    /// Node names have up to 253 characters, and a common prefix may be longer than a field
-    /// manager's name.
+    /// Node names have up to 253 characters, and may share a prefix longer than the maximum length
+    /// of a field manager's name.
     #[test]
     fn each_node_has_its_own_field_manager() {
         let common = "worker.".repeat(34);
@@ -123,10 +122,10 @@ mod tests {
             assert!(manager.starts_with("longwire-agent-"), "{manager}");
             assert!(!managers[..index].contains(manager), "{manager}");
         }
-        // Names that fit are unchanged.
+        // Names that fit are kept.
         assert_eq!(managers[5], "longwire-agent-worker-1");
         assert_eq!(managers[6], format!("longwire-agent-{}", "x".repeat(113)));
-        // Deterministic.
+        // The result is deterministic.
         assert_eq!(managers[7], field_manager(&nodes[7]));
     }
 }

@@ -1,4 +1,4 @@
-//! Watches that fill caches, with retry delays.
+//! Watches that fill caches, and retry delays.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,14 +16,14 @@ use tokio::task::JoinHandle;
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
 
-/// Time after which the API server ends a watch, which then resumes. Bounds the time to detect a
-/// dead connection.
+/// Time after which the API server ends a watch, which is then resumed. Bounds the time until a
+/// dead connection is detected.
 const WATCH_SECONDS: u32 = 30;
 
 /// Read timeout of connections to the API server.
 const READ_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
 
-/// Error accessing the cluster.
+/// Error of the access to a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// There is no configuration.
@@ -34,7 +34,7 @@ pub enum ClusterError {
     Client(#[from] kube::Error),
 }
 
-/// Creates a client for the pod's cluster, or for the one in `KUBECONFIG`.
+/// Creates a client for the cluster of this pod, or for the one in `KUBECONFIG`.
 ///
 /// # Errors
 /// If the configuration is missing or invalid.
@@ -59,17 +59,17 @@ impl<T> Drop for Watch<T> {
     }
 }
 
-/// Returns the configuration to watch all objects of a kind.
+/// Returns the configuration for a watch on all objects of a kind.
 pub fn all() -> Config {
     Config::default().timeout(WATCH_SECONDS)
 }
 
-/// Starts watches, which notify of changes and count errors.
+/// Starts watches that notify of changes and count errors.
 #[derive(Clone)]
 pub struct Watcher {
     /// Client of the cluster.
     pub client: Client,
-    /// Notified of each change.
+    /// Notified at each change.
     pub changed: Arc<Notify>,
     /// Metrics that count errors.
     pub metrics: Metrics,
@@ -117,9 +117,9 @@ fn reduced<K: Resource, T>(event: Event<K>, reduce: fn(K) -> T) -> Event<(Resour
     }
 }
 
-/// Objects by name, from the last complete list and the changes since.
+/// Objects by name: the last complete list with all later changes.
 ///
-/// An incomplete list is not visible: if a watch fails meanwhile, the objects stay unchanged.
+/// An incomplete list is not visible: if the watch fails, the objects remain unchanged.
 #[derive(Debug)]
 pub struct Cache<T> {
     contents: Mutex<Contents<T>>,
@@ -188,14 +188,14 @@ impl<T: Clone + PartialEq> Cache<T> {
 /// Initial delay.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// Maximum delay, so that links follow soon after an outage of the API server.
+/// Maximum delay; short, so that links are updated soon after an outage of the API server.
 const LAST: Duration = Duration::from_secs(3);
 
-/// Delays that double from 100 ms to 3 s, less a jitter of up to half.
+/// Delays that double from 100 ms to 3 s, less a random jitter of up to half.
 #[derive(Debug)]
 pub struct Backoff {
     next: Duration,
-    /// State of a linear congruential generator, which is good enough for jitter.
+    /// State of a linear congruential generator, which suffices for jitter.
     random: u32,
 }
 
@@ -262,7 +262,7 @@ mod tests {
         cache.apply(Event::Init);
         cache.apply(Event::InitApply(named("b", 2)));
         assert_eq!(cache.objects(), Some(vec![1, 2]));
-        // A restarted watch discards the incomplete list.
+        // A restarted watch discards its incomplete list.
         cache.apply(Event::Init);
         cache.apply(Event::InitApply(named("c", 3)));
         assert!(cache.apply(Event::InitDone));

@@ -9,7 +9,7 @@ use longwire_kube::plan::Timeline;
 use serde::de::DeserializeOwned;
 use serde_norway::Value;
 
-/// Returns the resources in a page's blocks, as YAML or in a command that applies it.
+/// Returns the resources in a page's code blocks, as YAML or in a command that applies YAML.
 fn resources(page: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")

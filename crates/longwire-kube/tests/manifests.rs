@@ -1,4 +1,4 @@
-//! The manifests are up to date.
+//! The committed manifests are up to date.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +41,7 @@ fn the_chart_has_the_definitions_of_the_resources() {
     let text = crds_template().expect("YAML");
     let found = read("helm/longwire/templates/crds.yaml");
     assert!(found == text, "crds.yaml of the chart is old; {HOW}");
-    // Helm would expand other braces.
+    // There must be no further braces, which Helm would expand.
     assert_eq!(text.matches("{{").count(), 2);
 }
 
@@ -91,7 +91,7 @@ fn only_the_emulator_has_rights_on_its_machine() {
     }
 }
 
-/// Returns the rights of a role, one per line: `resource[/NAME]: verbs`.
+/// Returns the permissions of a role, one per line: `resource[/NAME]: verbs`.
 fn rights(kind: &str, name: &str) -> Vec<String> {
     let manifests = manifests().expect("the chart is right");
     let all = manifests.iter().flat_map(|(_, text)| objects(text));

@@ -17,7 +17,8 @@ const AT_ONCE: usize = 8;
 /// Retry delay after a failed request.
 const REPEAT: Duration = Duration::from_secs(2);
 
-/// Retry delay after a refused request: a file or the node's version may have changed.
+/// Retry delay after a refused request. A retry may succeed, because a file or the node's version
+/// may have changed.
 const REPEAT_REFUSED: Duration = Duration::from_secs(30);
 
 /// Failed requests by attachment.
@@ -25,7 +26,7 @@ const REPEAT_REFUSED: Duration = Duration::from_secs(30);
 pub(super) struct Attempts {
     failed: BTreeMap<String, FailedPut>,
     errors: BTreeMap<String, NodeError>,
-    /// Whether a removal failed; the next comparison finds it again.
+    /// Whether a removal failed; the next comparison will find the attachment again.
     has_failed_removal: bool,
 }
 
@@ -36,7 +37,7 @@ struct FailedPut {
 }
 
 impl Attempts {
-    /// Sends requests that remove the differences; returns the resulting attachments.
+    /// Sends requests that remove the differences; returns all attachments afterwards.
     pub async fn apply(
         &mut self,
         node: &NodeClient,
@@ -105,7 +106,7 @@ impl Attempts {
         [put, removal].into_iter().flatten().min()
     }
 
-    /// Forgets attachments that are no longer desired, or no longer differ.
+    /// Drops the errors of attachments that are no longer desired or no longer differ.
     fn forget(&mut self, wanted: &BTreeMap<String, Value>, put: &[String]) {
         let differs = |name: &String| wanted.contains_key(name) && put.contains(name);
         self.failed.retain(|name, _| differs(name));
@@ -132,7 +133,7 @@ impl Attempts {
     }
 }
 
-/// Puts an attachment. An attachment at a different place cannot be changed, so it is replaced.
+/// Puts an attachment. If its place has changed, which the node refuses, replaces it.
 async fn put_or_replace(
     node: &NodeClient,
     name: &str,
@@ -148,7 +149,7 @@ async fn put_or_replace(
     }
 }
 
-/// Removes all attachments and networks made by agents from a node. Returns their names.
+/// Removes all attachments and networks created by agents from a node. Returns their names.
 ///
 /// # Errors
 /// If the node does not answer, or fails to remove one.
@@ -161,7 +162,7 @@ pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     }
     let networks = match node.networks().await {
         Ok(networks) => networks,
-        // Earlier versions of the node have no networks.
+        // Earlier versions of the node do not support networks.
         Err(NodeError::Missing(_)) => Vec::new(),
         Err(error) => return Err(error),
     };
@@ -173,17 +174,17 @@ pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     Ok(names)
 }
 
-/// Requests that remove the differences.
+/// Requests needed to remove the differences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
-    /// Agents' attachments that are not desired. Removed first, because new ones may need their
-    /// interfaces.
+    /// Attachments of agents that are not desired. They are removed first, because new attachments
+    /// may need their interfaces.
     pub remove: Vec<String>,
-    /// Desired attachments that are missing or differ.
+    /// Desired attachments that are missing or different.
     pub put: Vec<String>,
 }
 
-/// Compares attachments. Ignores those that no agent made, and those to keep.
+/// Compares attachments. Ignores those to keep, and those not created by an agent.
 pub(super) fn differences(
     wanted: &BTreeMap<String, Value>,
     kept: &BTreeMap<String, KeptAttachment>,
@@ -207,7 +208,7 @@ pub(super) fn differences(
     }
 }
 
-/// Returns whether an attachment matches its request. A node may add defaults.
+/// Returns whether an attachment matches its request. The node may add defaults.
 fn is_same(spec: &Value, body: &Value) -> bool {
     let defaults = [
         ("direction", Value::from("both")),

@@ -43,7 +43,7 @@ impl Caches {
         }
         let mut pods = self.own.cache.objects()?;
         if let Some(peers) = &self.peers {
-            // This node's watch is authoritative for its pods.
+            // This node's watch is the authority on its pods.
             let elsewhere = |pod: &PodFacts| pod.node.as_deref() != Some(node);
             let peers = peers.cache.objects()?;
             pods.extend(peers.into_iter().filter(elsewhere));

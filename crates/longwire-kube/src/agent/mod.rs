@@ -31,7 +31,7 @@ use crate::node::{ATTACHMENTS, AttachmentView, Counters, NodeClient, NodeError};
 use crate::plan::{PREFIX, Plan, WantedAttachment, plan};
 use crate::watch::{ClusterError, Watcher};
 
-/// Delay that batches changes.
+/// Delay to collect changes before a round.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// Retry interval while the node does not answer.
@@ -40,7 +40,7 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Interval between counter reads, and maximum interval between comparisons with the node.
 const COUNTERS_EVERY: Duration = Duration::from_secs(5);
 
-/// Minimum time between rounds, so that a scenario does not saturate a core.
+/// Minimum time between rounds, so that scenarios do not saturate a core.
 const TURN_MIN: Duration = Duration::from_millis(10);
 
 /// Settings of an agent.
@@ -75,7 +75,7 @@ pub enum AgentError {
     Signal(std::io::Error),
 }
 
-/// Runs an agent until SIGTERM or SIGINT. Attachments stay for the next agent.
+/// Runs an agent until SIGTERM or SIGINT. Attachments are left to the next agent.
 ///
 /// # Errors
 /// See [`AgentError`].
@@ -107,7 +107,7 @@ struct Agent {
     counters: BTreeMap<String, Counters>,
     counters_at: Option<Instant>,
     slices: watch::Sender<Option<Slices>>,
-    /// Task that handles networks.
+    /// Task that manages networks.
     _networks: NetworkWorker,
     /// Task that writes slices.
     _writer: StatusWriter,
@@ -178,8 +178,8 @@ impl Agent {
         }
     }
 
-    /// Reconciles the node with the plan. Returns the time until the next round; `None` while a
-    /// cache is incomplete.
+    /// Makes the node match the plan. Returns the time until the next round; `None` while a cache
+    /// is incomplete.
     async fn reconcile(&mut self) -> Result<Option<Duration>, NodeError> {
         let Some(state) = self.caches.state(&self.name) else {
             return Ok(None);
@@ -204,7 +204,7 @@ impl Agent {
             .attempts
             .apply(&self.node, &wanted, &plan.kept, views, &self.metrics)
             .await;
-        // A newly attached link has timed steps from now on.
+        // Recompute: the scenario of a newly attached link starts now.
         let (_, next) = at_time(&plan.attachments, views.values());
         let are_due = self
             .counters_at
@@ -235,7 +235,7 @@ impl Agent {
                 Ok(counters) => {
                     self.counters.insert(view.name.clone(), counters);
                 }
-                // The link may be gone; the next list will omit it.
+                // The link may be gone; if so, the next list omits it.
                 Err(error) => tracing::debug!(name = view.name, %error, "no counters"),
             }
         }
@@ -255,8 +255,8 @@ fn send(sender: &watch::Sender<Option<Slices>>, slices: Slices) {
     });
 }
 
-/// Returns the attachment bodies for the current time, and the time until the next change, or until
-/// it may be known.
+/// Returns the bodies of attachments at this time, and the time until the next change, or until the
+/// time of that change may be known.
 fn at_time<'a>(
     wanted: &BTreeMap<String, WantedAttachment>,
     views: impl Iterator<Item = &'a AttachmentView>,
@@ -281,7 +281,7 @@ fn at_time<'a>(
     (bodies, next)
 }
 
-/// Returns whether an agent made an attachment.
+/// Returns whether an attachment was created by an agent.
 fn is_ours(name: &str) -> bool {
     name.starts_with(PREFIX)
 }

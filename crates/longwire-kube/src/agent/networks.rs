@@ -1,7 +1,7 @@
-//! A node's parts of networks.
+//! The node's parts of networks.
 //!
-//! A separate task, because the node answers a change only after the network's old process has
-//! ended, and links must not wait for that.
+//! They have a separate task: the node answers a change only after the network's previous process
+//! has ended, and links must not wait for that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::watch::{Watch, Watcher, all};
 /// Maximum number of concurrent requests; each may wait for a process to end.
 const AT_ONCE: usize = 8;
 
-/// Task that handles the node's networks; aborted on drop.
+/// Task that manages the node's networks; aborted on drop.
 #[derive(Debug)]
 pub(super) struct NetworkWorker(JoinHandle<()>);
 
@@ -38,7 +38,7 @@ impl Drop for NetworkWorker {
 }
 
 impl NetworkWorker {
-    /// Starts the task. Also returns the networks' slices.
+    /// Starts the task. Also returns a receiver of the networks' slices.
     pub fn start(
         watcher: &Watcher,
         settings: &AgentSettings,
@@ -59,7 +59,7 @@ impl NetworkWorker {
     }
 }
 
-/// Reconciles the node's networks with the secrets, forever.
+/// Keeps the node's networks up to date with the secrets; never returns.
 async fn work(
     name: String,
     node: NodeClient,
@@ -93,14 +93,14 @@ fn network_of(secret: Secret) -> Option<SecretNetwork> {
     SecretNetwork::of(&secret)
 }
 
-/// A node's parts of networks.
+/// The parts of networks on a node.
 #[derive(Debug, Default)]
 pub(super) struct NetworkParts {
-    /// Body of each network's last successful request; responses omit the key.
+    /// Body of each network's last successful request, because responses omit the key.
     asked: BTreeMap<String, Value>,
     counters: BTreeMap<String, Counters>,
     counters_at: Option<Instant>,
-    /// Whether a request failed in the last comparison.
+    /// Whether a request of the last comparison failed.
     has_failed: bool,
 }
 
@@ -112,17 +112,17 @@ struct WantedNetwork<'a> {
     body: Value,
 }
 
-/// Result of a network's last request, or its view.
+/// Result of the last request for a network, or the network's view.
 #[derive(Debug)]
 struct NetworkAttempt {
-    /// Network before the request.
+    /// Network before the request was sent.
     before: Option<NetworkView>,
     result: Result<NetworkView, NodeError>,
 }
 
 impl NetworkAttempt {
-    /// Returns whether the network carries frames. After a refused change, it continues with the
-    /// old topology.
+    /// Returns whether the network carries frames. After a refused change, it still runs the
+    /// previous topology.
     fn is_running(&self) -> bool {
         match &self.result {
             Ok(view) => view.is_running(),
@@ -135,7 +135,7 @@ impl NetworkAttempt {
 }
 
 impl NetworkParts {
-    /// Reconciles a node's networks with the secrets. Returns their slices.
+    /// Updates the node's networks from the secrets. Returns their slices.
     pub async fn apply(
         &mut self,
         node: &NodeClient,
@@ -154,7 +154,7 @@ impl NetworkParts {
             .collect();
         let views = match node.networks().await {
             Ok(views) => views,
-            // Earlier versions of the node have no networks.
+            // Earlier versions of the node do not support networks.
             Err(NodeError::Missing(_)) => Vec::new(),
             Err(error) => {
                 self.has_failed = true;
@@ -168,7 +168,7 @@ impl NetworkParts {
         let unwanted: Vec<String> = names
             .filter(|name| is_ours(name) && !is_wanted(name))
             .collect();
-        // Remove first: a new network may reuse a UDP port.
+        // Remove networks first, because a new one may reuse a UDP port.
         let are_removed = remove(node, unwanted).await;
         let results = self.bring_up(node, &wanted, &views).await;
         self.has_failed = !are_removed || results.iter().any(Result::is_err);
@@ -189,7 +189,7 @@ impl NetworkParts {
         slices.collect()
     }
 
-    /// Puts the networks that differ. Returns their results in order.
+    /// Puts the networks that differ. Returns the results of all in order.
     async fn bring_up(
         &mut self,
         node: &NodeClient,
@@ -233,14 +233,14 @@ impl NetworkParts {
                 Ok(counters) => {
                     self.counters.insert(one.name.clone(), counters);
                 }
-                // It may have ended.
+                // The network may have ended.
                 Err(error) => tracing::debug!(name = one.name, %error, "no counters"),
             }
         }
     }
 }
 
-/// Removes networks. Returns whether all have been removed.
+/// Removes networks; returns whether all were removed.
 async fn remove(node: &NodeClient, names: Vec<String>) -> bool {
     let removals = names.into_iter().map(|name| async move {
         let removed = node.delete(NETWORKS, &name).await;
@@ -288,7 +288,7 @@ fn slice(
             let text = view.reason.as_deref().and_then(|text| text.lines().next());
             let text = for_users(text.unwrap_or("starting"), &resource_of);
             if view.state == NetworkState::Starting {
-                // No reason, because it is about to run.
+                // Omit the reason, because the network is about to run.
                 slice.message = Some(text);
                 return slice;
             }
@@ -305,7 +305,7 @@ fn slice(
     slice
 }
 
-/// Returns a node's slice before the state of its part is known.
+/// Returns a node's slice for a network whose state is not known yet.
 fn part(node: &str, secret: &SecretNetwork) -> NodeStatus {
     NodeStatus {
         node: node.to_owned(),
@@ -315,7 +315,7 @@ fn part(node: &str, secret: &SecretNetwork) -> NodeStatus {
     }
 }
 
-/// Returns the slices of a node that does not answer.
+/// Returns the slices for a node that does not answer.
 fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slices {
     let here = secrets
         .iter()
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!((kept.attached, kept.reason), (2, Some(Reason::Refused)));
         let new = slice_of(None, Err(refused()));
         assert_eq!((new.attached, new.reason), (0, Some(Reason::Refused)));
-        // After other failures, its state is unknown.
+        // After any other failure, the network's state is unknown.
         let failed = NodeError::Failed("no space".to_owned());
         assert_eq!(slice_of(Some(running), Err(failed)).attached, 0);
     }

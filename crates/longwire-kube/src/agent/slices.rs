@@ -1,4 +1,4 @@
-//! A node's slices of link status.
+//! The node's slices of resource status.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ pub(super) type SliceKey = (ResourceKind, ResourceKey);
 /// The node's slices, by resource.
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
-/// Message when options of `down` are unused because two pods each shape their own traffic.
+/// Note for unused options of `down`: two pods both shape the traffic that they send to each other.
 const DOWN_UNUSED: &str = "down options do not apply between pods that are in both from and to: \
                            each pod shapes what it sends, with up";
 
-/// Node state as read by the agent.
+/// State of the node, as read by the agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeState<'a> {
-    /// Agents' attachments.
+    /// Attachments created by agents.
     pub views: &'a BTreeMap<String, AttachmentView>,
     /// Errors of failed requests, by attachment.
     pub errors: &'a BTreeMap<String, NodeError>,
@@ -32,7 +32,7 @@ pub(super) struct NodeState<'a> {
 }
 
 impl NodeState<'_> {
-    /// State of a node before anything has been read.
+    /// State of a node that has not been read yet.
     pub const EMPTY: NodeState<'static> = NodeState {
         views: &BTreeMap::new(),
         errors: &BTreeMap::new(),
@@ -41,7 +41,7 @@ impl NodeState<'_> {
     };
 }
 
-/// An attachment of a link.
+/// An attachment that belongs to a link.
 #[derive(Clone, Copy, Debug)]
 struct LinkAttachment<'a> {
     name: &'a String,
@@ -55,7 +55,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         .attachments
         .iter()
         .map(|(name, wanted)| (&wanted.link, name, wanted.pod.as_str()));
-    // Not all kept names exist: a pod has one attachment or two.
+    // Skip kept names that do not exist: a pod has one attachment or two.
     let kept = plan
         .kept
         .iter()
@@ -86,7 +86,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         if let Some(hindrance) = gravest(hindrances) {
             set_hindrance(&mut slice, hindrance);
         } else if link.is_down_unused {
-            // No reason, because nothing hinders the link.
+            // Set a message without a reason, because nothing hinders the link.
             slice.message = Some(DOWN_UNUSED.to_owned());
             slice.pointer = Some("/link/down".to_owned());
         }
@@ -114,7 +114,7 @@ pub(super) fn set_counters(slice: &mut NodeStatus, counters: Counters) {
     slice.lateness_p99_us = number(counters.lateness_p99_us);
 }
 
-/// Sets the hindrance of a slice.
+/// Sets the reason, message, pointer and remedy of a slice from a hindrance.
 pub(super) fn set_hindrance(slice: &mut NodeStatus, hindrance: Hindrance) {
     slice.reason = Some(hindrance.reason);
     slice.message = Some(hindrance.message);
@@ -122,7 +122,7 @@ pub(super) fn set_hindrance(slice: &mut NodeStatus, hindrance: Hindrance) {
     slice.remedy = hindrance.remedy;
 }
 
-/// Returns the most severe hindrance; ties go to the first, so that the message is stable.
+/// Returns the most severe hindrance; the first wins ties, so that the message is stable.
 fn gravest(hindrances: Vec<Hindrance>) -> Option<Hindrance> {
     let first = |one: Hindrance, other: Hindrance| {
         if one.reason < other.reason {
@@ -134,7 +134,7 @@ fn gravest(hindrances: Vec<Hindrance>) -> Option<Hindrance> {
     hindrances.into_iter().reduce(first)
 }
 
-/// Counts pods whose attachments are all attached, and pods with a waiting attachment.
+/// Counts pods with all attachments attached, and pods with a waiting attachment.
 fn count_pods(
     slice: &mut NodeStatus,
     parts: &[LinkAttachment<'_>],
@@ -154,7 +154,7 @@ fn count_pods(
             Some(view) if view.is_attached() => {}
             Some(view) => {
                 waiting.insert(pod);
-                // Further lines concern files on the machine.
+                // Use only the first line, because the rest refers to files on the machine.
                 let reason = view.reason.as_deref().and_then(|text| text.lines().next());
                 let reason = reason.unwrap_or("waiting");
                 let message = format!("{pod}: {}", for_users(reason, resource_of));
@@ -175,7 +175,7 @@ fn count_pods(
     if let Some(error) = state.node_error {
         hindrances.push(Hindrance::new(Reason::NodeUnavailable, error.to_string()));
     }
-    // If the selector is refused, no other pods are known.
+    // If the selector is refused, only pods with attachments are known.
     slice.pods = slice.pods.max(count(pods.len()));
     slice.waiting = count(waiting.len());
     slice.attached = count(pods.len() - waiting.union(&missing).count());
@@ -192,8 +192,8 @@ const SAME_TRAFFIC: &str = "remove one, or give each part of the traffic with `t
 const OTHER_LINK: &str = "remove the other Link for all traffic, remove the pod from the Network, \
                           or detach the link on the machine";
 
-/// Translates an error into a hindrance, with the pointer of the first problem and the messages of
-/// all problems.
+/// Converts an error to a hindrance, with the messages of all problems and the pointer of the first
+/// one.
 pub(super) fn hindrance_of(pod: &str, error: &NodeError, resource_of: ResourceOf<'_>) -> Hindrance {
     let reason = match error {
         NodeError::Unavailable { .. } => Reason::NodeUnavailable,

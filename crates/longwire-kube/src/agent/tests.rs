@@ -1,4 +1,4 @@
-//! The agent against a real node: the program named by the variable `LONGWIRE`.
+//! The agent with a real node: the program whose path is in the variable `LONGWIRE`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -50,7 +50,7 @@ impl RunningNode {
 
 impl Drop for RunningNode {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The program may have ended already.
         let _ = self.program.kill();
         let _ = self.program.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
@@ -66,7 +66,7 @@ fn body(link: Value, to: &str) -> Value {
     json!({ "target": { "pod": "shop/cart-0" }, "link": link, "to": [to], "wait": true })
 }
 
-/// Applies attachments. Returns the node's resulting attachments by name.
+/// Applies attachments. Returns the attachments of the node afterwards, by name.
 async fn apply(
     attempts: &mut Attempts,
     node: &NodeClient,
@@ -94,7 +94,7 @@ async fn foreign_attachments_are_kept() {
             json!({ "delay": "40ms", "up": { "rate": "5mbit" } }),
             "10.0.0.1/32",
         ),
-        // For a different selection, the node may have to restart the link.
+        // If the selection changes, the node may have to restart the link.
         (json!({ "delay": "40ms" }), "10.0.0.2/32"),
     ] {
         let body = body(link, to);
@@ -104,14 +104,14 @@ async fn foreign_attachments_are_kept() {
         assert_eq!(found.keys().collect::<Vec<_>>(), ["kube-shop-a-1", "web"]);
         assert_eq!(found["kube-shop-a-1"]["link"], body["link"]);
         assert_eq!(found["kube-shop-a-1"]["to"], body["to"]);
-        // The node returns specs unchanged, so nothing differs.
+        // The node returns specifications unchanged, so there are no differences.
         let views = node.attachments().await.expect("a list");
         let same = crate::agent::apply::differences(&wanted, &BTreeMap::new(), &views);
         assert_eq!(same, crate::agent::apply::Differences::default());
     }
     let found = apply(&mut attempts, &node, &BTreeMap::new()).await;
     assert_eq!(found.keys().collect::<Vec<_>>(), ["web"]);
-    // Only one link may select the same traffic.
+    // A second link must not select the same traffic.
     let same = node.put("kube-shop-b-1", &mine).await;
     assert!(matches!(same, Err(NodeError::Conflict(_))), "{same:?}");
     let other = body(json!({ "loss": "1%" }), "10.0.0.8/32");
@@ -130,7 +130,7 @@ async fn foreign_attachments_are_kept() {
     node.delete(NETWORKS, "mine").await.expect("it is removed");
 }
 
-/// Returns the topology of a Network whose ports are pairs of pods; two ports are at the same pod.
+/// Returns the topology of a Network whose ports are in pairs; two ports belong to the same pod.
 fn network_of_pairs() -> Value {
     let app = |app: &str| json!({ "podSelector": { "matchLabels": { "app": app } } });
     let spec = json!({
@@ -158,7 +158,7 @@ async fn a_node_accepts_the_pairs_of_a_network() {
         .put_network("kube-shop-wan", &json!({ "file": file }))
         .await;
     put.expect("the node knows the names of all tables");
-    // Shows that the node validates the topology.
+    // A misspelt table shows that the node validates the topology.
     let mut wrong = network_of_pairs();
     let table = wrong["switching"].take();
     wrong["switch"] = table;
@@ -195,7 +195,7 @@ async fn refusals_have_a_pointer_and_a_remedy() {
     assert!(!remedy.contains("longwire "), "{remedy}");
     let wait = attempts.retry_after().expect("it is repeated");
     assert!(wait > Duration::from_secs(5), "{wait:?}");
-    // A valid request is not delayed.
+    // A valid request does not wait for the retry delay.
     apply(&mut attempts, &node, &good).await;
     assert!(attempts.errors().is_empty());
 }

@@ -1,5 +1,5 @@
-//! Rewrites the node's messages for cluster users, who know resources and fields, but neither
-//! attachment names nor the command line.
+//! Rewrites the node's messages for users of the cluster, who know resources and fields, but not
+//! attachment names or the command line.
 
 use crate::plan::PREFIX;
 
@@ -9,7 +9,7 @@ pub(super) type ResourceOf<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Command-line options that are fields of a Link.
 const FIELDS: [&str; 6] = ["filter", "fail", "interface", "priority", "seed", "to"];
 
-/// Patterns of clauses that concern the command line.
+/// Patterns of clauses that refer to the command line.
 const COMMANDS: [&str; 4] = ["`longwire ", "`bpftool ", "--", "command line"];
 
 /// Replaces names and options by resources and fields, and removes clauses that contain commands.
@@ -21,10 +21,10 @@ pub(super) fn for_users(text: &str, resource_of: ResourceOf<'_>) -> String {
     with_resources(&format!("{first}{rest}"), resource_of)
 }
 
-/// Remedy for values that Longwire commands list.
+/// Remedy for a value, instead of the command that lists the valid ones.
 const VALUES: &str = "docs/models/README.md of Longwire lists the models";
 
-/// Removes parts that contain commands from a remedy; `None` if nothing is left.
+/// Removes the parts of a remedy that contain commands; `None` if nothing remains.
 pub(super) fn remedy_for_users(remedy: &str) -> Option<String> {
     if remedy.starts_with("`longwire models ") {
         return Some(VALUES.to_owned());
@@ -103,7 +103,7 @@ fn name_in(word: &str) -> &str {
     }
 }
 
-/// Splits a text into words and single other characters.
+/// Splits a text into words and single separators.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     let mut rest = text;

@@ -22,8 +22,8 @@ const ROUND: Duration = Duration::from_millis(500);
 /// Minimum interval between writes of a slice in which only counters differ.
 const COUNTERS: Duration = Duration::from_secs(5);
 
-/// Interval for reading the slices back: the controller may have removed one in the agent's name
-/// while the node was missing from its cache.
+/// Interval at which slices are read back: the controller may have removed one in the agent's name
+/// while the node was missing from the controller's cache.
 const READ_BACK: Duration = Duration::from_secs(120);
 
 /// Task that writes slices; aborted on drop.
@@ -65,7 +65,7 @@ impl StatusWriter {
     }
 }
 
-/// Written slices and when they were written.
+/// Written slices, and the times at which they were written.
 type SliceRecords = BTreeMap<SliceKey, (NodeStatus, Instant)>;
 
 /// Latest slices of links and of networks; `None` until known.
@@ -95,7 +95,7 @@ impl Writer {
         }
     }
 
-    /// Writes the slices that differ. Returns the remaining delay of slices held back.
+    /// Writes the slices that differ. Returns the remaining delay of postponed slices.
     async fn write(&mut self, slices: LatestSlices) -> Option<Duration> {
         match self.round(slices).await {
             Ok(rest) => {
@@ -131,7 +131,7 @@ impl Writer {
         [links, networks]: LatestSlices,
     ) -> Result<Option<Duration>, kube::Error> {
         let is_gone = |key: &&SliceKey| {
-            // Slices from an earlier agent stay until those of this kind are known.
+            // Slices of an earlier agent remain until the slices of their kind are known.
             let slices = match key.0 {
                 ResourceKind::Link => &links,
                 ResourceKind::Network => &networks,
@@ -245,7 +245,7 @@ mod tests {
         let (slice, latest) = slices();
         writer.write(latest.clone()).await;
         assert_eq!(api.changes().len(), 1);
-        // Not written again while the API server has it.
+        // The slice is not written again while the API server has it.
         api.set(LINKS, vec![link(json!([slice]))]);
         sleep(READ_BACK + ROUND).await;
         writer.write(latest.clone()).await;

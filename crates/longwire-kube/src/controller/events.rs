@@ -1,4 +1,4 @@
-//! Events of resources.
+//! Events about resources.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 
 use super::sums::Notice;
 
-/// Time after which an equal event counts as new; the same as in the recorder.
+/// Time after which a repeated event counts as a new one; the same as in the recorder.
 const REPEATED_WITHIN: Duration = Duration::from_secs(6 * 60);
 
-/// Maximum note length that the API server accepts, in bytes.
+/// Maximum length of a note that the API server accepts, in bytes.
 const NOTE_MAX: usize = 1024;
 
-/// Publishes events. Repetitions within minutes are counted.
+/// Publishes events. An event repeated within minutes is counted instead.
 ///
-/// There is one recorder per note, because a recorder ignores notes when it compares events.
+/// Each note has its own recorder, because recorders ignore notes when comparing events.
 #[derive(Clone)]
 pub(super) struct EventPublisher {
     client: Client,
@@ -41,7 +41,7 @@ impl EventPublisher {
         }
     }
 
-    /// Publishes an event of a resource.
+    /// Publishes an event about a resource.
     ///
     /// # Errors
     /// If the API server fails.

@@ -1,4 +1,4 @@
-//! Leader election with a Lease, like client-go's. Uses local time, so clocks need not agree.
+//! Leader election with a Lease, as in client-go. Uses only local time, so clocks need not agree.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,16 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-/// Time without renewal after which the lease is free.
+/// Time without a renewal after which another candidate may take the lease.
 const DURATION: Duration = Duration::from_secs(15);
 
-/// Time without renewal after which a leader steps down.
+/// Time without a renewal after which a leader steps down.
 pub(super) const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Interval between attempts.
 pub(super) const RETRY: Duration = Duration::from_secs(2);
 
-/// A candidate.
+/// A candidate for leadership.
 #[derive(Debug)]
 pub(super) struct Candidate {
     leases: Api<Lease>,
@@ -28,7 +28,7 @@ pub(super) struct Candidate {
     seen: Option<SeenLease>,
 }
 
-/// Observed holder, and when it last changed.
+/// Observed holder, and the time of the last change.
 #[derive(Clone, Debug, PartialEq)]
 struct SeenLease {
     holder: Option<String>,
@@ -37,14 +37,14 @@ struct SeenLease {
     since: Instant,
 }
 
-/// How a candidate reacts to a lease.
+/// Reaction of a candidate to the state of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
-    /// Another candidate holds it.
+    /// Another candidate holds the lease.
     Leave,
-    /// This candidate holds it.
+    /// This candidate holds the lease.
     Renew,
-    /// It is free.
+    /// The lease is free.
     Take,
 }
 
@@ -85,7 +85,7 @@ impl Candidate {
         if let Some(owner) = &self.owner {
             lease.metadata.owner_references = Some(vec![owner.clone()]);
         }
-        // Optimistic locking by resource version: one of two candidates succeeds.
+        // Optimistic locking by resource version: only one of several candidates succeeds.
         let replaced = self
             .leases
             .replace(&self.name, &PostParams::default(), &lease)
@@ -93,7 +93,7 @@ impl Candidate {
         or_too_late(replaced)
     }
 
-    /// Releases the lease, so that the next leader need not wait.
+    /// Releases the lease, so that the next leader does not have to wait.
     pub async fn release(&self) -> Result<(), kube::Error> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
             return Ok(());
@@ -191,7 +191,7 @@ mod tests {
         me.see(&held_by("other", 1), begin);
         assert_eq!(me.claim(second(14)), Claim::Leave);
         assert_eq!(me.claim(second(15)), Claim::Take);
-        // Renewed, so the time restarts.
+        // The holder has renewed the lease, so the time restarts.
         me.see(&held_by("other", 2), second(14));
         assert_eq!(me.claim(second(28)), Claim::Leave);
         me.see(&held_by("other", 2), second(28));

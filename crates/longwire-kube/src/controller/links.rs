@@ -1,4 +1,4 @@
-//! Link status: sums, conditions and events.
+//! Status of links: sums, conditions and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(super) struct LinkStatuses {
     events: EventPublisher,
     metrics: Metrics,
     seen: BTreeMap<ResourceKey, SeenLink>,
-    /// Whether a round has completed. Until then, slices predate this controller.
+    /// Whether a round has completed. Until then, slices may predate this controller.
     has_begun: bool,
 }
 
@@ -44,8 +44,8 @@ impl LinkStatuses {
         }
     }
 
-    /// Writes the status of all links whose status differs. Returns the remaining delay of counters
-    /// held back, if any.
+    /// Writes the status of every link for which it differs. Returns the remaining delay of
+    /// postponed counters, if any.
     ///
     /// # Errors
     /// If the API server fails.
@@ -68,7 +68,7 @@ impl LinkStatuses {
         Ok(rest)
     }
 
-    /// Removes slices of lost nodes, in the name of their agents.
+    /// Removes slices of lost nodes, in the name of the nodes' agents.
     async fn drop_lost_nodes(
         &self,
         key: &ResourceKey,
@@ -94,8 +94,8 @@ impl LinkStatuses {
         let uid = link.metadata.uid.clone();
         let is_seen = self.seen.get(key).is_some_and(|seen| seen.uid == uid);
         if !is_seen {
-            // A new link is about to be attached; one that predates this controller may be in any
-            // state.
+            // A link created later starts unattached; a link that predates this controller may have
+            // any state.
             let slices = if self.has_begun {
                 Vec::new()
             } else {

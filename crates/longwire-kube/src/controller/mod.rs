@@ -1,4 +1,4 @@
-//! Controller: one replica leads, and sums up the agents' reports.
+//! Controller: one replica leads, and sums up the reports of all agents.
 
 mod events;
 mod lease;
@@ -37,7 +37,7 @@ const MANAGER: &str = "longwire-controller";
 /// Name of the lease.
 const LEASE: &str = "longwire-controller";
 
-/// Delay that batches changes.
+/// Delay to collect changes before a round.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// Maximum time between rounds.
@@ -82,7 +82,7 @@ pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), Age
         _ = interrupt.recv() => {}
     }
     metrics.set_leader(false);
-    // On failure, the next leader waits for the lease to expire.
+    // If this fails, the next leader waits for the lease to expire.
     let released = timeout(RETRY, candidate.release()).await;
     tracing::info!(
         is_released = matches!(released, Ok(Ok(()))),
@@ -91,7 +91,7 @@ pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), Age
     Ok(())
 }
 
-/// Competes for the lease, and leads while holding it.
+/// Competes for the lease, and leads while it holds the lease.
 async fn campaign(
     candidate: &mut Candidate,
     settings: &ControllerSettings,
@@ -128,7 +128,7 @@ async fn campaign(
     }
 }
 
-/// Renews the lease. Returns when it is lost or the renewal deadline has passed.
+/// Renews the lease. Returns when the lease is lost or the renewal deadline has passed.
 async fn keep(candidate: &mut Candidate, health: &Health) {
     let mut renewed = Instant::now();
     loop {
@@ -218,7 +218,7 @@ impl Leader {
 
 fn link_of(mut link: Link) -> Link {
     link.metadata.managed_fields = None;
-    // Differs with each write.
+    // The version differs after each write.
     link.metadata.resource_version = None;
     link
 }
@@ -230,8 +230,8 @@ fn name_of(node: Node) -> String {
 /// Name of the controller's Deployment.
 const DEPLOYMENT: &str = "longwire-controller";
 
-/// Returns a reference to the controller's Deployment, through which the cluster garbage-collects
-/// secrets and the lease. `None` for a controller outside the cluster.
+/// Returns a reference to the controller's Deployment. As their owner, it lets the cluster
+/// garbage-collect secrets and the lease. `None` for a controller outside the cluster.
 ///
 /// # Errors
 /// If the API server fails.

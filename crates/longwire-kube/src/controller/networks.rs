@@ -1,4 +1,4 @@
-//! Places networks: agents run their parts from a secret per network.
+//! Places networks. Agents run their parts from one secret per network.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,11 +32,11 @@ pub(super) struct Networks {
     events: EventPublisher,
     networks: Watch<Network>,
     secrets: Watch<SecretCopy>,
-    /// Written networks, by secret. The cache may lag behind, and a second key would restart all
-    /// hosts.
+    /// Written networks, by secret. Needed because the cache may lag behind, and a new key would
+    /// restart all hosts.
     written: BTreeMap<String, SecretNetwork>,
     emulators: Watch<PodFacts>,
-    /// All pods and namespaces; present once there is a network.
+    /// All pods and namespaces; `None` until there is a network.
     all: Option<AllPods>,
     slices: BTreeMap<ResourceKey, Vec<NodeStatus>>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Networks {
 #[derive(Clone, Debug, PartialEq)]
 struct SecretCopy {
     name: String,
-    /// UID of its owner.
+    /// UID of the secret's owner.
     owner: Option<String>,
     /// `None` if the secret is invalid.
     network: Option<SecretNetwork>,
@@ -57,7 +57,7 @@ struct AllPods {
     namespaces: Watch<(String, Labels)>,
 }
 
-/// The part of the cluster state on which placement depends.
+/// The parts of the cluster's state that affect placement.
 struct PlacementInput {
     pods: Vec<PodFacts>,
     namespaces: BTreeMap<String, Labels>,
@@ -93,7 +93,7 @@ impl Networks {
         }
     }
 
-    /// Places all networks, and removes the secrets of deleted ones. A no-op while a cache is
+    /// Places all networks, and removes the secrets of deleted ones. Does nothing while a cache is
     /// incomplete.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ impl Networks {
         let name = secret_name(&key);
         let before = input.secrets.get(&name);
         let (placed, hindrance) = match placed(network, &key, before, input)? {
-            // It keeps its last placement, which its other pods still use.
+            // The network keeps its last placement, which its remaining pods still use.
             Err(hindrance) => (before.cloned(), Some(hindrance)),
             Ok(wanted) => {
                 if !self.write_secret(&name, &wanted, input).await? {
@@ -232,8 +232,8 @@ impl Networks {
         Ok(())
     }
 
-    /// Writes a secret unless it is current. Returns whether it is now current: the key of a secret
-    /// that exists but is not cached is unknown.
+    /// Writes a secret unless it is up to date. Returns whether it is up to date now: if a secret
+    /// exists but is not cached, its key is unknown.
     async fn write_secret(
         &mut self,
         name: &str,
@@ -292,7 +292,7 @@ impl Networks {
     }
 }
 
-/// Places a network; keeps its key, UDP port and pods.
+/// Places a network; keeps the key, UDP port and pods of an earlier placement.
 fn placed(
     network: &Network,
     key: &ResourceKey,
@@ -349,8 +349,8 @@ fn secret(name: &str, network: &SecretNetwork, owner: Option<&OwnerReference>) -
     }
 }
 
-/// Returns the UDP port of a network: its current port, or else the first free one. If two networks
-/// have the same port, the first by secret keeps it.
+/// Returns the UDP port of a network: the current port, or else the first free one. If two networks
+/// have the same port, the first one by secret keeps it.
 pub(super) fn udp_port(name: &str, networks: &BTreeMap<String, SecretNetwork>) -> u16 {
     let port_of = |network: &SecretNetwork| network.network.udp_port;
     if let Some(port) = networks.get(name).map(port_of) {
@@ -400,7 +400,7 @@ fn network_verdicts(
     verdicts
 }
 
-/// Converts a failure of the random number generator.
+/// Converts an error of the random number generator.
 fn no_random() -> kube::Error {
     kube::Error::Service("cannot get random bytes for a key".into())
 }

@@ -1,4 +1,4 @@
-//! Sums and conditions of a resource, computed from its nodes' slices.
+//! Sums and conditions of a resource, computed from its slices.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -75,7 +75,7 @@ pub(super) fn conditions(
     conditions.collect()
 }
 
-/// Message for a resource without slices: nodes without a selected pod have none.
+/// Message for a resource without slices, which only nodes with selected pods have.
 const NOT_READ: &str = "no node has read it: no pod is selected, or no agent runs";
 
 /// Returns the conditions of a link: `Accepted`, `Attached` and `Faithful`.
@@ -115,12 +115,12 @@ fn accepted(generation: i64, slices: &[NodeStatus]) -> Verdict {
     verdict(Some(true), "Valid", message)
 }
 
-/// Returns whether a slice's message is a note about an unused value rather than a reason.
+/// Returns whether a slice's message is a note about an unused value, not the message of a reason.
 fn is_advice(slice: &NodeStatus) -> bool {
     slice.reason.is_none() && slice.pointer.is_some()
 }
 
-/// Returns why a pod has no link.
+/// Returns the message that explains why a pod has no link.
 fn why(slice: &NodeStatus) -> Option<&str> {
     slice.message.as_deref().filter(|_| !is_advice(slice))
 }
@@ -135,7 +135,7 @@ pub(super) fn refusal(slice: &NodeStatus) -> String {
     format!("{}{reason}{}", place.unwrap_or_default(), remedy(slice))
 }
 
-/// Returns the remedy of a slice, after a semicolon.
+/// Returns the remedy of a slice, preceded by a semicolon.
 fn remedy(slice: &NodeStatus) -> String {
     let remedy = slice.remedy.as_deref().map(|remedy| format!("; {remedy}"));
     remedy.unwrap_or_default()
@@ -204,7 +204,7 @@ pub(super) fn name_of(reason: Reason) -> &'static str {
     }
 }
 
-/// An event of a resource.
+/// An event about a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Notice {
     pub node: String,
@@ -249,7 +249,7 @@ fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
         }
         _ => {}
     }
-    // Only a pod that stays can lose its link. A waiting pod without a reason is about to be
+    // Only a remaining pod can lose its link. A waiting pod without a reason is about to be
     // attached.
     let starts = slice.waiting > 0 && slice.reason.is_none();
     if slice.attached < old.attached && slice.attached < slice.pods && !starts {
@@ -318,7 +318,7 @@ mod tests {
             verdict.message,
             "spec/link/delay: 'soon' is not a time; write 20ms"
         );
-        // Slices of an earlier generation do not count.
+        // Slices for an earlier generation are ignored.
         wrong.observed_generation = 1;
         assert_eq!(
             states(&[slice("n0", 1, 1), wrong])[0],
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(reasons(None, &two), ["Attached"]);
         assert!(reasons(Some(&two), &two).is_empty());
         assert_eq!(reasons(Some(&two), &one), ["Lost"]);
-        // A pod was removed.
+        // One of the pods was removed.
         assert!(reasons(Some(&two), &slice("n0", 1, 1)).is_empty());
         let mut starting = slice("n0", 2, 0);
         starting.waiting = 2;

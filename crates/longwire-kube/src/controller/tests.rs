@@ -1,5 +1,5 @@
-//! Placement of networks against a fake API server with silent watches, so that the caches never
-//! see the controller's writes.
+//! Placement of networks with a fake API server. Its watches are silent, so the caches never
+//! contain the controller's writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Networks: their placement on nodes, and the secrets that carry placements to the agents.
+//! Networks: their placement on nodes, and the secrets that pass placements to the agents.
 
 mod placement;
 
@@ -14,13 +14,13 @@ use crate::api::{HostPlacement, PortPlacement};
 pub use crate::network::placement::{Agents, Placement, place};
 use crate::plan::{ResourceKey, resource_hash};
 
-/// Label of secrets that hold a network.
+/// Label of secrets that contain a network.
 pub const LABEL: &str = "longwire.dev/network";
 
-/// Secret field that holds the network.
+/// Field of a secret that contains the network.
 const NETWORK: &str = "network";
 
-/// Secret field that holds the key.
+/// Field of a secret that contains the key.
 const KEY: &str = "key";
 
 /// A placed network.
@@ -30,7 +30,7 @@ pub struct PlacedNetwork {
     pub namespace: String,
     /// Name of the resource.
     pub name: String,
-    /// Generation of its spec.
+    /// Generation of the resource's spec.
     pub generation: i64,
     /// UDP port of all hosts.
     pub udp_port: u16,
@@ -57,12 +57,13 @@ impl PlacedNetwork {
         here.map(|port| port.pod.as_str()).collect()
     }
 
-    /// Returns the body of the request to a node; `None` if the node runs no part.
+    /// Returns the body of the request to a node; `None` if the node runs no part of the network.
     pub fn body(&self, node: &str, key: &str) -> Option<Value> {
         self.hosts.iter().find(|host| host.node == node)?;
-        // The node reads files as root; the user may only be allowed to create Networks.
+        // Refuse files: the node reads them as root, but the user may have permission only to
+        // create Networks.
         let mut body = json!({ "file": self.file, "files": false });
-        // A network on a single node has no hosts.
+        // A network on a single node needs no hosts.
         if self.hosts.len() > 1 {
             body["host"] = json!(node);
             body["key"] = json!(key);
@@ -84,7 +85,7 @@ pub struct SecretNetwork {
 }
 
 impl SecretNetwork {
-    /// Parses a secret; `None` if it is invalid.
+    /// Parses a secret; returns `None` if it is invalid.
     pub fn of(secret: &Secret) -> Option<SecretNetwork> {
         let data = secret.data.as_ref()?;
         let network = serde_json::from_slice(&data.get(NETWORK)?.0).ok()?;
@@ -94,7 +95,7 @@ impl SecretNetwork {
 
     /// Returns the secret's fields.
     pub fn data(&self) -> BTreeMap<String, ByteString> {
-        // Strings and numbers always serialise.
+        // Serialising strings and numbers cannot fail.
         let network = json!(self.network).to_string();
         BTreeMap::from([
             (NETWORK.to_owned(), ByteString(network.into_bytes())),
@@ -118,19 +119,19 @@ pub fn new_key() -> Result<String, ring::error::Unspecified> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Topology error.
+/// Error in a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
-    /// Neither text nor an object.
+    /// The topology is neither text nor an object.
     #[error("the topology is neither TOML text nor an object")]
     Kind,
     /// The text is not TOML.
     #[error("{0}")]
     Toml(String),
-    /// Contains a table that the placement provides.
+    /// The topology contains a table that derives from the placement.
     #[error("`{0}` is derived from spec.ports and the pods; remove it")]
     Placed(&'static str),
-    /// No frame crosses a link.
+    /// No frame crosses this link.
     #[error(
         "/link/{0}: no frame crosses this link; with more than two ports, add a matcher, such as \
          match = \"in-port=PORT\""
@@ -138,7 +139,7 @@ pub enum TopologyError {
     Idle(usize),
 }
 
-/// Tables that the placement provides.
+/// Tables that derive from the placement.
 const PLACED: [&str; 2] = ["ports", "host"];
 
 /// Parses a topology.
@@ -171,8 +172,8 @@ pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyErr
     Ok(file)
 }
 
-/// Refuses links that no frame crosses. The emulator only warns about them, which the status would
-/// not show.
+/// Refuses links that no frame crosses. The emulator only warns about such links, and its warnings
+/// are not part of the status.
 ///
 /// # Errors
 /// [`TopologyError::Idle`].

@@ -1,4 +1,4 @@
-//! Places a network on the nodes of its ports' pods.
+//! Places a network on the nodes of its pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -10,10 +10,10 @@ use crate::facts::{Labels, PodFacts};
 use crate::network::{check_links, read_topology};
 use crate::plan::{Hindrance, Selection};
 
-/// Topology table that lists pairs of ports.
+/// Table of a topology that lists pairs of ports.
 const SWITCHING: &str = "switching";
 
-/// Emulator address, by node.
+/// Addresses of emulators, by node.
 pub type Agents = BTreeMap<String, IpAddr>;
 
 /// A placed network.
@@ -27,11 +27,11 @@ pub struct Placement {
     pub hosts: Vec<HostPlacement>,
 }
 
-/// Places a network. A port keeps its pod from `before` while that pod is selected; otherwise it
-/// takes the first by name.
+/// Places a network. A port keeps its pod from `before` while the pod is selected; otherwise, it
+/// gets the first selected pod by name.
 ///
 /// # Errors
-/// Why the network cannot be placed.
+/// The reason why the network cannot be placed.
 pub fn place(
     namespace: &str,
     spec: &NetworkSpec,
@@ -106,7 +106,7 @@ fn choose<'a>(
         };
         let old = before.iter().find(|old| old.port == *port);
         let is_old = |pod: &PodFacts| old.is_some_and(|old| old.pod == pod.target());
-        // Sort by name, independently of the cache's order.
+        // Sort by name, because the cache's order may change.
         let pod = pods
             .iter()
             .filter(fits)
@@ -129,8 +129,8 @@ fn refused(pointer: String, message: String) -> Hindrance {
     }
 }
 
-/// Refuses ports without a unique peer: ARP does not cross a network, so a switch could not learn
-/// where a pod is.
+/// Refuses ports without a unique partner: ARP does not cross a network, so a switch could not
+/// learn the ports of pods.
 fn check_partners(
     spec: &NetworkSpec,
     file: &Map<String, Value>,
@@ -188,7 +188,7 @@ fn host_tables(hosts: &[HostPlacement], ports: &[PortPlacement]) -> Value {
     tables.collect()
 }
 
-/// Returns each port's partner if the topology has pairs of ports.
+/// Returns the partner of each port, if the topology has pairs of ports.
 fn partners(file: &Map<String, Value>) -> Option<BTreeMap<String, String>> {
     let pairs = file.get(SWITCHING)?.get("pairs")?.as_array()?;
     let mut partners = BTreeMap::new();
@@ -276,7 +276,7 @@ mod tests {
         pods.push(pod("cart-0", "cart", "n1", 3));
         let second = placed(&pods, &first.ports).expect("it is placed");
         assert_eq!(first, second);
-        // The next pod takes over.
+        // Another pod replaces the removed one.
         pods.remove(0);
         let third = placed(&pods, &first.ports).expect("it is placed");
         assert_eq!(third.ports[0].pod, "shop/cart-0");

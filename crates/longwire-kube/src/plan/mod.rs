@@ -1,4 +1,4 @@
-//! Plan of a node: its desired attachments, as a pure function of cluster state and time.
+//! Plan of a node: the desired attachments, as a pure function of the cluster's state and the time.
 
 mod name;
 mod peers;
@@ -17,10 +17,10 @@ use crate::api::{FailMode, Link, LinkSpec, Reason, Scenario};
 use crate::facts::{Labels, PodFacts};
 pub use crate::plan::timeline::merge;
 
-/// Maximum number of prefixes per attachment, a limit of the node's BPF programs.
+/// Maximum number of prefixes per attachment, limited by the node's BPF programs.
 pub const PREFIXES_MAX: usize = 512;
 
-/// Cluster state on which a plan depends.
+/// Parts of the cluster's state that affect a plan.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterState {
     /// Name of the node.
@@ -71,20 +71,20 @@ impl std::fmt::Display for ResourceKey {
 /// A desired attachment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedAttachment {
-    /// The Link that requests it.
+    /// Link that requests the attachment.
     pub link: ResourceKey,
     /// Pod, such as `shop/cart-0`.
     pub pod: String,
-    /// Body of the request to the node, with the options before any step of the scenario.
+    /// Body of the request to the node, with the options before the first step of the scenario.
     pub body: Value,
     /// Changes over time.
     pub timeline: Option<Timeline>,
 }
 
-/// An attachment that stays unchanged if it exists, because the new spec is refused.
+/// An attachment that is left unchanged, if it exists, because the new spec is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptAttachment {
-    /// The Link that requests it.
+    /// Link that requested the attachment.
     pub link: ResourceKey,
     /// Pod, such as `shop/cart-0`.
     pub pod: String,
@@ -104,7 +104,7 @@ pub struct Hindrance {
 }
 
 impl Hindrance {
-    /// Creates a hindrance not caused by a spec value.
+    /// Creates a hindrance that is not caused by a value in the spec.
     pub fn new(reason: Reason, message: impl Into<String>) -> Hindrance {
         Hindrance {
             reason,
@@ -114,7 +114,7 @@ impl Hindrance {
         }
     }
 
-    /// Creates a hindrance caused by an invalid spec value.
+    /// Creates a hindrance caused by an invalid value in the spec.
     fn refused(pointer: &str, message: impl Into<String>, remedy: &str) -> Hindrance {
         Hindrance {
             reason: Reason::Refused,
@@ -125,17 +125,17 @@ impl Hindrance {
     }
 }
 
-/// A link on the node.
+/// The plan of a link on the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkPlan {
-    /// Generation of its spec.
+    /// Generation of the link's spec.
     pub generation: i64,
     /// Selected pods of the node, such as `shop/cart-0`.
     pub pods: Vec<String>,
     /// Obstacles to the attachments of pods.
     pub hindrances: Vec<Hindrance>,
-    /// Whether options of `down` are unused because two pods, each in both `from` and `to`, shape
-    /// their own traffic.
+    /// Whether options of `down` are unused: two pods that are both in `from` and `to` each shape
+    /// the traffic that they send.
     pub is_down_unused: bool,
 }
 
@@ -162,7 +162,7 @@ pub fn needs_peers(links: &[Link]) -> bool {
 pub fn plan(state: &ClusterState) -> Plan {
     let mut plan = Plan::default();
     for link in &state.links {
-        // A deleted link has no effect, even if a finalizer holds it.
+        // Skip deleted links, even if a finalizer keeps them.
         if link.metadata.deletion_timestamp.is_none() {
             plan_link(state, link, &mut plan);
         }
@@ -183,7 +183,7 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
             let remedy = "use a label selector operator";
             let hindrance = Hindrance::refused(error.pointer, error.reason, remedy);
             link_plan.hindrances.push(hindrance);
-            // The selection is unknown, so all its attachments stay.
+            // The selection is unknown, so the link's attachments are kept.
             here.for_each(|pod| plan.keep(&key, pod));
             plan.links.insert(key, link_plan);
             return;
@@ -241,7 +241,7 @@ impl Plan {
         }
     }
 
-    /// Keeps any attachments that a pod has for a link.
+    /// Keeps the attachments of a pod for a link, if any.
     fn keep(&mut self, link: &ResourceKey, pod: &PodFacts) {
         for part in [Part::Both, Part::Up] {
             let kept = KeptAttachment {
@@ -254,7 +254,7 @@ impl Plan {
     }
 }
 
-/// Returns whether an attachment ignores options of `down`.
+/// Returns whether an attachment ignores the options in `down`.
 fn is_down_unused(spec: &LinkSpec, bodies: &[(String, Value)]) -> bool {
     let down = spec.link.get("down").and_then(Value::as_object);
     let is_up_only = |body: &Value| body.get("direction") == Some(&json!("up"));
@@ -319,7 +319,7 @@ fn plan_pod(
     }
 }
 
-/// Refuses too many prefixes.
+/// Refuses a number of prefixes above the limit.
 fn check_count(pod: &PodFacts, count: usize) -> Result<(), Hindrance> {
     if count <= PREFIXES_MAX {
         return Ok(());
@@ -360,7 +360,8 @@ fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part, seed: u64) -
         put("fail", json!(FailMode::Closed.as_str()));
     }
     put("wait", json!(true));
-    // The node reads files as root; the user may only be allowed to create Links.
+    // Refuse files: the node reads them as root, but the user may have permission only to create
+    // Links.
     put("files", json!(false));
     Value::Object(body)
 }

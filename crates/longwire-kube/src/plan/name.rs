@@ -2,25 +2,25 @@
 
 use super::ResourceKey;
 
-/// Name prefix of attachments made by agents. Agents do not touch others.
+/// Prefix of the names of attachments created by agents, which do not touch other attachments.
 pub const PREFIX: &str = "kube-";
 
-/// Maximum name length that the node accepts.
+/// Maximum length of a name that the node accepts.
 const NAME_MAX: usize = 64;
 
-/// The part of a pod's traffic that an attachment takes.
+/// The part of a pod's traffic that an attachment covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Both directions.
     Both,
-    /// Only up, to peers that shape their own traffic.
+    /// Only direction up, to peers that shape their own traffic.
     Up,
 }
 
 /// Returns the name of an attachment: `kube-NAMESPACE-LINK-UID`.
 ///
-/// If that is too long, or ambiguous because of a `-` in the namespace, a hash replaces namespace
-/// and link.
+/// If that name is too long, or ambiguous because of a `-` in the namespace, a hash replaces
+/// namespace and link.
 pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     let suffix = match part {
         Part::Both => "",
@@ -31,7 +31,7 @@ pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     if plain.len() <= NAME_MAX && !namespace.contains('-') {
         return plain;
     }
-    // Only the hash matters; the start is for readers.
+    // The hash makes the name unique; its first characters are for readers.
     let start: String = name.chars().take(6).collect();
     let start = start.trim_end_matches(['-', '.']);
     format!(
@@ -40,19 +40,19 @@ pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     )
 }
 
-/// Returns the seed of an attachment, which is stable per pod name. With a common seed, pods would
-/// lose the same packets.
+/// Returns the seed of an attachment, which depends on the pod's name. With a common seed, all pods
+/// would lose the same packets.
 pub fn attachment_seed(seed: i64, link: &ResourceKey, pod: &str, part: Part) -> u64 {
     let mut hash = Fnv::default();
     hash.write(&seed.to_le_bytes());
     hash.write(&resource_hash(link).to_le_bytes());
     hash.write(pod.as_bytes());
     hash.write(&[u8::from(part == Part::Up)]);
-    // JSON integers have 53 bits.
+    // Integers in JSON have 53 bits.
     hash.0 >> 11
 }
 
-/// Returns a network's name on the nodes: `kube-NAMESPACE-NAME`, or a name with a hash.
+/// Returns the name of a network on its nodes: `kube-NAMESPACE-NAME`, or a name with a hash.
 pub fn network_name(network: &ResourceKey) -> String {
     let ResourceKey { namespace, name } = network;
     let plain = format!("{PREFIX}{namespace}-{name}");
@@ -64,11 +64,11 @@ pub fn network_name(network: &ResourceKey) -> String {
     format!("{PREFIX}{start}.{:016x}", resource_hash(network))
 }
 
-/// Returns a hash of namespace and name, stable across versions.
+/// Returns a hash of namespace and name, which must not change between versions.
 pub fn resource_hash(key: &ResourceKey) -> u64 {
     let mut hash = Fnv::default();
     hash.write(key.namespace.as_bytes());
-    // Separator: neither name contains this byte.
+    // Neither name can contain this separator.
     hash.write(b"/");
     hash.write(key.name.as_bytes());
     hash.0

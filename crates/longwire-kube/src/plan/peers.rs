@@ -1,4 +1,4 @@
-//! Selectors, and the peers of a pod.
+//! Selectors, and the peers of pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::facts::{Labels, PodFacts};
 pub struct SelectionError {
     /// JSON pointer (RFC 6901) from `spec` to the selector.
     pub pointer: &'static str,
-    /// Why it is invalid.
+    /// Reason why the selector is invalid.
     pub reason: String,
 }
 
@@ -63,7 +63,7 @@ impl Selection {
         Ok(Selection { pods, namespaces })
     }
 
-    /// Returns whether a pod is selected. Pods in a namespace with unknown labels are not.
+    /// Returns whether a pod is selected. Pods in namespaces with unknown labels are not.
     pub fn selects(&self, pod: &PodFacts, namespaces: &BTreeMap<String, Labels>) -> bool {
         let is_in_namespace = match &self.namespaces {
             Namespaces::Own(namespace) => *namespace == pod.namespace,
@@ -92,10 +92,10 @@ fn parse((selector, pointer): (&LabelSelector, &'static str)) -> Result<Selector
     })
 }
 
-/// Both ends of a link.
+/// The two ends of a link.
 #[derive(Clone, Debug)]
 pub(super) struct Ends {
-    /// Pods whose traffic takes the link.
+    /// Pods whose traffic crosses the link.
     pub from: Selection,
     to: OtherEnd,
 }
@@ -107,7 +107,7 @@ enum OtherEnd {
     Pods(Selection),
 }
 
-/// The part of a pod's traffic that takes the link.
+/// The part of a pod's traffic that crosses the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Peering {
     /// All traffic.
@@ -116,8 +116,8 @@ pub(super) enum Peering {
     Prefixes {
         /// Prefixes whose traffic the pod shapes in both directions.
         both: Vec<String>,
-        /// Prefixes of pods that shape their own traffic to this pod; this pod shapes only what it
-        /// sends to them.
+        /// Prefixes of pods that shape the traffic that they send to this pod. This pod shapes only
+        /// the traffic that it sends to them.
         up: Vec<String>,
     },
 }
@@ -167,7 +167,7 @@ impl Ends {
             if peer.has_ended || peer.uid == pod.uid || !to.selects(peer, &state.namespaces) {
                 continue;
             }
-            // The peer also has this link to this pod, so each end shapes what it sends.
+            // The peer has the same link to this pod, so each end shapes the traffic that it sends.
             let is_mutual =
                 is_peer && !peer.is_host_network && self.from.selects(peer, &state.namespaces);
             let addresses = peer
@@ -177,7 +177,7 @@ impl Ends {
             let prefixes = if is_mutual { &mut up } else { &mut both };
             prefixes.extend(addresses.map(prefix));
         }
-        // Pods in the host network share addresses.
+        // Pods in the host network share an address, which may be in both sets.
         let up: BTreeSet<String> = up.difference(&both).cloned().collect();
         Peering::Prefixes {
             both: both.into_iter().collect(),

@@ -47,7 +47,7 @@ fn by_label(name: &str, value: &str) -> Value {
     json!({ "podSelector": { "matchLabels": { name: value } } })
 }
 
-/// Returns the bodies in a plan, without their seeds.
+/// Returns the bodies of a plan without their seeds.
 fn bodies(plan: &Plan) -> Vec<Value> {
     let wanted = plan.attachments.values();
     let bodies = wanted.map(|wanted| {
@@ -206,7 +206,7 @@ fn invalid_specs_are_refused_with_a_pointer() {
         let pods = vec![pod(1, "n0", &[]), pod(2, "n1", &[])];
         let plan = plan(&state("n0", vec![wrong], pods));
         assert!(plan.attachments.is_empty());
-        // Attachments from before the invalid spec stay.
+        // Attachments created before the spec became invalid are kept.
         let kept: Vec<&String> = plan.kept.keys().collect();
         assert_eq!(kept, ["kube-shop-wrong-uid-1", "kube-shop-wrong-uid-1-up"]);
         let hindrance = &plan.links.values().next().expect("it is there").hindrances[0];
@@ -270,7 +270,7 @@ fn namespaces_are_selected_by_their_labels() {
     assert_eq!(pods, ["other/pod-1"]);
 }
 
-/// Returns how often a link shapes a packet between two pods: at the sender and at the receiver.
+/// Returns how often a link shapes a packet between two pods, at the sender or at the receiver.
 fn times_shaped(plans: &[Plan], from: &PodFacts, to: &PodFacts) -> usize {
     let wanted = plans.iter().flat_map(|plan| plan.attachments.values());
     let shapes = |wanted: &&WantedAttachment| {
@@ -320,7 +320,7 @@ fn some_selector() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Evaluates label selectors as documented, from JSON.
+/// Evaluates a label selector in JSON, as Kubernetes documents it.
 fn selects(selector: &Value, pod: &PodFacts) -> bool {
     let label = |key: &str| pod.labels.get(key).map(String::as_str);
     let labels = selector["matchLabels"].as_object();

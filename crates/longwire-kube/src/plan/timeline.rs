@@ -1,4 +1,4 @@
-//! Options of a link over time, from its scenario.
+//! A link's options over time, according to its scenario.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::api::ScenarioSpec;
 /// Minimum repetition period.
 const EVERY_MIN: Duration = Duration::from_millis(100);
 
-/// Scenario error.
+/// Error in a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimelineError {
     /// A duration does not have the form `1m30s`.
@@ -19,14 +19,14 @@ pub enum TimelineError {
     /// The start is not a valid time.
     #[error("startAt '{0}' is not a time; for example: 2026-11-24T09:30:00Z")]
     Start(String),
-    /// A step is after the end of a repetition.
+    /// A step is after the end of the repetition period.
     #[error("step {position} at {at:?} is after the repetition period of {every:?}")]
     AfterRepeat {
         /// Index of the step.
         position: usize,
-        /// Its time.
+        /// Time of the step.
         at: Duration,
-        /// Period of repetition.
+        /// Repetition period.
         every: Duration,
     },
     /// The repetition period is too short.
@@ -77,7 +77,7 @@ impl Timeline {
                 every,
             });
         }
-        // Stable sort: simultaneous steps keep their order.
+        // A stable sort keeps the order of simultaneous steps.
         steps.sort_by_key(|(at, _)| *at);
         Ok(Timeline {
             steps,
@@ -115,7 +115,7 @@ impl Timeline {
         (options, next)
     }
 
-    /// Returns the time within the repetition, and the time until the next one.
+    /// Returns the time since the start of the current repetition, and the time until the next one.
     fn within(&self, elapsed: Duration) -> (Duration, Option<Duration>) {
         let Some((every, times)) = self.repeat else {
             return (elapsed, None);
@@ -123,7 +123,7 @@ impl Timeline {
         let passed = elapsed.as_nanos() / every.as_nanos();
         let is_last = |repetition: u128| times.is_some_and(|times| repetition + 1 >= times.into());
         if is_last(passed) && passed > 0 || times == Some(1) {
-            // The last repetition does not end.
+            // The last repetition has no end.
             let before = times.map_or(0, |times| u128::from(times) - 1);
             let begin = multiple(every, before);
             return (elapsed - begin, None);
@@ -134,7 +134,7 @@ impl Timeline {
     }
 }
 
-/// Returns `every` × `times`, which must not exceed an existing duration.
+/// Returns `every` × `times`. The product must not exceed an existing duration.
 fn multiple(every: Duration, times: u128) -> Duration {
     const SECOND: u128 = 1_000_000_000;
     let nanos = every.as_nanos() * times;
@@ -151,7 +151,7 @@ fn parse_time(text: &str) -> Result<Duration, TimelineError> {
 /// Parses a duration with the units `ms`, `s`, `m` and `h`, such as `1m30s`.
 ///
 /// # Errors
-/// If the text has another form, or the duration overflows.
+/// If the text has a different form, or the duration overflows.
 pub fn parse_duration(text: &str) -> Result<Duration, TimelineError> {
     let wrong = || TimelineError::Duration(text.to_owned());
     let mut total = Duration::ZERO;
@@ -182,8 +182,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, TimelineError> {
 /// Option tables for one direction.
 const DIRECTIONS: [&str; 2] = ["up", "down"];
 
-/// Applies a step's options to a link. An option for both directions also replaces those of `up`
-/// and `down`; null removes an option.
+/// Applies the options of a step to a link. An option for both directions also replaces those in
+/// `up` and `down`; null removes an option.
 pub fn merge(link: &mut Map<String, Value>, set: &Map<String, Value>) {
     for (name, value) in set {
         if DIRECTIONS.contains(&name.as_str())
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(delay_at(&timeline, 25), (json!("40ms"), Some(seconds(5))));
         assert_eq!(delay_at(&timeline, 30), (json!("5ms"), Some(seconds(10))));
         assert_eq!(delay_at(&timeline, 50), (json!("40ms"), None));
-        // The last step stays after the last repetition.
+        // The last step of the last repetition holds.
         assert_eq!(delay_at(&timeline, 1000), (json!("40ms"), None));
     }
 
