@@ -1,7 +1,7 @@
 //! The image's base layer: the C library and a shell, from Debian packages.
 //!
-//! Whole distributions take tens of megabytes; this is enough for the program and a first try. apt
-//! checks the signatures of its downloads.
+//! A whole distribution takes tens of megabytes; these packages suffice for the program and for
+//! first experiments. apt checks the signatures of its downloads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::program::Program;
 use crate::run::{Result, clear, exists, list, run, stdout, text};
 use crate::tree::{Node, Tree};
 
-/// The C library, and programs to try out a link: a shell, ping, nc, wget.
+/// The C library, and programs to try a link: a shell, ping, nc and wget.
 const PACKAGES: [&str; 2] = ["libc6", "busybox-static"];
 
-/// Files of libc6 that are omitted: character set conversions and their tables.
+/// Files of libc6 to omit: character set conversions and their tables.
 const LEFT_OUT: [&str; 4] = [
     "gconv",
     "usr/share/lintian",
@@ -34,7 +34,7 @@ pub fn layer(paths: &BuildPaths, program: &Program) -> Result<Layer> {
     }
     let directory = paths.work.join("debian");
     let mut names = PACKAGES.to_vec();
-    // Programs linked by the system's linker need it; zig links its functions statically.
+    // A program linked by the system's linker needs libgcc; zig links its functions statically.
     if program
         .elf
         .libraries
@@ -71,7 +71,7 @@ fn download(directory: &Path, names: &[&str], architecture: &str) -> Result<Vec<
     };
     clear(directory)?;
     let mut apt = Command::new("apt-get");
-    // Otherwise apt downloads as a user without write permission to the directory.
+    // By default, apt downloads as a user without write permission to this directory.
     apt.args(["-q", "-o", "APT::Sandbox::User=root", "download"]);
     apt.args(names.iter().map(|name| format!("{name}:{architecture}")));
     run(apt.current_dir(directory))?;
@@ -122,7 +122,7 @@ fn skeleton() -> Tree {
     for path in ["dev", "proc", "run", "sys", "var"] {
         tree.insert(path, Node::Directory(0o755));
     }
-    // Any user may write captures to /work.
+    // All users may write captures to /work.
     for path in ["tmp", "var/tmp", "work"] {
         tree.insert(path, Node::Directory(0o1777));
     }
@@ -133,7 +133,7 @@ fn skeleton() -> Tree {
             "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
         ),
         ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
-        // `exec` bind-mounts its own file over it.
+        // `exec` bind-mounts a file over this one.
         ("etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
         ("etc/resolv.conf", ""),
         (

@@ -1,5 +1,5 @@
-//! ELF program properties on which packages depend: required glibc, shared libraries and location
-//! of debug information.
+//! Properties of ELF programs on which packages depend: required glibc, shared libraries and
+//! location of debug information.
 
 use object::elf::SHT_GNU_VERNEED;
 use object::read::elf::{Dyn, ElfFile64, SectionHeader};
@@ -19,11 +19,11 @@ pub struct Elf {
     pub architecture: &'static str,
     /// Newest glibc version required by a symbol; `None` for static programs.
     pub glibc: Option<GlibcVersion>,
-    /// Shared libraries that the loader needs.
+    /// Shared libraries required by the program.
     pub libraries: Vec<String>,
     /// Whether the program contains line tables.
     pub has_lines: bool,
-    /// Whether the program has symbols beyond those for dynamic linking.
+    /// Whether the program has symbols other than those for dynamic linking.
     pub has_symbols: bool,
     /// File and CRC-32 of the debug information, if the program names one.
     pub debug_link: Option<(String, u32)>,

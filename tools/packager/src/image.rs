@@ -10,7 +10,7 @@ use crate::run::{At, Result, write};
 use crate::stage::archive_name;
 use crate::tree::{Tree, gzip};
 
-/// Image name prefix, before the program's name and tag.
+/// Prefix of image names; program name and tag follow.
 const REGISTRY: &str = "ghcr.io/longwire/";
 
 const TYPE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -26,7 +26,7 @@ pub struct Layer {
     pub created_by: String,
 }
 
-/// Writes the program's image on top of base layers.
+/// Writes the image of a program, on top of base layers.
 pub fn write_image(paths: &BuildPaths, program: &Program, layers: &[Layer]) -> Result<()> {
     let image = image(program.name, layers, program.elf.architecture, paths.time)?;
     let content = image.tar(paths.time)?;
@@ -43,7 +43,7 @@ pub fn reference(program: &str) -> String {
     format!("{REGISTRY}{program}:{VERSION}")
 }
 
-/// Returns the tar contents of a program's image.
+/// Returns the contents of the tar for a program's image.
 fn image(name: &str, layers: &[Layer], architecture: &str, time: u64) -> Result<Tree> {
     let architecture = match architecture {
         "aarch64" => "arm64",
@@ -111,7 +111,7 @@ fn configuration(name: &str) -> Value {
     })
 }
 
-/// Returns a blob's path in the tar.
+/// Returns the path of a blob in the tar.
 fn path(descriptor: &Value) -> String {
     let digest = descriptor["digest"].as_str().unwrap_or_default();
     format!("blobs/{}", digest.replace(':', "/"))
@@ -154,15 +154,15 @@ mod tests {
             created_by,
         }];
         let image = image("longwire", &layers, "x86_64", 7).expect("it is made");
-        // From the index of the OCI layout.
+        // Manifest according to the index of the OCI layout.
         let index = json_at(&image, "index.json");
         let manifest = json_at(&image, &path(&index["manifests"][0]));
         let config = json_at(&image, &path(&manifest["config"]));
-        // From the manifest of `docker save`.
+        // Manifest of `docker save`.
         let saved = json_at(&image, "manifest.json");
         assert_eq!(saved[0]["Config"], path(&manifest["config"]));
         assert_eq!(saved[0]["Layers"][0], path(&manifest["layers"][0]));
-        // The layer matches both digests.
+        // The layer has both digests.
         let packed = content(&image, &path(&manifest["layers"][0]));
         assert_eq!(manifest["layers"][0]["size"], packed.len());
         let mut plain = Vec::new();

@@ -1,6 +1,6 @@
 //! Builds Longwire's packages, and tests them after installation.
 //!
-//! `cargo xtask package` and `cargo xtask package-test` run it.
+//! Run by `cargo xtask package` and `cargo xtask package-test`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -119,7 +119,7 @@ fn package(args: &PackageArgs) -> Result<()> {
         program.elf.libraries.join(" ")
     );
     write_packages(&paths, &program, &args.only)?;
-    // A given binary is the emulator's.
+    // A binary given on the command line is the emulator.
     if args.only.contains(&Kind::KubeImage) || args.only.is_empty() && args.binary.is_none() {
         write_kube_image(&paths)?;
     }
@@ -150,7 +150,7 @@ fn test(args: TestArgs) -> Result<ExitCode> {
     check::run(&context, &args.only)
 }
 
-/// Writes the emulator's packages of these kinds, or of all kinds if empty.
+/// Writes the emulator's packages of these kinds; if `only` is empty, of all kinds.
 fn write_packages(paths: &BuildPaths, program: &Program, only: &[Kind]) -> Result<()> {
     let kinds = Kind::value_variants().iter();
     let kinds = kinds.filter(|kind| only.is_empty() || only.contains(kind));
@@ -177,7 +177,8 @@ fn write_packages(paths: &BuildPaths, program: &Program, only: &[Kind]) -> Resul
     Ok(())
 }
 
-/// Returns the image's layer with the program. Containers need no service files or completions.
+/// Returns the image layer with the program, without service files and completions, which
+/// containers do not need.
 fn own_layer(tree: &tree::Tree) -> Layer {
     let kept = ["usr/bin/", "usr/include/", "usr/share/doc/"];
     Layer {

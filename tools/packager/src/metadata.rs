@@ -1,4 +1,4 @@
-//! The crates in the program: bill of materials and licences.
+//! The crates of a program: bill of materials and licences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,25 +16,25 @@ use crate::run::{At, Result, list, read, text};
 /// Name and version of a crate.
 type Id = (String, String);
 
-/// A crate in the program.
+/// A crate of a program.
 #[derive(Debug)]
 struct Crate {
     licence: String,
     repository: Option<String>,
     directory: PathBuf,
-    /// Registry checksum; `None` for crates in this repository.
+    /// Checksum in the registry; `None` for crates of this repository.
     checksum: Option<String>,
     dependencies: BTreeSet<Id>,
 }
 
-/// Crates whose code is in the program; excludes crates used only by the build.
+/// Crates whose code is part of the program, without crates used only by the build.
 #[derive(Debug)]
 pub struct Metadata {
     crates: BTreeMap<Id, Crate>,
 }
 
 impl Metadata {
-    /// Queries cargo for a program's crates.
+    /// Queries cargo for the crates of a program.
     pub fn read(source: Source, architecture: &str) -> Result<Metadata> {
         let workspace = source.workspace();
         let triple = format!("{architecture}-unknown-linux-gnu");
@@ -45,7 +45,7 @@ impl Metadata {
                     .current_dir(&workspace),
             )
         };
-        // `cargo tree` resolves the features of a single package, which `cargo metadata` cannot.
+        // `cargo tree` resolves the features of one package, which `cargo metadata` cannot.
         let tree = [
             "tree",
             "--locked",
@@ -96,7 +96,7 @@ impl Metadata {
         Ok(Metadata { crates })
     }
 
-    /// Returns a program's bill of materials as CycloneDX 1.5.
+    /// Returns the bill of materials of a program, in CycloneDX 1.5.
     pub fn bill(&self, paths: &BuildPaths, program: &Program) -> Result<Vec<u8>> {
         let digest = hex(&Sha256::digest(&program.bytes));
         let mut components = Vec::new();
@@ -136,7 +136,7 @@ impl Metadata {
         serde_json::to_vec_pretty(&bill).at("bill of materials")
     }
 
-    /// Returns the licences of third-party crates; each text appears once.
+    /// Returns the licences of third-party crates, each text once.
     pub fn notices(&self) -> Result<String> {
         let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut page = String::from(
@@ -291,7 +291,7 @@ mod tests {
         for name in ["longwire", "longwire-engine", "tokio", "nix", "notosans"] {
             assert!(names.contains(&name), "{name} is missing in {names:?}");
         }
-        // A test dependency, a build-time macro, another program.
+        // A test dependency, a macro used by the build, and another program.
         for name in ["proptest", "serde_derive", "longwire-packager", "sha2"] {
             assert!(!names.contains(&name), "{name} is in {names:?}");
         }

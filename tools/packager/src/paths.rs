@@ -8,10 +8,10 @@ use longwire_units::calendar;
 
 use crate::run::{At, Result, text};
 
-/// Package version, which is the workspace's.
+/// Version of the packages, which is that of the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Directories, and the packages' timestamp.
+/// Directories, and the timestamp of all packaged files.
 #[derive(Clone, Debug)]
 pub struct BuildPaths {
     /// Cargo's target directory.
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_calendar() {
-        // From `date --utc --date=@…`.
+        // Results of `date --utc --date=@…`.
         for (time, text) in [
             (0, "1970-01-01T00:00:00Z"),
             (951_782_400, "2000-02-29T00:00:00Z"),

@@ -8,8 +8,8 @@ use crate::elf::{Elf, GlibcVersion};
 use crate::paths::{BuildPaths, root};
 use crate::run::{At, Result, exists, read, run};
 
-/// The oldest supported glibc (2012): that of `manylinux2014` and Enterprise Linux 7. Packages
-/// declare it.
+/// The oldest supported glibc (2012), which is that of `manylinux2014` and Enterprise Linux 7.
+/// Packages declare it as a requirement.
 pub const GLIBC: GlibcVersion = (2, 17, 0);
 
 /// Maximum size of the stripped program in bytes.
@@ -18,13 +18,13 @@ pub const SIZE_MAX: usize = 15_000_000;
 /// Cargo profile for packages.
 const PROFILE: &str = "dist";
 
-/// Name of the debug information file, stored in `.gnu_debuglink`.
+/// File name of the debug information, stored in `.gnu_debuglink`.
 pub const DEBUG_FILE: &str = "longwire.debug";
 
 /// A program of this repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// Name of the package and of its file.
+    /// Name of the package and of the program file.
     pub name: &'static str,
     /// Workspace directory, relative to the root.
     directory: &'static str,
@@ -70,7 +70,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Builds the program, or takes an existing one, and strips it.
+    /// Builds the program unless one is given, and strips it.
     pub fn prepare(source: Source, paths: &BuildPaths, given: Option<&Path>) -> Result<Program> {
         match given {
             Some(path) => strip(source, paths, path),
@@ -78,7 +78,7 @@ impl Program {
         }
     }
 
-    /// Fails if the program requires more than the packages declare.
+    /// Fails if the program requires more than packages declare.
     pub fn check(&self) -> Result<()> {
         if self.elf.glibc > Some(GLIBC) {
             let (major, minor, _) = GLIBC;
@@ -129,7 +129,7 @@ fn triple() -> String {
     format!("{}-unknown-linux-gnu", env::consts::ARCH)
 }
 
-/// Returns flags that keep this machine's directories out of the program, for reproducible builds.
+/// Returns flags that keep directories of this machine out of the program, for reproducible builds.
 fn without_paths() -> String {
     let home = env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
     let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or(home);

@@ -1,15 +1,15 @@
-//! Runs commands and reads files; errors name the command or file.
+//! Runs commands and reads files. Errors name the command or file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Result of a step; the error is a message for the user.
+/// Result of a step. The error is a message to the user.
 pub type Result<T> = std::result::Result<T, String>;
 
 /// Adds a context to errors.
 pub trait At<T> {
-    /// Prefixes the error with the context.
+    /// Prefixes an error with the context.
     fn at(self, place: impl AsRef<Path>) -> Result<T>;
 }
 

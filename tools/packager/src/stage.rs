@@ -15,14 +15,14 @@ use crate::program::{DEBUG_FILE, Program};
 use crate::run::{At, Result, clear, exists, list, read, run, stdout, write};
 use crate::tree::{Node, Tree, gzip};
 
-/// Shells, each with the location of its completions.
+/// Shells, with the locations of their completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/longwire"),
     ("fish", "usr/share/fish/vendor_completions.d/longwire.fish"),
     ("zsh", "usr/share/zsh/site-functions/_longwire"),
 ];
 
-/// Repository files, and where they are installed.
+/// Files of the repository, with their installed locations.
 const FILES: [(&str, &str); 11] = [
     ("include/longwire_plugin.h", "usr/include/longwire_plugin.h"),
     (
@@ -55,7 +55,7 @@ const FILES: [(&str, &str); 11] = [
     ),
 ];
 
-/// Returns the installed files. The program itself prints manual pages and completions.
+/// Returns the installed files. The program itself generates manual pages and completions.
 pub fn tree(paths: &BuildPaths, program: &Program, metadata: &Metadata) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.program("usr/bin/longwire", program.bytes.clone());
@@ -98,8 +98,8 @@ pub fn kube_layer(program: &Program, metadata: &Metadata) -> Result<Layer> {
     })
 }
 
-/// Writes the files to `target/release/stage`, which `cargo deb` and `cargo generate-rpm` use, with
-/// the packages' timestamp.
+/// Writes the files to `target/release/stage`, from which `cargo deb` and `cargo generate-rpm` take
+/// them. They get the packages' timestamp.
 pub fn write_stage(paths: &BuildPaths, tree: &Tree) -> Result<()> {
     let directory = paths.target.join("dist/stage");
     clear(&directory)?;
@@ -126,7 +126,7 @@ pub fn archive_name(program: &Program) -> String {
     format!("{}-{VERSION}-{architecture}-linux-gnu", program.name)
 }
 
-/// Writes the relocatable archive and the debug information archive.
+/// Writes the relocatable archive, and the archive with debug information.
 pub fn write_archives(paths: &BuildPaths, program: &Program, tree: &Tree) -> Result<()> {
     let name = archive_name(program);
     let mut archive = Tree::default();

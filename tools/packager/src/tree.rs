@@ -22,15 +22,15 @@ pub enum Node {
     Link(String),
 }
 
-/// Files by path, without a leading slash, sorted so that the same tree always produces the same
-/// archive.
+/// Files by path, without a leading slash. They are sorted, so that equal trees yield equal
+/// archives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     nodes: BTreeMap<String, Node>,
 }
 
 impl Tree {
-    /// Adds a file readable by all.
+    /// Adds a file that all users can read.
     pub fn file(&mut self, path: &str, content: Vec<u8>) {
         self.insert(path, Node::File(0o644, content));
     }
@@ -68,7 +68,7 @@ impl Tree {
         tree
     }
 
-    /// Returns the subtree of paths that satisfy a condition.
+    /// Returns the subtree with the paths for which `keep` is true.
     pub fn filter(&self, keep: impl Fn(&str) -> bool) -> Tree {
         let mut tree = Tree::default();
         for (path, node) in self.iter().filter(|(path, _)| keep(path)) {
@@ -77,7 +77,7 @@ impl Tree {
         tree
     }
 
-    /// Converts the tree to a tar archive. All files are owned by root and have this timestamp, in
+    /// Converts the tree to a tar archive. All files belong to root and have this timestamp, in
     /// seconds since 1970.
     pub fn tar(&self, time: u64) -> Result<Vec<u8>> {
         let mut builder = Builder::new(Vec::new());
@@ -107,7 +107,7 @@ impl Tree {
                     let target = entry.link_name().at(&path)?.unwrap_or_default();
                     Node::Link(target.to_string_lossy().into_owned())
                 }
-                // Other types do not occur in the packages used.
+                // The packages in use have no files of other types.
                 _ => continue,
             };
             if !path.is_empty() {
@@ -167,7 +167,7 @@ fn append(
     }
 }
 
-/// Compresses with gzip, without name or time.
+/// Compresses data with gzip, without a name or time.
 pub fn gzip(content: &[u8]) -> Result<Vec<u8>> {
     let mut writer = GzBuilder::new().write(Vec::new(), Compression::best());
     writer.write_all(content).at("gzip")?;
@@ -183,7 +183,7 @@ mod tests {
         tree.program("usr/bin/longwire", b"program".to_vec());
         tree.insert("bin", Node::Link("usr/bin".to_owned()));
         tree.insert("tmp", Node::Directory(0o1777));
-        // Exceeds the field of a tar header.
+        // The path is too long for the field in a tar header.
         tree.file(
             &format!("usr/share/{}/x", "long-".repeat(40)),
             vec![7; 1000],

@@ -1,5 +1,5 @@
-//! Checks the GitHub Action's script without GitHub: a directory stands in for the release, and
-//! files for a step's outputs.
+//! Checks the script of the GitHub Action without GitHub: a directory stands in for the release,
+//! and files for the outputs of a step.
 
 use std::process::Command;
 
@@ -7,10 +7,10 @@ use super::{Context, Outcome, ensure, missing};
 use crate::paths::{VERSION, root};
 use crate::run::{At, Finished, Result, finish, list, run, text, write};
 
-/// actionlint's Go module and version.
+/// Go module and version of actionlint.
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
-/// Installs the archive like the action; a modified archive must be refused.
+/// Installs the archive as the action does. A modified archive must be refused.
 pub fn install(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["bash", "curl", "sha256sum", "tar"]) {
         return Ok(skipped);
@@ -53,8 +53,8 @@ pub fn install(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks workflows and the action with actionlint, built from its module, and shell scripts with
-/// shellcheck. actionlint reads the action only if a workflow uses it.
+/// Checks workflows and the action with actionlint, which is built from its Go module, and shell
+/// scripts with shellcheck. actionlint reads the action only if a workflow uses it.
 pub fn lint(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["go", "shellcheck"]) {
         return Ok(skipped);

@@ -1,4 +1,4 @@
-//! Checks the image with containerd and runc, in the test's directories.
+//! Checks the image with containerd and runc, in directories of the test.
 
 use std::fs::File;
 use std::os::unix::fs::chown;
@@ -20,8 +20,8 @@ pub const PING: [&str; 8] = [
     "longwire", "exec", "--delay", "20ms", "--", "ping", "-c1", "far",
 ];
 
-/// Command of containers with an ordinary user. /proc/sys is read-only in them, so only root may
-/// use `ping`.
+/// Command of containers with an ordinary user. In these containers, /proc/sys is read-only, so
+/// only root can use `ping`.
 pub const CONNECT: [&str; 12] = [
     "longwire",
     "exec",
@@ -42,18 +42,18 @@ const AS_ROOT: &str =
     "This root has no CAP_SYS_ADMIN: start the container with --cap-add SYS_ADMIN";
 const AS_USER: &str = "Run Longwire as root. A container needs --cap-add SYS_ADMIN";
 
-/// The ordinary user.
+/// UID of the ordinary user.
 pub const USER: u32 = 1000;
 
-/// A container's rights, and whether `exec` works with them.
+/// A container's privileges, and whether `exec` works with them.
 struct Rights {
     what: &'static str,
     flags: &'static [&'static str],
     works: bool,
 }
 
-/// `--seccomp` is the engines' default profile. The last flags are those that the error message
-/// names.
+/// `--seccomp` is the default profile of the engines. The flags of the last entry are those named
+/// by the error message.
 const RIGHTS: [Rights; 4] = [
     Rights {
         what: "root",
@@ -77,7 +77,7 @@ const RIGHTS: [Rights; 4] = [
     },
 ];
 
-/// Runs the image with Debian's engines.
+/// Runs the image with the engines packaged by Debian.
 pub fn image(context: &Context) -> Result<Outcome> {
     if !is_root() {
         return Ok(Outcome::Skipped("needs root, for containerd".to_owned()));
@@ -107,7 +107,7 @@ pub fn image(context: &Context) -> Result<Outcome> {
             AS_USER,
         )?;
     }
-    // The container's root is an ordinary user: podman grants it SETFCAP, runc does not.
+    // An ordinary user is root in the container. podman grants it SETFCAP, runc does not.
     for (capabilities, works) in [(&[][..], false), (&["CAP_SETFCAP"][..], true)] {
         let finished = bundle.run_rootless(capabilities)?;
         let what = format!("rootless runc {}", capabilities.join(" "));
@@ -119,8 +119,8 @@ pub fn image(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks a run of [`PING`] or [`CONNECT`]: either a reply through the link, or an error with this
-/// remedy.
+/// Checks a run of [`PING`] or [`CONNECT`]: it must print a reply that crossed the link, or an
+/// error with this remedy.
 pub fn judge(what: &str, works: bool, finished: &Finished, remedy: &str) -> Result<()> {
     let text = &finished.text;
     let fault = || format!("{what}: exit code {:?}: {text}", finished.code);
@@ -144,15 +144,15 @@ fn round_trip_ms(text: &str) -> Option<f64> {
     times.next()?.1.split(' ').next()?.parse().ok()
 }
 
-/// An engine's daemon, ended on drop.
+/// The daemon of an engine, ended on drop.
 pub struct Daemon {
     process: Child,
-    /// Removed after the end.
+    /// Sockets to remove when the daemon has ended.
     sockets: Vec<PathBuf>,
 }
 
 impl Daemon {
-    /// Starts the daemon, and waits until a request succeeds, at most for `limit`.
+    /// Starts the daemon, and waits for at most `limit` until a request succeeds.
     pub fn start(
         command: &mut Command,
         log: &Path,
@@ -188,7 +188,7 @@ impl Drop for Daemon {
     }
 }
 
-/// A containerd in the test's directories.
+/// A containerd in directories of the test.
 struct Containerd {
     socket: PathBuf,
     _daemon: Daemon,
@@ -204,7 +204,7 @@ impl Containerd {
     fn start(context: &Context) -> Result<Containerd> {
         let directory = context.scratch.join("containerd");
         let path = |name: &str| directory.join(name).display().to_string();
-        // A longer path would exceed a socket address.
+        // The path of the test's directory could be too long for a socket address.
         let socket = PathBuf::from(format!("/run/longwire-test-{}.sock", std::process::id()));
         let configuration = format!(
             "version = 2\nroot = '{}'\nstate = '{}'\n\
@@ -281,7 +281,7 @@ impl Bundle {
         let directory = context.scratch.join("bundle");
         files.write(&directory.join("rootfs"))?;
         let bundle = Bundle { directory };
-        // Ordinary users must have access, and runc writes to the directory.
+        // Give ordinary users access. runc also writes to the directory.
         run(Command::new("chmod")
             .args(["-R", "a+rX"])
             .arg(&bundle.directory))?;
@@ -289,11 +289,11 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Runs a container with this configuration as an ordinary user inside it.
+    /// Runs a container with this configuration, as an ordinary user in the container.
     pub fn run_as_user(&self, spec: &str) -> Result<Finished> {
         let mut spec: Value = serde_json::from_str(spec).at("configuration")?;
         spec["process"]["user"] = json!({ "uid": USER, "gid": USER });
-        // As engines do for ordinary users, who have only the rights of the program file.
+        // As in engines: an ordinary user has only the privileges of the program file.
         for set in ["effective", "permitted", "inheritable", "ambient"] {
             spec["process"]["capabilities"][set] = json!([]);
         }
@@ -301,7 +301,7 @@ impl Bundle {
         self.run(Command::new("runc"), spec, "as-user")
     }
 
-    /// Runs a container as an ordinary user, with these additional capabilities.
+    /// Runs a container as an ordinary user of this machine, with these additional capabilities.
     pub fn run_rootless(&self, capabilities: &[&str]) -> Result<Finished> {
         let configuration = self.directory.join("config.json");
         let _ = std::fs::remove_file(&configuration);
@@ -352,7 +352,7 @@ fn as_user(program: &str) -> Command {
     command
 }
 
-/// Unpacks the image's layers on top of each other and runs its program from the result.
+/// Unpacks the layers of the image over each other, and runs the program from the result.
 pub fn kube_image(context: &Context) -> Result<Outcome> {
     if !is_root() {
         return Ok(Outcome::Skipped("needs root, for chroot".to_owned()));

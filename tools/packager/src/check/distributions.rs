@@ -8,12 +8,12 @@ use super::{Context, Outcome, ensure, is_root, missing, script};
 use crate::paths::VERSION;
 use crate::run::{At, Result, clear, finish, run, text};
 
-/// The oldest Debian on mirrors, with glibc 2.31.
+/// The oldest Debian release on mirrors, with glibc 2.31.
 const DEBIAN: &str = "bullseye";
 
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-/// Checks the unit and the tmpfiles entry with systemd's tools.
+/// Checks the units and the tmpfiles entry with systemd's tools.
 pub fn units(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["dpkg-deb", "systemd-analyze", "systemd-tmpfiles"]) {
         return Ok(skipped);
@@ -28,7 +28,7 @@ pub fn units(context: &Context) -> Result<Outcome> {
         let directory = root.join(directory);
         std::fs::create_dir_all(&directory).at(&directory)?;
     }
-    // Targets in the unit's ordering.
+    // Targets to which the units' ordering refers.
     for target in ["network-pre", "multi-user", "basic", "sysinit", "shutdown"] {
         let path = root.join(format!("lib/systemd/system/{target}.target"));
         std::fs::write(&path, "[Unit]\n").at(&path)?;
@@ -60,7 +60,7 @@ pub fn units(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Installs the deb in Debian, uses it and removes it.
+/// Installs, uses and removes the deb in Debian.
 pub fn deb(context: &Context) -> Result<Outcome> {
     if !is_root() {
         return Ok(Outcome::Skipped("needs root, for debootstrap".to_owned()));
@@ -85,7 +85,7 @@ pub fn deb(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns a directory with Debian, installed on first use.
+/// Returns a directory with an installed Debian, which is created on first use.
 fn debian(context: &Context) -> Result<PathBuf> {
     let directory = context.paths.work.join(format!("debian-{DEBIAN}"));
     let done = directory.join(".complete");
@@ -106,7 +106,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         .arg(to))
 }
 
-/// Installs the rpm in a directory with a shell, compares it with the deb and removes it.
+/// Installs and removes the rpm in a directory with a shell, and compares it with the deb.
 pub fn rpm(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["rpm", "dpkg-deb"]) {
         return Ok(skipped);
@@ -135,7 +135,7 @@ pub fn rpm(context: &Context) -> Result<Outcome> {
     ensure(asks("libc.so.6(GLIBC_2.17)(64bit)"), || {
         "no glibc is required".to_owned()
     })?;
-    // The package's scripts need a shell in the directory.
+    // The scripts of the package need a shell.
     let root = context.scratch.join("root");
     copy(&debian(context)?, &root)?;
     let rpm = |arguments: &[&str], path: Option<&Path>| -> Result<()> {
@@ -157,14 +157,14 @@ pub fn rpm(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the paths in a directory, without rpm's records.
+/// Returns the paths in a directory, without rpm's database.
 fn tree(root: &Path) -> Result<BTreeSet<String>> {
     let paths = text(Command::new("find").arg(root))?;
     let paths = paths.lines().filter(|path| !path.contains("/rpm"));
     Ok(paths.map(str::to_owned).collect())
 }
 
-/// Compares the files of both packages. Debian has a different zsh directory and a file
+/// Compares the files of both packages. Debian uses a different directory for zsh, and adds a file
 /// `copyright`.
 fn compare_with_deb(context: &Context, rpm: &BTreeSet<&str>) -> Result<()> {
     let mut list = Command::new("dpkg-deb");

@@ -1,5 +1,5 @@
-//! Checks the image with podman and docker, if installed. Their Debian packages are large, and both
-//! are built on containerd or runc.
+//! Checks the image with podman and docker, if installed. Both are based on containerd or runc, and
+//! their Debian packages are large.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::{Context, ensure};
 use crate::image::reference;
 use crate::run::{At, Result, exists, finish, run, text};
 
-/// Start of the remedy in an error message.
+/// Start of the remedy in the error message.
 const RIGHT: &str = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined";
 
 /// Loads and runs the image with podman.
@@ -20,7 +20,7 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         return Ok(());
     }
     let store = context.scratch.join("podman");
-    // podman refuses paths longer than 50 characters.
+    // podman refuses paths with more than 50 characters.
     let runtime = PathBuf::from(format!("/run/longwire-test-{}", std::process::id()));
     let podman = || -> Command {
         let mut command = Command::new("podman");
@@ -29,7 +29,8 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         command.args(["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]);
         command
     };
-    // podman raises these limits above this process's, for which root needs CAP_SYS_RESOURCE.
+    // podman would raise these limits above those of this process, for which root needs
+    // CAP_SYS_RESOURCE.
     let limits = [
         "--ulimit",
         "nofile=1024:1024",
@@ -37,8 +38,8 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         "nproc=1024:1024",
     ];
     let result = use_engine("podman", &podman, &limits, true, image);
-    // Mounts of its store would prevent the test's directory from being removed. `system reset`
-    // would also remove data shared with other stores.
+    // Mounts in podman's store would prevent removal of the test's directory. `system reset` would
+    // also remove data shared with other stores.
     run(podman().args(["rmi", "--all", "--force"]))?;
     std::fs::remove_dir_all(&runtime).at(&runtime)?;
     result
@@ -70,8 +71,8 @@ pub fn docker(context: &Context, image: &Path) -> Result<()> {
     use_engine("docker", &docker, &[], false, image)
 }
 
-/// Loads the image and runs it with these flags: without rights if `allows` is set, with the right
-/// that the message names, and as another user.
+/// Loads the image and runs it with these flags: without privileges if `allows` is set, with the
+/// privilege named by the message, and as another user.
 fn use_engine(
     name: &str,
     engine: &dyn Fn() -> Command,
@@ -99,11 +100,11 @@ fn use_engine(
         let mut container = engine();
         container
             .args(["run", "--rm", "--network", "none"])
-            // podman requests a million descriptors, which may exceed this machine's limit.
+            // podman requests a million descriptors, which may exceed the limit of this machine.
             .args(["--ulimit", "nofile=1024:1024"])
             .args(run_flags)
             .args(flags);
-        // The program is the image's entry point.
+        // The program is the entry point of the image.
         container.arg(&reference).args(&CONNECT[1..]);
         let what = format!("{name} {}", flags.join(" "));
         judge(&what, works, &finish(&mut container)?, RIGHT)?;
@@ -111,7 +112,7 @@ fn use_engine(
     Ok(())
 }
 
-/// Starts a dockerd in the test's directories.
+/// Starts a dockerd in directories of the test.
 fn dockerd(context: &Context, socket: &Path, request: impl Fn() -> Command) -> Result<Daemon> {
     let directory = context.scratch.join("docker");
     std::fs::create_dir_all(&directory).at(&directory)?;

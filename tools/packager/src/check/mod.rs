@@ -14,12 +14,12 @@ mod release;
 use crate::paths::BuildPaths;
 use crate::run::{At, Result, clear, list};
 
-/// Outcome of a check without faults.
+/// Outcome of a check that found no fault.
 #[derive(Debug)]
 pub enum Outcome {
     /// The check ran.
     Passed,
-    /// The check cannot run on this machine; with the reason.
+    /// The check cannot run on this machine, for this reason.
     Skipped(String),
 }
 
@@ -93,16 +93,16 @@ const CHECKS: [Check; 11] = [
 pub struct Context {
     /// Package paths.
     pub paths: BuildPaths,
-    /// An empty directory.
+    /// An empty directory for the check.
     pub scratch: PathBuf,
     /// The program with debug information, if available.
     pub binary: Option<PathBuf>,
-    /// Whether to accept a package built only for this machine.
+    /// Whether to accept a package that was built only for this machine.
     pub trial: bool,
 }
 
 impl Context {
-    /// Returns the emulator's package with this file name suffix.
+    /// Returns the emulator's package whose file name ends with this text.
     fn package(&self, ending: &str) -> Result<PathBuf> {
         self.found(ending, |path| !path.contains("longwire-kube"))
     }
@@ -143,7 +143,7 @@ impl Context {
     }
 }
 
-/// Runs the named checks, or all, and prints their outcomes.
+/// Runs the checks with these names, or all checks, and prints the outcomes.
 pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
     if let Some(name) = only
         .iter()
@@ -165,7 +165,7 @@ pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
                 passed += 1;
                 println!("---- {}: ok ({seconds:.1} s)", check.name);
             }
-            // A successful CI run has skipped nothing.
+            // In CI, a skipped check is a failure.
             Ok(Outcome::Skipped(why)) if !is_ci() => {
                 skipped += 1;
                 println!("---- {}: SKIPPED: {why}", check.name);
@@ -193,7 +193,7 @@ fn run_one(context: &Context, check: &Check) -> Result<Outcome> {
         ..context.clone()
     };
     let outcome = (check.run)(&context)?;
-    // After a fault, the files are kept for inspection.
+    // Keep the files of a failed check for inspection.
     std::fs::remove_dir_all(&scratch).at(&scratch)?;
     Ok(outcome)
 }
@@ -202,7 +202,7 @@ fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// Returns the outcome if programs are missing; `None` if all are installed.
+/// Returns the outcome of a check whose programs are missing; `None` if all are installed.
 fn missing(programs: &[&str]) -> Option<Outcome> {
     let missing: Vec<&str> = programs
         .iter()

@@ -9,7 +9,7 @@ use crate::paths::{VERSION, root};
 use crate::program::{DEBUG_FILE, GLIBC, SIZE_MAX};
 use crate::run::{At, Result, finish, read, run};
 
-/// Checks the program's requirements, and that its debug information matches.
+/// Checks the requirements of the program, and that the debug information matches.
 pub fn properties(context: &Context) -> Result<Outcome> {
     let directory = context.unpacked()?;
     let path = directory.join("bin/longwire");
@@ -78,7 +78,7 @@ fn debug_information(context: &Context) -> Result<Vec<u8>> {
     read(&directory.join(DEBUG_FILE))
 }
 
-/// Checks that the program can load a plugin, which a static program could not.
+/// Checks that the program can load a plugin, as a static program could not.
 pub fn plugin(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["cc"]) {
         return Ok(skipped);
@@ -116,8 +116,8 @@ pub fn plugin(context: &Context) -> Result<Outcome> {
         "simulate", &files[0], &files[1], "--delay", "1ms", "--seed", "7", "--loss", &loss,
     ])?;
     let left = size(&out_file)?;
-    // All frames are UDP, and the plugin drops half of them. 1000 random draws are within 10 % of
-    // half with a probability of 1 - 1e-9, and the seed is fixed.
+    // All frames are UDP, and the plugin drops half of them. Of 1000 random draws, half to within
+    // 10 % succeed with probability 1 - 1e-9, and the seed is fixed.
     let half = all * 4 / 10..all * 6 / 10;
     ensure(half.contains(&left), || {
         format!("the plugin left {left} of {all} bytes")

@@ -1,4 +1,4 @@
-//! Checks a complete release: reproducibility, checksums, bill of materials.
+//! Checks a complete release: reproducibility, checksums and bill of materials.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,8 @@ use crate::stage::write_sums;
 use crate::write_packages;
 
 /// Builds all packages twice from the same program, at different times and in different
-/// directories, and compares them. Uses the last build's program, or else the archive's stripped
-/// program, which has no debug archive.
+/// directories, and compares them. Uses the program of the last build or, without one, the stripped
+/// program in the archive, for which there is no debug archive.
 pub fn reproducible(context: &Context) -> Result<Outcome> {
     let unpacked = context.unpacked()?.join("bin/longwire");
     let given = context.binary.clone().unwrap_or(unpacked);
@@ -30,7 +30,7 @@ pub fn reproducible(context: &Context) -> Result<Outcome> {
         write_packages(&paths, &program, &[])?;
         write_sums(&paths)?;
         made.push(paths.out);
-        // Otherwise timestamps in whole seconds might be equal by chance.
+        // Make timestamps in whole seconds differ.
         std::thread::sleep(Duration::from_millis(1100));
     }
     compare(&made[0], &made[1])?;
