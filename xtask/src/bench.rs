@@ -5,10 +5,10 @@ use std::process::{Command, ExitCode};
 
 use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_dir, workspace};
 
-/// Benches of `longwire bench` without required arguments.
+/// Benches of `longwire bench` that need no arguments.
 const OF_THE_PROGRAM: [&str; 6] = ["throughput", "accuracy", "rate", "live", "links", "shards"];
 
-/// Benches of `cargo spec-bench` without required arguments.
+/// Benches of `cargo spec-bench` that need no arguments.
 const OF_THE_SPECIFICATION: [&str; 14] = [
     "idle",
     "light",
@@ -26,7 +26,7 @@ const OF_THE_SPECIFICATION: [&str; 14] = [
     "attach",
 ];
 
-/// Benches that do not use criterion; criterion benches run once with `cargo test`.
+/// Benches that do not use criterion, unlike those that `cargo test` runs once.
 const OF_PORTS: [&str; 4] = ["captures", "delay_line", "offload", "ports"];
 
 /// Runs the benches of `longwire-capture`, `longwire-io` and the program at their smallest size.

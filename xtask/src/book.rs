@@ -1,8 +1,8 @@
 //! The book: docs/ and generated pages, checked and rendered.
 //!
-//! The book's sources are a copy in `target/book-src`. Generated pages are written to the copy and
-//! not committed: help of every command, control API, models, list of decisions. mdbook renders the
-//! copy to `target/book`.
+//! The sources of the book are a copy in `target/book-src`. Generated pages are written only to the
+//! copy, and are not committed: help of every command, control API, models, list of decisions.
+//! mdbook renders the copy to `target/book`.
 
 mod json;
 mod links;
@@ -34,7 +34,7 @@ fn folder() -> PathBuf {
 
 /// Builds the program, then the book's sources.
 fn sources() -> Outcome {
-    // Build like the tests, so that each crate is compiled once.
+    // Build as for the tests, so that each crate is compiled only once.
     let mut build = cargo(["test", "--workspace", "--no-run"]);
     build.args(locked());
     run(build)?;
@@ -90,7 +90,7 @@ fn write_sources(folder: &Path, program: &Path) -> Result<Vec<String>, String> {
     let summary = folder.join("SUMMARY.md");
     let text = fs::read_to_string(&summary).map_err(|error| at(&summary, error))?;
     let text = with_decisions(folder, &text).map_err(|error| at(folder, error))?;
-    // Pages outside docs/ that the book includes.
+    // Copy pages outside docs/ that the book includes.
     for page in links::targets(&text).filter_map(|link| link.strip_prefix("../")) {
         let from = root().join(page);
         fs::copy(&from, folder.join(page)).map_err(|error| at(&from, error))?;
@@ -145,7 +145,8 @@ fn fill(folder: &Path, page: &str, part: &str, text: &str) -> Result<(), String>
     fs::write(&path, before.replace(&mark, text)).map_err(|error| format!("{page}: {error}"))
 }
 
-/// Returns the summary with a line per decision, because mdbook renders only pages in the summary.
+/// Returns the summary with one line per decision, because mdbook renders only pages listed in the
+/// summary.
 fn with_decisions(folder: &Path, summary: &str) -> io::Result<String> {
     let entries = fs::read_dir(folder.join("decisions"))?;
     let mut files: Vec<PathBuf> = entries

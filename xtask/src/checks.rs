@@ -3,7 +3,7 @@
 use crate::runner::Runner;
 use crate::{bench, book, ci, clients, fuzz, kube, page, python, release, test};
 
-/// When a check runs. `cargo xtask full` runs all checks.
+/// Tier of a check. `cargo xtask full` runs all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// On every commit: `cargo xtask ci`.
@@ -24,8 +24,8 @@ pub struct Check {
     pub run: fn(&mut Runner),
 }
 
-/// All checks in execution order. Fast checks come first; in the commit tier, the tests come last,
-/// so that the output ends with their closing lines.
+/// All checks in order of execution, fast ones first. In the commit tier, the tests come last, so
+/// that their closing lines end the output.
 pub const CHECKS: &[Check] = &[
     commit("format", "source formatting", ci::format),
     commit(
@@ -198,7 +198,7 @@ const fn full(name: &'static str, help: &'static str, run: fn(&mut Runner)) -> C
 }
 
 impl Check {
-    /// Returns the first changed file on which this check depends.
+    /// Returns the first changed file that affects this check.
     pub fn affected_by<'a>(&self, changed: &'a [String]) -> Option<&'a str> {
         let When::Changed(paths) = self.when else {
             return None;
@@ -212,7 +212,7 @@ impl Check {
     }
 }
 
-/// Returns the named checks of a tier, or all of them, in table order.
+/// Returns the checks of a tier with these names, or all of them, in table order.
 ///
 /// # Errors
 /// If a name is not in the tier.
@@ -264,7 +264,7 @@ mod tests {
         );
         assert_eq!(affected(&["Cargo.lock"]), ["loom", "asan"]);
         assert_eq!(affected(&["ui/src/main.tsx"]), ["browser"]);
-        // A path ends at a slash.
+        // A path in the table ends at a slash.
         assert!(affected(&["ui.md", "clients.md"]).is_empty());
         let control = ["browser", "clients", "api"];
         assert_eq!(affected(&["crates/longwire-control/src/lib.rs"]), control);

@@ -23,7 +23,7 @@ pub fn clippy_fuzz(runner: &mut Runner) {
     runner.step("clippy: fuzz targets", || clippy(&FUZZ_MANIFEST));
 }
 
-/// Checks the rules of CONTRIBUTING.md that a program can check.
+/// Checks the rules in CONTRIBUTING.md that can be checked by a program.
 pub fn style(runner: &mut Runner) {
     runner.step("style", || {
         let mut command = cargo(["test", "--package", "xtask", "--test", "style"]);
@@ -57,12 +57,12 @@ fn clippy(workspace: &[&'static str]) -> Outcome {
         .args(workspace)
         .args(locked())
         .args(["--", "--deny", "warnings"])
-        // The workspaces share checked dependencies.
+        // Share the compiled dependencies of the workspaces.
         .env("CARGO_TARGET_DIR", target_dir());
     run(command)
 }
 
-/// Runs the checks that need only the lock file, then the advisories.
+/// Runs the checks that need only the lock file, then the check for advisories.
 pub fn deny(runner: &mut Runner) {
     runner.step("deny", || {
         if !succeeds("cargo", &["deny", "--version"]) {
@@ -81,7 +81,7 @@ pub fn deny(runner: &mut Runner) {
         run_all([check(&["--workspace"])].into_iter().chain(separate))
     });
     runner.step("advisories", || {
-        // The database is a git repository that some machines cannot reach.
+        // The database is a git repository, which some machines cannot reach.
         if !succeeds("timeout", &["60", "cargo", "deny", "fetch", "db"]) {
             return Err(Skipped(
                 "advisories skipped: database unreachable".to_owned(),
@@ -110,7 +110,7 @@ pub fn workflows(runner: &mut Runner) {
 /// Module of `cnitool`.
 const CNITOOL: &str = "github.com/containernetworking/cni/cnitool@v1.3.1";
 
-/// Installs `cnitool` and runs the test with it.
+/// Installs `cnitool` and runs the test that needs it.
 pub fn cni(runner: &mut Runner) {
     runner.step("CNI: cnitool", || {
         let bin = install_go(CNITOOL)?;

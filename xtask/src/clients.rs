@@ -36,7 +36,7 @@ fn ask(document: &Path) -> Outcome {
         return Err(Failed(format!("{}: {error}", folder().display())));
     }
     let mut ask = limited(&program());
-    // Near has no network: the socket is found by its path.
+    // The command's network is empty, but a socket is found by its path.
     let socket = folder().join("document.sock");
     ask.args(["exec", "--quiet", "--control"]).arg(&socket);
     ask.args(["--", "curl", "-sS", "--fail", "--output"]);
@@ -45,7 +45,7 @@ fn ask(document: &Path) -> Outcome {
     run_all([cargo(["build", "--bin", "longwire"]), ask])
 }
 
-/// Returns the program's path, which the clients read from an environment variable.
+/// Returns the path of the program, which the clients read from an environment variable.
 fn program() -> String {
     built(Path::new("longwire"))
 }
@@ -63,7 +63,7 @@ fn node(runner: &mut Runner, document: &Path) {
         npm
     };
     runner.step("clients: Node, tools", || {
-        // Remove stale sources; installed packages stay.
+        // Remove stale sources, but keep installed packages.
         for stale in ["browser", "dist", "src", "test"] {
             let _ = fs::remove_dir_all(folder.join(stale));
         }
@@ -114,11 +114,12 @@ fn go(runner: &mut Runner, document: &Path) {
     });
 }
 
-/// Keeps Go's downloads and caches in the folder.
+/// Keeps Go's downloads and caches in the clients' folder.
 pub fn go_environment(go: &mut Command) {
     go.env("GOPATH", folder().join("gopath"));
     go.env("GOCACHE", folder().join("gocache"));
-    // Modules are writable, so that target can be deleted. Toolchains are not downloaded.
+    // Make modules writable, so that the target directory can be deleted, and do not download
+    // toolchains.
     go.env("GOFLAGS", "-modcacherw").env("GOTOOLCHAIN", "local");
 }
 
@@ -137,7 +138,7 @@ fn go_format() -> Outcome {
     }
 }
 
-/// Fails if a committed file differs from the generated one.
+/// Fails if the committed file differs from the generated one.
 fn compare(generated: &Path, committed: &str) -> Outcome {
     let (new, old) = (fs::read(generated), fs::read(root().join(committed)));
     if new.is_ok() && new.ok() == old.ok() {
@@ -175,7 +176,7 @@ fn needs(program: &str, argument: &str, least: (u32, u32), packages: &str) -> Ou
     let text = output.map_or(String::new(), |output| {
         String::from_utf8_lossy(&output.stdout).into_owned()
     });
-    // "v20.20.2", "go version go1.26.8 linux/amd64"
+    // Such as "v20.20.2" or "go version go1.26.8 linux/amd64".
     let mut words = text.split_whitespace();
     let version = words.find_map(|word| {
         let mut numbers = word.trim_start_matches(['g', 'o', 'v']).split('.');

@@ -1,4 +1,4 @@
-//! Runs the fuzz targets, and longwire-io under loom and AddressSanitizer.
+//! Runs the fuzz targets, and the tests of longwire-io under loom and AddressSanitizer.
 
 use std::process::Command;
 use std::{env, fs, thread};
@@ -6,7 +6,7 @@ use std::{env, fs, thread};
 use crate::runner::Shortfall::{Failed, Skipped};
 use crate::runner::{Outcome, Runner, cargo, locked, root, run, succeeds, target_dir};
 
-/// Builds the targets, then runs them from the committed seeds, one per core.
+/// Builds the targets, then runs them with the committed seeds, one per core.
 pub fn run_targets(runner: &mut Runner) {
     let seconds = runner.seconds;
     runner.step("fuzz: build", || {
@@ -29,7 +29,7 @@ pub fn run_targets(runner: &mut Runner) {
                     Ok(outcome) => outcome,
                     Err(_) => Err(Failed("it panicked".to_owned())),
                 });
-                // Joins every thread.
+                // Collect first, so that every thread is joined.
                 let outcomes: Vec<Outcome> = outcomes.collect();
                 outcomes.into_iter().collect()
             })
@@ -56,13 +56,13 @@ fn fuzz(arguments: &[&str]) -> Command {
     command
         .arg(target_dir().join("fuzz"))
         .args(&arguments[1..])
-        // cargo-fuzz adds these to its own flags.
+        // cargo-fuzz adds this flag to its own.
         .env("RUSTFLAGS", "-Zthreads=2");
     command
 }
 
 fn run_target(target: &str, seconds: u32) -> Outcome {
-    // libFuzzer writes new inputs only to the first folder.
+    // libFuzzer writes new inputs to the first folder only.
     let corpus = format!("fuzz/corpus/{target}");
     if let Err(error) = fs::create_dir_all(root().join(&corpus)) {
         return Err(Failed(format!("cannot make {corpus}: {error}")));
@@ -91,11 +91,11 @@ fn targets() -> Vec<String> {
 /// The crate tested under loom and AddressSanitizer.
 const CRATE: &str = "longwire-io";
 
-/// Maximum preemptions per interleaving in loom, unless set in the environment. According to its
-/// authors, two or three find most faults; without a limit, the models run too long.
+/// Maximum number of preemptions per interleaving in loom, unless set in the environment. According
+/// to loom's authors, two or three find most faults; without a limit, the models run too long.
 const PREEMPTIONS: (&str, &str) = ("LOOM_MAX_PREEMPTIONS", "3");
 
-/// Runs the tests named `loom*` with every interleaving up to a number of preemptions.
+/// Runs the tests named `loom*` with every interleaving, up to a number of preemptions.
 pub fn loom(runner: &mut Runner) {
     runner.step("loom", || {
         let tests = format!("crates/{CRATE}/tests");
@@ -109,8 +109,8 @@ pub fn loom(runner: &mut Runner) {
         {
             return Err(Failed(format!("no {tests}/loom*.rs")));
         }
-        // Use the features of the whole workspace, so that other crates are built once for all
-        // steps.
+        // Use the features of the whole workspace, so that all steps share the builds of other
+        // crates.
         let feature = format!("{CRATE}/loom");
         let mut command = cargo(["test", "--workspace", "--features", &feature]);
         command.args(["--test", "loom*"]).args(locked()).env(
@@ -121,7 +121,7 @@ pub fn loom(runner: &mut Runner) {
     });
 }
 
-/// Runs the crate's tests with every memory access checked.
+/// Runs the tests of the crate with every memory access checked.
 pub fn asan(runner: &mut Runner) {
     runner.step("asan", || {
         if !has_nightly() {
@@ -132,7 +132,7 @@ pub fn asan(runner: &mut Runner) {
         };
         let mut command = cargo(["+nightly", "test", "--package", CRATE, "--lib", "--tests"]);
         command
-            // With an explicit target, build scripts and macros are not sanitised.
+            // With an explicit target, build scripts and macros are not instrumented.
             .args(["--target", &host])
             .args(locked())
             .env("RUSTFLAGS", "-Zsanitizer=address -Zthreads=2")

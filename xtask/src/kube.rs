@@ -1,6 +1,6 @@
 //! `longwire-kube`, a separate workspace, and its tests against Kubernetes.
 //!
-//! The Kubernetes programs are built once from the Go module proxy into `target/kube/bin`:
+//! The Kubernetes programs are built from the Go module proxy into `target/kube/bin`, once:
 //! kube-apiserver, kubelet and others of one version, kwok and Helm. etcd, containerd and runc come
 //! from the system. No image registry is needed.
 
@@ -23,7 +23,7 @@ const KWOK: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.7.0";
 const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.19.0";
 /// Kubernetes version that kubelets report; must match `programs/go.mod`.
 const VERSION: &str = "v1.35.4";
-/// Programs of the control plane, then of machines.
+/// Programs of the control plane, and of machines.
 const CONTROL: [&str; 2] = ["kube-apiserver", "kubectl"];
 const MACHINES: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubelet"];
 
@@ -32,7 +32,7 @@ const MACHINES: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubel
 pub enum KubeTest {
     /// The controller and agents against a control plane, with simulated nodes and pods (kwok).
     Control,
-    /// Kubelets and pods on two machines, emulated by namespaces.
+    /// Kubelets and pods on two machines, which are emulated by namespaces.
     Pods,
 }
 
@@ -44,7 +44,7 @@ pub fn run_steps(runner: &mut Runner) {
         lint.args(locked()).args(["--", "--deny", "warnings"]);
         let mut test = cargo(["test"].into_iter().chain(MANIFEST));
         test.args(locked());
-        // Some tests connect to a node of this build.
+        // Some tests use the node of this build.
         test.env("LONGWIRE", target_dir().join("debug/longwire"));
         let program = cargo(["build", "--package", "longwire"]);
         let commands = [lint, test].map(|mut command| {
@@ -96,8 +96,8 @@ pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
     });
 }
 
-/// Returns the crate's target directory: its dependencies have different features than the
-/// workspace's.
+/// Returns the target directory of the crate, whose dependencies have other features than those of
+/// the workspace.
 fn target() -> PathBuf {
     target_dir().join("kube/target")
 }
@@ -106,7 +106,7 @@ fn bin() -> PathBuf {
     target_dir().join("kube/bin")
 }
 
-/// Builds missing programs.
+/// Builds the programs that are missing.
 fn programs(which: KubeTest) -> Outcome {
     if let Err(Skipped(why)) = needs_go() {
         return Err(Failed(why));
@@ -164,7 +164,7 @@ fn kubernetes(names: &[&str]) -> Outcome {
     if names.is_empty() {
         return Ok(());
     }
-    // A copy, because `go mod tidy` adds about a hundred modules to go.mod.
+    // Use a copy, because `go mod tidy` adds about a hundred modules to go.mod.
     let module = target_dir().join("kube/programs");
     let from = root().join("crates/longwire-kube/tests/cluster/programs");
     if let Err(error) = copy(&from, &module) {

@@ -1,5 +1,5 @@
-//! Leftovers of tests and benches on the machine: named network namespaces, network devices,
-//! processes.
+//! Leftovers of tests and benches on the machine: network namespaces with names, network devices
+//! and processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use crate::runner::Outcome;
 use crate::runner::Shortfall::Failed;
 
-/// Program whose processes are listed.
+/// Program whose processes count as leftovers.
 const PROGRAM: &str = "longwire";
 
-/// Timeout for the kernel to remove released objects.
+/// Time limit for the kernel to remove released objects.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the existing namespaces, devices and processes.
@@ -44,7 +44,7 @@ fn processes() -> Vec<String> {
         .collect()
 }
 
-/// Fails if more exist than before, once the kernel has had time to remove them.
+/// Fails if there are more than before, after giving the kernel time to remove them.
 pub fn compare(before: &BTreeSet<String>) -> Outcome {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Repository tasks: tests, continuous integration, fuzzing.
+//! Repository tasks: tests, continuous integration and fuzzing.
 //!
 //! `cargo xtask` lists the tasks. [`checks::CHECKS`] is the table of checks with their tiers;
 //! [`tiers`] runs them.
@@ -133,7 +133,7 @@ fn parse_seconds(text: &str) -> Result<u32, String> {
     text.parse().map_err(wrong)
 }
 
-/// Returns the help: tasks, and checks with their tiers.
+/// Returns the help: the tasks, and the checks with their tiers.
 fn usage() -> String {
     let line = |Check {
                     name, help, when, ..

@@ -1,5 +1,5 @@
-//! The live view's page, built with Node from `ui/`. The result is committed, so that the program's
-//! build does not need Node.
+//! The page of the live view, built with Node from `ui/`. The result is committed, so that building
+//! the program does not need Node.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,7 +63,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Installs the locked packages. `npm ci` rejects a lock file written with a registry that lacks
+/// Installs the locked packages. `npm ci` refuses a lock file written with a registry that lacks
 /// optional packages for other architectures.
 fn install() -> std::process::Command {
     npm(&["install", "--no-save", "--no-audit", "--no-fund"])

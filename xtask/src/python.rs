@@ -1,5 +1,5 @@
-//! The Python package: built, installed into a virtual environment in `target/python` and tested;
-//! its types and API page are checked. Also checks the control API with Python tools.
+//! The Python package: builds it, installs it into a virtual environment in `target/python` and
+//! tests it; checks its types and API page. Also checks the control API with Python tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +30,7 @@ pub fn run_steps(runner: &mut Runner) {
     runner.step("python: examples", || test(&venv, "examples"));
 }
 
-/// Builds the published wheel: optimised, for glibc 2.17.
+/// Builds the wheel for publication: optimised, and for glibc 2.17.
 pub fn build_release(runner: &mut Runner) {
     let folder = target_dir().join("python");
     let venv = folder.join("venv");
@@ -42,16 +42,16 @@ pub fn build_release(runner: &mut Runner) {
     });
     runner.step("python: wheel for old systems", || {
         let mut build = maturin(&venv, &folder.join("dist"));
-        // Zig links against a glibc older than the machine's.
+        // Use Zig, which links against an older glibc than the machine's.
         build.args(["--release", "--zig", "--compatibility", "manylinux2014"]);
         run(build)
     });
 }
 
-/// Returns pytest, in a virtual environment with its tools.
+/// Returns the pytest command, in a virtual environment with the tools.
 ///
 /// # Errors
-/// Why it is unavailable.
+/// The reason why it is unavailable.
 pub fn with_pytest() -> Result<Command, Shortfall> {
     let venv = target_dir().join("python/venv");
     install_tools(&venv)?;
@@ -62,7 +62,7 @@ fn install_tools(venv: &Path) -> Outcome {
     make_venv(venv, "xtask/python/requirements.txt")
 }
 
-/// Creates a virtual environment with the requirements in a file.
+/// Creates a virtual environment with the requirements listed in a file.
 pub fn make_venv(venv: &Path, requirements: &str) -> Outcome {
     if !succeeds("python3", &["-m", "venv", "--help"]) {
         return Err(Skipped(
@@ -75,7 +75,7 @@ pub fn make_venv(venv: &Path, requirements: &str) -> Outcome {
     install(venv, requirements)
 }
 
-/// Installs the requirements in a file.
+/// Installs the requirements listed in a file.
 fn install(venv: &Path, requirements: &str) -> Outcome {
     let mut pip = tool(venv, "pip");
     pip.args(["install", "--quiet", "--disable-pip-version-check", "-r"]);
@@ -83,12 +83,12 @@ fn install(venv: &Path, requirements: &str) -> Outcome {
     run(pip)
 }
 
-/// Builds a wheel with the tests' program, and installs it.
+/// Builds a wheel with the program used by the tests, and installs it.
 fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     if !venv.join("bin/maturin").exists() {
         return Err(Skipped("the tools are not installed".to_owned()));
     }
-    // The folder must hold only this build's wheel.
+    // Remove old wheels, so that the folder contains only this build's.
     let _ = fs::remove_dir_all(wheels);
     run(cargo(["build", "--bin", "longwire"]))?;
     take_program(&target_dir().join("debug/longwire"))?;
@@ -104,7 +104,7 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     run(install)
 }
 
-/// Copies a program without debug information to where the wheel's build finds it.
+/// Copies a program, without debug information, to the place where the wheel's build expects it.
 fn take_program(program: &Path) -> Outcome {
     let scripts = root().join(PACKAGE).join("data/scripts");
     if let Err(error) = fs::create_dir_all(&scripts) {
@@ -145,7 +145,7 @@ fn only_wheel(wheels: &Path) -> Option<PathBuf> {
 fn check_types(venv: &Path) -> Outcome {
     let mut mypy = tool(venv, "mypy");
     mypy.current_dir(root().join(PACKAGE));
-    // The package supports Python 3.9 and later, mypy only 3.10 and later.
+    // The package supports Python 3.9, but mypy needs 3.10.
     mypy.args(["--strict", "--python-version", "3.10", "longwire"]);
     let mut pyright = tool(venv, "pyright");
     pyright.current_dir(root().join(PACKAGE));
@@ -165,7 +165,7 @@ fn check_reference(venv: &Path) -> Outcome {
 
 fn test(venv: &Path, folder: &str) -> Outcome {
     let mut pytest = tool(venv, "pytest");
-    // Test the installed package: neither pytest nor the tests read the package folder.
+    // Test the installed package: neither pytest nor the tests read the package's source folder.
     pytest.args(["-q", "-p", "no:cacheprovider"]);
     pytest.arg(root().join(PACKAGE).join(folder));
     pytest.current_dir(target_dir());
@@ -199,7 +199,7 @@ fn drive(venv: &Path, folder: &Path) -> Outcome {
     if !python.exists() {
         return Err(Skipped("the tools are not installed".to_owned()));
     }
-    // All processes of the command end with it, and their devices too.
+    // All processes of the command end with it, and so do their devices.
     let mut command = limited("unshare");
     command
         .args(["--user", "--map-root-user", "--net", "--mount", "--pid"])

@@ -1,4 +1,4 @@
-//! Release checks: packages, the README's first command, the examples and the soak.
+//! Release checks: packages, the first command in the README, the examples and the soak.
 //! `tools/packager` builds the packages; it is a separate program, so that `cargo xtask` needs no
 //! dependencies.
 
@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use crate::runner::Shortfall::Failed;
 use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all, workspace};
 
-/// Runs the README's first command.
+/// Runs the first command in the README.
 pub fn readme(runner: &mut Runner) {
     runner.step("the README's first command", first_command);
 }
@@ -51,7 +51,7 @@ fn run_examples() -> Outcome {
     run_all([build].into_iter().chain(names.iter().map(program)))
 }
 
-/// Carries TCP over a link that keeps changing, for the runner's number of seconds.
+/// Carries TCP over a continually changing link, for the runner's number of seconds.
 pub fn soak(runner: &mut Runner) {
     let mut command = cargo(["test", "--release", "--package", "longwire"]);
     command
@@ -60,7 +60,7 @@ pub fn soak(runner: &mut Runner) {
     runner.step("soak", || run(command));
 }
 
-/// Builds and tests packages. Debian and container tests need root.
+/// Builds and tests packages. Tests with Debian and containers need root.
 pub fn packages(runner: &mut Runner) {
     runner.step("packages", || run(command("package")));
     runner.step("packages: tests", || run(command("test")));

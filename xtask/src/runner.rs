@@ -1,4 +1,4 @@
-//! Runs steps in sequence, recording their times and outcomes.
+//! Runs steps in sequence, and records their times and outcomes.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -14,20 +14,20 @@ use crate::tiers::PASSED;
 /// Outcome of a step.
 pub type Outcome = Result<(), Shortfall>;
 
-/// Why a step did not pass.
+/// Reason why a step did not pass.
 #[derive(Debug)]
 pub enum Shortfall {
-    /// The step cannot run on this machine; with the reason.
+    /// The step cannot run on this machine, for this reason.
     Skipped(String),
-    /// The step failed; with a message.
+    /// The step failed, with this message.
     Failed(String),
 }
 
 /// Default of [`Runner::seconds`].
 const SECONDS_DEFAULT: u32 = 5;
 
-/// Runs steps and records their outcomes. Continues after a failure, so that one run shows all
-/// faults.
+/// Runs steps and records their outcomes. Continues after a failure, so that one run shows all of
+/// them.
 #[derive(Debug)]
 pub struct Runner {
     /// Duration of each fuzz target and of the soak, in seconds.
@@ -61,7 +61,7 @@ impl Runner {
     }
 
     /// Returns the combined result and time of the steps from `start` on: `ok`, or the outcomes of
-    /// steps that did not pass.
+    /// the steps that did not pass.
     pub fn summary(&self, start: usize) -> (String, Duration) {
         let steps = &self.done[start..];
         let others: Vec<String> = steps
@@ -139,8 +139,8 @@ fn sentence(name: &str, time: Duration, outcome: &Outcome) -> String {
     }
 }
 
-/// Returns whether this is continuous integration, in which lock files must be up to date and
-/// commands have time limits.
+/// Returns whether this is continuous integration, where lock files must be up to date and commands
+/// have time limits.
 pub fn is_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
@@ -165,7 +165,7 @@ pub fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     command
 }
 
-/// Returns a `cargo` command for the whole workspace. Building single packages would rebuild
+/// Returns a `cargo` command for the whole workspace. Building a single package would rebuild
 /// dependencies with fewer features.
 pub fn workspace(command: &str) -> Command {
     let mut command = cargo([command, "--workspace"]);
@@ -173,7 +173,7 @@ pub fn workspace(command: &str) -> Command {
     command
 }
 
-/// Returns the path of a program in the dev build.
+/// Returns the path of a program built in the dev profile.
 pub fn built(program: &Path) -> String {
     let path = target_dir().join("debug").join(program);
     path.to_string_lossy().into_owned()
@@ -184,12 +184,12 @@ pub fn locked() -> &'static [&'static str] {
     if is_ci() { &["--locked"] } else { &[] }
 }
 
-/// Time limit per command in continuous integration, in seconds, so that a hang fails only its
+/// Time limit per command in continuous integration, in seconds, so that a hang only fails its
 /// step.
 const LIMIT: &str = "1500";
 
-/// Returns a command run in the repository root without stdin; with a time limit in continuous
-/// integration.
+/// Returns a command that runs in the repository root without stdin, and in continuous integration
+/// with a time limit.
 pub fn limited(program: &str) -> Command {
     let mut command = if is_ci() {
         let mut command = Command::new("timeout");

@@ -1,5 +1,5 @@
-//! Runs every test in a separate process; lists the slowest tests, each program's result, and the
-//! failed tests.
+//! Runs every test in a separate process. Lists the slowest tests, the result of each test program,
+//! and the failed tests.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ use crate::tools;
 use pool::{Done, Ending};
 use programs::{Job, TestProgram};
 
-/// Environment variable with the file to which skipped tests append their reasons.
+/// Environment variable with the file to which skipped tests append the reasons.
 const SKIPPED: &str = "LONGWIRE_SKIPPED";
 
 /// Environment variable with the number of concurrent timed tests.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Name prefix of the slowest tests, which start first if no times are known.
+/// Name prefix of the slowest tests, which start first if no times have been recorded.
 const BOOK: &str = "longwire::alone::book::";
 
 /// Number of slowest tests listed.
 const SLOWEST: usize = 15;
 
-/// Returns the number of cores, and of concurrent timed tests: four per core, because most of them
-/// sleep or wait for programs. More would delay each other's frames.
+/// Returns the number of cores and of concurrent timed tests: four per core, because most of them
+/// sleep or wait for programs. With more, the tests would delay each other's frames.
 fn workers() -> (usize, usize) {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let chosen = env::var(THREADS).ok().and_then(|text| text.parse().ok());
@@ -65,7 +65,8 @@ fn build() -> io::Result<Option<Vec<Job>>> {
         jobs.extend(program.jobs()?);
     }
     let times = read_times(&fs::read_to_string(times_file()).unwrap_or_default());
-    // Unknown tests first, then the slowest of the last run, so that no slow test starts last.
+    // Start unknown tests first, then the slowest ones of the last run, so that no slow test starts
+    // last.
     let time = |job: &Job| times.get(&job.name).copied().unwrap_or(u64::MAX);
     let is_book = |job: &Job| job.name.starts_with(BOOK);
     jobs.sort_by_key(|job| Reverse((time(job), is_book(job))));
@@ -87,7 +88,7 @@ fn run_all(mut jobs: Vec<Job>) -> Outcome {
     print!("{}", closing(&done));
     let failed = done.iter().filter(|done| done.ending == Ending::Failed);
     match (failed.count(), left) {
-        // On a shared machine, the leftovers may belong to another user.
+        // On a shared machine, leftovers may belong to another user.
         (0, Err(Failed(what))) if !is_ci() => {
             eprintln!("{what}");
             Ok(())
@@ -97,7 +98,7 @@ fn run_all(mut jobs: Vec<Job>) -> Outcome {
     }
 }
 
-/// Runs selected tests; `chosen` are arguments for `cargo test`.
+/// Runs the tests selected by `chosen`, which are arguments of `cargo test`.
 pub fn run_chosen(chosen: &[&str]) -> ExitCode {
     let skipped = skipped_file();
     let mut command = cargo(["test", "--no-fail-fast"]);
@@ -149,7 +150,7 @@ fn read_times(text: &str) -> BTreeMap<String, u64> {
     rows.collect()
 }
 
-/// Returns the closing text: the slowest tests, every suite, and failed tests.
+/// Returns the closing text: the slowest tests, all suites, and the failed tests.
 fn closing(done: &[Done]) -> String {
     let mut text = format!("\n==== slowest of {} tests\n", done.len());
     for Done { name, time, .. } in done.iter().take(SLOWEST) {
@@ -188,8 +189,7 @@ fn result(done: &[&Done]) -> String {
     )
 }
 
-/// Prints the reasons for skipped tests, and the command that installs missing
-/// programs.
+/// Prints the reasons for skipped tests, and the command that installs missing programs.
 fn list_skipped(reasons: &str) {
     let mut counts = BTreeMap::new();
     for reason in reasons.lines() {

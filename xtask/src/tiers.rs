@@ -1,4 +1,4 @@
-//! The three tiers: every commit, by changed paths, and full.
+//! The three tiers: on every commit, by changed paths, and full.
 
 use std::fs;
 use std::fs::OpenOptions;
@@ -37,8 +37,8 @@ pub fn by_path(runner: &mut Runner, checks: &[&Check]) {
     }
 }
 
-/// Runs checks of any tier and records each. `rest` skips checks with a recorded pass of this
-/// state. A run of all checks installs the programs they need.
+/// Runs checks of any tier and records each. If `rest` is set, skips checks with a recorded pass of
+/// this state. A run of all checks first installs the programs that they need.
 pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
     if checks.len() == CHECKS.len() {
         tools::install(runner, true);
@@ -82,7 +82,7 @@ fn row(date: &str, commit: &str, check: &str, of: u32, result: &str, time: Durat
     format!("| {date} | {commit} | {check} | {of} | {result} | {time:.0} s |\n")
 }
 
-/// Returns the checked-out commit, with `+` if files other than the record have changed.
+/// Returns the checked-out commit, with `+` if files other than the record have changed since.
 fn head() -> String {
     let commit = output("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or_default();
     let except = format!(":!{RECORD}");
@@ -95,7 +95,8 @@ fn head() -> String {
     commit + mark
 }
 
-/// Returns the newest commit with a recorded pass, and the files changed since, except the record.
+/// Returns the newest commit with a recorded pass, and the files that have changed since then,
+/// except the record.
 pub fn changed_since_pass(check: &str) -> Option<(String, Vec<String>)> {
     let record = fs::read_to_string(root().join(RECORD)).ok()?;
     let commits = passes(&record, check);

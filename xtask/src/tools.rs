@@ -1,4 +1,4 @@
-//! Programs that the checks require, and their Debian packages.
+//! Programs required by the checks, with their Debian packages.
 
 use std::env;
 use std::path::Path;
@@ -63,10 +63,10 @@ const FULL: &[Tool] = &[
     tool("/usr/lib/postgresql", "postgresql"),
 ];
 
-/// Services that Debian enables on installation; tests start their own instances.
+/// Services that Debian enables when they are installed; tests start their own instances.
 const SERVICES: [(&str, &str); 2] = [("frr", "frr.service"), ("prometheus", "prometheus.service")];
 
-/// Cargo subcommands; `true` if only `cargo xtask full` requires it.
+/// Cargo subcommands; `true` for those that only `cargo xtask full` requires.
 const CARGO_TOOLS: [(&str, bool); 5] = [
     ("cargo-deny", false),
     ("cargo-deb", true),
@@ -81,21 +81,21 @@ fn exists(program: &str) -> bool {
         return Path::new(program).exists();
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    // An ordinary user's PATH may lack the system directories.
+    // The PATH of an ordinary user may lack the system directories.
     let system = ["/usr/sbin", "/sbin"].map(Into::into);
     env::split_paths(&path)
         .chain(system)
         .any(|folder| folder.join(program).is_file())
 }
 
-/// Returns the packages missing for the tests, or for all checks.
+/// Returns the missing packages for the tests, or for all checks.
 fn missing(full: bool) -> Vec<&'static str> {
     let tools = TESTS.iter().chain(if full { FULL } else { &[] });
     let missing = tools.filter(|tool| !exists(tool.program));
     missing.map(|tool| tool.package).collect()
 }
 
-/// Returns the command that installs the packages missing for the tests; `None` if none is missing.
+/// Returns the command that installs missing packages for the tests; `None` if none is missing.
 pub fn remedy() -> Option<String> {
     let packages = missing(false);
     if packages.is_empty() {
@@ -120,7 +120,7 @@ pub fn install(runner: &mut Runner, full: bool) {
         }
         runner.step(name, || {
             let mut install = cargo(["install", name, "--locked", "--quiet"]);
-            // Unoptimised, because compiling takes longer than all runs together.
+            // Do not optimise, because that takes longer than all runs together.
             install.arg("--debug").env_remove("CARGO_TARGET_DIR");
             run(install)
         });

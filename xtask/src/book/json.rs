@@ -1,4 +1,4 @@
-//! A minimal JSON reader for the OpenAPI document: `cargo xtask` has no dependencies.
+//! A minimal JSON reader for the OpenAPI document, because `cargo xtask` has no dependencies.
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]

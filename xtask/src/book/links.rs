@@ -15,7 +15,7 @@ const FROM_ROOT: [&str; 4] = [
     "SPECIFICATION.md",
 ];
 
-/// Pages by path in the book, and the paths of other files.
+/// Pages by their path in the book, and the paths of all remaining files.
 pub struct Pages {
     pages: BTreeMap<String, String>,
     files: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Redirects links that leave docs/ to the book's copy or to the repository.
+    /// Redirects links to targets outside docs/, either to the book's copy or to the repository.
     pub fn move_links(&self, folder: &Path) -> Result<(), String> {
         for (page, text) in &self.pages {
             let moved = rewrite(text, |target| new_target(page, target));
@@ -59,7 +59,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Returns links whose page, file or heading does not exist.
+    /// Returns the links to pages, files or headings that do not exist.
     pub fn broken(&self) -> Vec<String> {
         let summary = self.pages.get("SUMMARY.md").map_or("", String::as_str);
         let listed: BTreeSet<&str> = targets(summary).collect();

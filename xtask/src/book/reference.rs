@@ -1,5 +1,5 @@
-//! Reference pages: the control API, from a run's OpenAPI document, and command options, from their
-//! help.
+//! Reference pages: the control API, from the OpenAPI document of a run, and the options of
+//! commands, from their help.
 
 use std::path::Path;
 use std::process::Command;
@@ -106,7 +106,7 @@ fn schemas(document: &Json) -> String {
     page
 }
 
-/// Returns a row per field, including nested objects.
+/// Returns a table row per field, including fields of nested objects.
 fn fields(schema: &Json, before: &str) -> String {
     let mut rows = String::new();
     let properties = schema.get("properties").into_iter().flat_map(Json::fields);
@@ -183,7 +183,7 @@ fn plain(text: &str) -> String {
     text.replace('[', "\\[")
 }
 
-/// Returns the program's output, or an error if it fails.
+/// Returns the output of the program, or an error if it fails.
 pub fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
@@ -201,7 +201,7 @@ pub fn options_page(program: &Path) -> Result<String, String> {
     Ok(page)
 }
 
-/// Appends the sections of a command and its subcommands.
+/// Appends the sections of a command and of its subcommands.
 fn add(program: &Path, command: &mut Vec<String>, page: &mut String) -> Result<(), String> {
     let mut arguments: Vec<&str> = command.iter().map(String::as_str).collect();
     arguments.push("--help");
@@ -218,8 +218,8 @@ fn add(program: &Path, command: &mut Vec<String>, page: &mut String) -> Result<(
     Ok(())
 }
 
-/// Returns the subcommands in a help text, except `help`. Option groups may also be titled
-/// Commands, but their lines are indented further.
+/// Returns the subcommands in a help text, except `help`. A group of options may also have the
+/// title Commands, but its lines are indented further.
 fn commands(help: &str) -> Vec<&str> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let list = list.take_while(|line| !line.is_empty());

@@ -25,15 +25,15 @@ pub struct Done {
     pub suite: String,
     pub time: Duration,
     pub ending: Ending,
-    /// Closing lines of the suites that the test itself ran.
+    /// Closing lines of suites that the test itself has run.
     pub closings: String,
 }
 
-/// Jobs waiting for a worker.
+/// Jobs that wait for a worker.
 type Queue = Mutex<Vec<Job>>;
 
-/// Runs all jobs, at most `threads` timed ones at a time. Timeless jobs may run concurrently with
-/// any other; exclusive jobs follow the timed ones.
+/// Runs all jobs, at most `threads` timed ones at a time. Timeless jobs may run at any time;
+/// exclusive jobs run after the timed ones.
 pub fn run(jobs: Vec<Job>, threads: usize, cores: usize) -> Vec<Done> {
     let mut groups = [Group::Timeless, Group::Timed, Group::Alone].map(|group| (group, Vec::new()));
     // Workers pop from the end.
@@ -62,7 +62,8 @@ pub fn run(jobs: Vec<Job>, threads: usize, cores: usize) -> Vec<Done> {
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the path of a worker's output. A pipe would stay open in processes that outlive a test.
+/// Returns the path for a worker's output. A file is used because processes that outlive a test
+/// would keep a pipe open.
 fn output(worker: &str) -> PathBuf {
     let folder = target_dir().join("tmp");
     let _ = fs::create_dir_all(&folder);
@@ -103,7 +104,7 @@ fn run_job(mut job: Job, output: &Path) -> Done {
     if ending == Ending::Failed {
         lines += &format!("{text}---- {}: {problem}\n", job.name);
     }
-    // A single call, so that lines of other workers do not interleave.
+    // Use a single call, so that the lines of several workers do not interleave.
     print!("{lines}");
     Done {
         closings: closings(&text),
@@ -128,7 +129,7 @@ fn is_ignored(output: &str) -> bool {
     output.contains("0 passed; 0 failed; 1 ignored")
 }
 
-/// Returns cargo's headlines and the closing lines after them.
+/// Returns the headlines of cargo, each with the closing lines that follow.
 fn closings(output: &str) -> String {
     let mut found = String::new();
     let mut headline = None;

@@ -1,4 +1,4 @@
-//! The workspace's test programs and their tests.
+//! The test programs of the workspace, and their tests.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::runner::{is_ci, locked, root, succeeds, workspace};
 
-/// Packages whose tests read no clock.
+/// Packages whose tests do not read a clock.
 const TIMELESS: [&str; 7] = [
     "longwire-capture",
     "longwire-engine",
@@ -18,27 +18,27 @@ const TIMELESS: [&str; 7] = [
     "xtask",
 ];
 
-/// Name prefixes of tests that load the machine, or compare its state before and after.
+/// Name prefixes of tests that load the machine, or compare its state before and after the test.
 const ALONE: [&str; 3] = [
     "longwire::alone::hosts::",
     "longwire-testbed::exec_env::after_",
     "longwire-testbed::exec_env::uplink_",
 ];
 
-/// Time limits of a test in seconds: in real time, and at idle priority.
+/// Time limits of a test in seconds: normally, and at idle priority.
 const LIMITS_S: (u32, u32) = (600, 1_200);
 
 /// Exit code of `timeout` after a timeout.
 pub const TIMED_OUT: i32 = 124;
 
-/// Which tests may run concurrently with a test.
+/// Which tests may run at the same time as a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// All: the test reads no clock, and runs at idle priority.
+    /// All: the test does not read a clock, and runs at idle priority.
     Timeless,
-    /// All but exclusive ones.
+    /// All except exclusive ones.
     Timed,
-    /// Only timeless ones.
+    /// Timeless ones.
     Alone,
 }
 
@@ -55,7 +55,7 @@ pub struct Job {
 /// A test program built by cargo.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TestProgram {
-    /// Package folder, in which the program runs.
+    /// Folder of the package, in which the program runs.
     folder: PathBuf,
     /// Source of the program.
     source: PathBuf,
@@ -76,16 +76,16 @@ impl TestProgram {
         Ok(cargo.wait()?.success().then_some(programs))
     }
 
-    /// Parses one of cargo's messages: a JSON object without spaces.
+    /// Parses a message of cargo: a JSON object without spaces.
     fn read(message: &str) -> Option<TestProgram> {
-        // A field of the profile; a target has a field of the same name.
+        // Search for the profile's field `test`, because the target has a field of the same name.
         if !message.contains(r#""test":true},"features""#) {
             return None;
         }
         let path = |name: &str| {
             let start = message.find(name)? + name.len();
             let text = message[start..].split('"').next()?;
-            // A checkout's path rarely needs JSON escapes.
+            // Paths that need JSON escapes are rare, and not supported.
             (!text.contains('\\')).then(|| PathBuf::from(text))
         };
         Some(TestProgram {
@@ -95,8 +95,8 @@ impl TestProgram {
         })
     }
 
-    /// Returns the program's tests. A bench counts as one test, because its set-up runs even when
-    /// listing its parts.
+    /// Returns the tests of the program. A bench counts as one test, because its set-up runs even
+    /// when its parts are listed.
     pub fn jobs(&self) -> io::Result<Vec<Job>> {
         if self
             .source
@@ -106,7 +106,7 @@ impl TestProgram {
             return Ok(vec![self.job(None)]);
         }
         let mut list = Command::new(&self.path);
-        // As one word, for test runners other than libtest.
+        // One word, as some test runners other than libtest require.
         list.args(["--list", "--format=terse"]);
         let output = list.current_dir(&self.folder).output()?;
         if !output.status.success() {
@@ -151,8 +151,8 @@ impl TestProgram {
         }
     }
 
-    /// Returns the name prefix of the program's tests: the package, followed by the program unless
-    /// equal.
+    /// Returns the prefix of the program's test names: the package, followed by the program if its
+    /// name differs.
     fn prefix(&self) -> String {
         let name = |path: &Path| {
             path.file_name()
@@ -177,11 +177,12 @@ impl TestProgram {
     }
 }
 
-/// Returns the command prefix that applies a test's time limit.
+/// Returns the command prefix for a test's time limit.
 fn time_limit(seconds: u32) -> Command {
     let mut command = Command::new("timeout");
     if !is_ci() {
-        // Ctrl+C reaches the test; its children may outlive the limit.
+        // In the foreground, Ctrl+C reaches the test, but children of the test may outlive the
+        // limit.
         command.arg("--foreground");
     }
     command.args(["--kill-after=10", &seconds.to_string()]);

@@ -1,8 +1,8 @@
-//! Dependencies between crates point in one direction.
+//! Dependencies between crates have one direction.
 
 use crate::source::{SourceFile, Violation};
 
-/// Crate order, from pure to practical: each crate may depend only on earlier ones.
+/// Order of the crates, from pure to practical: each crate may depend only on earlier ones.
 const ORDER: [&str; 19] = [
     "longwire-client",
     "longwire-units",
@@ -25,18 +25,18 @@ const ORDER: [&str; 19] = [
     "longwire-python",
 ];
 
-/// Crates with a separate workspace and lock file. Of the crates in [`ORDER`], they depend only on
-/// [`SHARED`], and no crate depends on them.
+/// Crates with a separate workspace and lock file. Of the crates in [`ORDER`], they may depend only
+/// on [`SHARED`]; no crate may depend on them.
 const SEPARATE: [&str; 1] = ["longwire-kube"];
 
 /// The crate on which separate crates may depend.
 const SHARED: &str = "longwire-client";
 
-/// The crate with test set-up, a permitted dev-dependency of earlier crates.
+/// The crate with the test set-up, on which earlier crates may have a dev-dependency.
 const TEST_SETUP: &str = "longwire-testbed";
 
-/// The pure crates with all permitted dependencies: arithmetic, a random generator and errors;
-/// Crypto-PAn's cipher; parsers of JSON and TOML traces; clones of boxed models.
+/// The pure crates, with all their permitted dependencies: arithmetic, a random generator and
+/// errors; the cipher of Crypto-PAn; parsers of JSON and TOML traces; clones of boxed models.
 pub const PURE: [(&str, &[&str]); 3] = [
     ("longwire-units", &["libm", "rand_xoshiro", "thiserror"]),
     ("longwire-packet", &["aes", "longwire-units", "thiserror"]),
@@ -134,7 +134,7 @@ fn dependencies(text: &str) -> Vec<(usize, &str, &str)> {
         {
             let mut parts = header.rsplitn(2, '.');
             let (last, before) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-            // `[dependencies.NAME]` describes one dependency, named in the header.
+            // The header `[dependencies.NAME]` names a single dependency.
             if let Some(kind) = before.rsplit('.').next().filter(|kind| is_kind(kind)) {
                 found.push((index + 1, kind, last));
             }
@@ -167,7 +167,7 @@ mod tests {
         let on_io = "[dependencies]\nlongwire-io.workspace = true";
         assert_eq!(complaints("longwire-runtime", on_io), 0);
         assert_eq!(complaints("longwire-io", on_io), 1);
-        // Wrong direction, and not permitted for a pure crate.
+        // The direction is wrong, and the dependency is not permitted for a pure crate.
         for (pure, _) in PURE {
             assert_eq!(complaints(pure, on_io), 2, "{pure}");
         }

@@ -13,7 +13,7 @@ use crate::source::{SourceFile, Violation, parse};
 /// Attributes required at the root of each pure crate.
 const ROOT_SAYS: [&str; 2] = ["#![no_std]", "#![forbid(unsafe_code)]"];
 
-/// Words that occur only in impure code, and why they are refused.
+/// Words that occur only in impure code, with the reason for refusing them.
 const WORDS: [(&str, &str); 13] = [
     ("std", "a pure crate knows no system: use core and alloc"),
     ("unsafe", "no unsafe code in a pure crate"),
@@ -39,7 +39,7 @@ const WORDS: [(&str, &str); 13] = [
     ("tracing", "a pure crate logs nothing"),
 ];
 
-/// Returns whether a file belongs to a pure crate, excluding tests.
+/// Returns whether a file belongs to a pure crate and is not a test.
 pub fn is_pure(path: &str) -> bool {
     let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
     let in_pure = |name: &str| {
@@ -61,8 +61,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (line, name, next) in found {
         let refused = WORDS.iter().find(|(word, _)| *word == name);
-        // `libm::log` is an ordinary function; a crate name is followed by a path, a macro name by
-        // `!`.
+        // `libm::log` is an ordinary function. A path follows the name of a crate, and `!` that of
+        // a macro.
         let called = !matches!(name.as_str(), "log" | "tracing") || next == Some(':');
         if let Some((word, why)) = refused
             && called
@@ -74,7 +74,7 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Checks that the root of each pure crate forbids all that the compiler can forbid.
+/// Checks that the root of each pure crate forbids everything that the compiler can forbid.
 pub fn check_root(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (name, _) in PURE {
@@ -93,7 +93,7 @@ pub fn check_root(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// Finds all identifiers: line, text, and the punctuation that follows, if any.
+/// Finds all identifiers: line, name, and the punctuation that follows, if any.
 fn identifiers(tokens: TokenStream, found: &mut Vec<(usize, String, Option<char>)>) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {

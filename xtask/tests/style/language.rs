@@ -10,7 +10,7 @@ use crate::source::{SourceFile, Violation, parse};
 /// A phrase to avoid in comments.
 #[derive(Debug)]
 struct Phrase {
-    /// In lower case; a space matches any white space.
+    /// Phrase in lower case; a space matches any white space.
     text: &'static str,
     /// Replacement, with a reason where helpful.
     instead: &'static str,
@@ -135,7 +135,7 @@ fn occurrences(words: &str, phrase: &str) -> Vec<usize> {
     .collect()
 }
 
-/// Replaces code in backquotes with spaces of the same length.
+/// Replaces code in backquotes by the same number of spaces.
 fn without_code(text: &str) -> String {
     let mut inside = false;
     text.chars()
@@ -155,7 +155,7 @@ struct Comment {
 }
 
 impl Comment {
-    /// Returns the lines joined by single spaces.
+    /// Returns the lines, joined by single spaces.
     fn text(&self) -> String {
         let lines: Vec<&str> = self.lines.iter().map(|(_, line)| line.as_str()).collect();
         lines.join(" ")
@@ -217,7 +217,7 @@ fn split_mark(comment: &str) -> (&'static str, &str) {
     (mark, comment[mark.len()..].trim_end_matches("*/"))
 }
 
-/// Finds comments; skips strings and characters, which may contain `//`.
+/// Finds comments. Skips strings and characters, which may contain `//`.
 fn comment_ranges(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let end_of = |at: usize, end: &str| {
@@ -287,8 +287,8 @@ fn character_end(text: &str, at: usize) -> usize {
     }
 }
 
-/// Checks that each type's name is unique in its crate. Excludes tests and items under `cfg`, which
-/// are alternatives of one type.
+/// Checks that each type's name is unique in its crate. Excludes tests, and items under `cfg`,
+/// which are alternatives of one type.
 fn check_types(files: &[(&str, &str)]) -> Vec<(Rule, Violation)> {
     let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
     let is_source = |path: &str| {

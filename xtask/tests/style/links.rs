@@ -1,4 +1,4 @@
-//! Links between the repository's documents point to existing files.
+//! Links between documents of the repository point to existing files.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ fn check_document(path: &str, text: &str, paths: &BTreeSet<&str>) -> Vec<Violati
     violations
 }
 
-/// Returns the link targets in a line that point into the repository, without fragments.
+/// Returns the targets of links into the repository in a line, without fragments.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let ends = line.split("](").skip(1);
     let targets = ends
@@ -40,7 +40,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.is_empty())
 }
 
-/// Returns a link's path relative to the repository root.
+/// Returns the path of a link's target relative to the repository root.
 fn resolve(document: &str, target: &str) -> String {
     let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();

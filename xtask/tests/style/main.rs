@@ -1,8 +1,8 @@
-//! Tests the repository rules that a program can check.
+//! Tests of the repository rules that a program can check.
 //!
-//! Each rule is a function from a file's text to its violations, so that it can be tested with
-//! snippets. [`repository_keeps_its_rules`] applies all rules to all files and reports all
-//! violations together.
+//! Each rule is a function from the text of a file to its violations, so that snippets can test the
+//! rule. [`repository_keeps_its_rules`] applies all rules to all files, and reports all violations
+//! together.
 
 mod crates;
 mod decisions;

@@ -1,4 +1,4 @@
-//! Unsafe code is limited to listed files, and every unsafe block and implementation has a comment
+//! Unsafe code is limited to certain files, and every unsafe block and implementation has a comment
 //! that explains its soundness.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -10,11 +10,11 @@ use crate::source::{Violation, parse};
 /// Start of the comment before unsafe code.
 const REASON: &str = "SAFETY:";
 
-/// Files that may contain unsafe code: they call the kernel or plugins, or share memory. Files
-/// outside the I/O crate need a good reason.
+/// Files that may contain unsafe code, because they call the kernel or plugins, or share memory.
+/// Files outside the I/O crate need a good reason.
 const PLACES: [&str; 8] = [
     "crates/longwire-io/",
-    // Memory described by Python libraries.
+    // Reads memory described by Python libraries.
     "crates/longwire-python/src/input.rs",
     "crates/longwire-runtime/src/host.rs",
     "crates/longwire-runtime/src/plugin/",
@@ -51,7 +51,7 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the comment directly above a line gives the reason. Attributes may come in
+/// Returns whether the comment directly above a line gives the reason. Attributes may be in
 /// between.
 fn has_reason(lines: &[&str], line: usize) -> bool {
     let above = lines[..line - 1].iter().rev().map(|line| line.trim_start());
@@ -80,7 +80,8 @@ impl Unsafe {
         self.statements.pop();
     }
 
-    /// Finds `unsafe` before a block or an implementation in a macro, which is not parsed.
+    /// Finds `unsafe` before a block or an implementation in a macro, because macros are not
+    /// parsed.
     fn search(&mut self, tokens: TokenStream) {
         let mut tokens = tokens.into_iter().peekable();
         while let Some(token) = tokens.next() {

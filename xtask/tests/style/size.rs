@@ -1,4 +1,4 @@
-//! Files and functions are short enough to read at once.
+//! Files and functions are limited in length.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;

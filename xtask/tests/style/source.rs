@@ -1,14 +1,14 @@
-//! The repository's files, and rule violations.
+//! The files of the repository, and violations of its rules.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Size limit of a tracked file; captures and similar data belong elsewhere.
+/// Maximum size of a tracked file; captures and similar data belong elsewhere.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// A broken rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub path: String,
@@ -48,7 +48,7 @@ impl SourceFile {
     }
 }
 
-/// Returns every tracked or untracked file, except those that git ignores.
+/// Returns all tracked and untracked files, except those that git ignores.
 pub fn files() -> Vec<SourceFile> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -72,7 +72,7 @@ pub fn files() -> Vec<SourceFile> {
     let list = String::from_utf8(list.stdout).expect("paths are UTF-8");
     let paths = list.split_terminator('\0').map(str::to_owned);
     paths
-        // A file removed without a commit is listed but does not exist.
+        // A file whose removal has not been committed is listed, but does not exist.
         .filter_map(|path| {
             let bytes = fs::read(root.join(&path)).ok()?;
             Some(SourceFile { path, bytes })
@@ -89,7 +89,7 @@ pub fn check_bytes(file: &SourceFile) -> Vec<Violation> {
     vec![Violation::new(&file.path, 0, what)]
 }
 
-/// Parses Rust; `None` if the file does not parse, which the compiler reports.
+/// Parses Rust; returns `None` for invalid code, which the compiler reports.
 pub fn parse(text: &str) -> Option<syn::File> {
     syn::parse_file(text).ok()
 }

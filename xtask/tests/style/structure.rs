@@ -1,5 +1,5 @@
-//! Crates are small enough for one person to know, and their files do not import each other in
-//! large cycles.
+//! Crates are small enough for one person to know, and their files do not import each other in long
+//! cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,9 +62,9 @@ type Segments = Vec<String>;
 struct File<'a> {
     path: &'a str,
     module: Segments,
-    /// Paths in the file, except in re-exports.
+    /// Paths in the file, except those in re-exports.
     named: Vec<Segments>,
-    /// Re-exported names, with their paths.
+    /// Re-exported names and their paths.
     exported: BTreeMap<String, Segments>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Crate<'a> {
                 exported: paths.exported,
             });
         }
-        // `crate` is the library if there is one: `lib.rs` precedes `main.rs`.
+        // If there is a library, `crate` refers to it: `lib.rs` precedes `main.rs`.
         let mut by_module = BTreeMap::new();
         for (index, file) in files.iter().enumerate() {
             by_module.entry(file.module.clone()).or_insert(index);
@@ -188,7 +188,7 @@ impl Paths {
             self.named.extend(self.absolute(&path));
             return;
         }
-        // `pub use child::Name` needs no `self`.
+        // A re-export may omit `self`: `pub use child::Name`.
         let mut own = self.module.clone();
         own.extend(path.iter().cloned());
         let target = self.absolute(&path).unwrap_or(own);

@@ -1,8 +1,8 @@
-//! No unfinished work, and no machine-specific paths.
+//! No unfinished work, and no paths that exist on only one machine.
 
 use crate::source::Violation;
 
-/// Markers of unfinished work, refused in Rust sources. They are split in this list, so that this
+/// Markers of unfinished work, which are refused in Rust sources. They are split here, so that this
 /// file does not match.
 const OPEN: [&str; 5] = [
     concat!("TO", "DO"),
@@ -39,8 +39,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the absolute path `place` occurs in `line`; an occurrence within a longer path
-/// or a URL does not count.
+/// Returns whether the absolute path `place` occurs in `line`. Occurrences within a longer path or
+/// a URL do not count.
 fn points_at(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line[..at].chars().next_back();
