@@ -2,7 +2,7 @@
 //!
 //! The bench starts `longwire run FILE --control …` between two veth ports, with one link in use
 //! and many idle ones, and `longwire generate` with a receiver and numbered probes. The link drops
-//! nothing and keeps the order even when its delay and rate change, so every lost or reordered
+//! nothing and preserves order even when its delay and rate change, so every lost or reordered
 //! probe is the emulator's fault.
 
 use std::path::PathBuf;
@@ -52,19 +52,19 @@ pub struct ControlRow {
     changed_per_s: f64,
     /// Changes that failed; must be 0.
     changes_failed: u64,
-    /// Time from requesting a change to its response.
+    /// Times from sending a change to receiving the response.
     change_ms: Option<Quantiles>,
-    /// Time from querying one link to its response.
+    /// Times from querying one link to receiving the response.
     get_ms: Option<Quantiles>,
     /// Probes that crossed the link.
     sent: u64,
     /// Probes that did not arrive.
     lost: u64,
-    /// Frames dropped by the receiver's full buffer, not by the link.
+    /// Frames dropped because the receiver's buffer was full, not by the link.
     unseen: u64,
     reordered: u64,
     duplicates: u64,
-    /// Artifacts of the emulator, excluding lateness.
+    /// Artifacts of the emulator other than lateness.
     artifacts: u64,
     /// Frames released later than the tolerance (1 ms).
     late: u64,
@@ -126,7 +126,7 @@ fn row(args: &ControlArgs, changes_per_s: u32) -> Result<ControlRow, Error> {
     ))
 }
 
-/// Combines the results of the three programs into a row.
+/// Combines the results of all programs into a row.
 fn summed(
     changes_per_s: u32,
     changes: &RequestTimes,
@@ -168,14 +168,13 @@ fn summed(
     }
 }
 
-/// Number of connections that share the changes, so that a late response does not delay the next
-/// change.
+/// Number of connections for the changes, so that a late response does not delay the next change.
 const CONNECTIONS: u32 = 4;
 
 /// Interval between queries of one link.
 const QUERY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Requests sent while frames flow.
+/// Requests sent under traffic.
 struct ControlLoad {
     pub address: Address,
     pub changes_per_s: u32,
@@ -192,7 +191,7 @@ struct RequestTimes {
 impl RequestTimes {
     fn new() -> Result<RequestTimes, Error> {
         const DIGITS: u8 = 3;
-        /// Maximum recorded time, in nanoseconds; exceeds the client's timeout.
+        /// Maximum recorded time in nanoseconds, which exceeds the client's timeout.
         const TIME_MAX: u64 = 120_000_000_000;
         let times = Histogram::new_with_max(TIME_MAX, DIGITS);
         let times = times.map_err(failed)?;
@@ -225,7 +224,7 @@ impl RequestTimes {
 }
 
 impl ControlLoad {
-    /// Sends changes and queries; returns the response times of each.
+    /// Sends changes and queries; returns the response times of both.
     pub fn run(&self) -> Result<(RequestTimes, RequestTimes), Error> {
         let began = Instant::now();
         std::thread::scope(|scope| {
@@ -251,10 +250,9 @@ impl ControlLoad {
         })
     }
 
-    /// Sends every `CONNECTIONS`-th change, starting with `first`, at its time relative to the
-    /// start.
+    /// Sends every `CONNECTIONS`-th change from `first` on, each when it is due.
     fn change(&self, first: u32, began: Instant) -> Result<RequestTimes, Error> {
-        /// Number of delays and rates that the link cycles through.
+        /// Number of delays and rates through which the link cycles.
         const DELAYS_MS: u64 = 5;
         const RATES: [&str; 3] = ["800mbit", "1gbit", "2gbit"];
         let mut asked = RequestTimes::new()?;
@@ -273,13 +271,13 @@ impl ControlLoad {
         Ok(asked)
     }
 
-    /// Returns the time of change `nth`, relative to the start.
+    /// Returns the due time of change `nth` since the start.
     fn due(&self, nth: u64) -> Duration {
         Duration::from_nanos(nth.saturating_mul(1_000_000_000) / u64::from(self.changes_per_s))
     }
 }
 
-/// Sleeps until `due` after the start; returns whether that is before the end.
+/// Sleeps until `due`, counted from the start; returns whether that is before the end.
 fn wait(began: Instant, due: Duration, end: Duration) -> bool {
     std::thread::sleep(due.saturating_sub(began.elapsed()));
     due < end && began.elapsed() < end
@@ -288,13 +286,13 @@ fn wait(began: Instant, due: Duration, end: Duration) -> bool {
 /// The link in use.
 const LINK: &str = "link";
 
-/// Timeout of every wait, longer than any usable machine needs.
+/// Timeout of every wait; longer than any usable machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time for which probes run before and after the measurement.
 const AROUND: Duration = Duration::from_millis(500);
 
-/// Two host devices, and their peers at the emulator.
+/// Two devices of hosts, and their peers at the emulator.
 struct Site {
     hosts: NetNamespace,
     middle: NetNamespace,
@@ -318,7 +316,7 @@ impl Reporter {
         Ok(Reporter(Some(namespace.run(|| command.spawn())??)))
     }
 
-    /// Interrupts the program, as Ctrl-C does.
+    /// Interrupts the program as Ctrl-C does.
     fn interrupt(&self) {
         if let Some(child) = &self.0 {
             let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
@@ -384,7 +382,7 @@ impl Site {
 }
 
 fn topology(links: u32) -> String {
-    // The queue suffices for every delay and rate of the changes.
+    // The queue is large enough for every delay and rate that the changes set.
     format!(
         "unmatched = \"drop\"\n\
          [ports]\nnear = \"packet:near\"\nfar = \"packet:far\"\n\

@@ -2,8 +2,9 @@
 //! `--control`.
 //!
 //! Both run on one thread, with all stages in sequence, from memory port to memory port in virtual
-//! time. Rounds are interleaved, and medians of one run are compared. The measure is the thread's
-//! CPU time, which other programs hardly disturb; it includes building the link once per round.
+//! time. Rounds are interleaved, and medians of the same run are compared. The measure is the CPU
+//! time of the thread, which other programs hardly affect; it includes building the link once per
+//! round.
 
 use std::path::Path;
 
@@ -67,7 +68,7 @@ pub enum BenchedLink {
     Control,
 }
 
-/// Records nothing.
+/// A recorder that records nothing.
 struct Discard;
 
 impl Recorder for Discard {
@@ -160,10 +161,10 @@ fn row(args: &ControllableArgs, size: u32, load: u32) -> Result<ControllableRow,
     })
 }
 
-/// Memory for frames in flight, including descriptors.
+/// Memory for frames in flight and their descriptors.
 const MEMORY: Bytes = Bytes(1 << 30);
 
-/// Size of the source's frames, which fit in a core's cache.
+/// Size of the source's frames, which together fit in a core's cache.
 const SOURCE_BYTES: usize = 512 << 10;
 
 /// Returns nanoseconds per packet and the number of delivered frames.

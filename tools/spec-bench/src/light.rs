@@ -1,8 +1,8 @@
-//! `light`: CPU time, memory and RTT of a link with little traffic, like most links in practice.
+//! `light`: CPU time, memory and RTT of a link with little traffic, as most links have in practice.
 //!
-//! `longwire exec` delays frames by 20 ms per direction. A steady flow of datagrams crosses it in
-//! each direction, and probes measure the RTT with kernel timestamps. Rounds interleave the
-//! programs, and the medians over the rounds are compared.
+//! `longwire exec` delays frames by 20 ms per direction. A steady flow of datagrams crosses the
+//! link in each direction, and probes measure the RTT with kernel timestamps. Rounds interleave the
+//! programs, and rows compare medians over the rounds.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::thread;
@@ -61,10 +61,10 @@ pub struct LightRow {
     cpu_percent: f64,
     /// Resident memory at the end, in bytes.
     resident: u64,
-    /// RTT minus both delays, in microseconds.
+    /// Median RTT minus the delays in both directions, in microseconds.
     rtt_error_median_us: f64,
     rtt_error_p99_us: f64,
-    /// Datagrams lost in all rounds, including probes.
+    /// Datagrams lost in all rounds, including lost probes.
     lost: u64,
 }
 
@@ -77,7 +77,7 @@ const SETTLING: Duration = Duration::from_millis(700);
 /// Time to wait for the last datagrams.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Minimum interval between probes; each waits for the previous one.
+/// Minimum interval between probes, each of which waits for the previous one.
 const PROBE_INTERVAL: Duration = Duration::from_millis(10);
 
 const FRAME_LEN: u32 = 100;
@@ -162,7 +162,7 @@ fn joined<T>(result: thread::Result<Result<T, Error>>) -> Result<T, Error> {
     result.unwrap_or_else(|_| Err(Error::Failed("a flow panicked".to_owned())))
 }
 
-/// Sends datagrams at a steady rate; returns how many were lost.
+/// Sends datagrams at a steady rate; returns the number of lost ones.
 fn lost_of_flow(path: Path<'_>, rate: u64, duration: Duration) -> Result<u64, Error> {
     if rate == 0 {
         return Ok(0);
@@ -187,7 +187,7 @@ fn probe(path: Path<'_>, duration: Duration) -> Result<RoundTrips, Error> {
     Ok(probe_trips(path, probes)?)
 }
 
-/// Returns the median of each column over the rounds; losses are summed.
+/// Returns a row with the median of each column over the rounds, and the sum of losses.
 fn median_row(rounds: &[LightRow]) -> Option<LightRow> {
     let of = |value: fn(&LightRow) -> f64| median(rounds.iter().map(value));
     let first = rounds.first()?;
@@ -245,7 +245,7 @@ impl Measurement for IdleArgs {
     }
 }
 
-/// Returns the resident memory of a process in bytes; `self` is this process.
+/// Returns the resident memory of a process in bytes; `self` means this process.
 pub(super) fn resident(process: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

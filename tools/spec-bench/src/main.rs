@@ -1,7 +1,7 @@
 //! The measurements in SPECIFICATION.md: `cargo spec-bench NAME`.
 //!
-//! `longwire bench` has the benches for users' machines. Each bench in this program prints one
-//! table of the specification, or JSON with `--json`.
+//! `longwire bench` has the benches for users' machines. Each bench in this program prints a table
+//! of the specification, or JSON with `--json`.
 
 mod attach;
 mod control;

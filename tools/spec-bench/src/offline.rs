@@ -1,6 +1,6 @@
 //! `bench offline`: frames/s of `longwire simulate`, from capture to capture.
 //!
-//! The program runs as users run it, and its whole duration counts: start, reading, deciding,
+//! The program runs as users run it, and its whole duration counts: start, reading, deciding and
 //! writing. Both captures are in the page cache. Each row has a baseline from the same rounds: one
 //! thread reads and writes the same capture in large pieces, without a link.
 
@@ -112,7 +112,7 @@ impl Sizes {
         }
     }
 
-    /// Returns the number of frames with as many bytes in total as `frames` of the shortest.
+    /// Returns the number of frames with as many bytes in total as `frames` frames of 64 bytes.
     fn frames(self, frames: u64) -> u64 {
         match self {
             Sizes::Shortest => frames,
@@ -240,14 +240,14 @@ impl OfflineFiles<'_> {
         }
     }
 
-    /// Removes the previous output: truncating it takes as long as writing it.
+    /// Removes the previous output, because truncating it takes as long as writing it.
     fn remove_output(&self) {
-        // There is none before the first run.
+        // Before the first run, there is no output.
         let _ = fs::remove_file(self.output());
     }
 }
 
-/// Returns a UDP over IPv4 datagram from 10.0.0.0 to 11.0.0.0 in the longest frame.
+/// Returns a UDP datagram over IPv4 from 10.0.0.0 to 11.0.0.0, in a frame of maximum length.
 fn longest_frame() -> Vec<u8> {
     let mut bytes = vec![
         2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00, 0x45, 0, 0, 0,
@@ -290,7 +290,7 @@ impl Measurement for OfflineArgs {
             files.write(self.links)?;
             let of_programs = |crossing| programs.iter().map(move |it| (it, crossing));
             let cases = CROSSINGS.into_iter().flat_map(of_programs);
-            // The baseline is the first case.
+            // The first case is the baseline.
             let cases: Vec<_> = [None].into_iter().chain(cases.map(Some)).collect();
             let runs = in_turn(self.rounds, &cases, |_, case| match case {
                 None => files.witness(),

@@ -1,4 +1,4 @@
-//! The program under measurement, with its CPU times and threads.
+//! The measured program, with its CPU times and threads.
 
 use std::fmt::Display;
 use std::fs;
@@ -26,7 +26,7 @@ use serde_json::Value;
 /// Environment variable with the program's path, if it is not next to this program.
 const VARIABLE: &str = "LONGWIRE";
 
-/// Returns the CPU time of all ended children, in seconds.
+/// Returns the CPU time of all children that have ended, in seconds.
 pub fn cpu_of_children() -> f64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| {
         let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
@@ -34,16 +34,15 @@ pub fn cpu_of_children() -> f64 {
     })
 }
 
-/// Returns the calling thread's CPU time, which, unlike wall time, is independent of other
-/// programs' load.
+/// Returns the CPU time of the calling thread, which, unlike wall time, does not depend on the load
+/// of other programs.
 pub fn cpu_of_thread() -> Duration {
     let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
-    // This clock always exists in Linux.
+    // Linux always has this clock.
     clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Returns the path of `longwire`: the value of `LONGWIRE`, or the file next to this
-/// program.
+/// Returns the path of `longwire`: the value of `LONGWIRE`, or the file next to this program.
 ///
 /// # Errors
 ///
@@ -87,7 +86,7 @@ pub fn stop(running: RunningNetwork) -> Result<RunReport, Error> {
     }
 }
 
-/// Returns the ports' artifacts, excluding lateness.
+/// Returns the number of the ports' artifacts, without lateness.
 pub fn lost_at(ports: &[PortReport]) -> u64 {
     let kinds = ports.iter().flat_map(|port| port.artifacts.iter());
     let lost = kinds.filter(|(kind, _)| !is_late(kind));
@@ -102,13 +101,13 @@ pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 
 /// A measurement with its arguments.
 pub trait Measurement: Clone {
-    /// Rows of a table, or several tables; fields are columns.
+    /// Rows of one table, or several tables; fields are columns.
     type Found: Serialize;
 
     /// Test conditions and bars, printed above the table.
     const ABOUT: &'static str;
 
-    /// Returns the arguments of a short measurement, which only shows that it works.
+    /// Returns the arguments of a short measurement, which only shows that the bench works.
     fn quick(&self) -> Self;
 
     /// Measures; `port` is the kind of live ports.
@@ -135,7 +134,7 @@ pub struct ExecRun {
     program: Child,
     near: NetNamespace,
     far: NetNamespace,
-    /// Command whose exit ends the run.
+    /// PID of the command that ends the run when it exits.
     command: u32,
     report: std::path::PathBuf,
 }
@@ -143,9 +142,9 @@ pub struct ExecRun {
 /// CPU time of a program, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Cpu {
-    /// In user space.
+    /// CPU time in user space.
     pub own: f64,
-    /// In the kernel.
+    /// CPU time in the kernel.
     pub kernel: f64,
 }
 
@@ -192,7 +191,7 @@ impl ExecRun {
         }
     }
 
-    /// Returns the CPU time that the program has used (proc_pid_stat(5), fields 14 and 15).
+    /// Returns the CPU time used by the program (proc_pid_stat(5), fields 14 and 15).
     ///
     /// # Errors
     /// If the program has ended.
@@ -200,7 +199,7 @@ impl ExecRun {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.id()))?;
         let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
         let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
-        // The first field after the name is field 3.
+        // The first field after the name is number 3.
         let mut fields = fields.split(' ').skip(14 - 3);
         let mut next = || -> Option<f64> { fields.next()?.parse().ok() };
         let times = next().zip(next());
@@ -212,7 +211,7 @@ impl ExecRun {
     }
 
     /// Returns the CPU time of the program's threads in seconds, with nanosecond resolution and
-    /// excluding waits (the first number of `schedstat`).
+    /// without waits (the first number in `schedstat`).
     ///
     /// # Errors
     /// If the program has ended.
@@ -228,7 +227,7 @@ impl ExecRun {
     /// Ends the run; returns its report.
     ///
     /// # Errors
-    /// If it cannot be ended, or wrote no report.
+    /// If it cannot be ended, or has written no report.
     pub fn stop(mut self) -> Result<Value, Error> {
         let process = i32::try_from(self.command).unwrap_or(i32::MAX);
         kill(Pid::from_raw(process), Signal::SIGTERM)
@@ -241,7 +240,7 @@ impl ExecRun {
 
 impl Drop for ExecRun {
     fn drop(&mut self) {
-        // A no-op after `stop`; otherwise an error ends the bench.
+        // After `stop`, this has no effect; otherwise, an error is ending the bench.
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
@@ -254,7 +253,7 @@ impl Drop for ExecRun {
 pub fn run_time_of(process: u32) -> Result<f64, Error> {
     let mut nanos = 0.0;
     for task in fs::read_dir(format!("/proc/{process}/task"))? {
-        // A thread may end meanwhile.
+        // A thread may have ended in the meantime.
         let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
         let time = text.split(' ').next().and_then(|time| time.parse().ok());
         nanos += time.unwrap_or(0.0);

@@ -1,9 +1,9 @@
 //! `bench replay-speed`: speed of reading a trace and replaying it to a sink that discards frames.
 //!
-//! The bench first writes a trace of ten million packets, so that most of it is in the page cache
-//! and none in the CPU's caches. The stages of a real replay then send it at full speed, to a sink
-//! that discards frames immediately, and to one that copies and reads each frame like a network
-//! card's driver.
+//! The bench first writes a trace of ten million packets, so that most of it is in the page cache,
+//! but not in the CPU's caches. The stages of a real replay then send the trace at full speed, to a
+//! sink that discards frames immediately, and to one that copies and reads each frame as a network
+//! card's driver does.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,14 +43,14 @@ pub struct ReplaySpeedArgs {
     pub dir: Option<PathBuf>,
 }
 
-/// How frames are altered between trace and sink.
+/// Alteration of frames between trace and sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Alteration {
     Nothing,
-    /// Ethernet addresses, IP addresses, a port, DSCP and TTL, and the checksums.
+    /// Rewrites Ethernet addresses, IP addresses, a port, DSCP and TTL, and updates the checksums.
     Rewritten,
-    /// Like `Rewritten`, with Crypto-PAn addresses.
+    /// Like `Rewritten`, with addresses anonymised by Crypto-PAn.
     Anonymised,
 }
 
@@ -73,7 +73,7 @@ pub struct ReplaySpeedRow {
     packets: u64,
     mpps: f64,
     gbit_per_s: f64,
-    /// CPU time per packet, over both threads.
+    /// CPU time per packet, of both threads.
     cpu_ns: f64,
     /// Packets of the trace that were not sent; must be 0.
     missing: u64,
@@ -127,9 +127,10 @@ struct SpeedTrace {
 
 /// Number of conversations in the trace.
 const FLOWS: u64 = 4096;
-/// Gap between frames in the trace, in nanoseconds; the replay reads and ignores it.
+/// Gap between frames in the trace, in nanoseconds. The replay reads but ignores it.
 const GAP: u64 = 67;
-/// Minimum packets and bytes per run: the trace is repeated until a run reaches either.
+/// Minimum numbers of packets and bytes per run. The trace is repeated until a run reaches one of
+/// them.
 const PACKETS_MIN: u64 = 20_000_000;
 const BYTES_MIN: u64 = 10_000_000_000;
 
@@ -139,7 +140,7 @@ impl SpeedTrace {
         let trace = SpeedTrace {
             path: dir.join(name),
             size,
-            // Equal bytes for each length, with at most twice as many packets.
+            // The same number of bytes for each length, but at most twice as many packets.
             packets: (packets * 128 / u64::from(size).max(128)).max(1),
         };
         let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
@@ -156,10 +157,10 @@ impl SpeedTrace {
         Ok(trace)
     }
 
-    /// Replays the trace once, in as many rounds as a run needs.
+    /// Replays the trace once, with as many rounds as a run needs.
     fn replay(&self, sink: SinkKind, altered: Alteration) -> Result<ReplaySpeedRow, Error> {
         let rounds = match self.packets {
-            // A quick run only shows that the bench works.
+            // A quick run only has to show that the bench works.
             0..500_000 => 1,
             packets => {
                 let by_bytes = BYTES_MIN.div_ceil(packets * u64::from(self.size));
@@ -190,8 +191,8 @@ impl SpeedTrace {
         while !replaying.ended() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // A replay begins shortly after its start. Until then it reads at most as many packets as
-        // its delay line holds.
+        // A replay begins shortly after its start. Before that, it reads at most as many packets as
+        // fit in its delay line.
         let took = monotonic_now().saturating_sub(replaying.epoch().monotonic);
         let report = stop(replaying)?;
         let link = &report.links[0];
@@ -213,7 +214,7 @@ impl SpeedTrace {
 
 impl Drop for SpeedTrace {
     fn drop(&mut self) {
-        // The file may not exist if writing failed.
+        // If writing failed, the file may not exist.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -247,7 +248,7 @@ fn alterations(altered: Alteration) -> Result<Alterations, Error> {
     Ok(Alterations::new(options))
 }
 
-/// Returns a UDP over IPv4 datagram in a frame of `size` bytes.
+/// Returns a UDP datagram over IPv4 in a frame of `size` bytes.
 fn frame(size: u32) -> Vec<u8> {
     let size = size.max(60) as usize;
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00, 0x45, 0];
@@ -260,7 +261,7 @@ fn frame(size: u32) -> Vec<u8> {
     bytes
 }
 
-/// Writes a frame's number, its conversation's addresses and valid checksums.
+/// Writes the frame's number, the addresses of its conversation, and valid checksums.
 fn number(frame: &mut [u8], n: u64) {
     let flow = (n % FLOWS) as u16;
     frame[28..30].copy_from_slice(&flow.to_be_bytes());

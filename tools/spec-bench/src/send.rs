@@ -1,7 +1,7 @@
-//! `bench send`: frames/s into a veth pair, by bare sockets and by Longwire's ports.
+//! `bench send`: frames/s into a veth pair, sent by bare sockets and by Longwire's ports.
 //!
-//! Rounds interleave all senders, because the machine is shared. A frame counts as sent once the
-//! peer counts it.
+//! Rounds interleave all senders, because the machine is shared. Only frames counted by the peer
+//! count as sent.
 
 use std::time::{Duration, Instant};
 
@@ -37,18 +37,18 @@ pub struct SendArgs {
 
 /// Interface name in both namespaces of the testbed.
 const INTERFACE: &str = "eth0";
-/// Frames that the egress stage passes to a port per batch, and the maximum that an AF_XDP sender
-/// passes to the kernel per call.
+/// Number of frames that the egress stage passes to a port per batch, and maximum number that an
+/// AF_XDP sender passes to the kernel per call.
 const BURST: usize = longwire_runtime::stage::BURST;
 const LARGE_BURST: usize = 512;
 
-/// How frames are sent.
+/// Method of sending frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendMethod {
     Send,
     SendMany,
     BareXdp,
-    /// A port of this kind, with this many frames per batch.
+    /// A port of this kind, with this number of frames per batch.
     Port(&'static str, usize),
 }
 
@@ -81,7 +81,7 @@ impl SendMethod {
 struct Round {
     mpps: f64,
     cpu_ns: f64,
-    /// Frames counted by the sender but not by the peer.
+    /// Frames counted by the sender, but not by the peer.
     missing: i64,
 }
 
@@ -91,13 +91,13 @@ pub struct SendRow {
     size: u32,
     sender: String,
     mpps: f64,
-    /// CPU time per frame of sender and kernel, including the peer's part.
+    /// CPU time per frame of the sender and the kernel, including the part of the peer.
     cpu_ns: f64,
     /// Ratio to the bare AF_XDP sender in the same round.
     ratio_to_bare_xdp: f64,
-    /// Ratio of CPU times, which is independent of other programs' load.
+    /// Ratio of CPU times, which does not depend on the load of other programs.
     ratio_by_cpu: f64,
-    /// Maximum over rounds of frames counted by the sender but not by the peer; must be 0.
+    /// Maximum over all rounds of frames counted by the sender, but not by the peer; must be 0.
     missing_max: i64,
 }
 
@@ -150,8 +150,8 @@ impl Measurement for SendArgs {
     }
 }
 
-/// Returns a frame with an experimental EtherType, which the peer's network stack counts and
-/// discards.
+/// Returns a frame with an experimental EtherType; the network stack of the peer counts and
+/// discards it.
 fn frame(size: u32) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5];
     bytes.resize(size.max(14) as usize, 0xa5);
@@ -191,7 +191,7 @@ fn send(sender: SendMethod, frame: &[u8], time: Duration) -> Result<SendCounts, 
     match sender {
         SendMethod::Send => {
             let socket = BarePacket::open(INTERFACE, frame)?;
-            // As many per batch as other ports send per call.
+            // Send as many frames per batch as other methods send per call.
             let some = || (0..64).try_fold(0, |sum, _| socket.send_one().map(|sent| sum + sent));
             flood(time, || some().map_err(failed))
         }

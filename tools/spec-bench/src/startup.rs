@@ -1,8 +1,8 @@
-//! `bench startup`: time from a file with very many links to a running fabric.
+//! `bench startup`: time from a file with many links to a running fabric.
 //!
-//! The file is read, checked and started like in `longwire run FILE`, with two `null` ports. Three
-//! forms describe the same links: one `[[link]]` per link, one `[[link]]` with a count, and a CSV
-//! file.
+//! The file is read, checked and started as in `longwire run FILE`, with two `null` ports. Three
+//! forms describe the same links: one `[[link]]` per link, a single `[[link]]` with a count, and a
+//! CSV file.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -56,9 +56,9 @@ pub struct StartupRow {
 /// Form of the links in a file.
 #[derive(Clone, Copy, Debug)]
 enum FileForm {
-    /// One `[[link]]` per link.
+    /// One `[[link]]` table per link.
     Each,
-    /// One `[[link]]` with `between` and `count`.
+    /// A single `[[link]]` table with `between` and `count`.
     Count,
     /// One line per link in a CSV file.
     Csv,
@@ -123,7 +123,7 @@ impl FileForm {
     }
 }
 
-/// Returns the addresses of a link's frames: successive hosts of two networks.
+/// Returns the addresses of a link's frames: consecutive hosts of two networks.
 fn addresses(number: u32) -> [String; 2] {
     let [_, b, c, d] = (number + 1).to_be_bytes();
     [10, 11].map(|first| format!("{first}.{b}.{c}.{d}"))
@@ -175,7 +175,7 @@ fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
     }
     let network = Numbered::new(topology);
     let parts = network.parts(&FileLoader::reporting_to(&Faults::new()))?;
-    // Each direction is an engine link.
+    // Each direction is a separate engine link.
     if parts.links.len() != 2 * links as usize {
         let made = parts.links.len() / 2;
         return Err(Error::Failed(format!("{made} links of {links}")));

@@ -1,5 +1,5 @@
-//! Fabric testbed: stations in separate network namespaces, each with a veth pair to the namespace
-//! of the fabric's ports.
+//! Testbed for fabrics: stations in separate network namespaces, each with a veth pair to the
+//! namespace of the fabric's ports.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
@@ -23,11 +23,12 @@ pub(super) const DEVICE: &str = support::Stations::DEVICE;
 /// Prefix length of a lane's network.
 const PREFIX_LEN: u8 = 24;
 
-/// Stations that are connected only by a fabric.
+/// Stations that only a fabric connects.
 #[derive(Debug)]
 pub(super) struct Stations(support::Stations);
 
-/// Two stations with addresses unique to this lane, so that a fabric can match their frames.
+/// Two stations, with addresses that are unique to this lane, so that a fabric can match their
+/// frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub number: u8,
@@ -63,7 +64,7 @@ impl Stations {
         Ok(())
     }
 
-    /// Returns the path from a lane's sending to its receiving station.
+    /// Returns the path from a lane's sending station to its receiving station.
     pub fn path(&self, lane: Lane) -> Path<'_> {
         let [from, to] = lane.addresses();
         Path {
@@ -78,7 +79,7 @@ impl Stations {
         }
     }
 
-    /// Returns the number of frames received by all stations' devices.
+    /// Returns the number of frames received by the devices of all stations.
     pub fn received(&self) -> Result<u64, Error> {
         let mut frames = 0;
         for host in &self.0.hosts {
@@ -87,7 +88,7 @@ impl Stations {
         Ok(frames)
     }
 
-    /// Starts a fabric from these parts; its ports are those of the stations, in order.
+    /// Starts a fabric from these parts; the ports are those of the stations, in order.
     pub fn start(
         &self,
         kind: &str,
@@ -100,7 +101,7 @@ impl Stations {
         start(plan, config)
     }
 
-    /// Starts a topology's fabric like `longwire run FILE`.
+    /// Starts the fabric of a topology, as `longwire run FILE` does.
     pub fn start_topology(&self, text: &str, config: RunConfig) -> Result<RunningNetwork, Error> {
         let topology = Topology::parse("bench", text, FilePath::new(""));
         let topology = topology.map_err(|problems| {

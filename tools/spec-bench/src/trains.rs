@@ -1,9 +1,9 @@
-//! `trains`: cost of link options for programs on both sides, measured with TCP, whose sender hands
-//! over trains of wire frames, and floods of 64-byte datagrams.
+//! `trains`: cost of link options, as seen by the programs on both sides. Measured with TCP, whose
+//! sender hands over trains of wire frames, and with floods of 64-byte datagrams.
 //!
-//! Each row is `longwire exec` as users start it, with traffic from ordinary sockets in its
-//! networks. Rounds interleave all rows and a bare veth pair, and medians over the rounds are
-//! compared.
+//! Each row is a `longwire exec` as started by users, with traffic of ordinary sockets in its
+//! networks. Rounds interleave all rows and a bare veth pair, and rows compare medians over the
+//! rounds.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -36,12 +36,12 @@ pub struct TrainsArgs {
     pub only: Vec<String>,
 }
 
-/// Reference for a row's TCP throughput.
+/// Reference for the TCP throughput of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reference {
     Nothing,
     Plain,
-    /// The plain link's throughput or 10 Gbit/s, whichever is less.
+    /// The lower of the plain link's throughput and 10 Gbit/s.
     PlainOrRate,
     Tap,
 }
@@ -63,7 +63,7 @@ const UDP_BAR: f64 = 0.8;
 /// Rate of rows that have one, in Gbit/s.
 const RATE_GBIT: f64 = 10.0;
 
-/// Path of a file with a single-link network, in the program's working directory.
+/// Path of a file with a single-link network, in the working directory of the program.
 const NETWORK_FILE: &str = "network.toml";
 
 const BARE: Setup = Setup {
@@ -136,14 +136,14 @@ pub struct TrainsRow {
     /// TCP throughput relative to the reference, and its bar.
     tcp_share: Option<f64>,
     tcp_bar: f64,
-    /// The emulator's CPU time during the TCP flow, in cores: in the kernel, and in user space.
+    /// CPU time of the emulator during the TCP flow, in cores: in the kernel, and in user space.
     tcp_kernel_cores: f64,
     tcp_own_cores: f64,
-    /// 99th percentile of the TCP flow's frame lateness, in microseconds.
+    /// 99th percentile of the lateness of the TCP flow's frames, in microseconds.
     tcp_late_p99_us: f64,
     udp_kpps: f64,
     /// Throughput of 64-byte datagrams relative to the bare pair: with one flow, and with a
-    /// thousand.
+    /// thousand flows.
     udp_share: f64,
     udp_flows_share: f64,
     udp_bar: f64,
@@ -240,7 +240,7 @@ struct Measured {
     pub udp_flows_pps: f64,
 }
 
-/// A network with one link without options.
+/// A network with a single link, without options.
 const NETWORK: &str = "[ports]\nnear = \"packet:near\"\nfar = \"packet:far\"\n\n\
     [[link]]\nname = \"link\"\nmatch = \"in-port=near\"\n";
 

@@ -1,8 +1,8 @@
 //! `bench verdict`: how often short runs fail a requirement.
 //!
-//! Without a fault, each failure is a false alarm; with a fault, each run that meets the
-//! requirement is a missed fault. A run is `longwire exec` as users start it, with datagrams across
-//! a link for a fraction of a second.
+//! Without a fault, each failure is a false alarm. With a fault, each run that meets the
+//! requirement is a miss. A run is a `longwire exec` as started by users, with datagrams over a
+//! link for a fraction of a second.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -110,7 +110,7 @@ impl Measurement for VerdictArgs {
         let stop = stop_flag()?;
         let _load = BusyThreads::start(self.load);
         if self.fault == Some(Fault::Core) {
-            // Children of this thread inherit the affinity.
+            // Children of this thread inherit its affinity.
             pin_to_first_core();
         }
         let folder = Folder::create()?;
@@ -132,7 +132,7 @@ impl Measurement for VerdictArgs {
 
 fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) -> Result<(), Error> {
     let mut command = Command::new(program::path()?);
-    // With this delay and the memory below, frames find no room.
+    // With this delay and the memory below, there is no room for all frames.
     let delay = match args.fault {
         Some(Fault::Memory) => "2s",
         _ => "10ms",
@@ -162,7 +162,7 @@ fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) ->
     Ok(())
 }
 
-/// Stops the emulator while datagrams are sent.
+/// Stops the emulator for a while, in the middle of the traffic.
 fn stop_midway(child: &mut Child, time: Nanos) -> Result<(), Error> {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
     std::thread::sleep(Duration::from_nanos(time.as_nanos()));
@@ -206,21 +206,22 @@ impl VerdictFindings {
     }
 }
 
-/// Pins the calling thread to its first allowed core.
+/// Pins the calling thread to the first core that it may use.
 fn pin_to_first_core() {
     if let Some(core) = host::allowed_cores().into_iter().next() {
         let _ = host::pin(core);
     }
 }
 
-/// Sends evenly spaced datagrams to the address given by `--send`; the command inside a run.
+/// Sends evenly spaced datagrams to the address given with `--send`. This is the command inside a
+/// run.
 ///
 /// # Errors
 /// If the name has no IPv4 address, or the socket fails.
 pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
     let address = args.send.as_deref().unwrap_or_default();
     let time = Duration::from_nanos(args.time.as_nanos());
-    // Choose an address of the socket's family: a name may have addresses of both.
+    // A name may have addresses of both families; choose one of the socket's family.
     let mut addresses = address.to_socket_addrs()?;
     let address = addresses
         .find(SocketAddr::is_ipv4)
@@ -235,7 +236,7 @@ pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
         }
         std::thread::sleep(due.saturating_sub(start.elapsed()));
         match socket.send_to(&datagram, address) {
-            // The port is closed, which ICMP reports.
+            // The port is closed, as an ICMP message reports.
             Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
                 return Err(error.into());
             }
@@ -276,7 +277,7 @@ impl Drop for BusyThreads {
     }
 }
 
-/// A real-time thread that uses the first core half of the time, stopped on drop.
+/// A real-time thread that uses the first core for half of the time; stopped on drop.
 struct BusyLoop {
     _load: BusyThreads,
 }

@@ -1,11 +1,11 @@
-//! Changes under load: a changing link drops or reorders frames only if configured.
+//! Changes under load: a changing link must not drop or reorder frames, unless configured to.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Environment variable that enables the load in SPECIFICATION.md: 100,000 packets/s and 1,000
+/// Environment variable that enables the load of SPECIFICATION.md: 100,000 packets/s and 1,000
 /// changes/s for ten seconds, which is too much for some shared test machines.
 const FULL: &str = "LONGWIRE_FULL_LOAD";
 
@@ -22,7 +22,7 @@ const NONE: [&str; 6] = [
 #[test]
 fn changes_lose_and_reorder_nothing() {
     let bench = env!("CARGO_BIN_EXE_longwire-spec-bench");
-    // Running `cargo test` for only this package does not build the program.
+    // Running `cargo test` for this package alone does not build the program.
     let program = PathBuf::from(bench).with_file_name("longwire");
     let is_ci = std::env::var_os("CI").is_some();
     if !program.is_file() {
@@ -50,7 +50,7 @@ fn changes_lose_and_reorder_nothing() {
         }
         assert!(row["sent"].as_u64() >= Some(10_000), "{row}");
     }
-    // The bench reports the rate of changes; this test only needs some changes.
+    // The bench reports the rate of changes; for this test, a few changes suffice.
     let changed = rows[1]["changed_per_s"].as_f64();
     assert!(changed > Some(5.0), "{rows}");
 }

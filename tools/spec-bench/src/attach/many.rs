@@ -1,5 +1,5 @@
-//! Links at all interfaces of a namespace: their idle cost, and the time from SIGKILL of the
-//! program until all interfaces pass datagrams again.
+//! Links at all interfaces of a namespace: their cost while idle, and the time from SIGKILL of the
+//! program until datagrams pass all interfaces again.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
@@ -54,7 +54,7 @@ impl Pairs {
         Ok(Pairs { near, far, count })
     }
 
-    /// Returns the name of both devices of a pair.
+    /// Returns the name that both devices of a pair have.
     pub fn name(number: u32) -> String {
         format!("many{number}")
     }
@@ -82,19 +82,19 @@ pub(super) fn measure(pairs: &Pairs, rounds: usize, time: Duration) -> Result<Ma
     Ok(found)
 }
 
-/// Returns a namespace in whose devices the kernel sends no frames.
+/// Returns a namespace in which the kernel itself sends no frames.
 fn quiet_namespace() -> Result<NetNamespace, Error> {
     let namespace = NetNamespace::new()?;
-    // Without IPv6, the kernel lacks this setting and sends nothing.
+    // Without IPv6, the setting does not exist, and the kernel sends nothing.
     let _ = namespace.run(|| sysctl::set("ipv6/conf/default/disable_ipv6", "1"))?;
     Ok(namespace)
 }
 
 const PORT: u16 = 9_000;
-/// First network; each pair uses the next one.
+/// First address of the pairs' networks; each pair uses the next network.
 const NETWORKS: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
 const PREFIX_LEN: u8 = 30;
-/// Exceeds the transit time of a datagram sent before a link was attached.
+/// Longer than the transit time of a datagram sent before a link was attached.
 const SILENCE: Duration = Duration::from_millis(20);
 /// Interval between a pair's datagrams.
 const INTERVAL: Duration = Duration::from_micros(100);
@@ -107,15 +107,15 @@ struct PairFlow {
     receiver: UdpSocket,
 }
 
-/// Kills a program with links at one interface of each pair, once per round. Returns the times
-/// until the last interface passed a datagram, in milliseconds.
+/// Kills a program with links at one interface of each pair, once per round. Returns the times in
+/// milliseconds until a datagram has passed every interface.
 ///
 /// # Errors
-/// If the links cannot be attached, or an interface no longer passes datagrams.
+/// If the links cannot be attached, or datagrams no longer pass an interface.
 pub(super) fn measure_killed(pairs: &Pairs, rounds: usize) -> Result<Vec<f64>, Error> {
     let flows = (0..pairs.count).map(|number| PairFlow::new(pairs, number));
     let flows = flows.collect::<Result<Vec<PairFlow>, Error>>()?;
-    // Resolves the neighbours at both ends.
+    // Resolve the neighbours at both ends.
     until_all_pass(&flows)?;
     let killed = (1..=rounds).map(|round| {
         eprintln!(
@@ -133,7 +133,7 @@ pub(super) fn measure_killed(pairs: &Pairs, rounds: usize) -> Result<Vec<f64>, E
     killed.collect()
 }
 
-/// Sends until each pair has passed a datagram.
+/// Sends until a datagram has passed each pair.
 fn until_all_pass(flows: &[PairFlow]) -> Result<(), Error> {
     let start = Instant::now();
     let mut waiting: Vec<&PairFlow> = flows.iter().collect();

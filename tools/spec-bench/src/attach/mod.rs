@@ -1,8 +1,8 @@
-//! `attach`: cost of a link at an interface in use, for the programs on both sides, and the time to
-//! attach a link, or one at each of many interfaces.
+//! `attach`: cost of a link at an interface in use, as seen by the programs on both sides, and the
+//! time to attach a link, or one at each of many interfaces.
 //!
 //! Rounds interleave `longwire attach`, `longwire exec` with and without `--control`, and a bare
-//! veth pair. The medians over the rounds are compared.
+//! veth pair. Rows compare medians over the rounds.
 
 mod many;
 mod run;
@@ -42,7 +42,7 @@ pub struct AttachArgs {
 pub struct AttachRow {
     name: String,
     unit: &'static str,
-    /// Required value: a minimum for shares of the bare pair, otherwise a maximum.
+    /// Required value: a minimum for shares of the bare pair, a maximum for everything else.
     bar: f64,
     is_share: bool,
     /// Value compared with the bar.
@@ -50,14 +50,14 @@ pub struct AttachRow {
     kept: bool,
     /// Minimum and maximum over the rounds.
     range: [f64; 2],
-    /// Values while attached and, if any, of the comparisons.
+    /// Values with the attached link and, in comparisons, with the other places.
     attached: f64,
     bare: Option<f64>,
     exec: Option<f64>,
     control: Option<f64>,
 }
 
-/// Delays per direction at which RTT errors are measured.
+/// Delays per direction for which RTT errors are measured.
 const DELAYS: [Duration; 3] = [
     Duration::from_millis(5),
     Duration::from_millis(30),
@@ -135,7 +135,7 @@ impl Measurement for AttachArgs {
     }
 }
 
-/// Returns the rows for many interfaces and killed programs.
+/// Returns the rows for many interfaces and for killed programs.
 fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<AttachRow>, Error> {
     let mut rows = Vec::new();
     let pairs = Pairs::new(interfaces)?;
@@ -162,7 +162,7 @@ fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<Attac
 }
 
 impl AttachRow {
-    /// Returns a row without comparisons, whose value must not exceed the bar.
+    /// Returns a row without comparisons; the value must not exceed the bar.
     fn alone(name: &str, unit: &'static str, bar: f64, rounds: &[f64]) -> AttachRow {
         let found = median(rounds.iter().copied());
         let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
@@ -182,7 +182,7 @@ impl AttachRow {
         }
     }
 
-    /// Returns a row with the values of all places, in order.
+    /// Returns a row with the values of all places.
     fn witnessed(name: &str, unit: &'static str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let of = |place: Place| median(places[place as usize].iter().copied());
         AttachRow {
@@ -193,7 +193,8 @@ impl AttachRow {
         }
     }
 
-    /// Returns a row for a share of the bare pair's value, which must reach the bar.
+    /// Returns a row for the attached link's share of the bare pair's value; the share must reach
+    /// the bar.
     fn share(name: &str, unit: &'static str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let row = AttachRow::witnessed(name, unit, bar, places);
         let found = row.attached / row.bare.unwrap_or(f64::NAN);
@@ -205,7 +206,7 @@ impl AttachRow {
         }
     }
 
-    /// Returns a row for additional time over the bare pair, which must not exceed the bar.
+    /// Returns a row for the time added to that of the bare pair; it must not exceed the bar.
     fn above(name: &str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let row = AttachRow::witnessed(name, "us", bar, places);
         let bare = row.bare.unwrap_or(f64::NAN);

@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use crate::program;
 use crate::program::run_time_of;
 
-/// Starts per measurement of the attach time.
+/// Number of starts per measurement of the attach time.
 const STARTS: usize = 5;
 
 /// A running `longwire attach`.
@@ -30,7 +30,7 @@ impl AttachRun {
     /// Attaches a link to an interface of a namespace, or to `all`.
     ///
     /// # Errors
-    /// If the program exits first.
+    /// If the program exits before the link is attached.
     pub fn start(
         namespace: &NetNamespace,
         interface: &str,
@@ -58,7 +58,7 @@ impl AttachRun {
         if attached.is_none() {
             return Err(failed("the run ended before it was attached"));
         }
-        // Drained, so that the program can write its final notes.
+        // Drain the output, so that the program can write its final notes.
         thread::spawn(move || lines.for_each(drop));
         Ok(run)
     }
@@ -103,10 +103,10 @@ pub(super) fn interface_of(host: &NetNamespace) -> Result<String, Error> {
     found.ok_or_else(|| failed("the host has no interface"))
 }
 
-/// Returns the median time from program start until a link is attached, in milliseconds.
+/// Returns the median time from the program's start until a link is attached, in milliseconds.
 ///
 /// # Errors
-/// If it cannot be attached.
+/// If the link cannot be attached.
 pub(super) fn attach_ms() -> Result<f64, Error> {
     let testbed = Testbed::bare()?;
     let Testbed::Bare([near, _]) = &testbed else {

@@ -11,7 +11,7 @@ use super::run::{AttachRun, interface_of};
 use crate::program;
 use crate::program::ExecRun;
 
-/// The path between two hosts.
+/// A path between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A bare veth pair.
@@ -76,8 +76,8 @@ pub(super) fn measure(place: Place, time: Duration, trips: u32) -> Result<PlaceT
     }
 }
 
-/// Returns the median RTT over an attached link with this delay per direction, minus both delays,
-/// in microseconds.
+/// Returns the median RTT over an attached link with this delay per direction, minus the delays in
+/// both directions, in microseconds.
 ///
 /// # Errors
 /// See [`measure`].
@@ -88,8 +88,8 @@ pub(super) fn rtt_error_us(delay: Duration, trips: u32) -> Result<f64, Error> {
     Ok(rtt - 2.0 * delay.as_secs_f64() * 1e6)
 }
 
-/// Returns the bare pair's median RTT in microseconds, with the same pauses as [`rtt_error_us`]: an
-/// idle core is slow to send.
+/// Returns the bare pair's median RTT in microseconds, with the same pauses as [`rtt_error_us`],
+/// because an idle core is slow to send.
 ///
 /// # Errors
 /// See [`measure`].
@@ -97,7 +97,7 @@ pub(super) fn paused_rtt_us(delay: Duration, trips: u32) -> Result<f64, Error> {
     rtt_us(Testbed::bare()?.path(), trips_of(delay, trips), delay * 2)
 }
 
-/// Returns the number of round trips for a delay; fewer for longer delays, because round trips are
+/// Returns the number of round trips for a delay. Longer delays get fewer, because round trips are
 /// sequential.
 fn trips_of(delay: Duration, trips: u32) -> u32 {
     trips.min(3_000 / delay.as_millis() as u32).max(1)

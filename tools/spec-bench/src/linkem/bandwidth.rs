@@ -1,8 +1,8 @@
-//! TCP and UDP goodput over links of many rates, measured concurrently.
+//! TCP and UDP goodput over links with many rates, measured concurrently.
 //!
 //! A full frame takes 1514 bytes plus 24 of Ethernet (preamble, FCS, gap), so a link of rate R
-//! carries R / (8 × 1538) frames/s. TCP's goodput is at most R × 1448 / 1538 (1448 bytes of
-//! payload; IPv4, TCP and its timestamps take 52), UDP's R × 1472 / 1538. The error is the
+//! carries R / (8 × 1538) frames/s. The goodput of TCP is at most R × 1448 / 1538 (1448 bytes of
+//! payload; IPv4, TCP and its timestamps take 52), that of UDP R × 1472 / 1538. The error is the
 //! shortfall from these bounds.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ use longwire_traffic::sockets::{TrafficError, UdpFlow, udp_flow, windowed_tcp_fl
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BandwidthRow {
     rate_bits: u64,
-    /// Payload in bit/s: permitted by the rate, and received.
+    /// Payload rates in bit/s: the maximum permitted by the link, and the received rate.
     tcp_expected: f64,
     tcp_measured: f64,
     tcp_error_percent: f64,
@@ -32,8 +32,8 @@ pub struct BandwidthRow {
 /// UDP's sending rate as a multiple of the link's.
 const UDP_EXCESS: f64 = 1.1;
 
-/// TCP's receive window in bytes: smaller than the links' queues, so that no segment is dropped and
-/// retransmitted.
+/// Receive window of TCP in bytes: smaller than the links' queues, so that no segment is dropped
+/// and retransmitted.
 const TCP_WINDOW: usize = 64 << 10;
 
 /// Capacity of the links' queues.

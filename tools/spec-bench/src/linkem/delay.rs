@@ -1,8 +1,8 @@
-//! RTTs of several frame lengths over links of several delays.
+//! RTTs of several frame lengths over links with several delays.
 //!
-//! As with ping, one datagram at a time makes a round trip on each link; the links of all delays
-//! are measured concurrently. The base is the median RTT of the same frame length over a link
-//! without delay in the same fabric. Errors are RTT errors, twice the one-way errors.
+//! As with ping, one datagram at a time makes a round trip on each link; links with different
+//! delays are measured concurrently. The base is the median RTT of the same frame length over a
+//! link without delay in the same fabric. Errors are RTT errors, twice the one-way errors.
 
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ pub struct DelayRow {
     p99_error_ms: f64,
     /// Measured − twice the delay; includes the path itself.
     whole_error_ms: f64,
-    /// The median's error as a percentage of twice the delay.
+    /// Error of the median as a percentage of twice the delay.
     error_percent: f64,
-    /// The thesis's largest error at this delay.
+    /// Largest error in the thesis at this delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     linkem_percent: Option<f64>,
 }
@@ -44,7 +44,7 @@ const LINKEM: [(u64, f64); 3] = [(5, 0.21), (30, 0.105), (101, 0.04)];
 /// Maximum round trips per row: the number in the thesis.
 const TRIPS_MAX: u32 = 10_000;
 
-/// Time beyond the link's delay within which a response must arrive.
+/// Time limit for a response, beyond the link's delay.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(
@@ -82,7 +82,7 @@ fn trips(
     time: Duration,
 ) -> Result<RoundTrips, TrafficError> {
     let there_and_back = Duration::from_nanos(delay.as_nanos() * 2);
-    // Leaves the machine some idle time even without delay.
+    // Leave the machine some idle time even without a delay.
     let interval = there_and_back.max(Duration::from_millis(2));
     let fit = time.as_nanos() / interval.as_nanos();
     let probes = Probes {

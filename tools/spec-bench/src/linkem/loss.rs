@@ -1,4 +1,4 @@
-//! Frame loss, compared with the exact binomial bound.
+//! Frame loss, compared with the exact binomial bounds.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ pub struct LossRow {
     received: u64,
     measured_percent: f64,
     error_percent: f64,
-    /// The 99 % interval of the number of lost frames.
+    /// Bounds of the 99 % interval for the number of lost frames.
     lost_least: u64,
     lost_most: u64,
     inside: bool,
     artifacts: u64,
 }
 
-/// Slow enough that the receiver drops no frames.
+/// Rate in datagrams/s, slow enough that the receiver drops none.
 const PER_SECOND: u64 = 50_000;
 
 /// Returns a flow of `packets` datagrams in 64-byte frames.
@@ -37,7 +37,7 @@ pub(super) fn flow(packets: u64) -> UdpFlow {
     }
 }
 
-/// Returns the row of a flow over a link with this loss.
+/// Returns the row of a flow over a link with this loss probability.
 pub(super) fn row(probability: Probability, got: &Datagrams, artifacts: u64) -> LossRow {
     let lost = got.sent - got.received;
     let share = probability.as_f64();

@@ -1,9 +1,9 @@
-//! `bench linkem`: repeats the tables of Joglekar's thesis (LinkEM, 2004).
+//! `bench linkem`: repeats the measurements of Joglekar's thesis (LinkEM, 2004).
 //!
-//! Four stations in separate network namespaces each have a veth pair to a fabric of four ports.
-//! The links between them, all in one fabric, match exact address pairs: links of several rates,
-//! delays and losses, and eight more for throughput. The fabric is started from a topology like in
-//! `longwire run FILE`. Frame lengths in this module exclude the FCS.
+//! Four stations in separate network namespaces each have a veth pair to a fabric with four ports.
+//! The links between the stations, all in one fabric, match exact pairs of addresses: links with
+//! several rates, delays and losses, and eight more for throughput. The fabric is started from a
+//! topology, as in `longwire run FILE`. Frame lengths in this module exclude the FCS.
 
 mod bandwidth;
 mod delay;
@@ -72,7 +72,7 @@ impl LinkemArgs {
         let mut number = 0;
         let mut lane = || {
             let station = usize::from(number) % STATIONS;
-            // Every station has a link to each other station.
+            // Vary the distance, so that every station has links to all three other stations.
             let distance = 1 + usize::from(number) / STATIONS % (STATIONS - 1);
             number += 1;
             Lane {
@@ -89,7 +89,7 @@ impl LinkemArgs {
         }
     }
 
-    /// Checks that the options need no more lanes than available.
+    /// Checks that the options need no more lanes than there are.
     fn check(&self) -> Result<(), Error> {
         let lanes = 1 + self.rate.len() + self.delay.len() + self.loss.len();
         if lanes > LANES_MAX {
@@ -102,10 +102,10 @@ impl LinkemArgs {
     }
 }
 
-/// Number of stations, each at a port of the fabric.
+/// Number of stations, each at its own port of the fabric.
 const STATIONS: usize = 4;
 
-/// A lane's number is one byte.
+/// Maximum number of lanes, whose numbers are one byte long.
 const LANES_MAX: usize = 200;
 
 /// The stations of each link.
@@ -201,7 +201,7 @@ impl Measurement for LinkemArgs {
         }
         let text = lanes.topology(kind);
         let running = stations.start_topology(&text, RunConfig::default())?;
-        // The first frames trigger address resolution.
+        // The first frames cause address resolution.
         for lane in lanes.all() {
             let timeout = Duration::from_secs(2);
             round_trips(stations.path(lane), 2, Duration::ZERO, timeout)?;

@@ -1,8 +1,8 @@
 //! Small-frame throughput over eight links.
 //!
-//! One thread sends 64-byte frames round-robin from all four stations, two links each, at an even
-//! rate, and the stations' devices count arrivals. Bisection finds the highest rate at which at
-//! most one frame in a thousand is lost. A flood then measures throughput under overload.
+//! One thread sends 64-byte frames round-robin from all four stations, over two links each, at an
+//! even rate; the stations' devices count arrivals. Bisection finds the highest rate with a loss of
+//! at most one frame in a thousand. A flood then measures the throughput under overload.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ const MISSING_MAX: f64 = 0.001;
 /// Bisection steps.
 const HALVINGS: u32 = 7;
 
-/// Time in which queues drain.
+/// Time in which all queues drain.
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// Results, in frames per second.
@@ -53,7 +53,8 @@ pub(super) struct Throughput {
     flood_passed_pps: f64,
 }
 
-/// Writes the links. No station has their addresses, so arriving frames are counted and discarded.
+/// Appends the links to a topology. No station has their addresses, so arriving frames are counted
+/// and discarded.
 pub(super) fn links(text: &mut String) {
     for link in 0..LINKS {
         let [from, to] = addresses(link).map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d}"));
@@ -75,7 +76,7 @@ fn ends(link: usize) -> (usize, usize) {
     (from, (from + 1 + link / STATIONS) % STATIONS)
 }
 
-/// Returns a UDP frame of a link.
+/// Returns a UDP frame for a link.
 fn frame(link: usize) -> Vec<u8> {
     let (from, to) = ends(link);
     let [source, destination] = addresses(link);

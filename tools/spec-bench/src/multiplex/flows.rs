@@ -1,13 +1,14 @@
-//! TCP-like senders: one per link, window-limited, ACK-clocked and responsive to loss.
+//! TCP-like senders, one per link: limited by a window, clocked by acknowledgements, and responsive
+//! to loss.
 //!
-//! The model has only those parts of TCP that determine a link's load. A sender has at most a
-//! window of frames in flight. Each arriving frame is acknowledged and makes room for the next, so
-//! the link clocks its sender. The window grows by one frame per acknowledgement up to a threshold,
-//! and by one frame per window above it (RFC 5681, section 3.1). Frames arrive in order, so a gap
-//! in the numbers is a loss. Window and threshold are halved once per window with a loss (sections
-//! 3.1 and 3.2; RFC 6582, section 3.2, for once). After a timeout, a sender gives up its frames in
-//! flight and restarts with one frame (RFC 5681, section 3.1, with a fixed timeout instead of RFC
-//! 6298's). There are no retransmissions: every frame is new.
+//! The model has only those parts of TCP that determine the load of a link. A sender has at most
+//! one window of frames in flight. Each arriving frame is acknowledged and makes room for the next
+//! one, so the link clocks its sender. The window grows by one frame per acknowledgement up to a
+//! threshold, and by one frame per window above it (RFC 5681, section 3.1). Frames arrive in order,
+//! so a gap in the numbers is a loss. Window and threshold are halved once per window with a loss
+//! (sections 3.1 and 3.2; RFC 6582, section 3.2, for once). After a timeout, a sender gives up its
+//! frames in flight and restarts with one frame (RFC 5681, section 3.1, with a fixed timeout
+//! instead of RFC 6298's). There are no retransmissions: every frame is new.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,7 @@ use longwire_units::random::Stream;
 const WINDOW_START: f32 = 10.0;
 /// Minimum window after a loss, in frames (RFC 5681, equation 4).
 const WINDOW_LOSS: f32 = 2.0;
-/// Receive window in frames, larger than the capacity of queue and delay line.
+/// Receive window in frames, larger than the capacity of queue and delay line together.
 const WINDOW_MAX: f32 = 128.0;
 
 /// Acknowledgement of a frame.
@@ -33,9 +34,9 @@ pub(super) struct Ack {
 struct Flow {
     /// Number of the next frame.
     next: u32,
-    /// Lowest number not yet acknowledged or lost; frames from `expected` to `next` are in flight.
+    /// Lowest number neither acknowledged nor lost; frames from `expected` to `next` are in flight.
     expected: u32,
-    /// Losses before this number belong to a window that was already halved.
+    /// Losses before this number belong to a window that has already been halved.
     recover: u32,
     window: f32,
     threshold: f32,
@@ -46,7 +47,7 @@ struct Flow {
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
-    /// Senders in order of their start times, and the time of the first start.
+    /// Senders in the order of their start times, and the time of the first start.
     order: Vec<u32>,
     begun: usize,
     start: Option<Nanos>,
@@ -56,9 +57,9 @@ pub(super) struct Flows {
     timeout: Nanos,
     /// Unprocessed acknowledgements.
     acks: VecDeque<Ack>,
-    /// An interrupted sender whose window has room.
+    /// A sender that was interrupted while its window had room.
     current: Option<u32>,
-    /// Next sender whose timeout is checked.
+    /// Next sender to check for a timeout.
     watched: usize,
 }
 
@@ -90,7 +91,7 @@ impl Flow {
     fn acknowledged(&mut self, number: u32, now: Nanos) {
         self.heard = now;
         if Flow::before(number, self.expected) {
-            // Acknowledges a frame that was given up.
+            // Ignore the acknowledgement of a frame that was given up.
             return;
         }
         let missing = number != self.expected;
@@ -120,7 +121,7 @@ impl Flow {
 }
 
 impl Flows {
-    /// Creates `count` senders, which start in random order over the time `spread` and restart
+    /// Creates `count` senders, which start in random order within the time `spread`, and restart
     /// after `timeout` without acknowledgements.
     pub fn new(count: u32, spread: Nanos, timeout: Nanos) -> Flows {
         let mut order: Vec<u32> = (0..count).collect();
@@ -146,7 +147,7 @@ impl Flows {
         self.acks.extend(acks);
     }
 
-    /// Sends up to `max` frames by calling `send` with the flow and number of each. Returns the
+    /// Sends up to `max` frames by calling `send` with the flow and the number of each. Returns the
     /// number of frames sent.
     pub fn send(&mut self, now: Nanos, max: usize, mut send: impl FnMut(u32, u32)) -> usize {
         let mut sent = 0;
@@ -170,8 +171,8 @@ impl Flows {
         sent
     }
 
-    /// Returns the next sender that may have room: an interrupted one, one that starts, or one with
-    /// an acknowledgement.
+    /// Returns the next sender that may have room: one that was interrupted, starts, or has an
+    /// acknowledgement.
     fn next_flow(&mut self, now: Nanos) -> Option<u32> {
         if let Some(flow) = self.current.take() {
             return Some(flow);
@@ -186,7 +187,7 @@ impl Flows {
         Some(ack.flow)
     }
 
-    /// Returns the next sender to start, if it is due.
+    /// Returns the next sender to start, if its start is due.
     fn beginner(&mut self, now: Nanos) -> Option<u32> {
         let flow = *self.order.get(self.begun)?;
         let start = *self.start.get_or_insert(now);
@@ -199,8 +200,8 @@ impl Flows {
         Some(flow)
     }
 
-    /// Checks the timeout of one sender. Calls per second far outnumber the senders, so each is
-    /// checked often enough.
+    /// Checks one sender for a timeout. There are far more calls per second than senders, so each
+    /// sender is checked often enough.
     fn watch(&mut self, now: Nanos) {
         self.watched = (self.watched + 1) % self.flows.len().max(1);
         if self.current.is_some() {
@@ -238,16 +239,16 @@ mod tests {
         let ack = |number| Ack { flow: 0, number };
         flows.hear([ack(0), ack(1)]);
         assert_eq!(sent(&mut flows, Nanos::ZERO, 64).len(), 4);
-        // 2 and 5 are lost in one window of 12, which is halved once.
+        // Frames 2 and 5 are lost in the same window of 12, which is halved once.
         flows.hear([ack(3), ack(4), ack(6)]);
         assert_eq!(sent(&mut flows, Nanos::ZERO, 64).len(), 0);
         let window = flows.flows[0].window;
         assert!((6.0..6.5).contains(&window), "{window}");
         assert_eq!(flows.flows[0].on_the_way(), 7);
-        // Six of them arrive; then each acknowledgement allows one frame.
+        // After six further acknowledgements, each one allows one frame.
         flows.hear([ack(7), ack(8)]);
         assert_eq!(sent(&mut flows, Nanos::ZERO, 64), [(0, 14)]);
-        // Losses of frames sent after the detected loss count again.
+        // The loss of a frame sent after the detected loss counts again.
         flows.hear((9..14).map(ack));
         assert!(sent(&mut flows, Nanos::ZERO, 64).len() >= 5);
         assert!(flows.flows[0].window > window);

@@ -1,7 +1,7 @@
 //! Links between two memory ports in real time: the throughput of the emulator itself.
 //!
-//! The senders ([`Flows`]) are the input port: they return frames from memory with the pair's
-//! addresses written in. The output port copies frames as a driver would and returns
+//! The senders ([`Flows`]) are the input port: they return frames from memory, with the addresses
+//! of the pair written into them. The output port copies frames as a driver would, and returns
 //! acknowledgements to the senders. Everything in between is the live fabric with its stages,
 //! threads and clock.
 
@@ -33,10 +33,11 @@ use longwire::bench::pairs::{self, PairFrame};
 /// Delay of the links; acknowledgements are not delayed.
 const DELAY: Nanos = Nanos::from_millis(10);
 
-/// Address space per frame in flight, including its record; pages become resident on first use.
+/// Address space per frame in flight, including its record. Pages become resident only on first
+/// use.
 const PER_FRAME: u64 = 4_096;
 
-/// Frames on a link's delay line, in addition to its queue.
+/// Maximum number of frames on a link's delay line.
 const ON_THE_WAY: u64 = 44;
 
 /// Interval over which the senders start.
@@ -175,7 +176,7 @@ pub(super) fn time_of(frames: u64, len: u32, rate: BitRate) -> Nanos {
     Nanos::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Returns the memory for the maximum number of frames that `links` links hold.
+/// Returns the memory for the maximum number of frames on `links` links.
 pub(super) fn memory(links: u32) -> Bytes {
     Bytes((256 << 20) + u64::from(links) * (QUEUE + ON_THE_WAY) * PER_FRAME)
 }
@@ -244,14 +245,14 @@ fn ports(load: &MultiplexLoad, shared: &Arc<Loop>) -> Vec<(String, Port)> {
     ]
 }
 
-/// Returns the time until all senders have started and filled their queues once.
+/// Returns the time until all senders have started and filled their queue once.
 fn warm_up(load: &MultiplexLoad) -> Duration {
     let filling = time_of(2 * QUEUE, load.len, load.rate);
     let time = SPREAD.saturating_add(DELAY).saturating_add(filling);
     Duration::from_nanos(time.as_nanos()).min(load.time.max(Duration::from_secs(2)))
 }
 
-/// Returns the CPU time per frame of senders and receivers alone, in nanoseconds, with all their
+/// Returns the CPU time per frame of the senders and receivers alone, in nanoseconds, with all
 /// frames in flight.
 pub(super) fn own_cost(links: u32, len: u32) -> f64 {
     let mut flows = Flows::new(links, Nanos::ZERO, Nanos::MAX);
@@ -263,11 +264,11 @@ pub(super) fn own_cost(links: u32, len: u32) -> f64 {
             sink.push(TxFrame::whole(frame.set(flow, number), Nanos::ZERO));
             acks.push_back(Ack { flow, number });
         });
-        // A memory sink accepts all frames.
+        // A memory sink accepts every frame.
         let _ = sink.flush();
         sent
     };
-    // All start, and send without acknowledgements until their windows are full.
+    // Start all senders, and let them send without acknowledgements until their windows are full.
     while burst(&mut flows, &mut acks) > 0 {}
     let (mut frames, used) = (0, cpu_of_thread());
     while cpu_of_thread().saturating_sub(used) < Duration::from_millis(50) {
@@ -300,7 +301,7 @@ mod tests {
         assert_eq!(lost_at(&outcome.report.ports), 0);
         let frame_bits = FRAMING.wire_bits(load.len);
         let found = judge(&outcome.shares, outcome.window, 10_000_000, frame_bits, 0.5);
-        // A busy machine may delay frames, but must never stop the links.
+        // A busy machine may delay frames, but not stop a link.
         assert_eq!(found.outside, 0, "{found:?}");
     }
 }

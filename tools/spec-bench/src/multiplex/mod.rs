@@ -1,11 +1,11 @@
-//! `bench multiplex`: the number of links that keep their rate concurrently.
+//! `bench multiplex`: the number of concurrent links that keep their rate.
 //!
 //! A link keeps its rate if its throughput is within 1 % of the rate (2 % through veth pairs) over
 //! a window of several seconds. Every link has a sender that never lets it idle: TCP-like senders
 //! in memory ([`flows`]), and senders at 105 % of the link's rate through veth pairs ([`veth`]).
 //!
-//! LinkEM's figures (Joglekar 2004): 1,320 links of 128 kbit/s within 2 %, and 500 with dummynet on
-//! a PC of its time. Our notes on the thesis do not contain the traffic that loaded those links.
+//! LinkEM's results (Joglekar 2004): 1,320 links of 128 kbit/s within 2 %, and 500 with dummynet on
+//! a PC of its time. We do not know the traffic on those links.
 
 mod flows;
 mod memory;
@@ -31,11 +31,12 @@ const FRAMING: Framing = Framing::ETHERNET;
 /// Capacity of a link's queue, in frames.
 const QUEUE: u64 = 20;
 
-/// Default rates: in memory, through veth.
+/// Default rates, in memory and through veth pairs.
 const RATES: [u64; 4] = [128_000, 512_000, 1_000_000, 10_000_000];
 const RATES_VETH: [u64; 1] = [64_000];
 
-/// Link counts, tried in order until one is too many; totals below this many bit/s are skipped.
+/// Numbers of links, tried in order until one is too large. Totals below this rate in bit/s are
+/// skipped.
 const SERIES: [u32; 13] = [
     250, 500, 1_000, 1_320, 2_500, 4_000, 7_000, 10_000, 15_000, 20_000, 30_000, 50_000, 100_000,
 ];
@@ -104,9 +105,9 @@ pub struct MultiplexRow {
     ports: &'static str,
     rate_bits: u64,
     links: u32,
-    /// Throughput of all links as a percentage of the sum of their rates.
+    /// Throughput of all links, as a percentage of the sum of their rates.
     carried_percent: f64,
-    /// Error of the worst link, and 99th percentile of the errors.
+    /// Error of the worst link, and 99th percentile of all errors.
     worst_percent: f64,
     p99_percent: f64,
     /// Number of links with an error above the limit, and the limit.
@@ -164,7 +165,7 @@ impl Measurement for MultiplexArgs {
 }
 
 fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<MultiplexRow, Error> {
-    // A thread that only receives from memory must spin: no event wakes it.
+    // A thread that only receives from memory must spin, because no event wakes it.
     let (placement, wait) = match args.threads {
         1 => (Placement::Together, WaitMode::Adaptive),
         _ => (Placement::PerStage, WaitMode::Spin),

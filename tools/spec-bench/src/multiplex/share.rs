@@ -2,7 +2,7 @@
 
 use longwire_engine::Nanos;
 
-/// A link's frames that arrived in the window, and the times of the first and the last.
+/// A link's arrivals in the window: number of frames, and times of the first and the last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
     frames: u32,
@@ -17,7 +17,7 @@ pub(super) struct Window {
     pub to: Nanos,
 }
 
-/// Rate accuracy of all links together.
+/// Accuracy of the rates of all links.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateAccuracy {
     /// Total throughput of all links in bit/s, on the emulated wire.
@@ -41,12 +41,12 @@ impl Share {
         self.last = at;
     }
 
-    /// Returns the frames/s of a link that should carry `expected`.
+    /// Returns the rate in frames/s of a link that should carry `expected`.
     ///
-    /// The first and last arrival span one interval less than the number of frames, regardless of
-    /// the window's bounds, so the figure is exact even for links with few frames. If a link was
-    /// silent at one end of the window for more than three frame times, it counts as stopped for
-    /// that time.
+    /// The time between the first and the last arrival has one interval less than there are frames,
+    /// regardless of the window's bounds, so the result is exact even for links with few frames. A
+    /// link that was silent at one end of the window for more than three frame times counts as
+    /// stopped for that time.
     fn per_second(&self, window: Window, expected: f64) -> f64 {
         let silence = Nanos::from_nanos((3e9 / expected) as u64);
         let mut intervals = f64::from(self.frames) - 1.0;
@@ -66,8 +66,8 @@ impl Share {
     }
 }
 
-/// Evaluates links that should carry `bits` bit/s each in frames of `frame_bits`; a link with an
-/// error above `allowed` (0.01 is 1 %) is outside.
+/// Evaluates links that should carry `bits` bit/s each, in frames of `frame_bits` bits. Links with
+/// an error above `allowed` (0.01 means 1 %) are outside.
 pub(super) fn judge(
     shares: &[Share],
     window: Window,
@@ -111,7 +111,7 @@ mod tests {
         share
     }
 
-    /// Evaluates frames of 1,000 bits on links of 10,000 bit/s: one every 100 ms.
+    /// Evaluates frames of 1,000 bits on links of 10,000 bit/s, which carry one every 100 ms.
     fn judged(shares: &[Share]) -> RateAccuracy {
         judge(shares, WINDOW, 10_000, 1_000, 0.01)
     }
@@ -138,7 +138,7 @@ mod tests {
         ]);
         assert_eq!(found.outside, 4);
         assert_eq!(found.worst, -1.0);
-        // Four frames and a fraction in half a second, and none in the other half.
+        // The link carries four frames and a fraction in half a second, and none in the other half.
         let stopped = judged(&[stopped]).worst;
         assert!((-0.51..-0.49).contains(&stopped), "{stopped}");
     }

@@ -2,8 +2,8 @@
 //!
 //! A generator at one pair sends frames of all links round-robin, evenly spaced and 5 % above the
 //! links' rate; the links' queues drop the excess. A receiver at the other pair records arrivals by
-//! kernel timestamp. Both are threads of this process; the fabric uses its default wait mode and
-//! placement.
+//! their kernel timestamps. Both are threads of this process; the fabric uses the default wait mode
+//! and placement.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::stations::{DEVICE, Stations};
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
 
-/// Excess of the sent frames over the links' rates, in percent.
+/// Excess of the sending rate over the links' rates, in percent.
 const EXCESS: u64 = 5;
 
 /// Frames per batch.
@@ -82,7 +82,7 @@ fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Er
 
 /// Sends frames of all links round-robin until `stop` is set.
 fn send(mut port: Port, load: &MultiplexLoad, stop: &AtomicBool) -> Result<(), PortError> {
-    // Period of one link; frames of the other links are evenly spaced within it.
+    // Time between two frames of one link; frames of the other links are evenly spaced within it.
     let period = u128::from(time_of(1, load.len, load.rate).as_nanos());
     let gap_ns = |frames: u64| {
         let nanos =
@@ -112,7 +112,7 @@ fn send(mut port: Port, load: &MultiplexLoad, stop: &AtomicBool) -> Result<(), P
     Ok(())
 }
 
-/// Records each link's frames in the window until `stop` is set.
+/// Records the frames of each link in the window until `stop` is set.
 fn receive(
     mut port: Port,
     links: u32,

@@ -1,8 +1,8 @@
 //! `bench replay`: timing errors of replays at a receiver, and their CPU time.
 //!
 //! A separate program (`longwire replay`, or tcpreplay if installed) sends a trace from one network
-//! namespace into a veth pair, and `longwire receive` in another compares arrivals by kernel
-//! timestamps. Both run as commands, like users run them.
+//! namespace into a veth pair; in another namespace, `longwire receive` compares arrivals by their
+//! kernel timestamps. Both run as commands, as users run them.
 
 mod senders;
 mod stress;
@@ -55,7 +55,7 @@ pub struct ReplayArgs {
 #[derive(Debug, Serialize)]
 pub struct ReplayFindings {
     rows: Vec<ReplayRow>,
-    /// Missing programs, and other remarks.
+    /// Missing programs, and further remarks.
     remarks: Vec<String>,
 }
 
@@ -73,11 +73,11 @@ struct ReplayRow {
     changed: u64,
     reordered: u64,
     duplicates: u64,
-    /// Median gap in the trace and at the receiver.
+    /// Median gaps, in the trace and at the receiver.
     trace_gap_p50_us: f64,
     gap_p50_us: f64,
     gap_p99_us: f64,
-    /// Absolute difference from the trace's gap.
+    /// Absolute differences from the gaps of the trace.
     error_p50_us: f64,
     error_p99_us: f64,
     error_p999_us: f64,
@@ -85,12 +85,12 @@ struct ReplayRow {
     drift_ppm: Option<f64>,
     /// CPU time of the replaying process, in percent of its duration.
     cpu_percent: f64,
-    /// Frames dropped by the receiver's full ring.
+    /// Frames dropped because the receiver's ring was full.
     unseen: u64,
     pauses: Pauses,
-    /// Duration of the search for pauses.
+    /// Time for which pauses were observed.
     watched_s: f64,
-    /// Steal time.
+    /// Steal time in seconds.
     stolen_s: f64,
 }
 
@@ -133,7 +133,7 @@ impl Measurement for ReplayArgs {
         for workload in &self.workload {
             let trace = Trace::write(*workload, self.packets, directory.path())?;
             for kind_of_stress in &self.stress {
-                // Interleave the programs, because the load on a shared machine changes.
+                // Interleave the programs, because the load of a shared machine changes.
                 for (sender, version) in &senders {
                     let stress = Stress::start(*kind_of_stress, directory.path())?;
                     let sent = sender.replay(&trace, self, kind)?;
@@ -183,7 +183,7 @@ fn row(
     }
 }
 
-/// Timeout for events that are normally immediate.
+/// Timeout for events that normally occur immediately.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns remarks on this machine, as sentences.

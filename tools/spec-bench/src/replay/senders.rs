@@ -1,4 +1,4 @@
-//! Programs of a replay: the sender and the receiver.
+//! The programs of a replay: sender and receiver.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -36,7 +36,7 @@ pub enum ReplaySender {
 }
 
 impl ReplaySender {
-    /// All senders except the one that saturates a core.
+    /// All senders except the one that occupies a core.
     pub const USUAL: [ReplaySender; 5] = [
         ReplaySender::Longwire,
         ReplaySender::LongwireNormal,
@@ -64,7 +64,7 @@ impl ReplaySender {
             }
             _ => {
                 let output = Command::new("tcpreplay").arg("--version").output().ok()?;
-                // Some versions print it on stdout, some on stderr.
+                // Some versions print it on stdout, others on stderr.
                 let text = [output.stdout, output.stderr].concat();
                 let text = String::from_utf8_lossy(&text).into_owned();
                 let version = text.split_once("version:")?.1.split_whitespace().next()?;
@@ -123,7 +123,7 @@ impl ReplaySender {
             .run(|| command.spawn())?
             .map_err(|error| Error::Failed(format!("cannot start {}: {error}", self.name())))?;
         let words = drain(child.stderr.take());
-        // No other child ends during a replay: the receiver ends later.
+        // No other child ends during a replay; the receiver ends later.
         let (before, started) = (cpu_of_children(), Instant::now());
         let status = child.wait()?;
         let cpu_s = cpu_of_children() - before;
@@ -145,7 +145,7 @@ impl ReplaySender {
 /// Interface name in both namespaces of the testbed.
 const INTERFACE: &str = "eth0";
 
-/// Time limit for a receiver that is not stopped; longer than any trace takes, even with a slow
+/// Time limit for a receiver that is not stopped. Longer than any trace takes, even with a slow
 /// sender.
 const RECEIVER_LIFE: &str = "20min";
 
@@ -158,12 +158,12 @@ pub(super) struct ReplayResult {
     pub received: ReceiverReport,
 }
 
-/// Reads a stream to its end on a separate thread, so that its writer never blocks.
+/// Reads a stream to its end on a separate thread, so that the writer never blocks.
 fn drain(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = String::new();
         if let Some(mut stream) = stream {
-            // Output that is not text is ignored.
+            // Ignore output that is not text.
             let _ = stream.read_to_string(&mut text);
         }
         text
@@ -178,7 +178,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Starts the receiver; returns once it receives.
+    /// Starts the receiver; returns once it is receiving.
     fn start(trace: &Trace, path: Path<'_>) -> Result<Receiver, Error> {
         let mut command = Command::new(program::path()?);
         command.args([
@@ -188,7 +188,7 @@ impl Receiver {
             "--witness",
         ]);
         command.arg("--against").arg(&trace.path);
-        // Limits the receiver's lifetime if this process dies.
+        // Limit the lifetime of the receiver in case this process dies.
         command.args(["--time", RECEIVER_LIFE]);
         if let Some(core) = host::allowed_cores().first() {
             command.args(["--core", &core.to_string()]);
@@ -228,10 +228,10 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Stops the receiver shortly after the last frame was sent.
+    /// Stops the receiver shortly after the last frame has been sent.
     fn stop(mut self) -> Result<ReceiverReport, Error> {
-        /// Frames are in the peer's queue as soon as they are sent, but under stress its softirq
-        /// may run late.
+        /// Sent frames are immediately in the peer's queue, but under stress, its softirq may run
+        /// late.
         const GRACE: Duration = Duration::from_millis(300);
         std::thread::sleep(GRACE);
         let child = Pid::from_raw(self.child.id().cast_signed());
@@ -279,7 +279,7 @@ impl ReceiverReport {
         self.trace("timing")["drift"]["ppm"].as_f64()
     }
 
-    /// Returns the number of frames dropped by the receiver's full ring.
+    /// Returns the number of frames dropped because the receiver's ring was full.
     pub fn unseen(&self) -> u64 {
         let kinds = self.0["unseen"].as_object();
         let kinds = kinds.into_iter().flat_map(|kinds| kinds.values());

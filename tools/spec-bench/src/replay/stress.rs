@@ -1,4 +1,4 @@
-//! Machine load during a replay: the stresses used by TCPivo.
+//! Load on the machine during a replay: the kinds of stress used by TCPivo.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -34,13 +34,13 @@ impl StressKind {
     }
 }
 
-/// Size in bytes of the file that is read and written.
+/// Size in bytes of the file that threads read and write.
 const FILE_LEN: usize = 8_000_000;
 
 /// Bytes per copy.
 const COPY_LEN: usize = 64 << 20;
 
-/// Busy threads, one per core; the scheduler treats a thread of normal priority like a process.
+/// Busy threads, one per core. The scheduler treats a thread of normal priority like a process.
 pub(super) struct Stress {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -70,7 +70,7 @@ impl Stress {
             threads.push(thread.spawn(work)?);
         }
         drop(ready);
-        // After a failure, fewer threads report; `stop` returns the error.
+        // Fewer threads report if one has failed; `stop` returns its error.
         all_ready.iter().take(count).for_each(drop);
         Ok(Stress { stop, threads })
     }
@@ -98,7 +98,7 @@ type Ready = std::sync::mpsc::Sender<()>;
 fn read_and_write(path: &PathBuf, stop: &AtomicBool, ready: &Ready) -> io::Result<()> {
     let mut bytes = vec![7; FILE_LEN];
     File::create(path)?.write_all(&bytes)?;
-    // Fails only if `start` has returned, in which case no thread waits for it.
+    // Fails only if `start` has returned, so that nothing waits for this thread.
     let _ = ready.send(());
     while !stop.load(Ordering::Relaxed) {
         let mut file = File::options().read(true).write(true).open(path)?;

@@ -46,14 +46,14 @@ impl Workload {
         }
     }
 
-    /// Returns the number of packets that last as long as `of_70us` packets 70 us apart, at most a
-    /// million.
+    /// Returns the number of packets that take as long as `of_70us` packets with gaps of 70 us, at
+    /// most a million.
     fn packets(self, of_70us: u64) -> u64 {
         const MILLION: u64 = 1_000_000;
         let duration = of_70us * 70_000;
         match self {
             Workload::Even70us => of_70us,
-            // Enough packets for meaningful percentiles.
+            // Send enough packets for meaningful percentiles.
             Workload::Even2500us => (duration / 2_500_000).clamp(200.min(of_70us), 50_000),
             Workload::Poisson100k => (duration / 10_000).min(MILLION),
             Workload::Poisson500k => (duration / 2_000).min(MILLION),
@@ -62,7 +62,7 @@ impl Workload {
     }
 }
 
-/// Time per byte on the wire: the spacing of frames within a burst.
+/// Time per byte on the wire, which determines the spacing of frames in a burst.
 const WIRE_NS_PER_BYTE: u64 = 8;
 
 /// Mean number of frames per burst.
@@ -74,7 +74,7 @@ const IMIX: [u64; 12] = [60, 60, 60, 60, 60, 60, 60, 590, 590, 590, 590, 1514];
 /// Additional bytes on the wire: preamble, FCS, gap.
 const OVERHEAD: u64 = 24;
 
-/// Iterates over frames: the gap before each, and its length.
+/// Generates frames: the gap before each, and its length.
 struct Frames {
     workload: Workload,
     chance: Stream,
@@ -94,7 +94,7 @@ impl Frames {
     }
 
     /// Returns the next frame of a burst. Burst lengths are geometric; silences between bursts are
-    /// exponential and yield the mean rate.
+    /// exponential, with a mean that yields the mean rate.
     fn next_of_burst(&mut self) -> (Nanos, u64) {
         let len = IMIX[self.chance.up_to(IMIX.len() as u64 - 1) as usize];
         let on_wire = (self.last_len + OVERHEAD) * WIRE_NS_PER_BYTE;
@@ -129,7 +129,7 @@ impl Trace {
             chance: Stream::of_seed(1),
             last_len: 60,
         };
-        // A time in 2023.
+        // Start in 2023.
         let start = Nanos::from_secs(1_700_000_000);
         let mut stamp = start;
         let mut gaps = Vec::with_capacity(packets as usize);
@@ -160,13 +160,13 @@ impl Trace {
 
     /// Removes the file.
     pub fn remove(self) {
-        // Best effort: the directory is removed at the end.
+        // Best effort: the directory is removed at the end in any case.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 /// Builds a UDP datagram that contains its number. No station has its destination address, so the
-/// receiving host's stack discards it immediately.
+/// stack of the receiving host discards it immediately.
 fn build(frame: &mut Vec<u8>, len: usize, number: u64) {
     frame.clear();
     frame.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
@@ -203,8 +203,8 @@ mod tests {
             };
             let count = 200_000;
             let total: f64 = (0..count).map(|_| frames.next().0.as_nanos() as f64).sum();
-            // The mean of the bursty trace has a standard deviation of 1.3 % at 6,250 bursts, the
-            // other means a smaller one; seed 1.
+            // The mean gap of the bursty trace has a standard deviation of 1.3 % with 6,250 bursts;
+            // those of other traces are smaller. The seed is 1.
             let mean = total / f64::from(count);
             assert!((mean / mean_ns - 1.0).abs() < 0.04, "{workload:?}: {mean}");
         }
@@ -221,7 +221,7 @@ mod tests {
             let mut repaired = one.clone();
             repair_checksums(&mut repaired);
             assert_eq!(one, repaired);
-            // The value for "no checksum" must not occur.
+            // The value that means "no checksum" must not occur.
             assert_ne!(one[40..42], [0, 0]);
         }
     }
