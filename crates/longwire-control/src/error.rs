@@ -38,7 +38,7 @@ pub enum ControlError {
     System(#[from] io::Error),
 }
 
-/// Action of creating or opening a socket.
+/// Action that fails if a socket cannot be created or opened.
 pub(crate) const CANNOT_LISTEN: &str = "cannot listen";
 
 impl ControlError {

@@ -216,7 +216,7 @@ const TOKEN_LENGTHS: std::ops::RangeInclusive<usize> = 16..=4096;
 /// Reads the token from the first line of a file.
 ///
 /// # Errors
-/// If the file is unreadable, readable by others, or holds no token.
+/// If the file is unreadable, readable by other users, or contains no token.
 pub fn read_token(path: &Path) -> Result<Vec<u8>, ControlError> {
     let refuse = |why: String| Err(ControlError::Usage(format!("{}: {why}", path.display())));
     let failed = ControlError::file(path, "cannot read the token");

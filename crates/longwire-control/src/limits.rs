@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(limit.take_at(at(99)), Err(1));
         assert_eq!(limit.take_at(at(100)), Ok(()));
         assert_eq!(limit.take_at(at(150)), Err(1));
-        // Threads may take time stamps out of order.
+        // Threads may read the clock out of order.
         assert_eq!(limit.take_at(at(10)), Err(1));
         assert_eq!(limit.take_at(at(200)), Ok(()));
         // Credit is limited to one second's requests.

@@ -12,7 +12,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::Error;
 
-/// Remedy for missing privileges for interface ports.
+/// Remedy if privileges to open interface ports are missing.
 pub const PORT_RIGHTS: &str = "use sudo, or grant capabilities: sudo setcap \
                                cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock,cap_sys_nice+ep \
                                $(command -v longwire)";

@@ -127,8 +127,8 @@ impl View {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the verdict on the run so far. It is cached, so that judging a large network takes
-    /// at most 1 % of a core.
+    /// Returns the verdict on the run so far. Caches it, so that judging a large network takes at
+    /// most 1 % of a core.
     fn judgement(&self, controller: &Controller) -> Judgement {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = |last: &&CachedVerdict| last.at.elapsed() < 100 * last.cost;

@@ -1,7 +1,7 @@
 //! The node's parts of networks.
 //!
-//! They have a separate task: the node answers a change only after the network's previous process
-//! has ended, and links must not wait for that.
+//! A separate task manages them: the node answers a change only after the network's previous
+//! process has ended, and links must not wait for that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

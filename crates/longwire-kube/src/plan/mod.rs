@@ -319,7 +319,7 @@ fn plan_pod(
     }
 }
 
-/// Refuses a number of prefixes above the limit.
+/// Refuses more prefixes than an attachment can have.
 fn check_count(pod: &PodFacts, count: usize) -> Result<(), Hindrance> {
     if count <= PREFIXES_MAX {
         return Ok(());

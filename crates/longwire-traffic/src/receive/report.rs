@@ -213,8 +213,8 @@ pub struct TraceReport {
     pub timing: Timing,
 }
 
-/// Machine pauses detected by a thread that reads the clock. It is in the idle scheduling class, so
-/// it runs only while its core is otherwise idle.
+/// Machine pauses detected by a thread that reads the clock. The thread is in the idle scheduling
+/// class, so it runs only while its core is otherwise idle.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct WitnessReport {
     /// Times when neither the witness nor another thread ran on the core.

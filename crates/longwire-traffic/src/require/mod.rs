@@ -216,8 +216,8 @@ impl Requirement {
         self.grades.iter().any(|wanted| !wanted.is_met_by(grade))
     }
 
-    /// Returns a sentence for each clause and place where the run, with this grade, did not meet
-    /// it. For receivers, see [`Requirement::unmet_by_receivers`].
+    /// Returns a sentence for each clause and each place at which the run, with this grade, did not
+    /// meet the clause. For receivers, see [`Requirement::unmet_by_receivers`].
     pub fn unmet(&self, report: &RunReport, grade: Grade) -> Vec<String> {
         let wanted = self.grades.iter().filter(|wanted| !wanted.is_met_by(grade));
         let wanted = wanted.map(|wanted| {
@@ -270,7 +270,8 @@ impl Requirement {
 }
 
 impl Clause {
-    /// Returns why no run can meet the clause. The first names belong to ports.
+    /// Returns the reason why no run can meet the clause, if there is one. The first `ports` names
+    /// are those of ports.
     fn unmeetable(&self, names: &[&str], ports: usize, kind: RunKind) -> Option<String> {
         if self.measure.is_of_gaps() && !kind.replays {
             return Some("gaps are measured for replays".to_owned());

@@ -167,7 +167,7 @@ fn headers_have_the_requested_values() {
     assert_eq!(ip[2..4], (200u16 - 22).to_be_bytes());
     assert_eq!(ip[12..20], [198, 18, 0, 1, 198, 19, 0, 1]);
     assert_eq!(ip[20..26], [0x0f, 0xa0, 0, 53, 0, (200 - 22 - 20) as u8]);
-    // Payload bytes after the probe count up.
+    // Payload bytes after the probe are consecutive numbers.
     let payload = payload(frame, 22 + 28);
     assert_eq!(payload[18..22], [18, 19, 20, 21]);
 }

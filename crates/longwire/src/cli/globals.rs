@@ -57,7 +57,7 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// Returns the painter for a stream, as the user chose.
+    /// Returns the painter for a stream, according to the user's choice of colour.
     pub fn new(globals: &Globals, stream: &impl IsTerminal) -> Paint {
         let on = match globals.color {
             Color::Always => true,

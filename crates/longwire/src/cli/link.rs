@@ -1,7 +1,7 @@
 //! Link options: `--rate`, `--delay`, … for both directions, or prefixed for one.
 //!
 //! Each option is generated three times from the engine's option table: without a prefix, with
-//! `up-` and with `down-`. Values are parsed once, at this point.
+//! `up-` and with `down-`. Values are parsed only once, in this module.
 
 use std::cell::Cell;
 

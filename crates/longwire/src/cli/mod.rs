@@ -91,7 +91,7 @@ impl Cli {
         if let Some(joined) = control::joined(&arguments, end) {
             return Cli::from_arguments(joined);
         }
-        // Exclude the words of the command, whose options are its own.
+        // Exclude the command and its options.
         let own = &arguments[..arguments.len().min(end + 1)];
         let cli = parsed.map_err(|error| spelling::explain(error, &arguments))?;
         if let Some(message) = spelling::netem_values(own) {

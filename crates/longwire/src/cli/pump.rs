@@ -148,8 +148,8 @@ fn seconds(text: &str) -> Option<Nanos> {
 }
 
 impl PumpArgs {
-    /// Opens each port, behind its link. With `ways`, there are two outputs, one per direction of a
-    /// conversation; with `timed`, frames have departure times.
+    /// Opens the ports, each with its link. With `ways`, there are two outputs, one per direction
+    /// of a conversation; with `timed`, frames have departure times.
     ///
     /// # Errors
     /// If a port cannot be opened, or link options conflict.

@@ -358,10 +358,10 @@ impl LaunchBy {
         matches!(self, LaunchBy::Device | LaunchBy::Queue)
     }
 
-    /// Checks that the port holds frames if it must.
+    /// Checks that the port can hold frames, if it must.
     ///
     /// # Errors
-    /// If it does not.
+    /// If it must hold frames, but cannot.
     pub fn check(self, name: &str, port: &Port) -> Result<(), Error> {
         if !self.must_hold() || port.tx.launch_lead().is_some() {
             return Ok(());

@@ -505,7 +505,7 @@ fn direct(
     Ok((failed, late))
 }
 
-/// Prints the ports that went away, except for the first `reported` ones.
+/// Prints the lost ports, except for the first `reported` ones.
 fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &Globals) {
     let lost = running.handle().map(FabricHandle::lost_ports);
     let lost = lost.unwrap_or_default();
@@ -561,7 +561,7 @@ mod tests {
     use crate::commands::run;
     use crate::{Cli, Command as CliCommand};
 
-    /// Takes long to attach, and ends the run once a client has its response.
+    /// A lifecycle that attaches slowly, and ends the run once a client has its response.
     struct SlowAttachment<'a> {
         attached: Option<Instant>,
         is_answered: &'a AtomicBool,

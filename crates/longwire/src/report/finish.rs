@@ -101,7 +101,7 @@ pub fn finish_as(
     };
     ignore_closed(match place {
         ReportStream::Stdout if globals.json => write_json(&mut io::stdout().lock(), json),
-        // Written last; see below.
+        // The JSON is printed last, below.
         ReportStream::Stderr if globals.json => Ok(()),
         _ if globals.quiet => Ok(()),
         ReportStream::Stdout => write_text(&mut io::stdout(), text, globals),

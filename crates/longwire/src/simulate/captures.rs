@@ -154,7 +154,7 @@ impl<'a> Inputs<'a> {
     /// Returns the earliest timestamp among the first frames.
     ///
     /// # Errors
-    /// If a capture is corrupt; it has then ended, and the others continue.
+    /// If a capture is corrupt. That capture has then ended; the others continue.
     pub fn first_stamp(&mut self) -> Result<Option<Nanos>, Error> {
         self.advance()?;
         let next = self.sources.iter().filter_map(|source| source.next);
@@ -174,7 +174,7 @@ impl<'a> Inputs<'a> {
     /// ended.
     ///
     /// # Errors
-    /// If a capture is corrupt; it has then ended, and the others continue.
+    /// If a capture is corrupt. That capture has then ended; the others continue.
     #[inline]
     pub fn next_frame(&mut self) -> Result<Option<(PortIndex, Record<'_>)>, Error> {
         if let [only] = &self.sources[..]

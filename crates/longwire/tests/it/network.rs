@@ -117,7 +117,7 @@ fn a_file_that_is_refused_starts_nothing() {
     assert_refused("run null | 2 | missing port B");
 }
 
-/// A network of three ports, one of which goes away.
+/// A network of three ports, one of which is lost during the test.
 const THREE: &str = r#"
 [ports]
 a = "packet:p0"

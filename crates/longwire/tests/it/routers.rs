@@ -36,8 +36,8 @@ struct Protocol {
     settings: fn(u8, u8) -> String,
 }
 
-/// Four hellos/s; a neighbour is dead after a second without one (RFC 2328, appendix C.3;
-/// sub-second intervals are an FRR extension).
+/// OSPF with four hellos/s and a dead interval of one second (RFC 2328, appendix C.3; sub-second
+/// intervals are an FRR extension).
 const OSPF: Protocol = Protocol {
     daemon: "ospfd",
     settings: |own, _| {
@@ -57,8 +57,7 @@ const OSPF: Protocol = Protocol {
     },
 };
 
-/// One keepalive per second; a session ends after three seconds without one (RFC 4271, section
-/// 4.4).
+/// BGP with one keepalive per second and a hold time of three seconds (RFC 4271, section 4.4).
 const BGP: Protocol = Protocol {
     daemon: "bgpd",
     settings: |own, other| {

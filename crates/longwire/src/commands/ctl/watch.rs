@@ -106,7 +106,7 @@ fn rows<'a>(name: &'a str, event: &'a StatsEvent) -> Vec<WatchRow<'a>> {
     }
 }
 
-/// Returns as many lines as fit the terminal.
+/// Returns the lines that fit in the terminal.
 fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> String {
     /// Lines around the rows: title, header, omission note and cursor.
     const AROUND: usize = 4;

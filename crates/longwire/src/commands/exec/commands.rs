@@ -62,7 +62,7 @@ pub(super) struct Commands<'a> {
     globals: &'a Globals,
     /// Time to stop the command.
     deadline: Option<Instant>,
-    /// Time to kill the command after it was stopped.
+    /// Time to kill the command after stopping it.
     kill_at: Option<Instant>,
     notes: CommandNotes,
 }
@@ -198,7 +198,7 @@ impl<'a> Commands<'a> {
         self.notes.printed.push(remark);
     }
 
-    /// Ends the command if it still runs, and returns notes for the report.
+    /// Ends the command if it is still running, and returns notes for the report.
     pub fn finish(self) -> CommandNotes {
         if self.environment.children().command_runs() {
             self.environment.end_commands();
