@@ -135,7 +135,7 @@ impl fmt::Display for Refusal {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub struct ErrorBody {
-    /// The error in one line.
+    /// The error, in one line.
     pub error: String,
     /// All invalid fields of the request.
     #[serde(default)]
@@ -146,16 +146,16 @@ pub struct ErrorBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct ProblemBody {
-    /// JSON pointer (RFC 6901) to the value in the request's body; empty for the whole body.
+    /// JSON pointer (RFC 6901) to the value in the request body; empty for the whole body.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pointer: String,
     /// Field or option, such as `set.adsl*.rate`.
     #[serde(default)]
     pub field: String,
-    /// Reason.
+    /// Reason of the problem.
     #[serde(default)]
     pub reason: String,
-    /// Remedy; empty if unknown.
+    /// Remedy; empty if there is none.
     #[serde(default)]
     pub remedy: String,
 }

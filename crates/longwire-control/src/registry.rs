@@ -24,16 +24,16 @@ pub struct LinkOption {
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// Whether it is repeatable.
+    /// Whether the option may be repeated.
     pub repeated: bool,
-    /// Default.
+    /// Default value.
     pub default: String,
 }
 
 /// A model.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Model {
-    /// Option that takes it.
+    /// Option that accepts the model.
     pub kind: &'static str,
     /// Name.
     pub name: &'static str,
@@ -50,7 +50,7 @@ pub struct ModelParameter {
     pub name: &'static str,
     /// Unit.
     pub unit: &'static str,
-    /// Words of a choice.
+    /// Permitted words, if the parameter is a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<&'static [&'static str]>,
     /// Minimum, if it differs from the unit's.
@@ -59,9 +59,9 @@ pub struct ModelParameter {
     /// Maximum, if it differs from the unit's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<&'static str>,
-    /// Default; null if the parameter is required or derived.
+    /// Default value; null if the parameter is required or derived.
     pub default: Option<&'static str>,
-    /// Example.
+    /// Example value.
     pub example: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -75,10 +75,10 @@ pub struct NamedPreset {
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// Options of the direction up, by name.
+    /// Options for direction up, by name.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub up: serde_json::Map<String, serde_json::Value>,
-    /// Options of the direction down, by name.
+    /// Options for direction down, by name.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub down: serde_json::Map<String, serde_json::Value>,
 }

@@ -47,7 +47,7 @@ pub struct Overview {
     /// Whether the request's token allows changes.
     #[serde(default)]
     pub may_change: bool,
-    /// Whether the run has a page and keeps its history from the start.
+    /// Whether the run has a live view, which records its history from the start.
     #[serde(default)]
     pub view: bool,
     /// Progress of a replay, whose links cannot be changed.
@@ -60,7 +60,7 @@ pub struct Overview {
 pub struct ReplayProgress {
     /// Fraction sent; null if the length is unknown.
     pub sent: Option<f64>,
-    /// Traces, or a generator.
+    /// Inputs: traces, or a generator.
     pub inputs: Vec<ReplayedInput>,
 }
 
@@ -69,9 +69,9 @@ pub struct ReplayProgress {
 pub struct ReplayedInput {
     /// Name.
     pub name: String,
-    /// Fraction read, ahead of its time; null if the length is unknown.
+    /// Fraction read, which is ahead of the fraction sent; null if the length is unknown.
     pub read: Option<f64>,
-    /// Maximum delay of a read after the frame was due, in microseconds.
+    /// Maximum delay of reading a frame after its due time, in microseconds.
     pub behind_max_us: f64,
 }
 
@@ -93,7 +93,7 @@ impl ReplayProgress {
 /// A page of links.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Links {
-    /// Ordered by name.
+    /// Links, ordered by name.
     pub links: Vec<LinkView>,
     /// Parameter `after` of the next page.
     pub next: Option<String>,
@@ -102,7 +102,7 @@ pub struct Links {
 /// A page of rules.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Rules {
-    /// In rule order.
+    /// Rules, in rule order.
     pub rules: Vec<RuleView>,
     /// Parameter `skip` of the next page.
     pub next: Option<usize>,
@@ -122,12 +122,12 @@ pub struct Ports {
     pub ports: Vec<PortReport>,
 }
 
-/// Changes, oldest first.
+/// Changes of the run, oldest first.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
     /// Changes.
     pub changes: Vec<ChangeRecord>,
-    /// Number of older changes that are no longer kept.
+    /// Number of older changes, which are no longer kept.
     pub forgotten: u64,
     /// Parameter `skip` of the previous page.
     #[serde(default)]
@@ -139,9 +139,9 @@ pub struct Changes {
 pub struct Upcoming {
     /// Time since the start of the run, in seconds.
     pub elapsed_s: f64,
-    /// Time by which skips have moved the scenario ahead of the run, in seconds.
+    /// Lead of the scenario over the run because of skips, in seconds.
     pub skipped_s: f64,
-    /// Next events. Those within 2 s are already among the changes.
+    /// Next events. Events due within 2 s are listed as changes instead.
     pub events: Vec<ScenarioEvent>,
 }
 
@@ -150,7 +150,7 @@ pub struct Upcoming {
 pub struct ScenarioEvent {
     /// Time since the start of the run, in nanoseconds.
     pub at_ns: u64,
-    /// Change; a ramp in the syntax of the file.
+    /// The change; for a ramp, as in the scenario file.
     #[schemars(with = "serde_json::Value")]
     pub change: SentChange,
 }
@@ -158,30 +158,30 @@ pub struct ScenarioEvent {
 /// Event to which the scenario has skipped.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
-    /// Time since the start of the run, in nanoseconds; null if no event was left.
+    /// Time of the event since the start of the run, in nanoseconds; null if no event was left.
     pub at_ns: Option<u64>,
 }
 
-/// Sums over links.
+/// Counters, summed over links.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// Time since the start of the run, in seconds.
     pub elapsed_s: f64,
-    /// Number of links; separate directions count separately.
+    /// Number of links; a link with separate directions counts twice.
     pub links: usize,
     /// Sums.
     pub totals: Totals,
 }
 
-/// Counters at one time. Rates are null in the first event; those of the sums also after links
-/// were added or removed.
+/// Counters at one time. All rates are null in the first event; the rates of sums are also null
+/// after links were added or removed.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatsEvent {
     /// Time since the start of the run, in seconds.
     pub elapsed_s: f64,
     /// Time since the previous event, in seconds; 0 in the first event.
     pub interval_s: f64,
-    /// Number of links; separate directions count separately.
+    /// Number of links; a link with separate directions counts twice.
     pub links: usize,
     /// Sums.
     pub totals: Totals,

@@ -21,9 +21,9 @@ pub(super) type EffectTime = Arc<OnceLock<Nanos>>;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Done")]
 pub struct ChangeRecord {
-    /// Time of the change since the run's start, in nanoseconds.
+    /// Time of the change since the start of the run, in nanoseconds.
     pub at_ns: u64,
-    /// Time of a ramp's last step.
+    /// Time of a ramp's last step since the start of the run, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
     /// Origin of the change.
@@ -31,9 +31,9 @@ pub struct ChangeRecord {
     /// The change as sent; for a ramp, as in the scenario file.
     #[schemars(schema_with = "change_schema")]
     pub change: SentChange,
-    /// Number of links whose options or state were set, in one direction or both.
+    /// Number of links whose options or state were set in at least one direction.
     pub links: usize,
-    /// Error that prevented the change.
+    /// Error that prevented the change, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Last step of a ramp so far.

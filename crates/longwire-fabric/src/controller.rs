@@ -25,15 +25,15 @@ use longwire_topology::{Added, Change, ChangeTime, Command, Files, Problem};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Changed")]
 pub struct ChangeResult {
-    /// Time of the change since the run's start, in nanoseconds.
+    /// Time of the change since the start of the run, in nanoseconds.
     pub at_ns: u64,
-    /// Number of links whose options or state were set, in one direction or both.
+    /// Number of links whose options or state were set in at least one direction.
     pub links: usize,
-    /// Number of links and paths that were added.
+    /// Number of added links and paths.
     pub added: usize,
-    /// Number of links and paths that were removed.
+    /// Number of removed links and paths.
     pub removed: usize,
-    /// Valid values that are probably mistakes.
+    /// Valid values that are probably unintended.
     pub warnings: Vec<Problem>,
 }
 

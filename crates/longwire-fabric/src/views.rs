@@ -22,15 +22,15 @@ use super::numbered::{Numbered, NumberedLink};
 pub struct LinkView {
     /// Name of the link.
     pub name: String,
-    /// Whether both directions share one queue and rate. If so, there is only `up`.
+    /// Whether both directions share one queue and rate; only `up` is present then.
     pub shared: bool,
     /// Matchers for both directions.
     #[serde(rename = "match")]
     pub matchers: Vec<String>,
-    /// Link or path to which its frames were moved.
+    /// Link or path to which the link's frames were moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
-    /// The direction that `match` describes.
+    /// Direction of frames that `match` selects.
     pub up: DirectionView,
     /// The opposite direction.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,15 +41,15 @@ pub struct LinkView {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Direction")]
 pub struct DirectionView {
-    /// Its state.
+    /// State of the direction.
     pub state: State,
     /// Options by name.
     #[schemars(schema_with = "options_schema")]
     pub options: Map<String, Value>,
-    /// Its counters.
+    /// Counters of the direction.
     #[serde(flatten)]
     pub counted: Totals,
-    /// State of the queue, if the link was requested by name.
+    /// State of the queue; present if the link was requested by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Occupancy>,
 }
@@ -57,12 +57,12 @@ pub struct DirectionView {
 /// Counters of a link, or sums over several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
-    /// The counters.
+    /// Counters of the link, or their sums.
     #[serde(flatten)]
     pub totals: LinkTotals,
     /// Drops by reason, without zeros. A later version will omit this field.
     pub dropped: NamedCounts,
-    /// Frames queued and in service.
+    /// Frames queued or in service.
     pub queued: u64,
 }
 
@@ -87,12 +87,12 @@ fn options_schema(_: &mut SchemaGenerator) -> Schema {
 pub struct PathView {
     /// Name of the path.
     pub name: String,
-    /// Links in the order of the up direction, with `.down` for links crossed downwards.
+    /// Links in the order of direction up, with `.down` for links crossed in direction down.
     pub via: Vec<String>,
     /// Matchers for both directions.
     #[serde(rename = "match")]
     pub matchers: Vec<String>,
-    /// Link or path to which its frames were moved.
+    /// Link or path to which the path's frames were moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
 }
@@ -101,12 +101,12 @@ pub struct PathView {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Rule")]
 pub struct RuleView {
-    /// Number in order of addition.
+    /// Number of the rule, in order of addition.
     pub rule: u32,
-    /// Matcher of the frames.
+    /// Matcher of the rule.
     #[serde(rename = "match")]
     pub matcher: String,
-    /// Link or path that the frames cross, with its direction.
+    /// Link or path that matching frames cross, with its direction.
     pub leads_to: String,
 }
 

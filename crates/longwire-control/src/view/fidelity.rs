@@ -19,13 +19,13 @@ pub struct Fidelity {
     /// Grade: `faithful`, `nearly-faithful`, `no-frames` or `not-faithful`.
     #[schemars(with = "String")]
     pub grade: Grade,
-    /// Lateness of the worst port, in microseconds.
+    /// Lateness at the worst port, in microseconds.
     pub lateness_us: Lateness,
-    /// Histogram of lateness over all ports; empty classes are omitted.
+    /// Histogram of lateness over all ports, without empty classes.
     pub histogram: Vec<LatenessClass>,
-    /// Artifacts of all ports by kind; zeros are omitted.
+    /// Artifacts of all ports by kind, without zeros.
     pub artifacts: NamedCounts,
-    /// Pauses of the machine.
+    /// Machine pauses.
     pub pauses: Pauses,
     /// First artifact that was observed.
     pub first: Option<FirstSeen>,
@@ -44,7 +44,7 @@ pub struct Lateness {
     pub max: f64,
 }
 
-/// Class of the histogram of lateness.
+/// Class of the lateness histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatenessClass {
     /// Lower bound, exclusive, in microseconds.
@@ -58,9 +58,9 @@ pub struct LatenessClass {
 /// First artifact of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FirstSeen {
-    /// Time of the observation in seconds since the start, at most 1 s after the artifact.
+    /// Time of the observation since the start, in seconds; at most 1 s after the artifact.
     pub at_s: f64,
-    /// Port or host, and kind.
+    /// Port or host, and kind of artifact.
     pub text: String,
 }
 

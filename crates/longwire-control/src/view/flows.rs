@@ -23,7 +23,7 @@ pub struct Flows {
     pub elapsed_s: f64,
     /// Delivered frames of all flows.
     pub packets: u64,
-    /// At most 20 flows, by frames in descending order.
+    /// At most 20 flows, sorted by frames in descending order.
     pub flows: Vec<FlowRow>,
 }
 
@@ -31,17 +31,17 @@ pub struct Flows {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FlowRow {
     /// Protocol, source and destination, such as `tcp 10.0.0.1:40000 > 10.0.0.2:5201`; `other` for
-    /// all frames without IP.
+    /// all frames that are not IP.
     pub flow: String,
     /// Delivered frames.
     pub packets: u64,
     /// Delivered bytes.
     pub bytes: u64,
-    /// Bit/s since the previous response.
+    /// Rate since the previous response, in bit/s.
     pub bits_per_s: f64,
     /// Fraction of all delivered frames.
     pub share: f64,
-    /// Maximum number of its frames that belong to other flows.
+    /// Maximum number of frames of other flows included in `packets`.
     pub error_packets: u64,
 }
 

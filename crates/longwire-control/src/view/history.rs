@@ -279,28 +279,28 @@ pub struct Columns {
     pub packets_in_per_s: Vec<f64>,
     /// Delivered frames/s.
     pub packets_out_per_s: Vec<f64>,
-    /// Rate in bit/s: the configured one if it is fixed, else the mean rate of service without
-    /// framing; null without served frames or a rate.
+    /// Rate in bit/s: the configured rate if it is fixed, otherwise the mean service rate without
+    /// framing; null if there is no rate, or no frame was served.
     pub rate_bits_per_s: Vec<Option<u64>>,
-    /// Queued frames at the end of the period.
+    /// Frames queued at the end of the period.
     pub queued_frames: Vec<u64>,
-    /// Median delay from arrival to release, in microseconds; null without deliveries.
+    /// Median delay from arrival to release, in microseconds; null if no frame was delivered.
     pub delay_p50_us: Vec<Option<f64>>,
-    /// 99th percentile of the delay from arrival to release.
+    /// 99th percentile of the delay from arrival to release, in microseconds.
     pub delay_p99_us: Vec<Option<f64>>,
-    /// Median delay from arrival to departure: queueing and serialisation.
+    /// Median delay from arrival to departure (queueing and serialisation), in microseconds.
     pub queueing_p50_us: Vec<Option<f64>>,
-    /// 99th percentile of the delay from arrival to departure.
+    /// 99th percentile of the delay from arrival to departure, in microseconds.
     pub queueing_p99_us: Vec<Option<f64>>,
-    /// Frames/s marked with congestion experienced.
+    /// Frames/s marked CE (congestion experienced).
     pub marks_per_s: Vec<f64>,
     /// Late frames.
     pub late: Vec<u32>,
-    /// Dropped frames/s by reason; reasons without drops are omitted.
+    /// Dropped frames/s by reason, without reasons that did not occur.
     pub drops_per_s: BTreeMap<String, Vec<f64>>,
 }
 
-/// New samples by direction.
+/// New samples, by direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct HistoryEvent(pub BTreeMap<String, Columns>);

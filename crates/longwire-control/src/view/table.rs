@@ -26,7 +26,7 @@ pub const SORTS: [&str; 6] = ["name", "bits_in", "bits_out", "drops", "queued", 
 /// Rows of the table of directions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TablePage {
-    /// Time of the counters in seconds since the start of the run.
+    /// Time at which the counters were read, in seconds since the start of the run.
     pub elapsed_s: f64,
     /// Number of directions.
     pub directions: usize,
@@ -55,11 +55,11 @@ pub struct TableRow {
     pub drops_per_s: f64,
     /// Queued frames as of the last arrival.
     pub queued: u64,
-    /// Late frames since the start.
+    /// Late frames since the start of the run.
     pub late: u64,
-    /// Frames late because of overload, since the start.
+    /// Frames late because of overload, since the start of the run.
     pub overload: u64,
-    /// Delivered bits of up to 60 past seconds, oldest first.
+    /// Delivered bits in each of the last 60 seconds at most, oldest first.
     pub recent: Vec<f64>,
 }
 
