@@ -23,7 +23,7 @@ const WATCH_SECONDS: u32 = 30;
 /// Read timeout of connections to the API server.
 const READ_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
 
-/// Error of the access to a cluster.
+/// Error of accessing a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// There is no configuration.

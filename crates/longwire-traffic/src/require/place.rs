@@ -21,7 +21,8 @@ pub enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Returns the places at which artifacts are counted: without ports in the report, its links.
+    /// Returns the places at which artifacts are counted: ports or, in a report without ports,
+    /// links.
     pub fn measured(report: &'a RunReport) -> Vec<Place<'a>> {
         let ports = report.ports.iter().map(Place::Port);
         let links = report.links.iter().map(Place::Link);

@@ -59,7 +59,7 @@ pub(super) struct ThroughputRow {
     copies: u32,
     /// Size of the source memory in bytes.
     source_bytes: usize,
-    /// Time of equally many bare copies, on both cores concurrently.
+    /// Time of the same number of bare copies, on both cores concurrently.
     memcpy_ns: f64,
     ratio_to_memcpy: f64,
     /// Time to move a cache line between the cores, measured right after the run: 40 to 60 ns with
