@@ -95,22 +95,45 @@ impl<T> Lane<T> {
     /// changed.
     #[inline]
     pub fn offer(&mut self, frame: FrameMeta, mut item: T, host: &mut impl LaneHost<T>) -> bool {
-        if let Some(steady_until) = host.steady_until()
-            && let Some(verdict) = self.link.offer_idle(frame, steady_until)
-        {
-            if verdict == Verdict::Queued {
-                self.held.push(item);
-                return true;
+        if let Some(steady_until) = host.steady_until() {
+            // By reference: copying would stall on fields that were just written.
+            match &self.link.offer_idle(frame, steady_until) {
+                None => {}
+                Some(Verdict::Queued) => {
+                    self.held.push(item);
+                    return true;
+                }
+                Some(Verdict::Deliver(delivery)) => {
+                    self.held.pass();
+                    host.delivered(item, delivery, false);
+                    return false;
+                }
+                Some(Verdict::Drop(reason)) => {
+                    self.held.pass();
+                    host.dropped(item, *reason);
+                    return false;
+                }
             }
-            self.held.pass();
-            match verdict {
-                Verdict::Deliver(delivery) => host.delivered(item, &delivery, false),
-                Verdict::Drop(reason) => host.dropped(item, reason),
+        }
+        if let Some(verdict) = self.link.offer_plain(&frame, host.bytes(&item)) {
+            host.offered(&mut item, frame, &self.link);
+            match &verdict {
+                Verdict::Deliver(delivery) => host.delivered(item, delivery, false),
+                Verdict::Drop(reason) => host.dropped(item, *reason),
                 Verdict::Queued => {}
             }
-            return false;
+            return true;
         }
-        let verdict = self.link.offer(frame, host.bytes(&item));
+        self.offer_with_all(frame, item, host);
+        true
+    }
+
+    /// Offers a frame to a link that queues, edits, copies or answers frames.
+    //
+    // Not inlined, to keep the code for plain links straight-line.
+    #[inline(never)]
+    fn offer_with_all(&mut self, frame: FrameMeta, mut item: T, host: &mut impl LaneHost<T>) {
+        let verdict = self.link.decide_with_all(frame, host.bytes(&item));
         host.offered(&mut item, frame, &self.link);
         match &verdict {
             Verdict::Queued => self.held.push(item),
@@ -125,7 +148,6 @@ impl<T> Lane<T> {
                 host.dropped(item, *reason);
             }
         }
-        true
     }
 
     /// Reports the deliveries of a frame that was edited or duplicated on arrival.

@@ -146,37 +146,50 @@ impl Link {
     // Always inlined: in per-frame loops, a call would cost a seventh of the total.
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
-        let arrival = frame.arrival.max(self.last_arrival);
-        let frame = FrameMeta { arrival, ..frame };
-        self.last_arrival = arrival;
-        if self.plain
-            && let LinkQueue::AtArrival(queue) = &mut self.queue
-        {
-            if !queue.admits(arrival, frame.len) {
-                return Verdict::Drop(DropReason::QueueFull);
-            }
-            let departure = self.transmitter.depart_exactly(arrival, frame.len);
-            // A frame that departs on arrival is never queued.
-            if departure > arrival {
-                queue.hold(departure, frame.len);
-            }
-            let frame_context = || FrameContext {
-                frame,
-                at: departure,
-                bytes,
-                waiting: queue.occupancy(),
-            };
-            return self.medium.pass::<true>(departure, false, frame_context);
+        match self.offer_plain(&frame, bytes) {
+            Some(verdict) => verdict,
+            None => self.decide_with_all(frame, bytes),
         }
-        self.decide_with_all(frame, bytes)
+    }
+
+    /// [`Link::offer`] for a link that decides on arrival and neither edits nor copies frames;
+    /// `None` for other links, which [decide with all models](Link::decide_with_all).
+    #[inline(always)]
+    pub(crate) fn offer_plain(&mut self, frame: &FrameMeta, bytes: &[u8]) -> Option<Verdict> {
+        let LinkQueue::AtArrival(queue) = &mut self.queue else {
+            return None;
+        };
+        if !self.plain {
+            return None;
+        }
+        let arrival = frame.arrival.max(self.last_arrival);
+        self.last_arrival = arrival;
+        if !queue.admits(arrival, frame.len) {
+            return Some(Verdict::Drop(DropReason::QueueFull));
+        }
+        let departure = self.transmitter.depart_exactly(arrival, frame.len);
+        // A frame that departs on arrival is never queued.
+        if departure > arrival {
+            queue.hold(departure, frame.len);
+        }
+        let frame_context = || FrameContext {
+            frame: FrameMeta { arrival, ..*frame },
+            at: departure,
+            bytes,
+            waiting: queue.occupancy(),
+        };
+        Some(self.medium.pass::<true>(departure, false, frame_context))
     }
 
     /// Applies all impairments in order. Cold, so that the code for plain links stays
     /// straight-line.
     #[cold]
     #[inline(never)]
-    fn decide_with_all(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
-        let FrameMeta { arrival, len } = frame;
+    pub(crate) fn decide_with_all(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
+        let len = frame.len;
+        let arrival = frame.arrival.max(self.last_arrival);
+        let frame = FrameMeta { arrival, len };
+        self.last_arrival = arrival;
         if self.is_off {
             return Verdict::Drop(DropReason::Outage);
         }

@@ -88,7 +88,7 @@ impl Losses {
         let mut outcome = LossOutcome::Pass;
         for loss in &mut self.0 {
             if let Some(reason) = loss.judge(&frame) {
-                outcome = combine(outcome, loss.ecn, reason, &frame);
+                outcome = combine(outcome, loss.ecn, reason, frame().bytes);
             }
         }
         outcome
@@ -107,13 +107,13 @@ impl Loss {
 
 /// Combines a model's decision with the previous outcome. Cold: most frames are unaffected.
 #[cold]
-fn combine<'a>(
+fn combine(
     before: LossOutcome,
     ecn: LossEcn,
     reason: DropReason,
-    frame: impl Fn() -> FrameContext<'a>,
+    bytes: &[u8],
 ) -> LossOutcome {
-    let takes_marks = || IpHeader::parse(frame().bytes).is_some_and(|ip| ip.ecn.capable());
+    let takes_marks = || IpHeader::parse(bytes).is_some_and(|ip| ip.ecn.capable());
     match (before, ecn) {
         (LossOutcome::Drop(_), _) => before,
         (_, LossEcn::Mark | LossEcn::MarkOnly) if takes_marks() => LossOutcome::Mark,

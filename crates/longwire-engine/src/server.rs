@@ -332,7 +332,7 @@ impl Server {
     /// Starts serving an arriving frame immediately if the link is idle, under the conditions of
     /// [`Server::next_in_turn`]; equivalent to enqueuing and then serving it. If the frame departs
     /// before `steady_until`, the time of the next change, it also crosses the medium.
-    #[inline]
+    #[inline(always)]
     pub fn pass_idle(
         &mut self,
         frame: FrameMeta,

@@ -34,7 +34,7 @@ impl Link {
     /// only a rate, a tail-drop queue, medium loss and delay. As with [`Link::offer`], all earlier
     /// events must have been processed. Links without a rate are excluded: their frames may depart
     /// at their arrival time, after other frames of that instant.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn offer_idle(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
         let server = self.queue.server_mut()?;
         let one_by_one = server.is_one_by_one() && !server.has_decided();
@@ -45,9 +45,11 @@ impl Link {
         let arrival = frame.arrival.max(self.last_arrival);
         let frame = FrameMeta { arrival, ..frame };
         let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
-        let verdict = server.pass_idle(frame, steady_until, transmitter, medium)?;
-        self.last_arrival = arrival;
-        Some(verdict)
+        let verdict = server.pass_idle(frame, steady_until, transmitter, medium);
+        if verdict.is_some() {
+            self.last_arrival = arrival;
+        }
+        verdict
     }
 
     /// Whether frames are queued or in service.

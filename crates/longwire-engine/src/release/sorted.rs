@@ -182,7 +182,7 @@ mod tests {
         }
         assert_eq!(queue.late.len(), 500_000);
         for step in (100..500_000).rev() {
-            let popped = queue.pop_due(Nanos::MAX).map(|next| next.item);
+            let popped = queue.pop_due(Nanos::MAX).map(|(_, _, item)| item);
             assert_eq!(popped, Some(step));
         }
         assert_eq!(queue.len(), 100);
