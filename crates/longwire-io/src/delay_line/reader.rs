@@ -235,7 +235,7 @@ impl DelayLineReader {
 
     #[inline(never)]
     fn finish_unfinished(&mut self, frame: &mut HeldFrame) {
-        let Some(checksum) = self.descriptor(frame).offload.checksum else {
+        let Some(checksum) = self.descriptor(frame).offload().checksum else {
             return;
         };
         let (at, head) = self.record_of(frame);

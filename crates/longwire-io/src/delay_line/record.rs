@@ -31,23 +31,117 @@ const NO_PART: u64 = u64::MAX;
 /// checksum at this offset.
 const NO_CHECKSUM: u32 = u32::MAX;
 
-/// A frame's descriptor as the reader sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A frame's descriptor as the reader sees it: the encoded record, decoded on access. A decoded one
+/// would be moved through memory several times per frame.
+#[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
-    /// Time of handover to the output port.
-    pub release: Nanos,
-    /// Opaque tag set by the writer.
-    pub tag: u32,
-    /// Length in bytes.
-    pub len: u32,
-    /// Work that the sender left to the hardware.
-    pub offload: Offload,
-    /// Position in the train that the frame was cut from; `None` after an edit.
-    pub part: Option<TrainPart>,
-    /// Location in the input port's memory, if the frame stayed there.
-    pub lent: Option<u64>,
-    /// Wire length; exceeds `len` if the frame is truncated.
-    pub wire_len: u32,
+    head: Head,
+    /// Valid only if the head says that a tail follows.
+    tail: Tail,
+}
+
+impl Descriptor {
+    /// Creates the descriptor of a frame of `len` bytes, which is on no line.
+    ///
+    /// # Panics
+    /// If `len` exceeds what a record can express, 2^23 - 1.
+    #[inline]
+    pub fn new(len: u32, note: &Note) -> Descriptor {
+        assert!(len <= LEN_MAX, "a frame of {len} bytes");
+        let head = Head::new(len, note, false);
+        Descriptor {
+            head,
+            tail: Tail::new(note, head, 0),
+        }
+    }
+
+    /// Returns the descriptor with another release.
+    #[inline(always)]
+    #[must_use]
+    pub fn released_at(self, release: Nanos) -> Descriptor {
+        Descriptor {
+            head: self.head.released_at(release),
+            ..self
+        }
+    }
+
+    /// Returns the time of handover to the output port.
+    #[inline(always)]
+    pub fn release(&self) -> Nanos {
+        self.head.release()
+    }
+
+    /// Returns the number given by the writer.
+    #[inline(always)]
+    pub fn tag(&self) -> u32 {
+        self.head.tag
+    }
+
+    /// Returns the length in bytes.
+    #[inline(always)]
+    #[expect(clippy::len_without_is_empty, reason = "a length, not a collection")]
+    pub fn len(&self) -> u32 {
+        self.head.len()
+    }
+
+    /// Whether the frame is a complete wire frame, without offloads, outside of trains, whose bytes
+    /// are on the line.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        !self.head.has_tail()
+    }
+
+    /// Returns the wire length; it exceeds the length of a truncated frame.
+    #[inline(always)]
+    pub fn wire_len(&self) -> u32 {
+        self.head.wire_len(|| self.tail)
+    }
+
+    /// Returns the frame's location in the input port's memory, if the frame stayed there.
+    #[inline(always)]
+    pub fn lent(&self) -> Option<u64> {
+        (self.head.word & LENT != 0).then_some(self.tail.lent)
+    }
+
+    /// Returns the frame's position in the train it was cut from; `None` after an edit.
+    #[inline]
+    pub fn part(&self) -> Option<TrainPart> {
+        if !self.head.is_part() || self.tail.lent == NO_PART {
+            return None;
+        }
+        let segments = self.segments()?;
+        Some(TrainPart::unpack(self.tail.lent, segments))
+    }
+
+    /// Returns the work that the sender left to the hardware.
+    #[inline]
+    pub fn offload(&self) -> Offload {
+        if self.head.word & (CHECKSUM | KIND) == 0 {
+            return Offload::NONE;
+        }
+        let unfinished = self.head.had_checksum() && self.tail.offload as u32 != NO_CHECKSUM;
+        let checksum = unfinished.then(|| Checksum {
+            start: self.field(0),
+            offset: self.field(1),
+        });
+        // A part of a train has its segmentation only if it is several wire frames.
+        let len = self.len() as usize;
+        let segments = self.segments();
+        let segments = segments
+            .filter(|segments| !self.head.is_part() || segments.wire_frames(len).len() > 1);
+        Offload { checksum, segments }
+    }
+
+    /// Returns the segmentation of the frame, or of its train.
+    fn segments(&self) -> Option<Segments> {
+        let code = (self.head.word & KIND) >> KIND_SHIFT;
+        Segments::of_code(code, (self.field(2), self.field(3)))
+    }
+
+    /// Returns a 16-bit field of the offload.
+    fn field(&self, number: u32) -> u16 {
+        (self.tail.offload >> (16 * number)) as u16
+    }
 }
 
 /// The part of a descriptor that every record has.
@@ -188,6 +282,7 @@ impl Head {
         self.bytes_at() + self.stored().next_multiple_of(ALIGN)
     }
 
+    #[inline(always)]
     fn len(self) -> u32 {
         self.word & LEN_MASK
     }
@@ -205,44 +300,14 @@ impl Head {
     /// Returns the descriptor. Calls `tail` only if a tail follows.
     #[inline(always)]
     pub(super) fn descriptor(self, tail: impl FnOnce() -> Tail) -> Descriptor {
-        let mut descriptor = Descriptor {
-            release: Nanos::from_nanos(self.release),
-            tag: self.tag,
-            len: self.len(),
-            offload: Offload::NONE,
-            part: None,
-            lent: None,
-            wire_len: self.len(),
-        };
-        if self.has_tail() {
-            self.unpack(tail(), &mut descriptor);
+        Descriptor {
+            head: self,
+            tail: if self.has_tail() {
+                tail()
+            } else {
+                Tail::default()
+            },
         }
-        descriptor
-    }
-
-    fn unpack(self, tail: Tail, descriptor: &mut Descriptor) {
-        descriptor.lent = (self.word & LENT != 0).then_some(tail.lent);
-        if self.word & CUT != 0 {
-            descriptor.wire_len = tail.offload as u32;
-            return;
-        }
-        let field = |number: u32| (tail.offload >> (16 * number)) as u16;
-        let unfinished = self.word & CHECKSUM != 0 && tail.offload as u32 != NO_CHECKSUM;
-        let checksum = unfinished.then(|| Checksum {
-            start: field(0),
-            offset: field(1),
-        });
-        let code = (self.word & KIND) >> KIND_SHIFT;
-        let segments = Segments::of_code(code, (field(2), field(3)));
-        if self.word & PART != 0 {
-            let part = segments.filter(|_| tail.lent != NO_PART);
-            descriptor.part = part.map(|segments| TrainPart::unpack(tail.lent, segments));
-        }
-        let several = |segments: &Segments| segments.wire_frames(self.len() as usize).len() > 1;
-        descriptor.offload = Offload {
-            checksum,
-            segments: segments.filter(|segments| self.word & PART == 0 || several(segments)),
-        };
     }
 }
 

@@ -192,14 +192,14 @@ impl Line {
         let decided = self.reader.decided();
         let expected = oracle.decided.front().copied();
         let shown = expected.map(|(number, len)| (release_of(number), len as u32));
-        assert_eq!(decided.map(|next| (next.release, next.len)), shown);
+        assert_eq!(decided.map(|next| (next.release(), next.len())), shown);
         if let Some((number, len)) = expected {
             assert_eq!(self.reader.front_bytes(), content(number, len));
         }
         let arrived = self.reader.arrived();
         let expected = oracle.arrived.front().copied();
         let shown = expected.map(|(number, len)| (Nanos::from_nanos(number), len as u32));
-        assert_eq!(arrived.map(|next| (next.release, next.len)), shown);
+        assert_eq!(arrived.map(|next| (next.release(), next.len())), shown);
         if let Some((number, len)) = expected {
             assert_eq!(self.reader.arrived_bytes(), content(number, len));
         }

@@ -384,7 +384,7 @@ impl Core {
         let Some(exit) = Exit::of(self.bridge.forward(since, port, bytes), port) else {
             return self.shards.first.state.frames.free(frame);
         };
-        frame.exit = exit;
+        frame.set_exit(exit);
         let lost = exit.is_one_of(&self.lost_ports);
         let shard = &mut self.shards.first;
         let undelivered = match target {

@@ -2,7 +2,7 @@
 //! ports.
 
 use longwire_engine::{FrameMeta, Nanos};
-use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
+use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame, Note};
 use longwire_io::port::offload::{self, TrainPart};
 use longwire_packet::bridge::{Forwarding, PortIndex};
 
@@ -64,12 +64,41 @@ pub(crate) struct Frame {
     place: FramePlace,
     /// Wire length in bytes.
     pub wire_len: u32,
-    pub exit: Exit,
+    /// The only output port, or [`ALL_BUT_ENTRY`].
+    exit: u16,
     /// The port of arrival.
     pub entry: PortIndex,
     /// The frame's number on its current link, truncated. Valid only if verdicts are
     /// recorded.
     pub number: u32,
+}
+
+/// Marks frames that leave by all ports but their port of arrival. No port has this number.
+const ALL_BUT_ENTRY: u16 = u16::MAX;
+
+// Millions of handles may wait for their release and be sorted.
+const _: () = assert!(size_of::<Frame>() == 24);
+
+impl Frame {
+    #[inline(always)]
+    pub fn exit(&self) -> Exit {
+        match self.exit {
+            ALL_BUT_ENTRY => Exit::AllBut(self.entry),
+            port => Exit::One(PortIndex(port)),
+        }
+    }
+
+    /// Sets the exit. The port of [`Exit::AllBut`] is the frame's port of arrival.
+    #[inline(always)]
+    pub fn set_exit(&mut self, exit: Exit) {
+        self.exit = match exit {
+            Exit::One(port) => port.0,
+            Exit::AllBut(port) => {
+                debug_assert_eq!(port, self.entry);
+                ALL_BUT_ENTRY
+            }
+        };
+    }
 }
 
 /// Location of a frame's bytes.
@@ -138,7 +167,7 @@ impl Frames {
 
     /// Takes the next frame off a line. Its checksum is complete, because links and recorders
     /// may read its bytes.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, line: u16) -> Option<(FrameMeta, Frame)> {
         let (frame, meta) = self.lines[usize::from(line)].take_arrived()?;
         // The switch determines the exit next.
@@ -156,7 +185,7 @@ impl Frames {
 
     /// Adds a copy of a frame with its exit, its port of arrival and, if it has one, its
     /// position in a train.
-    #[inline]
+    #[inline(always)]
     pub fn adopt(
         &mut self,
         bytes: &[u8],
@@ -171,7 +200,7 @@ impl Frames {
         self.handle(FramePlace::Stored(stored), wire_len, ports)
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle(
         &mut self,
         place: FramePlace,
@@ -179,19 +208,21 @@ impl Frames {
         (exit, entry): (Exit, PortIndex),
     ) -> Frame {
         self.handles += 1;
-        Frame {
+        let mut frame = Frame {
             place,
             wire_len,
-            exit,
+            exit: ALL_BUT_ENTRY,
             entry,
             number: 0,
-        }
+        };
+        frame.set_exit(exit);
+        frame
     }
 
     /// Returns a frame's position in the train it was cut from.
     pub fn part(&self, frame: &Frame) -> Option<TrainPart> {
         match self.place_of(frame)? {
-            FramePlace::Line(line, held) => self.lines[usize::from(*line)].descriptor(held).part,
+            FramePlace::Line(line, held) => self.lines[usize::from(*line)].descriptor(held).part(),
             FramePlace::Stored(stored) => self.store.part(stored),
             FramePlace::Shared(_) => None,
         }
@@ -238,15 +269,14 @@ impl Frames {
             Some(FramePlace::Stored(stored)) => (stored.len() as u32, self.store.part(stored)),
             Some(FramePlace::Shared(_)) | None => (0, None),
         };
-        Descriptor {
+        let note = Note {
             release: Nanos::ZERO,
             tag: 0,
-            len,
             offload: longwire_io::Offload::NONE,
             part,
-            lent: None,
             wire_len: frame.wire_len,
-        }
+        };
+        Descriptor::new(len, &note)
     }
 
     /// Prefetches the bytes of a frame.
@@ -331,7 +361,7 @@ impl Frames {
     pub fn make(&mut self, like: &Frame, bytes: &[u8]) -> Frame {
         Frame {
             number: like.number,
-            ..self.adopt(bytes, bytes.len() as u32, (like.exit, like.entry), None)
+            ..self.adopt(bytes, bytes.len() as u32, (like.exit(), like.entry), None)
         }
     }
 
@@ -399,7 +429,7 @@ impl Frames {
     /// Returns the first release among frames decided in place.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let decided = self.lines.iter_mut().filter_map(|line| line.decided());
-        decided.map(|next| next.release).min()
+        decided.map(|next| next.release()).min()
     }
 
     /// Returns the number of lines.
@@ -417,9 +447,9 @@ impl Frames {
     /// and returns them with their release.
     pub fn take_decided(&mut self, line: usize, exit: Exit) -> Option<(Vec<Frame>, Nanos)> {
         let next = self.lines[line].decided()?;
-        let Some(segments) = next.offload.segments else {
+        let Some(segments) = next.offload().segments else {
             let held = self.lines[line].take()?;
-            return Some((vec![self.off_its_line(line, held, exit)], next.release));
+            return Some((vec![self.off_its_line(line, held, exit)], next.release()));
         };
         let train = self.lines[line].front_bytes().to_vec();
         let mut cut = Vec::new();
@@ -427,7 +457,7 @@ impl Frames {
             offload::cut(&train, segments, index..index + 1, &mut cut)?;
             // A part that keeps its train's number can be joined again. A whole train has
             // no number.
-            let part = next.part.map(|part| TrainPart {
+            let part = next.part().map(|part| TrainPart {
                 index: part.index + index as u16,
                 ..part
             });
@@ -436,7 +466,7 @@ impl Frames {
         });
         let frames = frames.collect();
         self.pass_decided(line, &next);
-        Some((frames, next.release))
+        Some((frames, next.release()))
     }
 
     /// Skips `next`, the first record decided in place. Returns the number of its wire
@@ -452,7 +482,7 @@ impl Frames {
 
     fn off_its_line(&mut self, line: usize, mut held: HeldFrame, exit: Exit) -> Frame {
         self.in_place -= 1;
-        let wire_len = self.lines[line].descriptor(&held).wire_len;
+        let wire_len = self.lines[line].descriptor(&held).wire_len();
         self.lines[line].finish_checksum(&mut held);
         let entry = PortIndex(line as u16);
         let place = FramePlace::Line(line as u16, held);

@@ -286,7 +286,7 @@ impl Core {
             if let Some(ledger) = &mut state.ledger {
                 ledger.entered(PortIndex(line as u16), meta, state.frames.bytes(&frame));
             }
-            frame.exit = Exit::One(exit);
+            frame.set_exit(Exit::One(exit));
             if let Err(frame) = network.offer(path, meta, frame, state) {
                 state.frames.free(frame);
             }
@@ -314,11 +314,11 @@ impl Core {
             let Shard { network, state, .. } = &mut self.shards.first;
             if network.holds_frames(link) {
                 let arrived = state.frames.line(line).arrived();
-                let Some(arrived) = arrived.filter(|frame| frame.release <= until) else {
+                let Some(arrived) = arrived.filter(|frame| frame.release() <= until) else {
                     break;
                 };
                 burst = 1;
-                network.advance_held(link, ..=arrived.release.max(self.advanced), state);
+                network.advance_held(link, ..=arrived.release().max(self.advanced), state);
             }
             let Some(mut turn) = self.turn(line, tolerance) else {
                 break;
@@ -462,10 +462,10 @@ impl LaneTurn<'_> {
     #[inline]
     fn take_in(&mut self, until: Nanos) -> bool {
         let arrived = self.line.arrived();
-        let Some(arrived) = arrived.filter(|frame| frame.release <= until) else {
+        let Some(arrived) = arrived.filter(|frame| frame.release() <= until) else {
             return false;
         };
-        let meta = self.arrives(arrived.release, arrived.wire_len);
+        let meta = self.arrives(arrived.release(), arrived.wire_len());
         if let Some(ledger) = &mut self.account.ledger
             && ledger.with_frames()
         {

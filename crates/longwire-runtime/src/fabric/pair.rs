@@ -166,7 +166,7 @@ fn offer(
 }
 
 impl FrameAccess<Frame> for PairHost<'_> {
-    #[inline]
+    #[inline(always)]
     fn bytes<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
         self.frames.bytes(frame)
     }

@@ -123,8 +123,8 @@ impl RemoteReader {
         let [low, high, late] = suffix.first_chunk::<SUFFIX_LEN>()?;
         Some(RemoteFrame {
             port: PortIndex(u16::from_le_bytes([*low, *high])),
-            line: descriptor.tag,
-            release: descriptor.release,
+            line: descriptor.tag(),
+            release: descriptor.release(),
             is_late: *late != 0,
             bytes,
         })
@@ -193,7 +193,7 @@ impl RemoteExits {
         release: Nanos,
         frame: Frame,
     ) -> Option<Frame> {
-        match frame.exit {
+        match frame.exit() {
             Exit::One(port) => {
                 if !self.has(port.0.into()) {
                     return Some(frame);

@@ -245,7 +245,7 @@ impl Simulation {
                 bytes: state.frames.bytes(&frame),
                 wire_len: frame.wire_len,
             };
-            leave_by(frame.exit, leaving, ports, out)?;
+            leave_by(frame.exit(), leaving, ports, out)?;
             state.frames.free(frame);
         }
         Ok(())

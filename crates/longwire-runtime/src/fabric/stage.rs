@@ -98,8 +98,7 @@ impl<T: TxPort> FabricOutput<T> {
     /// Pushes the next ready frame to the port, if any.
     fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<PushResult> {
         let next = self.ready.front()?;
-        let mut descriptor = frames.descriptor(&next.frame);
-        descriptor.release = next.release;
+        let descriptor = frames.descriptor(&next.frame).released_at(next.release);
         let bytes = frames.bytes(&next.frame);
         let (port, account) = (&mut self.port, &mut self.account);
         let pushed = account.give_from(port, next.last, (&descriptor, bytes), now);
@@ -145,9 +144,9 @@ impl<T: TxPort> FabricOutput<T> {
         let mut from_line = (0, 0);
         while self.account.batch.len() < BURST {
             let on_line = line.and_then(|(line, _)| frames.line(line).decided());
-            let on_line = on_line.filter(|next| next.release <= now);
+            let on_line = on_line.filter(|next| next.release() <= now);
             let first_on_line = match (&on_line, self.ready.front()) {
-                (Some(next), Some(ready)) => (next.release, ready.older) < (ready.release, true),
+                (Some(next), Some(ready)) => (next.release(), ready.older) < (ready.release, true),
                 (next, _) => next.is_some(),
             };
             let taken = match (on_line, line) {
@@ -332,7 +331,7 @@ impl<T: TxPort> Fabric<T> {
                 last,
                 older,
             };
-            match frame.exit {
+            match frame.exit() {
                 Exit::One(port) => match self.outputs.get_mut(usize::from(port.0)) {
                     Some(output) if output.lost => {
                         output.account.refuse(1);
@@ -388,7 +387,7 @@ impl<T: TxPort> Fabric<T> {
             }
             let ready = self.outputs[index].ready.front();
             let ready = ready.map(|ready| ready.release);
-            let on_line = self.due_on_line(index, now).map(|next| next.release);
+            let on_line = self.due_on_line(index, now).map(|next| next.release());
             oldest = [oldest, ready, on_line].into_iter().flatten().min();
         }
         self.backlog.note(now, oldest);
@@ -399,7 +398,7 @@ impl<T: TxPort> Fabric<T> {
     fn due_on_line(&mut self, index: usize, now: Nanos) -> Option<Descriptor> {
         let (line, _) = self.core.lanes.feeder_of(index)?;
         let next = self.core.shards.first.state.frames.line(line).decided()?;
-        (next.release <= now).then_some(next)
+        (next.release() <= now).then_some(next)
     }
 
     /// Counts due frames on a lost port's line as refused.

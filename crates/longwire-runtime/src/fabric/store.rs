@@ -15,22 +15,57 @@ const SPARE_MAX: usize = 16;
 /// Stored length of a position in a train.
 const PART_LEN: usize = 16;
 
-/// The location of a frame.
+/// The location of a frame. Handles are small, because millions of them may wait and be
+/// sorted.
 #[derive(Debug)]
 pub(super) struct StoredFrame {
-    segment: u32,
-    at: u32,
-    /// Length of the frame, and [`WITH_PART`].
-    len: u32,
+    /// Length, [`WITH_PART`], offset and segment, from the low bits up. Two words, for an
+    /// alignment of four bytes.
+    words: [u32; 2],
 }
 
-/// Flag in the length: the frame's position in its train follows the bytes.
-const WITH_PART: u32 = 1 << 31;
+const LEN_BITS: u32 = 24;
+/// Flag: the frame's position in its train follows the bytes.
+const WITH_PART: u64 = 1 << LEN_BITS;
+const AT_SHIFT: u32 = LEN_BITS + 1;
+/// Only a segment's first frame may extend beyond [`SEGMENT_LEN`].
+const AT_BITS: u32 = SEGMENT_LEN.ilog2() + 1;
+const SEGMENT_SHIFT: u32 = AT_SHIFT + AT_BITS;
+/// Maximum number of segments: 256 GiB.
+const SEGMENTS_MAX: usize = 1 << (u64::BITS - SEGMENT_SHIFT);
 
 impl StoredFrame {
-    #[inline]
+    #[inline(always)]
+    fn of_word(word: u64) -> StoredFrame {
+        StoredFrame {
+            words: [word as u32, (word >> 32) as u32],
+        }
+    }
+
+    #[inline(always)]
+    fn new(segment: u32, at: usize, len: usize) -> StoredFrame {
+        let place = u64::from(segment) << SEGMENT_SHIFT | (at as u64) << AT_SHIFT;
+        StoredFrame::of_word(place | len as u64)
+    }
+
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        u64::from(self.words[0]) | u64::from(self.words[1]) << 32
+    }
+
+    #[inline(always)]
     pub fn len(&self) -> usize {
-        (self.len & !WITH_PART) as usize
+        (self.word() & (WITH_PART - 1)) as usize
+    }
+
+    #[inline(always)]
+    fn at(&self) -> usize {
+        (self.word() >> AT_SHIFT) as usize & ((1 << AT_BITS) - 1)
+    }
+
+    #[inline(always)]
+    fn segment(&self) -> usize {
+        (self.word() >> SEGMENT_SHIFT) as usize
     }
 }
 
@@ -75,65 +110,58 @@ impl FrameStore {
     }
 
     /// Stores a copy of a frame.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, frame: &[u8]) -> StoredFrame {
-        let segment = &mut self.segments[self.current as usize];
-        if segment.space() < frame.len() {
-            return self.insert_into_next(frame);
+        let segment = &self.segments[self.current as usize];
+        // Not filled to the end: a full segment's next offset may exceed `AT_BITS`.
+        if segment.space() <= frame.len() {
+            self.turn(frame.len());
         }
-        let at = segment.bytes.len() as u32;
-        segment.bytes.extend_from_slice(frame);
-        segment.live += 1;
-        StoredFrame {
-            segment: self.current,
-            at,
-            len: frame.len() as u32,
-        }
+        self.append(frame)
     }
 
-    #[cold]
-    fn insert_into_next(&mut self, frame: &[u8]) -> StoredFrame {
-        self.turn(frame.len());
-        self.insert(frame)
+    #[inline(always)]
+    fn append(&mut self, frame: &[u8]) -> StoredFrame {
+        let segment = &mut self.segments[self.current as usize];
+        let at = segment.bytes.len();
+        segment.bytes.extend_from_slice(frame);
+        segment.live += 1;
+        StoredFrame::new(self.current, at, frame.len())
     }
 
     /// Stores a copy of a frame with its position in the train it was cut from.
     pub fn insert_part(&mut self, frame: &[u8], part: TrainPart) -> StoredFrame {
         let len = frame.len() + PART_LEN;
-        if self.segments[self.current as usize].space() < len {
+        if self.segments[self.current as usize].space() <= len {
             self.turn(len);
         }
-        let stored = self.insert(frame);
-        let segment = &mut self.segments[stored.segment as usize];
+        let stored = self.append(frame);
+        let segment = &mut self.segments[stored.segment()];
         for word in part.to_words() {
             segment.bytes.extend_from_slice(&word.to_le_bytes());
         }
-        StoredFrame {
-            len: stored.len | WITH_PART,
-            ..stored
-        }
+        StoredFrame::of_word(stored.word() | WITH_PART)
     }
 
     /// Returns a frame's bytes.
     #[inline]
     pub fn bytes(&self, place: &StoredFrame) -> &[u8] {
-        &self.segments[place.segment as usize].bytes[place.at as usize..][..place.len()]
+        &self.segments[place.segment()].bytes[place.at()..][..place.len()]
     }
 
     /// Returns a frame's bytes for editing, and removes the frame from its train.
     pub fn bytes_mut(&mut self, place: &mut StoredFrame) -> &mut [u8] {
-        place.len &= !WITH_PART;
-        let bytes = &mut self.segments[place.segment as usize].bytes[place.at as usize..];
-        &mut bytes[..place.len()]
+        *place = StoredFrame::of_word(place.word() & !WITH_PART);
+        &mut self.segments[place.segment()].bytes[place.at()..][..place.len()]
     }
 
     /// Returns a frame's position in the train it was cut from.
     pub fn part(&self, place: &StoredFrame) -> Option<TrainPart> {
-        if place.len & WITH_PART == 0 {
+        if place.word() & WITH_PART == 0 {
             return None;
         }
-        let end = place.at as usize + place.len();
-        let part = &self.segments[place.segment as usize].bytes[end..end + PART_LEN];
+        let end = place.at() + place.len();
+        let part = &self.segments[place.segment()].bytes[end..end + PART_LEN];
         let (words, _) = part.as_chunks();
         TrainPart::from_words([0, 1].map(|word| u64::from_le_bytes(words[word])))
     }
@@ -141,13 +169,13 @@ impl FrameStore {
     /// Removes a frame.
     #[inline]
     pub fn remove(&mut self, place: StoredFrame) {
-        let index = place.segment;
-        let segment = &mut self.segments[index as usize];
+        let index = place.segment();
+        let segment = &mut self.segments[index];
         segment.live -= 1;
         if segment.live == 0 {
             segment.bytes.clear();
-            if index != self.current {
-                self.close(index);
+            if index != self.current as usize {
+                self.close(index as u32);
             }
         }
     }
@@ -158,8 +186,12 @@ impl FrameStore {
     }
 
     /// Switches to a segment with space for a frame of `len` bytes.
+    ///
+    /// # Panics
+    /// If the frame or the store is longer than a [`StoredFrame`] can express.
     #[cold]
     fn turn(&mut self, len: usize) {
+        assert!((len as u64) < WITH_PART, "a frame of {len} bytes");
         let left = self.current;
         self.current = self.open(len.max(SEGMENT_LEN));
         if self.segments[left as usize].live == 0 {
@@ -175,6 +207,7 @@ impl FrameStore {
             return spare;
         }
         let index = self.vacant.pop().unwrap_or_else(|| {
+            assert!(self.segments.len() < SEGMENTS_MAX, "the store is full");
             self.segments.push(Segment::default());
             self.segments.len() as u32 - 1
         });

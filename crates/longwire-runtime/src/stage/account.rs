@@ -19,12 +19,16 @@ use crate::sent::SentLog;
 /// Returns the number of wire frames in a buffer, and their total bytes.
 #[inline]
 pub(crate) fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
-    match frame.offload.segments {
-        None => (1, u64::from(frame.len)),
+    let len = u64::from(frame.len());
+    if frame.is_plain() {
+        return (1, len);
+    }
+    match frame.offload().segments {
+        None => (1, len),
         Some(segments) => {
-            let frames = segments.wire_frames(frame.len as usize).len() as u64;
+            let frames = segments.wire_frames(len as usize).len() as u64;
             let repeated = (frames - 1) * u64::from(segments.header_len);
-            (frames as u32, u64::from(frame.len) + repeated)
+            (frames as u32, len + repeated)
         }
     }
 }
@@ -34,10 +38,10 @@ pub(crate) fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
 fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
     TxFrame {
         bytes,
-        release: frame.release,
-        offload: frame.offload,
-        lent: frame.lent,
-        wire_len: frame.wire_len,
+        release: frame.release(),
+        offload: frame.offload(),
+        lent: frame.lent(),
+        wire_len: frame.wire_len(),
     }
 }
 
@@ -161,7 +165,7 @@ impl Account {
         (frame, bytes): (&Descriptor, &[u8]),
         due_by: Nanos,
     ) -> PushResult {
-        let pushed = if frame.part.is_none() && !self.train.is_open() {
+        let pushed = if frame.part().is_none() && !self.train.is_open() {
             port.push(outgoing(frame, bytes))
         } else {
             self.give_part(port, frame, bytes)
@@ -217,9 +221,9 @@ impl Account {
     ) -> PushResult {
         // A port that holds frames until their release takes them one at a time.
         let joins = port.takes_offload() && self.lead == Nanos::ZERO;
-        let part = frame.part.filter(|_| joins);
+        let part = frame.part().filter(|_| joins);
         let last = self.batch.last().map(|last| last.release);
-        let near = last.is_some_and(|last| frame.release.saturating_sub(last) <= JOINED_WITHIN);
+        let near = last.is_some_and(|last| frame.release().saturating_sub(last) <= JOINED_WITHIN);
         if let Some(part) = part
             && near
             && self.train.append(part, bytes)
@@ -240,7 +244,7 @@ impl Account {
         if port.free_slots() == 0 {
             return PushResult::Full;
         }
-        self.train.start(part, bytes, frame.offload);
+        self.train.start(part, bytes, frame.offload());
         self.in_train = 1;
         PushResult::Taken
     }
@@ -293,22 +297,22 @@ impl Account {
     ) {
         self.counts.passed(wire_frames.into(), wire_bytes);
         self.batch.push(PushedFrame {
-            release: frame.release,
+            release: frame.release(),
             wire_frames,
             wire_bytes: wire_bytes as u32,
             link: link.unwrap_or(NO_LINK),
             joined: false,
         });
         if let Some(addresses) = &self.addresses {
-            addresses.delivered(bytes, due_by.saturating_sub(self.lead).max(frame.release));
+            addresses.delivered(bytes, due_by.saturating_sub(self.lead).max(frame.release()));
         }
         if let Some(record_handle) = &mut self.record_handle {
             // The port holds an early frame until its release.
-            let handover = due_by.saturating_sub(self.lead).max(frame.release);
+            let handover = due_by.saturating_sub(self.lead).max(frame.release());
             record_handle.push(bytes, |bytes| Event::Left { handover, bytes });
         }
         if let Some(log) = &mut self.log {
-            let due = (!self.timeless).then_some(frame.release);
+            let due = (!self.timeless).then_some(frame.release());
             log.note(bytes, due);
         }
     }

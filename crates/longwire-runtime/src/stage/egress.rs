@@ -167,7 +167,7 @@ impl<T: TxPort> Egress<T> {
         while self.account.batch.len() < BURST
             && let Some((next, bytes)) = self.releases.front(due_by)
         {
-            let place = place_of(next.release, next.tag, self.account.lead);
+            let place = place_of(next.release(), next.tag(), self.account.lead);
             if turn.is_some_and(|turn| !turn.allows(place)) {
                 break;
             }

@@ -105,7 +105,7 @@ impl Releases {
     pub fn front(&mut self, due_by: Nanos) -> Option<(Descriptor, &[u8])> {
         match self {
             Releases::OnLine(line) => {
-                let next = line.front().filter(|next| next.release <= due_by)?;
+                let next = line.front().filter(|next| next.release() <= due_by)?;
                 Some((next, line.front_bytes()))
             }
             Releases::Sorted(sorted) => sorted.front(due_by),
@@ -126,7 +126,7 @@ impl Releases {
     /// Returns the release and tag of the next departure, as of the last [`Releases::prepare`].
     pub fn next_departure(&mut self) -> Option<(Nanos, u32)> {
         match self {
-            Releases::OnLine(line) => line.front().map(|next| (next.release, next.tag)),
+            Releases::OnLine(line) => line.front().map(|next| (next.release(), next.tag())),
             Releases::Sorted(sorted) => sorted.next_departure(),
             Releases::Decided(decided) => decided.sorted.next_departure(),
         }
@@ -136,7 +136,7 @@ impl Releases {
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
         match self {
-            Releases::OnLine(line) => Some(line.front()?.release),
+            Releases::OnLine(line) => Some(line.front()?.release()),
             Releases::Sorted(sorted) => sorted.next_at(),
             Releases::Decided(decided) => {
                 let release = decided.sorted.next_at();
@@ -185,7 +185,7 @@ impl Releases {
 impl SortedFrames<DelayLineReader> {
     fn take_published(&mut self) {
         while let Some(frame) = self.storage.take() {
-            let release = self.storage.descriptor(&frame).release;
+            let release = self.storage.descriptor(&frame).release();
             self.queue.push(LinkId(0), release, frame);
         }
         self.reorder_front();
@@ -219,12 +219,8 @@ impl<S: FrameStorage> SortedFrames<S> {
             self.front = self.queue.pop_due(due_by);
         }
         let (_, release, frame) = self.front.as_ref()?;
-        let record = self.storage.record(frame);
-        let release = *release;
-        Some((
-            Descriptor { release, ..record },
-            self.storage.bytes_of(frame),
-        ))
+        let record = self.storage.record(frame).released_at(*release);
+        Some((record, self.storage.bytes_of(frame)))
     }
 
     #[inline(always)]
@@ -239,11 +235,11 @@ impl<S: FrameStorage> SortedFrames<S> {
             Some((_, release, frame)) => (*release, frame),
             None => self.queue.peek()?,
         };
-        Some((release, self.storage.record(frame).tag))
+        Some((release, self.storage.record(frame).tag()))
     }
 
     fn next_at(&mut self) -> Option<Nanos> {
-        let published = self.storage.line().front().map(|next| next.release);
+        let published = self.storage.line().front().map(|next| next.release());
         let front = self.front.as_ref().map(|(_, release, _)| *release);
         let times = [published, front, self.queue.next_at()];
         times.into_iter().flatten().min()
@@ -360,7 +356,7 @@ impl FrameAccess<Frame> for EgressFrames<'_> {
 impl LaneFrames<Frame> for EgressFrames<'_> {
     fn meta(&self, frame: &Frame) -> FrameMeta {
         let record = self.frames.descriptor(frame);
-        FrameMeta::new(record.release, record.wire_len)
+        FrameMeta::new(record.release(), record.wire_len())
     }
 
     fn deliver(&mut self, frame: Frame, delivery: &Delivery, is_duplicate: bool) {

@@ -119,7 +119,7 @@ impl DelayLineReader {
 
     /// Takes the arrived frame off the line but keeps its bytes, and completes its checksum if
     /// necessary. Also returns its arrival and wire length.
-    #[inline]
+    #[inline(always)]
     pub fn take_arrived(&mut self) -> Option<(HeldFrame, FrameMeta)> {
         let head = self.arrived_head()?;
         let meta = FrameMeta {
@@ -144,7 +144,10 @@ impl DelayLineReader {
     #[inline]
     pub fn decide_queued(&mut self, release: Option<Nanos>) -> Option<FrameMeta> {
         let head = self.queued_head()?;
-        let descriptor = head.descriptor(|| self.tail_at(self.queued));
+        let meta = FrameMeta {
+            arrival: head.release(),
+            len: head.wire_len(|| self.tail_at(self.queued)),
+        };
         match release {
             // SAFETY: the record is published and not passed, so it belongs to the reader, which is
             // borrowed exclusively.
@@ -158,10 +161,7 @@ impl DelayLineReader {
         // This record is decided next, and a long queue has left the cache.
         let memory = &self.shared.memory;
         memory.prefetch_to_write(self.queued.at, size_of::<Head>());
-        Some(FrameMeta {
-            arrival: descriptor.release,
-            len: descriptor.wire_len,
-        })
+        Some(meta)
     }
 
     /// Takes the oldest queued frame off the line but keeps its bytes.

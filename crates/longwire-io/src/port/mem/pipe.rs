@@ -130,9 +130,9 @@ impl RxPort for PipeRx {
             take(RxFrame {
                 bytes: self.reader.front_bytes(),
                 // The caller may have been preempted after reading the clock.
-                arrival: now.max(front.release),
-                offload: front.offload,
-                wire_len: front.wire_len,
+                arrival: now.max(front.release()),
+                offload: front.offload(),
+                wire_len: front.wire_len(),
                 lent: None,
             });
             self.reader.advance();

@@ -433,7 +433,7 @@ impl Shards {
         };
         let frames = &mut self.others[index].state.frames;
         let (bytes, wire_len) = (frames.bytes(&frame), frame.wire_len);
-        let ports = (frame.exit, frame.entry);
+        let ports = (frame.exit(), frame.entry);
         let own = &mut self.first.state.frames;
         let own = own.adopt(bytes, wire_len, ports, frames.part(&frame));
         frames.free(frame);

@@ -257,7 +257,7 @@ impl Shard {
                     start,
                     len: (bytes.len() - start) as u32,
                     wire_len: frame.wire_len,
-                    ports: (frame.exit, frame.entry),
+                    ports: (frame.exit(), frame.entry),
                     part: frames.part(&frame),
                 };
                 frames.free(frame);
@@ -306,7 +306,7 @@ impl Shard {
             self.leaving.push(Leaving {
                 release,
                 line,
-                exit: frame.exit,
+                exit: frame.exit(),
                 wire_len: frame.wire_len,
                 start: self.leaving_bytes.len(),
                 len: bytes.len() as u32,
