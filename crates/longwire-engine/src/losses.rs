@@ -107,12 +107,7 @@ impl Loss {
 
 /// Combines a model's decision with the previous outcome. Cold: most frames are unaffected.
 #[cold]
-fn combine(
-    before: LossOutcome,
-    ecn: LossEcn,
-    reason: DropReason,
-    bytes: &[u8],
-) -> LossOutcome {
+fn combine(before: LossOutcome, ecn: LossEcn, reason: DropReason, bytes: &[u8]) -> LossOutcome {
     let takes_marks = || IpHeader::parse(bytes).is_some_and(|ip| ip.ecn.capable());
     match (before, ecn) {
         (LossOutcome::Drop(_), _) => before,

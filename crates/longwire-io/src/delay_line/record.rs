@@ -127,8 +127,8 @@ impl Descriptor {
         // A part of a train has its segmentation only if it is several wire frames.
         let len = self.len() as usize;
         let segments = self.segments();
-        let segments = segments
-            .filter(|segments| !self.head.is_part() || segments.wire_frames(len).len() > 1);
+        let segments =
+            segments.filter(|segments| !self.head.is_part() || segments.wire_frames(len).len() > 1);
         Offload { checksum, segments }
     }
 

@@ -363,7 +363,7 @@ fn a_backlog_larger_than_the_cache_keeps_every_byte() {
 fn nothing_is_seen_before_it_is_published() {
     let mut pair = Pair::new(2);
     pair.push(60, Offload::NONE, None);
-    assert_eq!(pair.reader.front(), None);
+    assert!(pair.reader.front().is_none());
     assert!(pair.reader.take().is_none());
     pair.reader.advance();
     assert_eq!(pair.reader.front_bytes(), b"");

@@ -120,7 +120,10 @@ impl Line {
                 let taken = self.reader.take_arrived();
                 let meta = taken.as_ref().map(|(_, meta)| *meta);
                 assert_eq!(meta.map(|meta| meta.arrival), at);
-                assert_eq!(meta.map(|meta| meta.len as usize), expected.map(|(_, len)| len));
+                assert_eq!(
+                    meta.map(|meta| meta.len as usize),
+                    expected.map(|(_, len)| len)
+                );
                 self.hold(taken.map(|(frame, _)| frame), expected);
             }
             Step::DecideQueued(released) => {
