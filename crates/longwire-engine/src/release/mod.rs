@@ -134,7 +134,10 @@ impl<T> ReleaseQueue<T> {
         if self.sorted.len() > 0 && !self.is_run_next() {
             return self.sorted.pop_due(now);
         }
-        let waiting = self.run.pop_front_if(|next| next.place.release <= now)?;
+        if self.run.front().is_none_or(|next| next.place.release > now) {
+            return None;
+        }
+        let waiting = self.run.pop_front()?;
         Some((waiting.place.link, waiting.place.release, waiting.item))
     }
 

@@ -114,18 +114,7 @@ impl Line {
                 self.reader.drop_arrived();
                 oracle.arrived.pop_front();
             }
-            Step::TakeArrived => {
-                let expected = oracle.arrived.pop_front();
-                let at = self.reader.arrived_at();
-                let taken = self.reader.take_arrived();
-                let meta = taken.as_ref().map(|(_, meta)| *meta);
-                assert_eq!(meta.map(|meta| meta.arrival), at);
-                assert_eq!(
-                    meta.map(|meta| meta.len as usize),
-                    expected.map(|(_, len)| len)
-                );
-                self.hold(taken.map(|(frame, _)| frame), expected);
-            }
+            Step::TakeArrived => self.take_arrived(),
             Step::DecideQueued(released) => {
                 let next = oracle.queued.pop_front();
                 let kept = next.filter(|_| *released);
@@ -160,6 +149,16 @@ impl Line {
             }
         }
         self.check();
+    }
+
+    fn take_arrived(&mut self) {
+        let expected = self.oracle.arrived.pop_front();
+        let at = self.reader.arrived_at();
+        let taken = self.reader.take_arrived();
+        let shown = taken.as_ref().map(|(_, meta)| (meta.arrival, meta.len));
+        let len = expected.map(|(_, len)| len as u32);
+        assert_eq!(shown, at.zip(len));
+        self.hold(taken.map(|(frame, _)| frame), expected);
     }
 
     /// Pushes a frame as a writer on the reader's thread does.

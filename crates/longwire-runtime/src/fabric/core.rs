@@ -330,9 +330,10 @@ impl Core {
         let mut found = 0;
         for coming in incoming {
             let classifier = &self.classifier;
-            let bytes = match classifier.reads_bytes() {
-                true => self.shards.first.state.frames.bytes(&coming.frame),
-                false => &[],
+            let bytes = if classifier.reads_bytes() {
+                self.shards.first.state.frames.bytes(&coming.frame)
+            } else {
+                &[]
             };
             coming.target = classifier
                 .classify_by(&coming.key, bytes, coming.meta.len)

@@ -1,6 +1,6 @@
 //! Lanes: lines whose frames all cross one link to one port.
 //!
-//! If ports form pairs and all frames of each port take a path of one link of their own,
+//! If ports form pairs and all frames of each port take a path of one separate link,
 //! frames bypass the switch, the classifier and the network's event queue. The link, its
 //! queue and its random streams remain those of the network, so verdicts are the same.
 //!

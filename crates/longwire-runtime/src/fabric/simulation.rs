@@ -24,8 +24,8 @@ use crate::report::{LinkReport, RunReport};
 use crate::start_error::StartError;
 use crate::summary;
 
-/// Minimum number of links with which even one thread processes frames in batches. So many
-/// links exceed the cache, and a batch prefetches them together. A frame is then classified
+/// Minimum number of links with which even one thread processes frames in batches. Their
+/// data exceeds the cache, and a batch prefetches it together. A frame is then classified
 /// once instead of twice.
 const BATCHED_FROM: usize = 512;
 

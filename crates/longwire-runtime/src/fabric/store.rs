@@ -6,7 +6,7 @@
 
 use longwire_io::port::offload::TrainPart;
 
-/// Segment size in bytes. A longer frame gets a segment of its own length.
+/// Segment size in bytes. A longer frame gets a segment of its length.
 const SEGMENT_LEN: usize = 256 * 1024;
 
 /// Maximum number of empty segments kept for reuse.

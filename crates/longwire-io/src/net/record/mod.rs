@@ -108,7 +108,7 @@ impl PortRecord {
     /// restores the settings of killed processes. With `quiet`, IPv6 on this interface stays off
     /// until this port restores it, because IPv6 sends as soon as it is enabled.
     ///
-    /// A port without changes of its own may still have to restore those of a process that ends
+    /// A port that changed nothing may still have to restore those of a process that ends
     /// first, so the process keeps the necessary rights.
     pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, SettingsChange) {
         rights::will_restore();
