@@ -216,7 +216,8 @@ impl<T> Lane<T> {
             of: &*host,
         };
         // By reference: a copy would stall on recently written fields.
-        let polled = self.link.poll(until, &frames);
+        let steady_until = host.steady_until().unwrap_or_default();
+        let polled = self.link.poll_steady(until, steady_until, &frames);
         let Some((number, verdict)) = &polled else {
             return false;
         };

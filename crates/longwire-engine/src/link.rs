@@ -278,9 +278,22 @@ impl Link {
         until: impl RangeBounds<Nanos>,
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
+        self.poll_steady(until, Nanos::ZERO, frames)
+    }
+
+    /// Like [`Link::poll`] for a link that does not change before `steady_until`: frames that
+    /// depart before then are decided when they are dequeued, which saves an event. A change must
+    /// not precede [`Link::changeable_from`].
+    #[inline]
+    pub(crate) fn poll_steady(
+        &mut self,
+        until: impl RangeBounds<Nanos>,
+        steady_until: Nanos,
+        frames: &impl FrameBytes,
+    ) -> Option<(u64, Verdict)> {
         let server = self.queue.server_mut()?;
-        let limit = limit_of(until, &mut self.last_arrival);
-        server.next_decided(limit, &mut self.transmitter, &mut self.medium, frames)
+        let limits = (limit_of(until, &mut self.last_arrival), steady_until);
+        server.next_decided(limits, &mut self.transmitter, &mut self.medium, frames)
     }
 
     /// Returns when [`Link::poll`] will next return a verdict if no frame arrives first.

@@ -239,11 +239,12 @@ impl Server {
         }
     }
 
-    /// Returns the next decision from events before `limit`.
+    /// Returns the next decision from events before `limit`. Frames that depart before
+    /// `steady_until`, the time of the next change, cross the medium when they are dequeued.
     #[inline]
     pub fn next_decided(
         &mut self,
-        limit: Nanos,
+        (limit, steady_until): (Nanos, Nanos),
         transmitter: &mut Transmitter,
         medium: &mut Medium,
         frames: &impl FrameBytes,
@@ -263,7 +264,7 @@ impl Server {
                 }
                 None => {
                     self.ready = None;
-                    self.serve(at, transmitter, medium, frames)
+                    self.serve((at, steady_until), transmitter, medium, frames)
                 }
             };
             if decided.is_some() {
@@ -445,13 +446,13 @@ impl Server {
         }
     }
 
-    /// Dequeues the next frame or aggregate, which also crosses the medium unless the link is
-    /// changeable. Returns the verdict directly if it is the only decision, bypassing the list.
+    /// Dequeues the next frame or aggregate, which also crosses the medium if it departs before the
+    /// next change. Returns the verdict directly if it is the only decision, bypassing the list.
     // Reads individual fields of the dequeued frame: copying all of it would stall on recent stores
     // by the discipline.
     fn serve(
         &mut self,
-        at: Nanos,
+        (at, steady_until): (Nanos, Nanos),
         transmitter: &mut Transmitter,
         medium: &mut Medium,
         frames: &impl FrameBytes,
@@ -482,8 +483,11 @@ impl Server {
         departing.delay = transmitter.delay();
         self.begin_service(&departing);
         if self.changeable {
-            self.departing = Some(departing);
-            return None;
+            if departing.departure >= steady_until {
+                self.departing = Some(departing);
+                return None;
+            }
+            self.decided_until = departing.departure;
         }
         frame_context.at = departing.departure;
         frame_context.waiting = departing.waiting;

@@ -126,7 +126,7 @@ impl SequentialLink<'_> {
         if !transmitter.is_modelled() && medium.is_plain() {
             return server.next_in_turn(limit, transmitter, medium);
         }
-        let decided = server.next_decided(limit, transmitter, medium, &());
+        let decided = server.next_decided((limit, Nanos::ZERO), transmitter, medium, &());
         decided.map(|(_, verdict)| verdict)
     }
 

@@ -356,8 +356,11 @@ impl<T> Network<T> {
         if let Some(node) = node.filter(|node| node.due == Some(at)) {
             node.due = None;
             host.at(at);
-            let (lane, mut host) = node.borrow(id, None, &mut self.transit, host);
+            let steady_until = (!host.watches_offers()).then_some(self.steady_until);
+            let (lane, mut host) = node.borrow(id, steady_until, &mut self.transit, host);
             lane.poll(..=at, &mut host);
+            let changeable_from = lane.link().changeable_from();
+            self.changeable_from = self.changeable_from.max(changeable_from);
             self.note_due(id);
         }
     }
