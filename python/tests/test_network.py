@@ -114,7 +114,7 @@ def test_wrong_topologies_and_addresses_have_field_and_reason() -> None:
             longwire.network(HOMES, addresses=addresses)
         assert refused.value.field == "address"
     with longwire.network(HOMES, addresses=ADDRESSES) as net:
-        with pytest.raises(KeyError, match="there are home1, home2, core"):
+        with pytest.raises(KeyError, match="known: home1, home2, core"):
             net["x"]
         with pytest.raises(longwire.RefusedError, match="adsl1, adsl2"):
             net.set("x", delay="1ms")

@@ -146,7 +146,7 @@ def test_polars_and_pandas_and_duckdb_take_the_columns() -> None:
         ([2, 1], 60, "earlier"),
         ([1, 2], [60, 60, 60], "lengths"),
         ([1], 0, "length 0"),
-        ([1], 2**32, "no frame"),
+        ([1], 2**32, "it must be 1 to"),
         ([-1], 60, "integers"),
         (["x"], 60, "integers"),
         (None, 60, "NoneType"),

@@ -18,36 +18,36 @@ func (e OverviewProgram) Valid() bool {
 	}
 }
 
-// Change What is to be another in a running network: all of it, or nothing
+// Change An atomic change to a running network
 type Change struct {
-	// Add links and paths that come; their rules stand behind those that there are
+	// Add links and paths to add; their rules follow the existing ones
 	Add *struct {
 		// Link links, as under [[link]]
 		Link *[]NewLink `json:"link,omitempty"`
 
 		// Path paths, as under [[path]]
 		Path *[]struct {
-			// Match which frames cross it in this order
+			// Match matchers for frames that cross the links in this order
 			Match interface{} `json:"match,omitempty"`
 
-			// MatchBack which frames cross it backwards; the matchers with source and destination swapped by default
+			// MatchBack matchers for the reverse direction; default: match with source and destination swapped
 			MatchBack interface{} `json:"match-back,omitempty"`
 
-			// Name its name
+			// Name name
 			Name *string `json:"name,omitempty"`
 
-			// Via the links in order; NAME.down crosses one downwards. The way back crosses them the other way round
+			// Via links in order; NAME.down crosses a link in direction down. The reverse direction crosses them in reverse order
 			Via interface{} `json:"via,omitempty"`
 		} `json:"path,omitempty"`
 	} `json:"add,omitempty"`
 
-	// At when, from the start of the run, as in 30s; at once by default
+	// At time since the start of the run, such as 30s; default: now
 	At *string `json:"at,omitempty"`
 
-	// In in how long, as in 500ms
+	// In time from now, such as 500ms
 	In *string `json:"in,omitempty"`
 
-	// Move whose frames take another way: name of a link or a path = name of the link or path that they take from now on
+	// Move moves frames: current link or path = new link or path
 	Move *map[string]string `json:"move,omitempty"`
 
 	// Off links to turn off; they drop queued and arriving frames
@@ -56,43 +56,43 @@ type Change struct {
 	// On links to turn on
 	On interface{} `json:"on,omitempty"`
 
-	// Outage how long frames that are moved are lost, as in 50ms; not at all by default
+	// Outage time for which moved frames are lost, such as 50ms; default: 0
 	Outage *string `json:"outage,omitempty"`
 
-	// Pause links that hold what they have, until they are up
+	// Pause links to pause; they hold arriving frames until turned on
 	Pause interface{} `json:"pause,omitempty"`
 
-	// Remove links and paths that go, by name, with * and ?; what is on its way arrives
+	// Remove links and paths to remove, by name or pattern; frames in flight still arrive
 	Remove interface{} `json:"remove,omitempty"`
 
-	// Set options by names of links, in which * stands for anything and ? for a letter; with .up or .down behind for one direction
+	// Set options by link name; * and ? are wildcards, a suffix .up or .down selects one direction
 	Set *map[string]Options `json:"set,omitempty"`
 }
 
 // Changed Result of a change.
 type Changed struct {
-	// Added Number of links and paths that were added.
+	// Added Number of added links and paths.
 	Added int `json:"added"`
 
-	// AtNs Time of the change since the run's start, in nanoseconds.
+	// AtNs Time of the change since the start of the run, in nanoseconds.
 	AtNs int `json:"at_ns"`
 
-	// Links Number of links whose options or state were set, in one direction or both.
+	// Links Number of links whose options or state were set in at least one direction.
 	Links int `json:"links"`
 
-	// Removed Number of links and paths that were removed.
+	// Removed Number of removed links and paths.
 	Removed int `json:"removed"`
 
-	// Warnings Valid values that are probably mistakes.
+	// Warnings Valid values that are probably unintended.
 	Warnings []Problem `json:"warnings"`
 }
 
-// Changes Changes, oldest first.
+// Changes Changes of the run, oldest first.
 type Changes struct {
 	// Changes Changes.
 	Changes []Done `json:"changes"`
 
-	// Forgotten Number of older changes that are no longer kept.
+	// Forgotten Number of older changes, which are no longer kept.
 	Forgotten int `json:"forgotten"`
 
 	// Next Parameter `skip` of the previous page.
@@ -107,13 +107,13 @@ type Columns struct {
 	// BitsOutPerS Delivered bit/s.
 	BitsOutPerS []float32 `json:"bits_out_per_s"`
 
-	// DelayP50Us Median delay from arrival to release, in microseconds; null without deliveries.
+	// DelayP50Us Median delay from arrival to release, in microseconds; null if no frame was delivered.
 	DelayP50Us []*float32 `json:"delay_p50_us"`
 
-	// DelayP99Us 99th percentile of the delay from arrival to release.
+	// DelayP99Us 99th percentile of the delay from arrival to release, in microseconds.
 	DelayP99Us []*float32 `json:"delay_p99_us"`
 
-	// DropsPerS Dropped frames/s by reason; reasons without drops are omitted.
+	// DropsPerS Dropped frames/s by reason, without reasons that did not occur.
 	DropsPerS map[string][]float32 `json:"drops_per_s"`
 
 	// ElapsedS Ends of the periods, in seconds since the start of the run.
@@ -122,7 +122,7 @@ type Columns struct {
 	// Late Late frames.
 	Late []int `json:"late"`
 
-	// MarksPerS Frames/s marked with congestion experienced.
+	// MarksPerS Frames/s marked CE (congestion experienced).
 	MarksPerS []float32 `json:"marks_per_s"`
 
 	// PacketsInPerS Offered frames/s.
@@ -134,16 +134,16 @@ type Columns struct {
 	// PeriodS Nominal length of a period, in seconds.
 	PeriodS float32 `json:"period_s"`
 
-	// QueuedFrames Queued frames at the end of the period.
+	// QueuedFrames Frames queued at the end of the period.
 	QueuedFrames []int `json:"queued_frames"`
 
-	// QueueingP50Us Median delay from arrival to departure: queueing and serialisation.
+	// QueueingP50Us Median delay from arrival to departure (queueing and serialisation), in microseconds.
 	QueueingP50Us []*float32 `json:"queueing_p50_us"`
 
-	// QueueingP99Us 99th percentile of the delay from arrival to departure.
+	// QueueingP99Us 99th percentile of the delay from arrival to departure, in microseconds.
 	QueueingP99Us []*float32 `json:"queueing_p99_us"`
 
-	// RateBitsPerS Rate in bit/s: the configured one if it is fixed, else the mean rate of service without framing; null without served frames or a rate.
+	// RateBitsPerS Rate in bit/s: the configured rate if it is fixed, otherwise the mean service rate without framing; null if there is no rate, or no frame was served.
 	RateBitsPerS []*int `json:"rate_bits_per_s"`
 }
 
@@ -158,7 +158,7 @@ type Direction struct {
 	// BytesIn Bytes that arrived, without framing.
 	BytesIn int `json:"bytes_in"`
 
-	// BytesOut Their bytes.
+	// BytesOut Bytes of these frames.
 	BytesOut int `json:"bytes_out"`
 
 	// Corrupted Delivered frames with bits corrupted by the medium.
@@ -200,34 +200,34 @@ type Direction struct {
 	// Queue Occupancy of a link's queue, as of the last frame that entered or left it.
 	Queue *Queue `json:"queue,omitempty"`
 
-	// Queued Frames queued and in service.
+	// Queued Frames queued or in service.
 	Queued int `json:"queued"`
 
 	// Raised Deliveries whose release was raised to keep the order.
 	Raised int `json:"raised"`
 
-	// State Its state.
+	// State State of the direction.
 	State interface{} `json:"state"`
 }
 
 // Done A change that was applied or is scheduled.
 type Done struct {
-	// AtNs Time of the change since the run's start, in nanoseconds.
+	// AtNs Time of the change since the start of the run, in nanoseconds.
 	AtNs int `json:"at_ns"`
 
-	// By The origin.
+	// By Origin of the change.
 	By interface{} `json:"by"`
 
 	// Change The change as sent; for a ramp, as in the scenario file.
 	Change interface{} `json:"change"`
 
-	// Error Error that prevented the change.
+	// Error Error that prevented the change, if any.
 	Error *string `json:"error,omitempty"`
 
-	// Links Number of links whose options or state were set, in one direction or both.
+	// Links Number of links whose options or state were set in at least one direction.
 	Links int `json:"links"`
 
-	// UntilNs Time of a ramp's last step.
+	// UntilNs Time of a ramp's last step since the start of the run, in nanoseconds.
 	UntilNs *int `json:"until_ns,omitempty"`
 }
 
@@ -236,7 +236,7 @@ type DuplicateOption = interface{}
 
 // Error Body of an error response.
 type Error struct {
-	// Error The error in one line.
+	// Error The error, in one line.
 	Error string `json:"error"`
 
 	// Problems All invalid fields of the request.
@@ -244,20 +244,20 @@ type Error struct {
 		// Field Field or option, such as `set.adsl*.rate`.
 		Field string `json:"field"`
 
-		// Pointer JSON pointer (RFC 6901) to the value in the request's body; empty for the whole body.
+		// Pointer JSON pointer (RFC 6901) to the value in the request body; empty for the whole body.
 		Pointer *string `json:"pointer,omitempty"`
 
-		// Reason What is wrong.
+		// Reason Reason of the problem.
 		Reason string `json:"reason"`
 
-		// Remedy What to write instead; empty if unknown.
+		// Remedy Remedy; empty if there is none.
 		Remedy string `json:"remedy"`
 	} `json:"problems"`
 }
 
 // Fidelity Fidelity of a run so far.
 type Fidelity struct {
-	// Artifacts Artifacts of all ports by kind; zeros are omitted.
+	// Artifacts Artifacts of all ports by kind, without zeros.
 	Artifacts map[string]int `json:"artifacts"`
 
 	// ElapsedS Time since the start of the run, in seconds.
@@ -269,7 +269,7 @@ type Fidelity struct {
 	// Grade Grade: `faithful`, `nearly-faithful`, `no-frames` or `not-faithful`.
 	Grade string `json:"grade"`
 
-	// Histogram Histogram of lateness over all ports; empty classes are omitted.
+	// Histogram Histogram of lateness over all ports, without empty classes.
 	Histogram []LatenessClass `json:"histogram"`
 
 	// LatenessUs Quantiles of lateness, in microseconds.
@@ -284,25 +284,25 @@ type Fidelity struct {
 
 // FirstSeen First artifact of a run.
 type FirstSeen struct {
-	// AtS Time of the observation in seconds since the start, at most 1 s after the artifact.
+	// AtS Time of the observation since the start, in seconds; at most 1 s after the artifact.
 	AtS float32 `json:"at_s"`
 
-	// Text Port or host, and kind.
+	// Text Port or host, and kind of artifact.
 	Text string `json:"text"`
 }
 
 // FlowRow A flow.
 type FlowRow struct {
-	// BitsPerS Bit/s since the previous response.
+	// BitsPerS Rate since the previous response, in bit/s.
 	BitsPerS float32 `json:"bits_per_s"`
 
 	// Bytes Delivered bytes.
 	Bytes int `json:"bytes"`
 
-	// ErrorPackets Maximum number of its frames that belong to other flows.
+	// ErrorPackets Maximum number of frames of other flows included in `packets`.
 	ErrorPackets int `json:"error_packets"`
 
-	// Flow Protocol, source and destination, such as `tcp 10.0.0.1:40000 > 10.0.0.2:5201`; `other` for all frames without IP.
+	// Flow Protocol, source and destination, such as `tcp 10.0.0.1:40000 > 10.0.0.2:5201`; `other` for all frames that are not IP.
 	Flow string `json:"flow"`
 
 	// Packets Delivered frames.
@@ -317,7 +317,7 @@ type Flows struct {
 	// ElapsedS Time since the start of the run, in seconds.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// Flows At most 20 flows, by frames in descending order.
+	// Flows At most 20 flows, sorted by frames in descending order.
 	Flows []FlowRow `json:"flows"`
 
 	// Packets Delivered frames of all flows.
@@ -330,12 +330,12 @@ type Flows struct {
 // FramingOption Per-frame overhead on the wire, such as ethernet; default: none
 type FramingOption = interface{}
 
-// HistoryEvent New samples by direction.
+// HistoryEvent New samples, by direction.
 type HistoryEvent map[string]Columns
 
-// Hosts The part of a report about other hosts.
+// Hosts Report on the exchange with other hosts.
 type Hosts struct {
-	// Foreign Datagrams from unknown senders, and those of known ones that are neither of a session nor of a handshake with the key.
+	// Foreign Datagrams from unknown senders, and datagrams from known senders that match no session or handshake.
 	Foreign int `json:"foreign"`
 
 	// Name Name of this host.
@@ -344,7 +344,7 @@ type Hosts struct {
 	// Peers The other hosts.
 	Peers []Peer `json:"peers"`
 
-	// ReceiveOverflows Buffers of one or several datagrams that the kernel dropped at this host's socket: its receive buffer was full, or, rarely, a checksum was wrong. Their frames are sent again, or count as lost.
+	// ReceiveOverflows Buffers of one or more datagrams that the kernel dropped at this host's socket, because its receive buffer was full or, rarely, a checksum was incorrect. Their frames are resent or count as lost.
 	ReceiveOverflows int `json:"receive_overflows"`
 }
 
@@ -363,7 +363,7 @@ type Lateness struct {
 	P999 float32 `json:"p999"`
 }
 
-// LatenessClass Class of the histogram of lateness.
+// LatenessClass Class of the lateness histogram.
 type LatenessClass struct {
 	// Count Number of releases.
 	Count int `json:"count"`
@@ -383,13 +383,13 @@ type Link struct {
 	// Match Matchers for both directions.
 	Match []string `json:"match"`
 
-	// MovedTo Link or path to which its frames were moved.
+	// MovedTo Link or path to which the link's frames were moved.
 	MovedTo *string `json:"moved_to,omitempty"`
 
-	// Name Its name.
+	// Name Name of the link.
 	Name string `json:"name"`
 
-	// Shared Whether both directions share one queue and rate. If so, there is only `up`.
+	// Shared Whether both directions share one queue and rate; only `up` is present then.
 	Shared bool `json:"shared"`
 
 	// Up One direction of a link.
@@ -398,13 +398,13 @@ type Link struct {
 
 // LinkOption Option of a link.
 type LinkOption struct {
-	// Default Default.
+	// Default Default value.
 	Default string `json:"default"`
 
 	// Name Name.
 	Name string `json:"name"`
 
-	// Repeated Whether it is repeatable.
+	// Repeated Whether the option may be repeated.
 	Repeated bool `json:"repeated"`
 
 	// Summary One line of help.
@@ -413,7 +413,7 @@ type LinkOption struct {
 
 // Links A page of links.
 type Links struct {
-	// Links Ordered by name.
+	// Links Links, ordered by name.
 	Links []Link `json:"links"`
 
 	// Next Parameter `after` of the next page.
@@ -434,7 +434,7 @@ type LostPort struct {
 
 // Model A model.
 type Model struct {
-	// Kind Option that takes it.
+	// Kind Option that accepts the model.
 	Kind string `json:"kind"`
 
 	// Name Name.
@@ -449,13 +449,13 @@ type Model struct {
 
 // ModelParameter Parameter of a model.
 type ModelParameter struct {
-	// Choices Words of a choice.
+	// Choices Permitted words, if the parameter is a choice.
 	Choices *[]string `json:"choices,omitempty"`
 
-	// Default Default; null if the parameter is required or derived.
+	// Default Default value; null if the parameter is required or derived.
 	Default *string `json:"default"`
 
-	// Example Example.
+	// Example Example value.
 	Example string `json:"example"`
 
 	// Help One line of help.
@@ -489,24 +489,24 @@ type Models struct {
 // MtuOption Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or fragmented
 type MtuOption = interface{}
 
-// NewLink A link, or many
+// NewLink One link, or many
 type NewLink struct {
-	// Between links between the hosts of two networks, with {a} and {b} for their addresses; or from those of one to anywhere
+	// Between one link per host of a subnet, or per pair of hosts of two; {a} and {b} are their addresses
 	Between *[]string `json:"between,omitempty"`
 
 	// Corrupt Corruption, such as 0.1%
 	Corrupt *CorruptOption `json:"corrupt,omitempty"`
 
-	// Count so many links, with {n} for the number of each
+	// Count number of links; {n} in texts is the link's number
 	Count *int `json:"count,omitempty"`
 
-	// Csv a CSV file with a link a line; its header names options, with up- and down- before them for one direction, and name, match, template, shared
+	// Csv CSV file with one link per line; columns are name, match, template, shared and options, with a prefix up- or down- for one direction
 	Csv *string `json:"csv,omitempty"`
 
 	// Delay One-way propagation delay, such as 20ms, and jitter
 	Delay *DelayOption `json:"delay,omitempty"`
 
-	// Down options of the direction down: the way back
+	// Down options of direction down, the reverse
 	Down *struct {
 		// Corrupt Corruption, such as 0.1%
 		Corrupt *CorruptOption `json:"corrupt,omitempty"`
@@ -523,7 +523,7 @@ type NewLink struct {
 		// Loss Loss, such as 1%; repeatable
 		Loss *LossOption `json:"loss,omitempty"`
 
-		// Match which frames cross the link downwards; the link's matchers with source and destination swapped by default
+		// Match matchers for direction down; default: the link's match with source and destination swapped
 		Match interface{} `json:"match,omitempty"`
 
 		// Mtu Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or fragmented
@@ -551,7 +551,7 @@ type NewLink struct {
 	// Duplicate Duplication, such as 1%
 	Duplicate *DuplicateOption `json:"duplicate,omitempty"`
 
-	// First the number of the first; 1 by default
+	// First number of the first link; default: 1
 	First *int `json:"first,omitempty"`
 
 	// Framing Per-frame overhead on the wire, such as ethernet; default: none
@@ -560,22 +560,22 @@ type NewLink struct {
 	// Loss Loss, such as 1%; repeatable
 	Loss *LossOption `json:"loss,omitempty"`
 
-	// Match which frames cross it upwards, as in "src=10.0.0.1,dst=10.0.0.2"; one or several
+	// Match matchers for direction up, such as "src=10.0.0.1,dst=10.0.0.2"
 	Match interface{} `json:"match,omitempty"`
 
 	// Mtu Maximum payload after the Ethernet header, such as 1500; longer frames are dropped or fragmented
 	Mtu *MtuOption `json:"mtu,omitempty"`
 
-	// Name its name; of many links, with {n}, {a} or {b} in it
+	// Name name; with count or between, it contains {n}, {a} or {b}
 	Name *string `json:"name,omitempty"`
 
 	// Order Whether jitter may reorder frames: in-order or reorder
 	Order *OrderOption `json:"order,omitempty"`
 
-	// Pairing which hosts of the two networks: the first with the first (by default), or each with each
+	// Pairing pairing of the hosts of two subnets: one-to-one in order (default), or all combinations
 	Pairing interface{} `json:"pairing,omitempty"`
 
-	// Preset a preset that lies under the options, as in lte
+	// Preset preset that the options override, such as lte
 	Preset *string `json:"preset,omitempty"`
 
 	// Queue Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
@@ -593,13 +593,13 @@ type NewLink struct {
 	// Router Router hop, such as hop: decrements the time to live and sends ICMP errors
 	Router *RouterOption `json:"router,omitempty"`
 
-	// Shared whether both directions share one queue and one rate; false by default
+	// Shared whether both directions share one queue and rate; default: false
 	Shared *bool `json:"shared,omitempty"`
 
-	// Template the template under its options
+	// Template template that the options override
 	Template *string `json:"template,omitempty"`
 
-	// Up options of the direction up: the one that match is about
+	// Up options of direction up, which match selects
 	Up *struct {
 		// Corrupt Corruption, such as 0.1%
 		Corrupt *CorruptOption `json:"corrupt,omitempty"`
@@ -707,7 +707,7 @@ type Overview struct {
 	// Version Version of the program.
 	Version string `json:"version"`
 
-	// View Whether the run has a page and keeps its history from the start.
+	// View Whether the run has a live view, which records its history from the start.
 	View bool `json:"view"`
 }
 
@@ -719,13 +719,13 @@ type Path struct {
 	// Match Matchers for both directions.
 	Match []string `json:"match"`
 
-	// MovedTo Link or path to which its frames were moved.
+	// MovedTo Link or path to which the path's frames were moved.
 	MovedTo *string `json:"moved_to,omitempty"`
 
-	// Name Its name.
+	// Name Name of the path.
 	Name string `json:"name"`
 
-	// Via Links in the order of the up direction, with `.down` for links crossed downwards.
+	// Via Links in the order of direction up, with `.down` for links crossed in direction down.
 	Via []string `json:"via"`
 }
 
@@ -747,78 +747,78 @@ type Pauses struct {
 	TotalUs float32 `json:"total_us"`
 }
 
-// Peer The report of the exchange with one host.
+// Peer Report on the exchange with one host.
 type Peer struct {
-	// BytesSent UDP payload sent to it, in bytes.
+	// BytesSent UDP payload sent to the host, in bytes.
 	BytesSent int `json:"bytes_sent"`
 
-	// ClockOffsetNs By how much its wall clock is ahead of ours, in nanoseconds. Absent before it was estimated.
+	// ClockOffsetNs The host's wall clock minus this host's, in nanoseconds. Absent until estimated.
 	ClockOffsetNs *int `json:"clock_offset_ns,omitempty"`
 
-	// ClockSkewPpm By how much our clock is faster than its, in parts per million.
+	// ClockSkewPpm Skew in ppm: how much faster this host's clock runs than the other's.
 	ClockSkewPpm float32 `json:"clock_skew_ppm"`
 
-	// ClockUncertaintyNs By how much estimated offsets may be wrong, in nanoseconds: half of the shortest round trip.
+	// ClockUncertaintyNs Uncertainty of offsets, in nanoseconds: half of the minimum round trip.
 	ClockUncertaintyNs int `json:"clock_uncertainty_ns"`
 
-	// Connected Whether it answered at the end.
+	// Connected Whether the host was responding at the end.
 	Connected bool `json:"connected"`
 
-	// DatagramsResent Datagrams that it missed, and that were sent to it again.
+	// DatagramsResent Datagrams resent to the host.
 	DatagramsResent int `json:"datagrams_resent"`
 
-	// DatagramsSent Datagrams sent to it, with those of sessions and clocks.
+	// DatagramsSent Datagrams sent to the host, including those for sessions and clocks.
 	DatagramsSent int `json:"datagrams_sent"`
 
-	// Foreign Datagrams from its address that were dropped as foreign.
+	// Foreign Datagrams from the host's address that were dropped as foreign.
 	Foreign int `json:"foreign"`
 
-	// FramesDropped Frames to it and from it that were dropped on this host, because they came faster than they were sent on and no memory was left.
+	// FramesDropped Frames to or from the peer that this host dropped because its buffers were full.
 	FramesDropped int `json:"frames_dropped"`
 
-	// FramesLate Frames that came from it after their release.
+	// FramesLate Frames received after their release.
 	FramesLate int `json:"frames_late"`
 
-	// FramesLost Frames that were lost on the way from it, or at this host's socket (`receive_overflows`).
+	// FramesLost Frames lost in transit from the host, or at this host's socket (`receive_overflows`).
 	FramesLost int `json:"frames_lost"`
 
 	// FramesReceived Frames received from the host.
 	FramesReceived int `json:"frames_received"`
 
-	// FramesRecovered Frames that were lost on the way from it at first, and that came when they were sent again.
+	// FramesRecovered Frames lost in transit from the host that arrived when resent.
 	FramesRecovered int `json:"frames_recovered"`
 
 	// FramesSent Frames sent to the host.
 	FramesSent int `json:"frames_sent"`
 
-	// FramesUnconfirmed Frames sent to it after it was last heard, before it was taken as silent: lost, unless it comes back as it was and counts them itself.
+	// FramesUnconfirmed Frames sent after the host was last heard and before it was reported silent. They are lost, unless the host resumes and counts them itself.
 	FramesUnconfirmed int `json:"frames_unconfirmed"`
 
-	// FramesUnsent Frames for it that were not sent, because it did not answer.
+	// FramesUnsent Frames not sent because the host was not responding.
 	FramesUnsent int `json:"frames_unsent"`
 
-	// LateMaxNs By how much the latest of them came late, in nanoseconds.
+	// LateMaxNs Maximum lateness of late frames, in nanoseconds.
 	LateMaxNs int `json:"late_max_ns"`
 
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Outages How often the host was silent for longer than a second.
+	// Outages Number of silences of more than a second.
 	Outages int `json:"outages"`
 
-	// Replayed Datagrams that had come before, and those of an earlier session or handshake.
+	// Replayed Duplicate datagrams, and datagrams from earlier sessions or handshakes.
 	Replayed int `json:"replayed"`
 
-	// RoundTripNs The shortest round trip, in nanoseconds.
+	// RoundTripNs Minimum round trip in nanoseconds.
 	RoundTripNs int `json:"round_trip_ns"`
 
-	// SendError The last error of sending to it. Absent if there was none.
+	// SendError Last error when sending to the host.
 	SendError *string `json:"send_error,omitempty"`
 
-	// Sessions Sessions that were established; each has its own keys.
+	// Sessions Sessions established, each with separate keys.
 	Sessions int `json:"sessions"`
 
-	// SpareMinNs The least time that was left until the release of a frame, in nanoseconds; negative for a late one. Absent before the first frame.
+	// SpareMinNs Minimum time between a frame's arrival and its release, in nanoseconds; negative for a late frame. Absent before the first frame.
 	SpareMinNs *int `json:"spare_min_ns,omitempty"`
 }
 
@@ -830,7 +830,7 @@ type Port struct {
 	// BytesIn Bytes that arrived, without framing.
 	BytesIn int `json:"bytes_in"`
 
-	// BytesOut Their bytes.
+	// BytesOut Bytes of these frames.
 	BytesOut int `json:"bytes_out"`
 
 	// LatenessHistogramUs The same as a histogram: upper bounds and counts.
@@ -902,7 +902,7 @@ type Ports struct {
 
 // Preset A preset.
 type Preset struct {
-	// Down Options of the direction down, by name.
+	// Down Options for direction down, by name.
 	Down map[string]interface{} `json:"down"`
 
 	// Name Name.
@@ -911,31 +911,31 @@ type Preset struct {
 	// Summary One line of help.
 	Summary string `json:"summary"`
 
-	// Up Options of the direction up, by name.
+	// Up Options for direction up, by name.
 	Up map[string]interface{} `json:"up"`
 }
 
-// Problem Something wrong, or doubtful, in a file.
+// Problem An error or warning about a file.
 type Problem struct {
-	// Column In characters, from 1; 0 when it is about the line as a whole.
+	// Column Column in characters, counted from 1; 0 for the whole line.
 	Column int `json:"column"`
 
-	// Field The field or option, as in `link.rate`.
+	// Field Field or option, such as `link.rate`.
 	Field string `json:"field"`
 
-	// File The file, as it was named.
+	// File Name of the file, as given.
 	File string `json:"file"`
 
-	// Line From 1; 0 when it is about the file as a whole.
+	// Line Line, counted from 1; 0 for the whole file.
 	Line int `json:"line"`
 
-	// Pointer The pointer (RFC 6901) to the value in a JSON body; empty elsewhere, and for the body as a whole.
+	// Pointer JSON pointer (RFC 6901) to the value in a body; empty for the whole body and outside of JSON.
 	Pointer *string `json:"pointer,omitempty"`
 
-	// Reason The reason.
+	// Reason Reason of the problem.
 	Reason string `json:"reason"`
 
-	// Remedy The remedy; empty if there is none.
+	// Remedy Remedy; empty if there is none.
 	Remedy string `json:"remedy"`
 }
 
@@ -989,7 +989,7 @@ type ReorderOption = interface{}
 
 // ReplayProgress Progress of a replay.
 type ReplayProgress struct {
-	// Inputs Traces, or a generator.
+	// Inputs Inputs: traces, or a generator.
 	Inputs []ReplayedInput `json:"inputs"`
 
 	// Sent Fraction sent; null if the length is unknown.
@@ -998,17 +998,17 @@ type ReplayProgress struct {
 
 // ReplayedInput Input of a replay.
 type ReplayedInput struct {
-	// BehindMaxUs Maximum delay of a read after the frame was due, in microseconds.
+	// BehindMaxUs Maximum delay of reading a frame after its due time, in microseconds.
 	BehindMaxUs float32 `json:"behind_max_us"`
 
 	// Name Name.
 	Name string `json:"name"`
 
-	// Read Fraction read, ahead of its time; null if the length is unknown.
+	// Read Fraction read, which is ahead of the fraction sent; null if the length is unknown.
 	Read *float32 `json:"read"`
 }
 
-// Report Report of the run so far, without its links.
+// Report The report of the run so far, without its links.
 type Report struct {
 	// CoreWaitS Time that the run's threads waited for busy cores, in seconds.
 	CoreWaitS float32 `json:"core_wait_s"`
@@ -1025,7 +1025,7 @@ type Report struct {
 	// Error Error that ended the run, if any.
 	Error *string `json:"error"`
 
-	// Hosts The part of a report about other hosts.
+	// Hosts Report on the exchange with other hosts.
 	Hosts *Hosts `json:"hosts,omitempty"`
 
 	// InFlight Frames in flight.
@@ -1046,7 +1046,7 @@ type Report struct {
 	// PortLost Frames without a link whose output port was lost.
 	PortLost int `json:"port_lost"`
 
-	// Ports Its ports.
+	// Ports Ports of the run.
 	Ports []Port `json:"ports"`
 
 	// Seed Seed of all random streams.
@@ -1073,13 +1073,13 @@ type RouterOption = interface{}
 
 // Rule A rule.
 type Rule struct {
-	// LeadsTo Link or path that the frames cross, with its direction.
+	// LeadsTo Link or path that matching frames cross, with its direction.
 	LeadsTo string `json:"leads_to"`
 
-	// Match Matcher of the frames.
+	// Match Matcher of the rule.
 	Match string `json:"match"`
 
-	// Rule Number in order of addition.
+	// Rule Number of the rule, in order of addition.
 	Rule int `json:"rule"`
 }
 
@@ -1088,7 +1088,7 @@ type Rules struct {
 	// Next Parameter `skip` of the next page.
 	Next *int `json:"next"`
 
-	// Rules In rule order.
+	// Rules Rules, in rule order.
 	Rules []Rule `json:"rules"`
 }
 
@@ -1097,29 +1097,29 @@ type ScenarioEvent struct {
 	// AtNs Time since the start of the run, in nanoseconds.
 	AtNs int `json:"at_ns"`
 
-	// Change Change; a ramp in the syntax of the file.
+	// Change The change; for a ramp, as in the scenario file.
 	Change interface{} `json:"change"`
 }
 
 // Skipped Event to which the scenario has skipped.
 type Skipped struct {
-	// AtNs Time since the start of the run, in nanoseconds; null if no event was left.
+	// AtNs Time of the event since the start of the run, in nanoseconds; null if no event was left.
 	AtNs *int `json:"at_ns"`
 }
 
-// Stats Sums over links.
+// Stats Counters, summed over links.
 type Stats struct {
 	// ElapsedS Time since the start of the run, in seconds.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// Links Number of links; separate directions count separately.
+	// Links Number of links; a link with separate directions counts twice.
 	Links int `json:"links"`
 
 	// Totals Counters of a link, or sums over several.
 	Totals Totals `json:"totals"`
 }
 
-// StatsEvent Counters at one time. Rates are null in the first event; those of the sums also after links were added or removed.
+// StatsEvent Counters at one time. All rates are null in the first event; the rates of sums are also null after links were added or removed.
 type StatsEvent struct {
 	// Each Individual links, on request.
 	Each *[]StatsRow `json:"each,omitempty"`
@@ -1130,7 +1130,7 @@ type StatsEvent struct {
 	// IntervalS Time since the previous event, in seconds; 0 in the first event.
 	IntervalS float32 `json:"interval_s"`
 
-	// Links Number of links; separate directions count separately.
+	// Links Number of links; a link with separate directions counts twice.
 	Links int `json:"links"`
 
 	// Rates Rates of the sums.
@@ -1181,7 +1181,7 @@ type TablePage struct {
 	// Directions Number of directions.
 	Directions int `json:"directions"`
 
-	// ElapsedS Time of the counters in seconds since the start of the run.
+	// ElapsedS Time at which the counters were read, in seconds since the start of the run.
 	ElapsedS float32 `json:"elapsed_s"`
 
 	// Fitting Number of matching directions.
@@ -1202,13 +1202,13 @@ type TableRow struct {
 	// DropsPerS Dropped frames/s.
 	DropsPerS float32 `json:"drops_per_s"`
 
-	// Late Late frames since the start.
+	// Late Late frames since the start of the run.
 	Late int `json:"late"`
 
 	// Name Name, such as `adsl7.up`.
 	Name string `json:"name"`
 
-	// Overload Frames late because of overload, since the start.
+	// Overload Frames late because of overload, since the start of the run.
 	Overload int `json:"overload"`
 
 	// PacketsInPerS Offered frames/s.
@@ -1220,7 +1220,7 @@ type TableRow struct {
 	// Queued Queued frames as of the last arrival.
 	Queued int `json:"queued"`
 
-	// Recent Delivered bits of up to 60 past seconds, oldest first.
+	// Recent Delivered bits in each of the last 60 seconds at most, oldest first.
 	Recent []float32 `json:"recent"`
 
 	// State State.
@@ -1232,7 +1232,7 @@ type Totals struct {
 	// BytesIn Bytes that arrived, without framing.
 	BytesIn int `json:"bytes_in"`
 
-	// BytesOut Their bytes.
+	// BytesOut Bytes of these frames.
 	BytesOut int `json:"bytes_out"`
 
 	// Corrupted Delivered frames with bits corrupted by the medium.
@@ -1268,7 +1268,7 @@ type Totals struct {
 	// PacketsOut Frames delivered, including duplicates; for a port, frames handed over to it.
 	PacketsOut int `json:"packets_out"`
 
-	// Queued Frames queued and in service.
+	// Queued Frames queued or in service.
 	Queued int `json:"queued"`
 
 	// Raised Deliveries whose release was raised to keep the order.
@@ -1280,9 +1280,9 @@ type Upcoming struct {
 	// ElapsedS Time since the start of the run, in seconds.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// Events Next events. Those within 2 s are already among the changes.
+	// Events Next events. Events due within 2 s are listed as changes instead.
 	Events []ScenarioEvent `json:"events"`
 
-	// SkippedS Time by which skips have moved the scenario ahead of the run, in seconds.
+	// SkippedS Lead of the scenario over the run because of skips, in seconds.
 	SkippedS float32 `json:"skipped_s"`
 }
