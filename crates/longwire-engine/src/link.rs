@@ -84,10 +84,6 @@ pub struct Link {
 
 /// A link's queue.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a link has one, and a box would cost each frame a lookup"
-)]
 enum LinkQueue {
     /// Tail drop, decided on arrival.
     AtArrival(TailDrop),

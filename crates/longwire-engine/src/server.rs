@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::mem;
 
 use longwire_packet::flow_hash::flow_hash;
 use longwire_packet::frame::{FrameMeta, priority_code_point};
@@ -25,8 +24,8 @@ pub(crate) struct Server {
     queue: ServedQueue,
     reads: HeaderFields,
     context: QueueContext,
-    /// Aggregation limits.
-    aggregate: Aggregate,
+    /// Present if frames are aggregated.
+    aggregating: Option<Box<Aggregating>>,
     /// Mixed into flow hashes, so that each seed yields different collisions.
     perturbation: u64,
     next_number: u64,
@@ -40,17 +39,31 @@ pub(crate) struct Server {
     stopped: bool,
     /// Last frame to enter service on a changeable link, counted by the tail-drop queue until
     /// departure.
-    sending: Option<FrameInService>,
+    sending: FrameInService,
     /// Whether the link is changeable. Frames then cross the medium at departure instead of at
     /// dequeue, because a change may come first.
     changeable: bool,
     /// Frame or aggregate in service, until it departs.
     departing: Option<Departing>,
-    /// Further frames in the aggregate in service; the memory is reused.
-    rest: Vec<QueuedFrame>,
     /// Departure of the last frame that crossed the medium before departing.
     decided_until: Nanos,
     occupancy_max: (Packets, Bytes),
+}
+
+/// Aggregation limits, and the aggregate in service.
+#[derive(Debug)]
+struct Aggregating {
+    aggregate: Aggregate,
+    /// Frames in the aggregate after the first; the memory is reused.
+    rest: Vec<QueuedFrame>,
+}
+
+impl Aggregating {
+    /// `None` if frames are sent one by one.
+    fn new(aggregate: Aggregate) -> Option<Box<Aggregating>> {
+        let rest = Vec::new();
+        (aggregate != Aggregate::ONE).then(|| Box::new(Aggregating { aggregate, rest }))
+    }
 }
 
 /// A managed link's queue.
@@ -73,7 +86,7 @@ impl ServedQueue {
 }
 
 /// The last frame to enter service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct FrameInService {
     departure: Nanos,
     len: u32,
@@ -119,17 +132,16 @@ impl Server {
             reads: queue.discipline().reads(),
             queue,
             context: QueueContext::new(stream),
-            aggregate,
+            aggregating: Aggregating::new(aggregate),
             perturbation,
             next_number: 0,
             waiting_since: facts.epoch,
             ready: None,
             asks_at: None,
             stopped: false,
-            sending: None,
+            sending: FrameInService::default(),
             changeable: false,
             departing: None,
-            rest: Vec::new(),
             decided_until: Nanos::ZERO,
             occupancy_max: (Packets(0), Bytes(0)),
         }
@@ -210,11 +222,10 @@ impl Server {
     /// Returns the frames and bytes that a tail-drop queue counts in addition to its contents.
     #[inline]
     fn counted_sending(&self, now: Nanos) -> (u64, u64) {
-        match &self.sending {
-            Some(sending) if sending.departure > now && self.counts_frame_sent() => {
-                (1, u64::from(sending.len))
-            }
-            _ => (0, 0),
+        if self.sending.departure > now && self.counts_frame_sent() {
+            (1, u64::from(self.sending.len))
+        } else {
+            (0, 0)
         }
     }
 
@@ -295,7 +306,8 @@ impl Server {
     /// Whether frames are aggregated.
     #[inline]
     fn aggregates(&self) -> bool {
-        self.aggregate != Aggregate::ONE
+        let aggregating = self.aggregating.as_ref();
+        aggregating.is_some_and(|aggregating| aggregating.aggregate != Aggregate::ONE)
     }
 
     pub fn has_decided(&self) -> bool {
@@ -384,7 +396,7 @@ impl Server {
     fn begin_service(&mut self, departing: &Departing) {
         let Departing { departure, len, .. } = *departing;
         if self.changeable {
-            self.sending = Some(FrameInService { departure, len });
+            self.sending = FrameInService { departure, len };
         }
         self.asks_at = Some(departure);
     }
@@ -507,7 +519,8 @@ impl Server {
         let (number, departure) = (departing.number, departing.departure);
         medium.set_rate_delay(departing.delay);
         let verdict = medium.pass::<false>(departure, departing.is_marked, || frame_context);
-        let alone = self.rest.is_empty();
+        let aggregating = self.aggregating.as_ref();
+        let alone = aggregating.is_none_or(|aggregating| aggregating.rest.is_empty());
         if alone && self.context.decided.is_empty() && !has_copies(&verdict) {
             return Some((number, verdict));
         }
@@ -526,8 +539,10 @@ impl Server {
         medium: &mut Medium,
         frames: &impl FrameBytes,
     ) {
-        let mut rest = mem::take(&mut self.rest);
-        for frame in rest.drain(..) {
+        let Some(mut aggregating) = self.aggregating.take() else {
+            return;
+        };
+        for frame in aggregating.rest.drain(..) {
             let frame_context = FrameContext {
                 frame: FrameMeta::new(frame.arrival, frame.len),
                 bytes: frames.bytes(frame.number),
@@ -536,7 +551,7 @@ impl Server {
             let verdict = medium.pass::<false>(first.at, frame.is_marked(), || frame_context);
             self.decide(frame.number, verdict, medium);
         }
-        self.rest = rest;
+        self.aggregating = Some(aggregating);
     }
 
     #[cold]
@@ -552,10 +567,13 @@ impl Server {
     /// Dequeues the frames of an aggregate after a first one of `len` bytes. Returns the
     /// aggregate's bits on the wire.
     fn gather(&mut self, at: Nanos, len: u32, transmitter: &Transmitter) -> u64 {
-        let aggregate = self.aggregate;
         let mut bytes = u64::from(len);
         let mut wire_bits = transmitter.wire_bits(len);
-        while (self.rest.len() as u32) + 1 < aggregate.frames && bytes < aggregate.bytes {
+        let Some(aggregating) = &mut self.aggregating else {
+            return wire_bits;
+        };
+        let Aggregating { aggregate, rest } = &mut **aggregating;
+        while (rest.len() as u32) + 1 < aggregate.frames && bytes < aggregate.bytes {
             let queue = self.queue.discipline();
             let Some(next) = queue.dequeue(at, &mut self.context) else {
                 break;
@@ -563,7 +581,7 @@ impl Server {
             self.context.left(&next);
             bytes += u64::from(next.len);
             wire_bits += transmitter.wire_bits(next.len);
-            self.rest.push(next);
+            rest.push(next);
         }
         wire_bits
     }

@@ -1,12 +1,13 @@
 //! Changes to a managed queue.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{ServedQueue, Server};
+use super::{Aggregating, FrameInService, ServedQueue, Server};
 use crate::frame_context::FrameBytes;
 use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueLimit, QueuedFrame};
 use crate::models::rate::{Aggregate, Transmitter};
@@ -45,10 +46,10 @@ impl Server {
         let departing = self.departing.take().map(|departing| departing.number);
         if departing.is_some() {
             transmitter.discard(at);
-            self.sending = None;
+            self.sending = FrameInService::default();
             self.asks_at = Some(at);
         }
-        let rest = mem::take(&mut self.rest);
+        let rest = self.take_rest();
         let waiting = self.take_all();
         let frames = rest.iter().chain(&waiting).map(|frame| frame.number);
         for number in departing.into_iter().chain(frames) {
@@ -77,7 +78,9 @@ impl Server {
         transmitter: &mut Transmitter,
         frames: &impl FrameBytes,
     ) {
-        self.aggregate = aggregate;
+        let rest = self.take_rest();
+        let has_any = aggregate != Aggregate::ONE || !rest.is_empty();
+        self.aggregating = has_any.then(|| Box::new(Aggregating { aggregate, rest }));
         self.waiting_since = self.waiting_since.max(at);
         self.ready = None;
         let Some(departing) = &mut self.departing else {
@@ -149,6 +152,12 @@ impl Server {
         if self.context.occupancy().0.0 == 0 {
             self.ready = None;
         }
+    }
+
+    /// Removes the frames of the aggregate in service after the first.
+    fn take_rest(&mut self) -> Vec<QueuedFrame> {
+        let aggregating = self.aggregating.as_mut();
+        aggregating.map_or_else(Vec::new, |aggregating| mem::take(&mut aggregating.rest))
     }
 
     /// Removes all queued frames, in arrival order.
