@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { Links } from './api/types';
 import { useDocument, useRun, useStatus } from './data/use';
-import { href, type Route, useRoute } from './router';
+import { href, parseRoute, type Route, useRoute } from './router';
 import { ConnectionBanner } from './ui/banner';
 import { Header } from './ui/header';
 import { Changes } from './views/changes/changes';
@@ -60,6 +60,8 @@ function useOpening(route: Route): void {
   useEffect(() => {
     if (!opening.current || !run || !links) return;
     opening.current = false;
+    // The route follows a change of the fragment later.
+    if (parseRoute(location.hash).view !== 'overview') return;
     const [only, ...more] = links.links;
     if (run.replay || !only || more.length > 0) return;
     location.replace(href({ view: 'link', name: `${only.name}.up` }));

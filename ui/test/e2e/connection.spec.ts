@@ -80,7 +80,7 @@ test('the end of the run is said, and the data stay', async ({ page }) => {
   await expect(page.getByText('Connection lost')).toBeHidden();
   await expect(page.locator('.summary').first()).toContainText('delivered');
   expect((await glance(page))['Carried']).toContain('frames');
-  for (const name of ['Up', 'Pause', 'Down']) {
+  for (const name of ['On', 'Pause', 'Off']) {
     await expect(page.getByRole('button', { name, exact: true })).toBeDisabled();
   }
   // Other views show their last data without waiting for a response.
@@ -158,7 +158,7 @@ test('the token that may only read shows everything and has no controls', async 
   ).toHaveCount(0);
   await page.evaluate(() => (location.hash = '#/link/link.up'));
   await expect(page.locator('.chart')).toHaveCount(5);
-  for (const name of ['Up', 'Down', 'Undo']) {
+  for (const name of ['On', 'Off', 'Undo']) {
     await expect(page.getByRole('button', { name, exact: true })).toHaveCount(0);
   }
   await page.evaluate(() => (location.hash = '#/changes'));

@@ -19,7 +19,7 @@ test('the charts of an output are shown, without controls', async ({ page }) => 
       .first()
       .getByText(/^(7\d\d|8[0-4]\d) kbit/);
     await expect(rate.first()).toBeVisible();
-    for (const name of ['Up', 'Pause', 'Down']) {
+    for (const name of ['On', 'Pause', 'Off']) {
       await expect(page.getByRole('button', { name, exact: true })).toHaveCount(0);
     }
     await expect(page.getByRole('link', { name: 'Flows' })).toHaveCount(0);
