@@ -57,7 +57,7 @@ fn check_front(reader: &mut DelayLineReader, number: u64) -> bool {
     let Some(front) = reader.front() else {
         return false;
     };
-    assert_eq!(front.release.as_nanos(), number);
+    assert_eq!(front.release().as_nanos(), number);
     assert_eq!(reader.front_bytes(), [number as u8; 16]);
     true
 }
