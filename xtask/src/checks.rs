@@ -220,7 +220,7 @@ pub fn chosen(names: &[&str], is_in: fn(When) -> bool) -> Result<Vec<&'static Ch
     let mut checks: Vec<&Check> = CHECKS.iter().filter(|check| is_in(check.when)).collect();
     let is_known = |name: &str| checks.iter().any(|check| check.name == name);
     if let Some(name) = names.iter().find(|name| !is_known(name)) {
-        return Err(format!("no check '{name}' here"));
+        return Err(format!("no check '{name}' in this tier"));
     }
     checks.retain(|check| names.is_empty() || names.contains(&check.name));
     Ok(checks)
@@ -278,7 +278,7 @@ mod tests {
             let checks = chosen(names, is_in);
             checks.map(|checks| checks.iter().map(|check| check.name).collect::<Vec<_>>())
         };
-        let unknown = |name| Err(format!("no check '{name}' here"));
+        let unknown = |name| Err(format!("no check '{name}' in this tier"));
         assert_eq!(
             names(&["asan", "clippy"], |_| true),
             Ok(vec!["clippy", "asan"])

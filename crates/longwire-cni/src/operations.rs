@@ -183,7 +183,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Removes all links of the network except those of attachments in use.
+    /// Removes the network's links, except those of valid attachments (CNI GC).
     fn gc(&mut self) -> Result<(), CniError> {
         let valid = self.config.valid_attachments()?;
         let network = &self.config.name;

@@ -42,7 +42,7 @@ impl Method {
 /// A parsed request.
 #[derive(Debug, Default)]
 pub struct Call {
-    /// Value of the path's placeholder; empty without a placeholder.
+    /// Value of the path parameter; empty if the route has none.
     pub name: String,
     pub query: Query,
     /// Request body; `null` if absent.

@@ -374,7 +374,7 @@ link_parts! {
     /// Deliberate reordering: frames held back or sent ahead.
     reordering: Option<Box<dyn ReorderingModel>>, of Box<dyn ReorderingModel>, models::REORDERING, "REORDERING", NONE,
         "Deliberate reordering: frames held back or sent ahead, such as 1%,5ms";
-    /// Whether jitter may reorder.
+    /// Whether jitter may reorder frames.
     order: OrderPolicy, of OrderPolicy, models::ORDER, "ORDER", None,
         "Whether jitter may reorder frames: in-order or reorder";
     /// Maximum payload after the MAC header, and the policy for longer frames.

@@ -183,7 +183,7 @@ pub(super) fn carriers(file: &Table<'_>, builder: &mut Builder) -> Vec<CarrierPl
             let reason = "an attached interface keeps its carrier";
             Some((reason, "remove it, or use a tap:NAME port"))
         } else if file.contains_key("host") {
-            let reason = "a carrier cannot follow links that another host decides";
+            let reason = "carrier is not supported in a network with several hosts";
             Some((reason, "remove it, or run the network on one host"))
         } else {
             None

@@ -97,8 +97,7 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Option<Cluster> {
 /// Rejects state that would be shared by frames on several hosts.
 fn refuse_common_state(file: &Table<'_>, span: Span, builder: &mut Builder) -> Option<()> {
     if builder.topology.bridge.switching == Switching::Bridge {
-        let reason =
-            "a bridge learns from the frames of all hosts, but each host sees only its own";
+        let reason = "a learning bridge cannot span hosts: each host sees only its own frames";
         let remedy = "write mode = \"static\" with stations, or mode = \"pairs\"";
         builder.refuse(span, "switching.mode", reason, remedy);
         return None;

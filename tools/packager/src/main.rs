@@ -86,7 +86,7 @@ struct TestArgs {
     /// Program with its debug information; default: the last build's
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    /// Accept packages for this machine only
+    /// Also accept packages that may not run on other machines
     #[arg(long)]
     trial: bool,
 }

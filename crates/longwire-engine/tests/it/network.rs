@@ -1,5 +1,5 @@
-//! A network of links, compared with the same links run separately, each on its complete arrivals,
-//! and with itself when called at other times.
+//! Checks that a network yields the same events as its links run one at a time, and that the times
+//! of calls do not matter.
 
 use std::collections::BTreeMap;
 

@@ -23,7 +23,7 @@ const GSO_ECN: u8 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VnetError {
     /// The header is truncated.
-    #[error("virtio-net header of {0} bytes, not 10")]
+    #[error("truncated virtio-net header: {0} of 10 bytes")]
     Short(usize),
     /// The checksum would lie outside the frame.
     #[error("checksum at {start} + {offset} beyond a frame of {len} bytes")]

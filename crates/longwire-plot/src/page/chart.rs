@@ -178,7 +178,7 @@ fn runs(line: &Line, unit: f64, stairs: bool) -> Vec<Run> {
     runs
 }
 
-/// Returns a run as a path of relative moves from its first point.
+/// Returns the SVG path commands of a run, relative to its first point.
 fn shape(run: &[(usize, i64)], stairs: bool) -> String {
     let mut shape = String::new();
     if stairs || run.len() == 1 {

@@ -426,7 +426,7 @@ impl Frames {
         (&mut self.lines[line], &mut self.in_place)
     }
 
-    /// Returns the first release among frames decided in place.
+    /// Returns the earliest release among frames decided in place.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let decided = self.lines.iter_mut().filter_map(|line| line.decided());
         decided.map(|next| next.release()).min()

@@ -45,7 +45,7 @@ impl WatchedLinks {
         let Some(Some(pending)) = self.links.get_mut(link.0 as usize) else {
             return recorded.unwrap_or(0);
         };
-        // Number 0 marks frames queued by lanes, which are not kept.
+        // Skip 0: it marks frames queued by lanes, which have no entry here.
         let next = match pending.offered.wrapping_add(1) {
             0 => 1,
             next => next,

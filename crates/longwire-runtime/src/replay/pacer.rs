@@ -123,7 +123,7 @@ impl Pacer {
     /// because the departure is near or sleeping is inaccurate.
     pub fn sleeps_until(&self, next_at: Option<Nanos>, now: Nanos) -> Option<Nanos> {
         let Some(next) = next_at else {
-            // No frame has been read yet, so even a spinning replay cannot be late.
+            // No frame has been read yet, so nothing can be late: sleep in every mode.
             return Some(now.saturating_add(IDLE));
         };
         let until = next.saturating_sub(self.margin());
@@ -364,8 +364,7 @@ impl Alarm {
 /// Minimum excess latency of a wake-up that counts as delayed by other work or by the machine.
 const KEPT_WAITING: Nanos = Nanos::from_micros(30);
 
-/// Share of delayed wake-ups above which accuracy outweighs a core. The thread then spins for a
-/// while before it tries again.
+/// Maximum share of delayed wake-ups. Above it, the thread spins for a while before it sleeps again.
 const KEPT_WAITING_MAX: f64 = 0.05;
 /// Number of wake-ups over which the share is averaged, approximately.
 const KEPT_WAITING_OVER: f64 = 512.0;

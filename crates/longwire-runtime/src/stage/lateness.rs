@@ -286,7 +286,7 @@ pub(crate) struct SendStampCounts {
     pub count: u64,
     /// Stamps before their release, which count as not late.
     pub early: u64,
-    /// Maximum time before a release.
+    /// Maximum time by which a stamp preceded its release.
     pub earliest: Nanos,
 }
 

@@ -259,7 +259,7 @@ pub static ATTACH: Section = Section {
         field(
             "filter",
             Kind::Text,
-            "only matching packets to these addresses enter, such as \"udp dst port 53\"",
+            "filter on packets to these addresses, such as \"udp dst port 53\"; packets that do not match bypass the network",
         ),
         field(
             "host-network",

@@ -54,7 +54,7 @@ fn carriers_of_attached_and_remote_ports_are_refused() {
     let hosts = "[[host]]\nname = 'one'\naddress = '10.0.0.1'\nports = ['left', 'right']\n";
     let port = "{ opens = 'tap:lw1', carrier = 'wire.up' }";
     let problem = read(port, hosts).expect_err("several hosts");
-    assert!(problem.contains("another host"), "{problem}");
+    assert!(problem.contains("several hosts"), "{problem}");
     let both = "{ opens = 'tap:lw1', attach = { pid = 7, to = '10.0.0.2' } }";
     let problem = read(both, "").expect_err("two places");
     assert!(problem.contains("both opens and attach"), "{problem}");

@@ -310,7 +310,7 @@ impl ReplayArgs {
             ));
         }
         if self.apart() && self.select.merge {
-            return Err(Error::usage("--merge needs one port, or --split"));
+            return Err(Error::usage("--merge needs a single --to, or --split"));
         }
         self.pump.refuse_links_at(self.pace.topspeed)
     }

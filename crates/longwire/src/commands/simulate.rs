@@ -263,8 +263,7 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
     }
     if let Some(option) = args.link.prefixed() {
         return Err(Error::usage(format!(
-            "{option} needs --near; without --near there is one direction, whose options have no \
-             prefix"
+            "{option} needs --near; without --near, omit the up- or down- prefix"
         )));
     }
     let config = match args.direction {

@@ -208,8 +208,8 @@ fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
 /// by the switch.
 pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let unmatched = run.counts.unmatched_dropped;
-    let unmatched =
-        (unmatched > 0).then(|| format!("{} dropped without a rule", count_of(unmatched, "frame")));
+    let unmatched = (unmatched > 0)
+        .then(|| format!("{} dropped: no matching rule", count_of(unmatched, "frame")));
     let (moved, unrecorded) = (run.counts.moved, run.counts.unrecorded);
     let moved = (moved > 0).then(|| {
         format!(
@@ -228,7 +228,12 @@ pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let unsent =
         (!unsent.is_empty()).then(|| format!("not forwarded by the switch: {}", unsent.join(", ")));
     let signs = switch.loop_signs;
-    let signs = (signs > 0).then(|| format!("signs of a loop between ports: {signs}"));
+    let signs = (signs > 0).then(|| {
+        format!(
+            "possible loop between ports: detected {}",
+            count_of(signs, "time")
+        )
+    });
     let all = [unmatched, moved, unrecorded, unsent, signs];
     all.into_iter().flatten().collect()
 }

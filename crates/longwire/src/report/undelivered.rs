@@ -21,7 +21,7 @@ const ASKED_FOR: [DropReason; 5] = [
 const REMEDIES: [(DropReason, &str); 3] = [
     (
         DropReason::Mtu,
-        "frames are longer than --mtu, and for 'fragment' not IPv4 or have DF set; raise --mtu",
+        "frames exceed --mtu (with 'fragment': and are not IPv4, or have DF set); raise --mtu",
     ),
     (
         DropReason::QueueFull,

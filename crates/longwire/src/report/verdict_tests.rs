@@ -404,5 +404,5 @@ fn a_link_that_drops_everything_has_the_reasons() {
                 delivered: 20 dropped by loss, 9,980 dropped by mtu";
     assert_line(&report, Grade::NotFaithful, line);
     let hints = Verdict::of(&report).hints;
-    assert!(hints[0].starts_with("mtu: frames are longer than --mtu"));
+    assert!(hints[0].starts_with("mtu: frames exceed --mtu"));
 }

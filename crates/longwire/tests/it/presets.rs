@@ -50,7 +50,7 @@ fn every_preset_is_shown_as_options_that_read_back() {
     }
 }
 
-/// The page and the program's output are identical.
+/// `docs/presets.md` contains the output of `longwire preset NAME` verbatim.
 #[test]
 fn the_page_shows_every_preset() {
     let page = read(concat!(

@@ -1,5 +1,5 @@
-//! Checks the script of the GitHub Action without GitHub: a directory stands in for the release,
-//! and files for the outputs of a step.
+//! Tests the GitHub Action's script locally: a directory stands in for the release, files for the
+//! step's outputs.
 
 use std::process::Command;
 

@@ -382,7 +382,9 @@ pub fn kube_image(context: &Context) -> Result<Outcome> {
     })?;
     for role in ["agent", "controller"] {
         let help = program(&[role, "--help"])?;
-        ensure(!help.is_empty(), || format!("no help of {role}"))?;
+        ensure(!help.is_empty(), || {
+            format!("`longwire-kube {role} --help` prints nothing")
+        })?;
     }
     Ok(Outcome::Passed)
 }

@@ -27,7 +27,7 @@ pub enum Script {
     Endless(&'static [u8]),
     /// Bytes.
     Bytes(&'static [u8]),
-    /// No response until the client disconnects.
+    /// Never responds.
     Silence,
 }
 

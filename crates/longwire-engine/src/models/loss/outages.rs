@@ -16,8 +16,8 @@ use crate::verdict::DropReason;
 pub(super) const OUTAGE: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: "outage",
-        summary: "periodic outages: drops frames whose last bit enters the medium during an \
-                  outage, or with at=entry, that arrive during one",
+        summary: "periodic outages. Drops frames whose last bit enters the medium during an \
+                  outage; with at=entry, drops frames that arrive during one",
         params: &[
             Param::new("period", Unit::Time).help("time from the start of one outage to the next"),
             Param::new("duration", Unit::Time).help("duration of each outage"),
@@ -75,8 +75,8 @@ impl LossModel for OutageLoss {
 pub(super) const OUTAGES: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: "outages",
-        summary: "outages at given times after the link starts: drops frames whose last bit enters \
-                  the medium during an outage, or with at=entry, that arrive during one",
+        summary: "outages at given times after the link starts. Drops frames whose last bit enters \
+                  the medium during an outage; with at=entry, drops frames that arrive during one",
         params: &[
             Param::new("schedule", Unit::Text("2ms/1ms;10ms/5ms"))
                 .help("START/DURATION;START/DURATION…"),

@@ -1,4 +1,4 @@
-//! Slots with waiting times, compared event by event with netem's dequeue function.
+//! Tests slots with random waits against netem's dequeue function, event by event.
 
 use std::collections::VecDeque;
 

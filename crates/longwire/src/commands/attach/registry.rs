@@ -33,7 +33,7 @@ const BEGIN_MAX: Duration = Duration::from_secs(60);
 /// File mode of the entries: any user may list attachments.
 const MODE: u32 = 0o644;
 /// Reason shown for a killed process's attachment, which has no link.
-pub(super) const CLOSED: &str = "closed, its emulator has ended";
+pub(super) const CLOSED: &str = "closed because its emulator ended";
 
 /// An attachment and its owner.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -186,7 +186,7 @@ fn nothing_passes_once_the_program_is_killed() {
             assert!(stream.sent.last().is_some_and(|last| *last > killed));
         }
         assert_eq!(joined.round_trip(), None, "closed");
-        longwire("attach list").prints("its emulator has ended");
+        longwire("attach list").prints("its emulator ended");
         longwire(format!("attach set {name} delay=1ms")).says("attach detach");
         joined.refuses(&name_of("other"), "", "attach list");
         detach(&name);
