@@ -364,7 +364,8 @@ impl Alarm {
 /// Minimum excess latency of a wake-up that counts as delayed by other work or by the machine.
 const KEPT_WAITING: Nanos = Nanos::from_micros(30);
 
-/// Maximum share of delayed wake-ups. Above it, the thread spins for a while before it sleeps again.
+/// Maximum share of delayed wake-ups. Above it, the thread spins for a while before it sleeps
+/// again.
 const KEPT_WAITING_MAX: f64 = 0.05;
 /// Number of wake-ups over which the share is averaged, approximately.
 const KEPT_WAITING_OVER: f64 = 512.0;
