@@ -118,7 +118,7 @@ const REFUSED: &str = "
         name = 'y' -- address = '::ffff:192.0.2.1' | 10 | host.address | of another host
     [underlay] -- mtu = 1200 | 4 | underlay | without hosts
     DIVIDED [underlay] -- mtu = 100 | 13 | underlay.mtu | 548 to 65000
-    DIVIDED [switching] -- mode = 'bridge' | 4 | switching.mode | learns from the frames of all
+    DIVIDED [switching] -- mode = 'bridge' | 4 | switching.mode | cannot span hosts: each host sees only its own
     DIVIDED [[link]] -- name = 'x' -- match = 'src=10.0.0.1' | 12 | link.match | add in-port=NAME
     DIVIDED [[link]] -- name = 'x' -- match = 'in-port=a' -- shared = true | 12 | link.match | \
         'one' and of 'two' cross 'x'
