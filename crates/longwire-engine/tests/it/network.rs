@@ -342,13 +342,15 @@ fn links_in_use_stay_and_paths_in_use_stay() {
 }
 
 /// Sends frames through changeable links that are idle half of the time, with simultaneous arrivals
-/// and rate changes. With `ahead`, frames are decided on arrival until the next change is due.
+/// and rate changes. With `ahead`, frames that depart before the next change are decided when they
+/// find their link idle, or when they are dequeued.
 fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
     let specs = [
         "rate=40mbit delay=3ms loss=5%",
         "rate=90mbit queue=4p loss=content:match=ether[20]<32",
         "rate=60mbit delay=uniform:min=0ms,max=4ms order=reorder",
         "rate=50mbit delay=1ms queue=2p loss=gilbert:p=5%,r=40%",
+        "rate=45mbit delay=1ms queue=fq-codel:target=1ms duplicate=3%",
     ];
     let mut network = Network::new();
     for (id, text) in specs.iter().enumerate() {
@@ -356,7 +358,7 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         let id = LinkId(id as u32);
         network.add_link(id, Link::new_changeable(config, SEED, id));
     }
-    let paths: [&[u32]; 5] = [&[0], &[1, 0], &[1, 2, 3], &[3, 1], &[2]];
+    let paths: [&[u32]; 5] = [&[0, 4], &[1, 0], &[1, 2, 3], &[4, 3, 1], &[2]];
     for (id, path) in paths.iter().enumerate() {
         let links: Vec<_> = path.iter().copied().map(LinkId).collect();
         assert!(network.add_path(PathId(id as u32), &links));
@@ -379,7 +381,7 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
                 rate: BitRate::from_bits_per_sec(bits).map(Rate::Fixed),
                 ..LinkChange::default()
             };
-            let id = LinkId(frame.number as u32 % 4);
+            let id = LinkId(frame.number as u32 % 5);
             assert!(network.changeable_from() <= at);
             assert!(network.change(id, at, change, &mut notes).is_some());
         }
@@ -399,7 +401,7 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
 }
 
 #[test]
-fn a_frame_of_an_idle_link_is_decided_as_if_it_had_been_queued() {
+fn frames_decided_ahead_are_decided_as_at_their_events() {
     for seed in 0..20 {
         let sent = sent(5, 3_000, seed);
         let (at_once, queued) = (
