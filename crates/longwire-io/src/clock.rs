@@ -102,7 +102,7 @@ pub(super) fn read_clock(clock: ClockId) -> u64 {
     })
 }
 
-/// Returns a clock's lead over the run's, in nanoseconds.
+/// Returns a clock's offset from `CLOCK_MONOTONIC` in nanoseconds; positive if it is ahead.
 pub(super) fn ahead_of_monotonic(clock: ClockId) -> i64 {
     ClockReading::new(clock).offset()
 }

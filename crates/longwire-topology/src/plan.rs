@@ -111,7 +111,7 @@ pub struct Hop {
 pub struct PathPlan {
     /// Name.
     pub name: Arc<str>,
-    /// Links in direction up; each occurs at most once.
+    /// Links in the `up` direction, without duplicates.
     pub hops: Vec<Hop>,
 }
 

@@ -21,7 +21,7 @@ use crate::server::{ServedQueue, Server};
 
 /// Parts replaced by a change. Drop them off the hot path: models may hold many megabytes of trace.
 #[derive(Debug)]
-#[must_use = "drop it where that takes no time from frames"]
+#[must_use = "drop it off the hot path"]
 pub struct ReplacedParts {
     _rate: Option<Box<dyn RateModel>>,
     _queue: Option<ServedQueue>,

@@ -12,7 +12,7 @@ use crate::release::Sequence;
 
 /// A removed link. Drop it off the hot path: models may hold many megabytes of trace.
 #[derive(Debug)]
-#[must_use = "drop it where that takes no time from frames"]
+#[must_use = "drop it off the hot path"]
 pub struct RemovedLink<T>(#[allow(dead_code, reason = "it is only dropped")] Box<Node<T>>);
 
 impl<T> Network<T> {

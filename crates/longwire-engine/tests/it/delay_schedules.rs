@@ -31,8 +31,8 @@ fn mean(model: &dyn DelayModel) -> u64 {
     model.mean().as_nanos()
 }
 
-/// Checks a table of models, file lines (separated by `/`), means, and delays by time after the
-/// epoch.
+/// Checks rows of model, trace file (`/` for newline), mean, and `time=delay` pairs, with times
+/// relative to the epoch.
 fn assert_delays(table: &str) {
     let time = |text: &str| text.parse::<Nanos>().expect(text).as_nanos();
     for [text, contents, mean, delays] in rows(table) {

@@ -144,7 +144,12 @@ fn check_partners(
         .is_some_and(|table| table.get("mode").is_some());
     match partners {
         None if spec.ports.len() <= 2 || has_mode => return Ok(()),
-        None => hindrance.message = format!("{} ports have no pairs", spec.ports.len()),
+        None => {
+            hindrance.message = format!(
+                "{} ports, but [switching] has neither pairs nor mode",
+                spec.ports.len()
+            )
+        }
         Some(partners) => {
             let mut ports = spec.ports.keys();
             let Some(port) = ports.find(|port| !partners.contains_key(*port)) else {
@@ -346,7 +351,10 @@ mod tests {
         let one_pair = json!({ "pairs": [["a", "b"]] });
         for (switching, message) in [
             (one_pair, "port 'c' is in no pair"),
-            (json!({}), "3 ports have no pairs"),
+            (
+                json!({}),
+                "3 ports, but [switching] has neither pairs nor mode",
+            ),
         ] {
             let refusal = place_one_node(&spec_of_pairs(switching, &ports));
             let refusal = refusal.expect_err("it is refused");

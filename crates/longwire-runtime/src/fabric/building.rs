@@ -16,7 +16,7 @@ use crate::ledger::LinkCells;
 /// Objects that a change replaced. Drop them outside the data path, because models may hold
 /// traces of many megabytes.
 #[derive(Debug)]
-#[must_use = "drop it where that takes no time from frames"]
+#[must_use = "drop it off the hot path"]
 pub struct DeferredDrop(#[allow(dead_code, reason = "it is only dropped")] ReplacedObjects);
 
 #[derive(Debug)]

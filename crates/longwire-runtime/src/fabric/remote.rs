@@ -184,8 +184,8 @@ impl RemoteExits {
         matches!(self.exits.get(port), Some(Some(_)))
     }
 
-    /// Sends a decided frame to the hosts of its output ports. Returns the frame if it also
-    /// leaves by ports of this host.
+    /// Sends a decided frame to the remote hosts of its output ports. Returns the frame if it
+    /// has local output ports.
     pub fn send(
         &mut self,
         frames: &mut Frames,

@@ -272,7 +272,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Returns the calls that exceed their limit with this poll, each once. In a hurried stop, the
+    /// Returns the calls that reach their limit with this poll, each once. In a hurried stop, the
     /// limit is two polls.
     fn look(
         &mut self,

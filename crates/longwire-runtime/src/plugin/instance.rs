@@ -129,7 +129,7 @@ impl Instance {
     ) -> Result<(), String> {
         debug_assert_eq!(packets.len(), bytes.len());
         let Some(hook) = self.library.plugin().rewrite else {
-            return Err("the plugin has no hook rewrite".to_owned());
+            return Err("the plugin has no rewrite hook".to_owned());
         };
         let count = packets.len().min(bytes.len());
         let (state, raw) = (self.state, random.as_raw());
@@ -150,7 +150,7 @@ impl Instance {
     ) -> Result<(), String> {
         debug_assert_eq!(packets.len(), results.len());
         let Some(hook) = hook(self.library.plugin()) else {
-            return Err(format!("the plugin has no hook {}", function.name()));
+            return Err(format!("the plugin has no {} hook", function.name()));
         };
         let count = packets.len().min(results.len());
         let (state, raw, results) = (self.state, random.as_raw(), results.as_mut_ptr());

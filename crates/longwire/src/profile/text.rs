@@ -44,7 +44,7 @@ pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
         format!("  {frames} arrived while the receiver was full; not counted as lost")
     });
     let delay = format!(
-        "  delay: least {}, median {}, p99 {}, greatest {}; jitter {} (RFC 3550)",
+        "  delay: min {}, median {}, p99 {}, max {}; jitter {} (RFC 3550)",
         micros(delay_us.min),
         micros(delay_us.p50),
         micros(delay_us.p99),

@@ -182,7 +182,7 @@ impl AttachRow {
         }
     }
 
-    /// Returns a row with the values of all places.
+    /// Returns a row with the median of each setup: attached, bare, `exec` and `exec --control`.
     fn witnessed(name: &str, unit: &'static str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
         let of = |place: Place| median(places[place as usize].iter().copied());
         AttachRow {

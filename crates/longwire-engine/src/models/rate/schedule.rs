@@ -68,7 +68,7 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         && period.as_nanos() <= last.time
     {
         let last = Nanos::from_nanos(last.time);
-        let message = format!("period={period} is before the last step, at {last}");
+        let message = format!("period={period} must exceed the time of the last step, {last}");
         return Err(arguments.invalid(message));
     }
     if steps.iter().all(|step| step.rate == 0) {

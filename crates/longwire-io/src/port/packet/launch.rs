@@ -39,7 +39,7 @@ const ETF_PARAMETERS: u16 = 1;
 const ETF_DEADLINE: u32 = 1;
 const ETF_OFFLOAD: u32 = 1 << 1;
 
-/// A holder of frames until their launch time.
+/// Launch-time scheduling on a device: by the kernel's queueing discipline or by the hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHolder {
     /// Clock of the launch times.

@@ -82,7 +82,7 @@ pub(super) struct SlotHeader {
     pub(super) status: u32,
     /// Frame length in bytes.
     pub(super) len: usize,
-    /// Number of the frame's bytes that are in the slot.
+    /// Captured length in bytes (`tp_snaplen`, limited to the slot).
     pub(super) held: usize,
     /// The kernel's receive stamp: CLOCK_REALTIME in nanoseconds.
     pub(super) wall: u64,

@@ -82,7 +82,10 @@ fn invalid_configurations_are_refused() {
             known(entry([1; 6], 0, 0)),
             "01:01:01:01:01:01 is zero or multicast",
         ),
-        (known(entry(station(1), 4095, 0)), "VLAN 4095 is not in 1 to 4094"),
+        (
+            known(entry(station(1), 4095, 0)),
+            "VLAN 4095 is not in 1 to 4094",
+        ),
         (
             burst(0),
             "a burst of 0 flooded frames is outside 1..1048576",
