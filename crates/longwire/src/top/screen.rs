@@ -175,6 +175,12 @@ impl TopScreen {
 
     /// Handles a key.
     pub fn press(&mut self, key: KeyEvent) -> Step {
+        // A key right after Escape has the same bytes as that key with Alt.
+        if key.modifiers.contains(KeyModifiers::ALT) {
+            self.press(KeyEvent::from(KeyCode::Esc));
+            let modifiers = key.modifiers - KeyModifiers::ALT;
+            return self.press(KeyEvent { modifiers, ..key });
+        }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
             return Step::Quit;

@@ -144,6 +144,10 @@ fn options_become_a_change_of_the_chosen_direction() {
     press(&mut screen, KeyCode::Esc);
     let change = change_of(press(&mut screen, KeyCode::Char('p')));
     assert_eq!(change.body, json!({ "pause": ["link.down"] }));
+    // Escape and p, read at once.
+    press(&mut screen, KeyCode::Char('e'));
+    let key = KeyEvent::new(KeyCode::Char('p'), KeyModifiers::ALT);
+    assert_eq!(change_of(screen.press(key)).body, change.body);
 }
 
 #[test]
