@@ -246,7 +246,7 @@ fn frames_first<S: Serializer>(traffic: &Traffic, serializer: S) -> Result<S::Ok
 /// Report on a feed: a trace or a generator.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct InputReport {
-    /// The file's name, or a description of what was generated.
+    /// File name, or a summary of the generated traffic.
     pub name: String,
     /// The share that was read, from 0 to 1, if known.
     pub fraction: Option<f64>,

@@ -217,7 +217,7 @@ impl Topology {
 
         let mut text = format!(
             "{seed} {} {:?} {:?} {:?} {:?}\n{:?}\n",
-            // A host with a smaller MTU would reject the datagrams of others.
+            // A host with a smaller MTU would reject datagrams sized for a larger one.
             cluster.mtu,
             self.bridge,
             self.order,

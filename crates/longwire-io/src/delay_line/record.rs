@@ -84,8 +84,8 @@ impl Descriptor {
         self.head.len()
     }
 
-    /// Whether the frame is a complete wire frame, without offloads, outside of trains, whose bytes
-    /// are on the line.
+    /// Whether the frame is complete and stored on the line, has no offloads, and was not cut from a
+    /// train.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         !self.head.has_tail()

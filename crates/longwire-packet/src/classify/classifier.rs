@@ -199,7 +199,7 @@ impl<T: Copy> Classifier<T> {
         self.filters > 0
     }
 
-    /// Like [`Classifier::classify`], for a key extracted since rules last changed.
+    /// Like [`Classifier::classify`], for a key extracted after the last change to the rules.
     #[inline]
     pub fn classify_by(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
         let [(_, number)] = self.visits[..] else {

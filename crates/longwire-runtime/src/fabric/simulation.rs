@@ -154,7 +154,7 @@ impl Simulation {
     /// The errors of `out`.
     ///
     /// # Panics
-    /// If there is no such port.
+    /// If the port does not exist, or the frame has 16 MiB or more.
     #[inline]
     pub fn frame<E>(
         &mut self,
