@@ -78,7 +78,7 @@ class SpecificationError(LongwireError, ValueError):
 
 
 class EndedError(LongwireError):
-    """The link has ended."""
+    """The run has ended."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,9 +134,10 @@ class CaptureError(LongwireError):
     def __init__(self, field: str, reason: str, remedy: str | None) -> None:
         super().__init__(f"capture: {field}: {reason}" + (f" ({remedy})" if remedy else ""))
         self.field: str = field
-        """``path``, ``at``, ``snap``, or ``capture`` if its process failed."""
+        """The invalid argument: ``path``, ``at`` or ``snap``; ``capture`` if the capture process
+        failed."""
         self.reason: str = reason
-        """Why it was refused, or ended."""
+        """Why the capture was refused, or why it ended."""
         self.remedy: str | None = remedy
         """How to correct it, if known."""
 

@@ -39,7 +39,7 @@ def link(
 
 
 class LiveLink(Run):
-    """A running link. Leaving its ``with`` block ends it, with all processes in its networks.
+    """A running link. Leaving its ``with`` block ends it and all processes in its networks.
 
     It also ends when this process exits or is killed.
     """
@@ -104,7 +104,7 @@ class LiveLink(Run):
         capture is closed or the link ends. See :meth:`Node.capture`.
 
         :param path: pcapng file to write.
-        :param at: ``near`` or ``far``.
+        :param at: the end of the link to capture: ``near`` or ``far``.
         :param snap: bytes to keep per frame.
         :raises CaptureError: if the end is unknown, or the file cannot be written.
         """

@@ -42,7 +42,7 @@ def network(
 
 
 class LiveNetwork(Run):
-    """A running network. Leaving its ``with`` block ends it, with all processes of its hosts.
+    """A running network. Leaving its ``with`` block ends it and all processes of its hosts.
 
     It also ends when this process exits or is killed.
     """

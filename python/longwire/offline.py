@@ -84,7 +84,7 @@ class Link:
         """Passes frames through the link in virtual time.
 
         Other threads keep running, and Ctrl-C interrupts the simulation. Frames have no content:
-        flow queues see a single flow, and content filters match nothing.
+        fair queues treat them as one flow, and content filters never match.
 
         :param arrival_ns: non-decreasing arrival times in nanoseconds: a list, a numpy array,
             or a column of polars, pandas or pyarrow.

@@ -103,7 +103,7 @@ class Direction:
 
 
 class Run:
-    """A running link or network. Leaving its ``with`` block ends it, with all processes in its
+    """A running link or network. Leaving its ``with`` block ends it and all processes in its
     networks.
 
     It also ends when this process exits or is killed.
@@ -151,8 +151,11 @@ class Run:
                 raise
 
     def change(self, **change: Any) -> dict[str, Any]:
-        """Applies a change like ``longwire ctl apply``, with fields ``set``, ``on``, ``off``,
-        ``pause``, ``move``, ``add``, ``remove``, and ``at`` or ``in`` (here ``in_``).
+        """Applies a change like ``longwire ctl apply``.
+
+        The arguments are the fields of the change: ``set``, ``on``, ``off``, ``pause``, ``move``,
+        ``add`` and ``remove``. ``at`` schedules the change at a time since the start of the run;
+        ``in_``, the field ``in``, at a time from now.
 
         :raises RefusedError: if the change is invalid; nothing is changed.
         """
@@ -169,7 +172,7 @@ class Run:
         closed or the run ends. See :meth:`Node.capture`.
 
         :param path: pcapng file to write.
-        :param at: network: ``near``, ``far``, or the name of a port.
+        :param at: the network to capture: ``near``, ``far``, or the name of a port.
         :param snap: bytes to keep per frame.
         :raises CaptureError: if the network is unknown, or the file cannot be written.
         """

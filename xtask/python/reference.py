@@ -37,8 +37,8 @@ HEAD = """# Python API
 
 <!-- Generated from the docstrings: python xtask/python/reference.py docs/reference/python.md -->
 
-All names of the package `longwire`. [The how-to](../howto/python.md) begins with the common
-cases. Link options such as `delay="20ms"` are those of the
+This page lists all names of the package `longwire`; [the how-to](../howto/python.md) begins with
+the common cases. Link options such as `delay="20ms"` are those of the
 [command line](options.md) and of the [models](../models/README.md), with `_` for `-`.
 """
 

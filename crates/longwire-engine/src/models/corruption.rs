@@ -161,7 +161,7 @@ impl CorruptionModel for OffsetCorruption {
 const BIT_ERROR: Entry<Box<dyn CorruptionModel>> = Entry {
     info: &ModelInfo {
         name: "ber",
-        summary: "independent bit errors; loss ber drops the affected frames instead",
+        summary: "independent bit errors; the loss model ber drops the affected frames instead",
         params: &[
             Param::new("rate", Unit::Ratio)
                 .within("0", "0.5", "0 to 0.5")

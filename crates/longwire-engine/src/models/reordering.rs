@@ -124,7 +124,7 @@ const GAP: Entry<Box<dyn ReorderingModel>> = Entry {
     info: &ModelInfo {
         name: "gap",
         summary: "sends frames ahead without delay: after one is sent ahead, the next gap - 1 \
-                  frames are delayed as usual; then each frame is sent ahead with this probability \
+                  frames are delayed as usual; then each frame is sent ahead with probability rate \
                   until one is (netem's reorder with gap)",
         params: &[
             Param::with_default("gap", Unit::Count, "1")

@@ -145,7 +145,7 @@ static HOP_INFO: ModelInfo = ModelInfo {
         ),
         Param::with_default("limit", Unit::Count, "1000")
             .within("0", "1000000", "0 to 1000000 errors/s")
-            .help("maximum ICMP errors per second (token bucket); 0: none"),
+            .help("maximum ICMP errors per second (token bucket); 0: send none"),
         Param::with_default("burst", Unit::Count, "50")
             .within("1", "1000000", "1 to 1000000 errors")
             .help("maximum burst of ICMP errors"),

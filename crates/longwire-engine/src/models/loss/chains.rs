@@ -205,7 +205,7 @@ pub(super) const CORRELATED: Entry<PlacedLoss> = Entry {
                   consecutive frames; after a loss, the loss probability is rate + correlation·(1 \
                   - rate)",
         params: &[
-            Param::new("rate", Unit::Probability).help("share of lost frames"),
+            Param::new("rate", Unit::Probability).help("loss rate"),
             Param::new("correlation", Unit::Correlation)
                 .help("correlation of consecutive losses, below 100%"),
             PLACE,

@@ -55,10 +55,10 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 const MIN: Param = Param::with_default("min", Unit::Packets, "5p")
-    .help("average queue below which nothing is dropped");
+    .help("average queue length below which nothing is dropped");
 
 const MAX: Param = Param::with_default("max", Unit::Packets, "15p")
-    .help("average queue at which the probability is maxp");
+    .help("average queue length at which the probability is maxp");
 
 const MAXP: Param = Param::with_default("maxp", Unit::Probability, "10%")
     .help("drop probability at max; with adaptive=true, its initial value");

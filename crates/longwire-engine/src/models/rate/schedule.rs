@@ -26,7 +26,7 @@ pub(super) const STEPS: Entry<Rate> = Entry {
             Param::new("at", Unit::Text("0s/10mbit;10ms/5mbit"))
                 .help("TIME/RATE;TIME/RATE…, quoted for the shell; a rate of 0 stops the link"),
             Param::with_default("change", Unit::Choice(&["stepwise", "linear"]), "stepwise")
-                .help("step: the rate changes at the given time; linear: it is interpolated"),
+                .help("stepwise: the rate changes at the given time; linear: it is interpolated"),
             Param::new("period", Unit::Time)
                 .help("time after which the steps repeat; default: the last rate holds"),
         ],
