@@ -211,9 +211,9 @@ const DOCSIS_ENTRY: Entry<Framing> = Entry {
 const WIREGUARD_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "wireguard",
-        summary: "WireGuard tunnel over Ethernet: the packet padded to 16 bytes up to the \
-                  tunnel's MTU, 32 bytes of WireGuard (Donenfeld, NDSS 2017), outer UDP, IP and \
-                  Ethernet headers",
+        summary: "WireGuard tunnel over Ethernet: the packet, padded to a multiple of 16 bytes but \
+                  at most to the tunnel's MTU; 32 bytes of WireGuard (Donenfeld, NDSS 2017); outer \
+                  UDP, IP and Ethernet headers",
         params: &[
             Param::with_default("over", Unit::Choice(&["ipv4", "ipv6"]), "ipv4")
                 .help("outer IP protocol"),
@@ -248,7 +248,7 @@ const WIFI_ENTRY: Entry<Framing> = Entry {
         name: "wifi",
         summary: "subframe of an A-MPDU (IEEE 802.11-2020, 9.7.1): delimiter, QoS data header, \
                   LLC and SNAP, and frame check sequence in place of the Ethernet header, padded \
-                  to 4 bytes",
+                  to a multiple of 4 bytes",
         params: &[],
     },
     build: |_| {

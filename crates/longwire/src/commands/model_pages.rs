@@ -99,8 +99,8 @@ static INTRODUCTIONS: [Introduction; 14] = [
     Introduction {
         kind: "arrivals",
         title: "Arrivals",
-        text: "Option of `longwire generate`: departure times of frames. The mean is always the \
-               bit or packet rate of `--rate`.",
+        text: "Option of `longwire generate`: departure times of frames. The mean rate is always \
+               `--rate`, in bits or packets per second.",
     },
     Introduction {
         kind: "sizes",

@@ -24,7 +24,8 @@ const fn time(name: &'static str, default: &'static str, help: &'static str) -> 
 static INFO: ModelInfo = ModelInfo {
     name: "wifi",
     summary: "best-effort Wi-Fi station: contends for the medium, then sends queued frames as one \
-              A-MPDU; they all arrive when it ends (IEEE 802.11-2020, clauses 9.7 and 10.23.2)",
+              A-MPDU, whose frames all arrive when it ends (IEEE 802.11-2020, clauses 9.7 and \
+              10.23.2)",
     params: &[
         Param::new("rate", Unit::Rate).help("physical layer (PHY) rate"),
         // The 802.11be block ack covers 1024 frames.
