@@ -158,7 +158,7 @@ fn write_model(page: &mut String, kind: &str, info: &ModelInfo) {
     page.push_str("\n| parameter | value | default | meaning |\n|---|---|---|---|\n");
     for param in info.params {
         let default = match (param.unit, param.default) {
-            (Unit::Rest, _) => "none".to_owned(),
+            (Unit::Rest, _) => "repeatable".to_owned(),
             (_, Some(default)) => format!("`{default}`"),
             (_, None) => String::new(),
         };
