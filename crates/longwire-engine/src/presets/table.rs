@@ -164,8 +164,8 @@ pub static PRESETS: [Preset; 13] = [
              of 40 and 60",
             "Mohan et al., arXiv:2310.09242 (2023): links are reconfigured every 15 s",
         ],
-        assumptions: "the quartiles follow each other within a minute, half in each direction; no \
-                      loss at handovers",
+        assumptions: "the round trip cycles through 40, 50, 60 and 50 ms, half in each direction; \
+                      no loss at handovers",
         both: &[(
             "delay",
             "steps:at=0s/20ms;15s/25ms;30s/30ms;45s/25ms,end=loop",
@@ -182,8 +182,8 @@ pub static PRESETS: [Preset; 13] = [
              shallow buffers, round trips below 250 us",
             "RFC 8257: marking by instantaneous queue length, which is RED with weight 1",
         ],
-        assumptions: "100 us round trip, half in each direction; a port buffer of 131 packets, \
-                      marking only below",
+        assumptions: "100 us round trip, half in each direction; a port buffer of 131 packets; \
+                      ECN-capable packets are dropped only when it is full",
         both: &[
             ("rate", "10gbit"),
             ("framing", "ethernet"),

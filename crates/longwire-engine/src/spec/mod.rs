@@ -271,6 +271,6 @@ impl SpecError {
             Some(line) => format!("line {line} is"),
             None => "it is".to_owned(),
         };
-        format!("{model}: {key}: {path}: {place} not as '{model}' reads it")
+        format!("{model}: {key}: {path}: {place} not in the format of '{model}'")
     }
 }

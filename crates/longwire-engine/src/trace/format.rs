@@ -285,7 +285,7 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
         let quantity = quantity.name();
         return Err(match (format, quantity) {
             (Format::CellReplay, "rate") => {
-                "holds packet trains; use the rate model cellreplay".to_owned()
+                "contains packet trains; use the rate model cellreplay".to_owned()
             }
             _ => format!("a {name} trace has no {quantity}"),
         });

@@ -95,7 +95,7 @@ pub fn read_delays(arguments: &Arguments<'_>, for_ramps: bool) -> Result<Series,
         Contents::Series(series, _) => Ok(series),
         Contents::Trains(trains) => trains.base_delays(),
         Contents::Schedule(_) | Contents::Patterns(..) => {
-            Err("holds delivery opportunities, not values over time".to_owned())
+            Err("contains delivery opportunities, not values over time".to_owned())
         }
     };
     series.map_err(|message| arguments.file_error(FILE.name, message))

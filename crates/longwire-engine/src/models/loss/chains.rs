@@ -37,8 +37,8 @@ pub(super) const GILBERT_ELLIOTT: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
         name: "gilbert-elliott",
         summary: "two states, each with independent losses (Elliott 1963; in netem's gemodel, 1-h \
-                  is loss-bad and 1-k is loss-good); a share p/(p + r) of the frames sees the bad \
-                  state",
+                  is loss-bad and 1-k is loss-good); the bad state has the stationary probability \
+                  p/(p + r)",
         params: &[
             Param::new("p", Unit::Probability).help(
                 "transition probability from good to bad, per \

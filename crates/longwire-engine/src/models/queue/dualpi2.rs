@@ -43,7 +43,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("l4s-range", Unit::Time, "400us")
             .help("delay range over which the marking probability rises from 0 to 1; 0: a step"),
         Param::with_default("l4s-packets", Unit::Packets, "1p")
-            .help("L4S backlog up to which the delay marks no frame"),
+            .help("L4S backlog up to which no frame is marked for its delay"),
         Param::with_default("scheduler", Unit::Choice(&["wrr", "ts-fifo"]), "wrr")
             .help("wrr: weighted round robin; ts-fifo: time-shifted FIFO"),
         Param::with_default("weight", Unit::Count, "15")
