@@ -171,8 +171,9 @@ impl Topology {
         let cost = classifier.cost();
         if cost.is_high() {
             doubts.push(format!(
-                "matchers have {} shapes and the longest chain has {}, one lookup per frame for \
-                 each; matchers on the same fields are cheapest",
+                "classifying a frame takes up to {} table lookups (one per combination of fields \
+                 and prefix lengths) and {} checks of port ranges and filters; matchers on the \
+                 same fields are cheapest",
                 cost.shapes, cost.longest_chain
             ));
         }

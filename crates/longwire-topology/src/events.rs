@@ -276,7 +276,7 @@ fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder
     }
     let name = class.value;
     let reason = format!("'{name}' has no matcher, so no frames to move");
-    let remedy = format!("give it match = \"…\", or move the class whose frames '{to}' should get");
+    let remedy = "give it match = \"…\", or move a link or path with a matcher";
     builder.refuse(class.span.clone(), at, reason, remedy);
 }
 

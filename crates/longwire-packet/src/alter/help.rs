@@ -16,7 +16,7 @@ pub const TRUNCATED: &str = "\
 Handling of truncated frames
 
 zeros, random, pattern:HEX: padded to their original length, with correct lengths and checksums. \
-A fragmented datagram's checksum cannot be computed; it stays, and is counted.
+A fragmented datagram's checksum cannot be computed; it is kept and counted.
 keep: sent truncated; an emulated link still uses their original length
 skip: not sent";
 
@@ -24,7 +24,7 @@ skip: not sent";
 pub const MAP: &str = "\
 Replace one network with another, such as 10.0.0.0/8=192.168.0.0/16
 
-Host bits stay. Repeatable: the longest matching OLD applies, and each address is mapped once. \
+Host bits are kept. Repeatable: the longest matching OLD applies, and each address is mapped once. \
 src:OLD=NEW maps source addresses only, dst:OLD=NEW destination addresses only. Also applies to \
 ARP, neighbour discovery, routes, home addresses and packets quoted in ICMP errors, and with \
 --inner to packets in tunnels. Checksums are updated incrementally, so wrong ones stay wrong.";
@@ -45,7 +45,7 @@ Advance addresses by STEP in each round of --loop, so that each round has differ
 
 STEP: all host addresses advance within their last 24 bits. STEP,NETWORK: only addresses in \
 NETWORK advance, within it; repeatable, the first match applies. Multicast, broadcast and loopback \
-addresses stay. Applied after --map and --anonymize.";
+addresses do not change. Applied after --map and --anonymize.";
 
 /// Help of `--loop-renumber`.
 pub const LOOP_RENUMBER: &str = "\

@@ -199,8 +199,8 @@ fn prefix(field: &str, text: &str) -> Result<Prefix, MatcherError> {
             IpAddr::V6(_) => IpAddr::from(network.to_be_bytes()),
         };
         let message = format!(
-            "'{text}' has bits after its prefix; write {network}/{bits} for the network, or \
-             {address} for the one address"
+            "'{text}' has host bits set; write {network}/{bits} for the network, or {address} for \
+             the address"
         );
         wrong(field, message)
     })
@@ -279,8 +279,8 @@ fn contradiction(matcher: &Matcher) -> MatcherError {
     if fields.is_empty() {
         fields = "the matcher".into();
     }
-    let message = "no frame can match: the addresses must have one IP version, types and protocols \
-                   must agree, and only tagged frames have a VLAN; remove a field";
+    let message = "no frame can match: the addresses must have the same IP version, types and \
+                   protocols must agree, and only tagged frames have a VLAN; remove a field";
     wrong(&fields, message)
 }
 

@@ -123,7 +123,8 @@ impl Parser<'_> {
                 return Err(self.wrong(message));
             }
             (_, Some("multicast")) => {
-                return Err(self.expected("what can follow; write ip, ip6 or ether before it"));
+                let message = "multicast can follow only ip, ip6 or ether";
+                return Err(self.wrong(message));
             }
             _ => return Ok(None),
         };

@@ -101,7 +101,7 @@ fn refusals_name_the_field_and_a_remedy() {
         ethertype=0x8100 | ethertype | write vlan=
         in-port=x | in-port | from 0
         filter=prot 5 | filter | column 1
-        src=10.0.0.1,dst=2001:db8::1 | src, dst | one IP version
+        src=10.0.0.1,dst=2001:db8::1 | src, dst | same IP version
         proto=icmp,dport=80 | dport, proto | no frame can match
         ethertype=arp,dscp=ef | dscp, ethertype | no frame can match
         vlan=none,vlan-priority=3 | vlan, vlan-priority | only tagged
