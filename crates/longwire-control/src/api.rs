@@ -102,7 +102,7 @@ impl Api {
         }
         if route.changes() && !self.state.controller.takes_changes() {
             return Err(Refusal::conflict(
-                "a replay cannot be changed: its links decide frames ahead of time; restart it \
+                "a replay cannot be changed: its verdicts are computed ahead of time; restart it \
                  with other options",
             ));
         }

@@ -73,7 +73,7 @@ pub fn open(path: &Path) -> Result<(UnixListener, SocketName), ControlError> {
             "--control {}: the path is longer than 107 bytes",
             path.display()
         )),
-        error => ControlError::file(path, "cannot be a socket")(error),
+        error => ControlError::file(path, "not a valid socket path")(error),
     })?;
     let _turn = lock_directory(path)?;
     remove_dead(path, &address)?;

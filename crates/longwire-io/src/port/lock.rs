@@ -83,7 +83,7 @@ impl Claim {
         match self {
             Claim::Carry => "forwards frames from it; a second reader would duplicate them",
             Claim::Send => "sends on it; two senders would disturb each other's timing",
-            Claim::Take => "takes all its incoming frames by AF_XDP",
+            Claim::Take => "receives all frames of the interface through AF_XDP",
             Claim::Read => "reads from it, and AF_XDP would take its frames",
             Claim::Tap => "has the device open",
         }

@@ -325,7 +325,7 @@ const DELAY: ChartKind = ChartKind {
 
 const QUEUE: ChartKind = ChartKind {
     title: "Queue",
-    note: "packets in the queue and in service; it drains between arrivals",
+    note: "packets in the queue and in service; the queue drains between arrivals",
     units: Units::PACKETS,
     stairs: false,
     lines: queue,

@@ -14,16 +14,16 @@ counters! {
             Port "received" "Frames received by the port";
         /// Bytes that arrived, without framing.
         bytes_in: Bytes, Sum, "bytes in",
-            Link "received" "Their bytes",
-            Port "received" "Their bytes";
+            Link "received" "Bytes of the frames that arrived at the link",
+            Port "received" "Bytes of the frames received by the port";
         /// Frames delivered, including duplicates; for a port, frames handed over to it.
         packets_out: Frames, Sum, "packets out",
             Link "delivered" "Frames delivered by the link, including duplicates",
             Port "sent" "Frames sent by the port";
         /// Bytes of these frames.
         bytes_out: Bytes, Sum, "bytes out",
-            Link "delivered" "Their bytes",
-            Port "sent" "Their bytes";
+            Link "delivered" "Bytes of the frames delivered by the link, including duplicates",
+            Port "sent" "Bytes of the frames sent by the port";
     }
 
     /// Effects of a link's models on frames, other than drops. New link counters are rows of this
@@ -145,7 +145,7 @@ artifacts! {
     /// An event was lost because the recorder was too slow.
     Unrecorded = "unrecorded": Other,
         "--capture and --log could not be written fast enough; use a faster disk, or --log alone. \
-         The link was not disturbed";
+         The link was not affected";
     /// A replay's frame was read after it was due.
     Behind = "behind": Other,
         "the trace was read too slowly; use a faster disk, a larger --read-ahead or an \

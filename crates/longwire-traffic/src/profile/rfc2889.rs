@@ -299,7 +299,7 @@ fn judge(learning: &Outcome, probing: &Outcome, addresses: u64) -> Verdict {
     }
     if learning.received == 0 {
         // If the device forwards nothing, the absence of flooding proves nothing.
-        return Verdict::Void("the device forwards no frame".to_owned());
+        return Verdict::Void("the device forwards no frames".to_owned());
     }
     match probing.received {
         0 => Verdict::Passed,

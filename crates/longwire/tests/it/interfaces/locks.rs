@@ -70,7 +70,7 @@ fn a_port_that_takes_frames_away_is_alone() {
         &place,
         "receive packet:a0 --time 1ms",
         run.id(),
-        &["takes all its incoming frames"],
+        &["receives all frames of the interface"],
     );
 }
 
