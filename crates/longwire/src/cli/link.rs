@@ -221,10 +221,10 @@ fn preset_arg() -> Arg {
         .value_name("PRESET")
         .value_parser(check_preset)
         .help_heading(HEADING)
-        .help("Start from a named link, such as lte; other options override it")
+        .help("Start from a preset, such as lte; other options override it")
         .long_help(format!(
-            "Start from a named link; other options override it. Names: {}; or {}. `longwire \
-             preset` shows their options and sources",
+            "Start from a preset; other options override it. Presets: {}; or {}. `longwire preset` \
+             shows their options and sources",
             names.join(", "),
             synopsis(presets::FROM_FILE)
         ))

@@ -44,7 +44,7 @@ pub enum Command {
     Exec(exec::ExecArgs),
     /// Run a link between two ports, or a network, until interrupted
     Run(run::RunArgs),
-    /// Insert a link into an interface in use: of a container, namespace or process
+    /// Insert a link into an interface in use, such as a container's
     Attach(Box<attach::AttachArgs>),
     /// Serve an API that attaches links on this machine, until interrupted
     Node(node::NodeArgs),

@@ -27,7 +27,7 @@ fn addresses(limit: Option<u64>) -> Finding {
     /// Default memory budget of two directions, plus the program.
     const COMFORTABLE: u64 = 2 << 30;
     let Some(limit) = limit else {
-        return Finding::ok("addresses", "without limit");
+        return Finding::ok("addresses", "unlimited");
     };
     let found = format!("{} MiB (ulimit -v)", limit >> 20);
     if limit >= COMFORTABLE {
@@ -77,7 +77,7 @@ fn lockable(limit: u64, unlimited: bool) -> Finding {
     /// Frame memory of an AF_XDP port: 8,192 frames of 4 KiB.
     const PORT_BYTES: u64 = 32 << 20;
     if unlimited || limit == RLIM_INFINITY {
-        return Finding::ok("lockable", "without limit");
+        return Finding::ok("lockable", "unlimited");
     }
     let found = format!("{} KiB", limit / 1024);
     if limit >= PORT_BYTES {

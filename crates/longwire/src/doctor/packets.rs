@@ -38,7 +38,7 @@ fn kernel(release: &str) -> Finding {
         return Finding::ok("kernel", release);
     }
     Finding::warn("kernel", release)
-        .costs("AF_XDP is missing or slow on this machine")
+        .costs("AF_XDP is missing or slow in this kernel")
         .fix("Linux 5.4 or later")
 }
 
@@ -108,7 +108,7 @@ pub(super) fn check_attach() -> Finding {
 }
 
 fn attach(kernel: Result<(), AttachError>, bpf_mounted: bool) -> Finding {
-    const COST: &str = "attach, node: no links in interfaces";
+    const COST: &str = "attach, node: no links at interfaces";
     match kernel {
         Ok(()) if bpf_mounted => Finding::ok(ATTACH, "TCX links and a BPF file system"),
         Ok(()) => Finding::ok(

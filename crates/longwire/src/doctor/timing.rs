@@ -71,7 +71,7 @@ fn throttling() -> Finding {
         Some(-1) => "off".to_owned(),
         Some(runtime) => format!(
             "spinning real-time threads are throttled for {} in every {}; a replay's sender \
-             requests SCHED_FIFO, and leaves it while busy",
+             requests SCHED_FIFO, and gives it up while busy",
             micros((period - runtime) as f64),
             micros(period as f64)
         ),

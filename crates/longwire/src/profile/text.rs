@@ -35,7 +35,7 @@ pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
         jitter_us,
     } = report;
     let counts = format!(
-        "probes: {received} of {sent} received, {lost} lost ({:.4} %), {duplicates} double, \
+        "probes: {received} of {sent} received, {lost} lost ({:.4} %), {duplicates} duplicates, \
          {reordered} reordered",
         loss * 100.0
     );
@@ -104,7 +104,7 @@ fn print_throughput(sizes: &[SizeReport], paint: Paint) {
         paint.bold("Throughput (26.1) and latency at that rate (26.2)")
     );
     let mut table = Table::headed(
-        "bytes | share | frames/s | of | rate | delay p50 | p99 | max | jitter | limit",
+        "bytes | share | frames/s | at 100 % | rate | delay p50 | p99 | max | jitter | limit",
     );
     for size in sizes {
         let Some(found) = &size.throughput else {

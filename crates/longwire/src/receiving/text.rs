@@ -161,7 +161,7 @@ impl<W: Write> Lines<'_, W> {
     fn trace(&mut self, trace: &TraceReport, all: bool) -> io::Result<()> {
         self.heading(&format!("against {}", trace.trace))?;
         let matched = format!("{} of {}", count(trace.matched), count(trace.frames));
-        self.line("  as they were", &matched)?;
+        self.line("  unchanged", &matched)?;
         let counts = [
             ("lost", trace.lost),
             ("duplicates", trace.duplicates),
@@ -176,8 +176,8 @@ impl<W: Write> Lines<'_, W> {
             self.line("  missing at end", &text)?;
         }
         if trace.cut > 0 {
-            let text = format!("{}: the rest is shown as zeros", count(trace.cut));
-            self.line("  cut in the trace", &text)?;
+            let text = format!("{} in the trace, padded with zeros", count(trace.cut));
+            self.line("  truncated", &text)?;
         }
         self.timing(&trace.timing)
     }
@@ -203,14 +203,11 @@ impl<W: Write> Lines<'_, W> {
         ];
         self.counts(&counted(&counts, all))?;
         if extent.count > 0 {
-            let text = format!(
-                "in packets: {} (median), {} at most",
-                extent.p50, extent.max
-            );
+            let text = format!("by {} packets (median), {} at most", extent.p50, extent.max);
             self.line("  out of order", &text)?;
         }
         self.spread("  one-way delay", &stream.delay_us)?;
-        self.spread("  its variation", &stream.delay_variation_us)?;
+        self.spread("  delay variation", &stream.delay_variation_us)?;
         self.jitter("  jitter", stream.jitter_us, stream.jitter_max_us)?;
         self.timing(&stream.timing)
     }
@@ -234,16 +231,16 @@ impl<W: Write> Lines<'_, W> {
         if let Some(witness) = &report.witness {
             let pauses = &witness.pauses;
             let text = format!(
-                "{} pauses, {} in all, {} at most, in {:.1} s watched",
-                count(pauses.count),
-                micros(pauses.total_us),
+                "{}, at most {}, {} in total, in {:.1} s",
+                count_of(pauses.count, "pause"),
                 micros(pauses.max_us),
+                micros(pauses.total_us),
                 witness.watched_s
             );
             self.line("machine", &text)?;
         }
         if let Some(stolen) = report.stolen_s.filter(|stolen| *stolen > 0.0) {
-            let text = format!("{stolen:.2} s of CPU time went to other machines");
+            let text = format!("{stolen:.2} s of steal time");
             self.line("machine", &text)?;
         }
         Ok(())

@@ -230,7 +230,7 @@ pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let signs = switch.loop_signs;
     let signs = (signs > 0).then(|| {
         format!(
-            "possible loop between ports: detected {}",
+            "possible loop between ports, detected {}",
             count_of(signs, "time")
         )
     });

@@ -21,7 +21,7 @@ const ASKED_FOR: [DropReason; 5] = [
 const REMEDIES: [(DropReason, &str); 3] = [
     (
         DropReason::Mtu,
-        "frames exceed --mtu (with 'fragment': and are not IPv4, or have DF set); raise --mtu",
+        "frames exceed --mtu (only IPv4 without DF can be fragmented); raise --mtu",
     ),
     (
         DropReason::QueueFull,

@@ -38,7 +38,7 @@ const BEYOND_CHANCE: f64 = 3.29;
 const CORE_WAIT_MIN: f64 = 0.01;
 
 /// Remark for a run without lateness.
-const IN_TIME: &str = "each at its nanosecond";
+const IN_TIME: &str = "all exactly on time";
 
 /// A run's verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]

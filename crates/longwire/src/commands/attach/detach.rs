@@ -47,8 +47,8 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
                     end(process, Signal::SIGKILL)?;
                     if !has_ended(process) {
                         return Err(Error::failed(format!(
-                            "process {} of '{name}' was killed but has not exited: the kernel is \
-                             holding it",
+                            "process {} of '{name}' was killed but has not exited; it is blocked \
+                             in the kernel",
                             process.pid
                         )));
                     }

@@ -33,7 +33,7 @@ mod set;
 
 const EXAMPLES: &str = "\
 The interface keeps its addresses, routes and connections, and no container is restarted.
-Up is traffic that the interface's namespace sends, down traffic that it receives. Ctrl-C
+Up is traffic that the interface's namespace sends; down is traffic that it receives. Ctrl-C
 removes the link; if the program is killed, the kernel removes it, and traffic passes.
 Needs root and Linux 6.6.
 

@@ -214,10 +214,10 @@ pub(super) fn named(name: &str) -> Result<Registered, Error> {
     find(&all).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|one| one.view.name.as_str()).collect();
         let present = match names.as_slice() {
-            [] => "none is".to_owned(),
-            names => format!("attached are {}", names.join(", ")),
+            [] => "there are none".to_owned(),
+            names => format!("attached links are {}", names.join(", ")),
         };
-        Error::usage(format!("no link named '{name}' is attached; {present}"))
+        Error::usage(format!("no attached link named '{name}'; {present}"))
     })
 }
 

@@ -205,7 +205,7 @@ fn pages(
             // Require progress; otherwise a faulty server could cause an infinite loop.
             Some(next) if after.as_ref().is_none_or(|after| *after < next) => after = Some(next),
             Some(next) => {
-                let reason = format!("the page after '{next}' starts with it");
+                let reason = format!("the list of links repeats from '{next}'");
                 return Err(ClientError::protocol(client.address(), reason).into());
             }
             None => break,

@@ -137,7 +137,7 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
         let mut text = ports_table(report.ports).text();
         text += &format!(
             "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} dropped \
-             without a rule\n{:.3} s, seed {}, {} inside\n",
+             without a rule\n{:.3} s, seed {}, {} in flight\n",
             report.switch.forwarded,
             report.switch.flooded.iter().sum::<u64>(),
             count_of(report.switch.learnt, "station"),

@@ -43,8 +43,8 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
     })?;
     match (ended, left) {
         (StreamEnd::Closed, Some(left)) => Err(Error::failed(format!(
-            "the run ended {} too early",
-            count_of(left, "time")
+            "the run ended {} early",
+            count_of(left, "report")
         ))),
         (StreamEnd::Closed, None) => {
             if globals.talks() {
