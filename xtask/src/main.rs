@@ -32,14 +32,14 @@ cargo xtask TASK
   ci [CHECK…]          the checks of every commit
   ci --paths [CHECK…]  the checks whose files have changed since their last recorded pass
   full [OPTION…] [CHECK…]
-                       every check, after installing programs, or chosen ones; adds a row each to
-                       docs/long-runs.md
-      --rest           not those that have passed at this commit
+                       every check, or the given ones, after installing programs; adds a row
+                       per check to docs/long-runs.md
+      --rest           skip checks that have passed at this commit
       --seconds N      duration of each fuzz target and of the soak (5)
-  CHECK…               some checks, whatever has changed
+  CHECK…               the given checks, regardless of changes
 
   fuzz SECONDS         every fuzz target for SECONDS
-  test [ARGS…]         every test; ARGS go to `cargo test` and choose some of them
+  test [ARGS…]         every test, or those that ARGS of `cargo test` select
   install              the programs that `ci` runs, from Debian and crates.io
   style                the style test alone
   spec-bench …         a measurement behind SPECIFICATION.md, built in release (--help lists them)
@@ -48,7 +48,7 @@ cargo xtask TASK
   page                 build the committed page of the live view, crates/longwire/page
   wheel                the Python package for old systems: target/python/dist
   package …            packages of the program in target/package/out (--help lists the options)
-  package-test …       these packages where they are installed: Debian, containers (--help)
+  package-test …       test these packages in Debian and in containers (--help)
 
 checks
 ";
