@@ -532,7 +532,7 @@ type NewLink struct {
 		// Order Whether jitter may reorder frames: in-order or reorder
 		Order *OrderOption `json:"order,omitempty"`
 
-		// Queue Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
+		// Queue Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
 		Queue *QueueOption `json:"queue,omitempty"`
 
 		// Rate Rate, such as 10mbit; default: unlimited
@@ -578,7 +578,7 @@ type NewLink struct {
 	// Preset preset that the options override, such as lte
 	Preset *string `json:"preset,omitempty"`
 
-	// Queue Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
+	// Queue Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
 	Queue *QueueOption `json:"queue,omitempty"`
 
 	// Rate Rate, such as 10mbit; default: unlimited
@@ -622,7 +622,7 @@ type NewLink struct {
 		// Order Whether jitter may reorder frames: in-order or reorder
 		Order *OrderOption `json:"order,omitempty"`
 
-		// Queue Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
+		// Queue Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
 		Queue *QueueOption `json:"queue,omitempty"`
 
 		// Rate Rate, such as 10mbit; default: unlimited
@@ -662,7 +662,7 @@ type Options struct {
 	// Order Whether jitter may reorder frames: in-order or reorder
 	Order interface{} `json:"order,omitempty"`
 
-	// Queue Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
+	// Queue Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
 	Queue interface{} `json:"queue,omitempty"`
 
 	// Rate Rate, such as 10mbit; default: unlimited
@@ -960,7 +960,7 @@ type Queue struct {
 	PacketsMax int `json:"packets_max"`
 }
 
-// QueueOption Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at the link's rate
+// QueueOption Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
 type QueueOption = interface{}
 
 // RateOption Rate, such as 10mbit; default: unlimited

@@ -357,8 +357,8 @@ link_parts! {
     /// Queue. The default is tail drop, with a limit derived from rate and delay and
     /// updated when they change.
     queue: Option<Queue>, of Queue, models::QUEUE, "QUEUE", Some("derived"),
-        "Limit or discipline of the queue, such as 100p or 64kb; default: two delays or 100 ms at \
-         the link's rate";
+        "Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two \
+         delays and 100 ms at the link's rate";
     /// Loss models, each with its place, in the specified order.
     loss: Vec<PlacedLoss>, of PlacedLoss, models::LOSS, "LOSS", NONE,
         "Loss, such as 1%; repeatable";

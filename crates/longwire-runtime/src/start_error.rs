@@ -17,6 +17,6 @@ pub enum StartError {
     Outputs { needed: usize, given: usize },
     #[error("switch: {0}")]
     Switch(#[from] BridgeError),
-    #[error("path {0} has no links, or a missing link")]
+    #[error("path {0} has no links, or refers to a missing link")]
     Path(usize),
 }

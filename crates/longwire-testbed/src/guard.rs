@@ -72,7 +72,7 @@ impl Guard {
         match &mut self.pipe {
             Some(pipe) => pipe
                 .write_all(&namespace_inode.to_ne_bytes())
-                .map_err(|e| EnvironmentError::system("speak to the guard process", e)),
+                .map_err(|e| EnvironmentError::system("communicate with the guard process", e)),
             None => Ok(()),
         }
     }

@@ -43,7 +43,7 @@ impl Signals {
     /// Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD in the calling thread and in all threads
     /// and processes that it starts later, and opens a descriptor for them.
     pub fn take() -> Result<Signals, EnvironmentError> {
-        let failed = |error: nix::Error| EnvironmentError::system("take over the signals", error);
+        let failed = |error: nix::Error| EnvironmentError::system("handle signals", error);
         let set = Signals::set();
         set.thread_block().map_err(failed)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;

@@ -169,7 +169,7 @@ pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &
                 && builder.topology.links[link].down.is_none() =>
         {
             let reason = if builder.topology.links[link].is_one_way {
-                format!("'{name}' carries frames up only")
+                format!("'{name}' has direction up only")
             } else {
                 format!("'{name}' is shared and has no separate directions")
             };

@@ -132,7 +132,7 @@ fn run_metrics() -> Vec<Metric> {
             "links",
             None,
             Source::Run(|snapshot| snapshot.count as f64),
-            "Links; separate directions count separately",
+            "Link directions; a shared link counts once",
         ),
         metric(
             "frames_in_flight",

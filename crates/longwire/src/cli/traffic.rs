@@ -89,7 +89,7 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t, help_heading = HEADERS)]
     pub protocol: Inside,
 
-    /// Use IPv6 unless addresses say otherwise
+    /// Use IPv6 for addresses that are not given
     #[arg(short = '6', long, help_heading = HEADERS)]
     pub ipv6: bool,
 

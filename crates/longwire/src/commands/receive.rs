@@ -89,7 +89,7 @@ without its sign); jitter (a time); gap, gap_error, delay, offset, each with .mi
 
 /// The expectation with which frames are compared.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Judging")]
+#[command(next_help_heading = "Comparison")]
 pub struct JudgedArgs {
     /// Compare with this trace, which the sender sends
     #[arg(long, value_name = "TRACE")]

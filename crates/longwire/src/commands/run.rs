@@ -50,7 +50,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", requires = "host", help_heading = "Running")]
     pub key: Option<PathBuf>,
 
-    /// Carry frames from A to B only
+    /// Forward frames from A to B only
     #[arg(long, help_heading = "Running")]
     pub one_way: bool,
 

@@ -51,7 +51,7 @@ impl Overload<'_> {
     pub fn line(&self) -> String {
         let (worst, frames) = (self.worst, self.worst.traffic.packets_out);
         format!(
-            "overload: {} of {} were served late; the worst is {} with {} of {} frames late \
+            "overload: {} of {} fell behind; the worst is {} with {} of {} frames late \
              ({:.1}%), by up to {}",
             count(self.behind as u64),
             count_of(self.used as u64, "link"),

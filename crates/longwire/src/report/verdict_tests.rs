@@ -254,7 +254,7 @@ fn causes_are_named_in_the_order_of_repair() {
     };
     expect_cause(
         &report,
-        "overload: 1 of 2 links were served late; the worst is link.up with 4,800 of 5,000 \
+        "overload: 1 of 2 links fell behind; the worst is link.up with 4,800 of 5,000 \
          frames late (96.0%), by up to 3.00 s; b 4,000 late",
     );
     report.stops = Pauses {

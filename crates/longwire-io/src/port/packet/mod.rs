@@ -257,7 +257,7 @@ fn find_launch(
         .filter(|holder| holder.is_permitted(mode));
     match holder {
         Some(holder) => notes.push(format!(
-            "{name}: frames are held until due by {}",
+            "{name}: {} holds frames until they are due",
             if holder.device {
                 "the device"
             } else {

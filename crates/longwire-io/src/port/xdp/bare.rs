@@ -37,7 +37,7 @@ impl BareXdp {
     }
 
     fn open_index(interface: u32, frame: &[u8]) -> Result<BareXdp, SocketFailure> {
-        let umem = Umem::new(PAGE, 1).map_err(|e| ("getting frame memory", e))?;
+        let umem = Umem::new(PAGE, 1).map_err(|e| ("allocating frame memory", e))?;
         // SAFETY: this is the only chunk, which is not yet in use.
         match unsafe { umem.piece(PLACE, frame.len()) } {
             Some(chunk) => chunk.copy_from_slice(frame),

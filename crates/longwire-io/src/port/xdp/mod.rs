@@ -190,7 +190,7 @@ impl Plan<'_> {
     ) -> Result<OpenSockets, PortError> {
         let rx_chunks = self.rx_frames * self.queues as usize;
         let umem = Umem::new(self.chunk, rx_chunks + TX_FRAMES)
-            .map_err(|e| failure(port, "getting frame memory", e))?;
+            .map_err(|e| failure(port, "allocating frame memory", e))?;
         let umem = Arc::new(umem);
         let (first, sending) =
             UnboundSocket::with_memory(&umem, self.rx_frames as u32, TX_FRAMES as u32)

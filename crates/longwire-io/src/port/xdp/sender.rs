@@ -79,7 +79,7 @@ impl Sender {
         } else {
             PAGE
         };
-        let umem = Umem::new(chunk, TX_FRAMES).map_err(|e| ("getting frame memory", e))?;
+        let umem = Umem::new(chunk, TX_FRAMES).map_err(|e| ("allocating frame memory", e))?;
         // Without a program, the receive ring is unused; a small one costs little.
         let (socket, sending) = UnboundSocket::with_memory(&umem, 64, TX_FRAMES as u32)?;
         socket
