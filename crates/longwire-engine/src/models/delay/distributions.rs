@@ -205,7 +205,7 @@ pub(super) const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
                   with mean scale·Γ(1 + 1/shape)",
         params: &[
             Param::new("scale", Unit::Time)
-                .help("scale: 36.8 % (1/e) of the delays exceed location + scale"),
+                .help("36.8 % (1/e) of the delays exceed location + scale"),
             Param::new("shape", Unit::Real)
                 .within("0.1", "100", "0.1 to 100")
                 .help("shape, 0.1 to 100; below 1, the tail is heavier than exponential"),

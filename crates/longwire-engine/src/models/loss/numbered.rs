@@ -76,9 +76,9 @@ pub(super) const LIST: Entry<PlacedLoss> = Entry {
     build: build_list,
 };
 
-/// Behaviour after the last number of a loss list.
+/// Behaviour after the last entry of a loss list.
 pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
-    .help("after the last number: stop loses no more frames, loop repeats the list");
+    .help("after the last entry: stop loses no more frames, loop repeats the list");
 
 fn build_list(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let text = arguments.read("packets", |text| Ok(text.to_string()))?;
