@@ -239,7 +239,7 @@ impl Summary {
                 .to_owned(),
         });
         lines.push(format!(
-            "rules      {}, {}; other frames: {}",
+            "rules      {}, {}; unmatched frames: {}",
             self.rules,
             match self.order {
                 "first" => "the first match applies",

@@ -37,7 +37,7 @@ pub static PRESETS: [Preset; 13] = [
     Preset {
         name: "3g",
         summary: "HSPA phone at medium signal: 3.3 Mbit/s down, 1.5 up, 107 ms round trip",
-        sources: &[ERRANT, "its row telia, norway, 3G, medium"],
+        sources: &[ERRANT, "profiles.csv, row telia, norway, 3G, medium"],
         assumptions: "equal, constant delay in both directions; constant rate",
         both: &[("delay", "53.3ms")],
         up: &[("rate", "1457kbit")],
@@ -46,7 +46,7 @@ pub static PRESETS: [Preset; 13] = [
     Preset {
         name: "lte",
         summary: "LTE phone at medium signal: 24 Mbit/s down, 4 up, 86 ms round trip",
-        sources: &[ERRANT, "its row telenor, norway, 4G, medium"],
+        sources: &[ERRANT, "profiles.csv, row telenor, norway, 4G, medium"],
         assumptions: "equal, constant delay in both directions; constant rate",
         both: &[("delay", "43.2ms")],
         up: &[("rate", "3955kbit")],
@@ -83,7 +83,7 @@ pub static PRESETS: [Preset; 13] = [
         summary: "VDSL2 line to a nearby cabinet: 80 Mbit/s down, 20 up, 64/65 coding, PPPoE",
         sources: &[
             "ITU-T G.993.2; the British 80/20 Mbit/s fibre-to-the-cabinet product",
-            "IEEE 802.3, clause 61.3: 64 of 65 bytes are payload, so 78.77 and 19.69 Mbit/s are left",
+            "IEEE 802.3, clause 61.3: 64 of 65 bytes are payload, so 78.77 and 19.69 Mbit/s remain",
             "tc-cake(8), pppoe-ptm: 30 bytes around each packet, 16 more than an Ethernet header",
         ],
         assumptions: "10 ms round trip, half in each direction: a line without interleaving",

@@ -419,7 +419,7 @@ fn delay(_: &LinkBins, bins: &[Bin], _: f64) -> Vec<Line> {
 fn queue(_: &LinkBins, bins: &[Bin], _: f64) -> Vec<Line> {
     let most = |bin: &Bin| bin.queue.mean().map(|_| bin.queue.most as f64);
     vec![
-        line("greatest", "c1 thin band", bins, most),
+        line("maximum", "c1 thin band", bins, most),
         line("mean", "c1", bins, |bin| bin.queue.mean()),
     ]
 }

@@ -16,7 +16,7 @@ const STATISTICS: [(&str, &str); 6] = [
     ("p50", "median"),
     ("p99", "p99"),
     ("p999", "p99.9"),
-    ("max", "greatest"),
+    ("max", "max"),
     ("mean", "mean"),
     ("stddev", "stddev"),
 ];

@@ -16,7 +16,7 @@ use crate::{Error, Globals};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Checks and measures this machine for about a second. Needs no root; missing privileges are
-among the findings. The exit code is 1 if a part of Longwire cannot work on it.
+among the findings. The exit code is 1 if a check fails.
 
 Examples:
   longwire doctor

@@ -14,9 +14,8 @@ use crate::Error;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each node becomes a port packet:NODE named after it; replace these with ports of this
-machine.
-Frames between two nodes take the shortest path by number of links, with both
-addresses as matcher.
+machine. Frames between two nodes are matched by both addresses, and take a path with the
+fewest links.
 
 Examples:
   longwire import net.ns > net.toml && longwire check net.toml")]

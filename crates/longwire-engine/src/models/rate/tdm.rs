@@ -30,8 +30,8 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("guard", Unit::Text("1ms"), "0")
             .help("guard time at the end of each slot, in which nothing is sent"),
         Param::with_default("partial", Unit::Choice(&["fragment", "whole"]), "fragment").help(
-            "fragment: split a frame that does not fit into the rest of a slot; whole: send it in the \
-             next slot; frames longer than a slot are always split",
+            "fragment: split a frame that does not fit into the rest of a slot; whole: send it in \
+             the next slot; frames longer than a slot are always split",
         ),
     ],
 };

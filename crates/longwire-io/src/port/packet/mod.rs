@@ -284,7 +284,8 @@ fn open_fast(interface: &Interface, notes: &mut Vec<String>) -> Option<Sender> {
         Ok(sender) => Some(sender),
         Err((action, error)) => {
             notes.push(format!(
-                "{}: sending through a packet socket, as AF_XDP is unavailable: {action}: {error}",
+                "{}: sending through a packet socket, because AF_XDP is unavailable: {action}: \
+                 {error}",
                 interface.name
             ));
             None
