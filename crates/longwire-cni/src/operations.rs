@@ -173,7 +173,7 @@ impl Call<'_> {
             return not_attached("does not exist");
         };
         if found.state == AttachmentState::Waiting {
-            return not_attached(&format!("waits: {}", found.reason.unwrap_or_default()));
+            return not_attached(&format!("is waiting: {}", found.reason.unwrap_or_default()));
         }
         let is_here = namespace(&found).as_deref() == Some(Path::new(&self.parameters.namespace))
             && found.interfaces.contains(interface);

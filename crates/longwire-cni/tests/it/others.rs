@@ -80,7 +80,7 @@ fn check_finds_the_link() {
     waiting["reason"] = json!("there is no eth0");
     for (status, body, part) in [
         (404, json!({ "error": "none" }), "does not exist"),
-        (200, waiting, "waits: there is no eth0"),
+        (200, waiting, "is waiting: there is no eth0"),
         (
             200,
             changed("interfaces", json!(["eth1"])),

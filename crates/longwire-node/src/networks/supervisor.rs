@@ -128,7 +128,7 @@ impl Supervisor {
             is_news
         };
         if is_news {
-            (self.notify)(format!("waits: {reason}"));
+            (self.notify)(format!("waiting: {reason}"));
         }
         let began = Instant::now();
         while !self.stops() && began.elapsed() < pause {

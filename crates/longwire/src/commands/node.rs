@@ -240,7 +240,7 @@ fn print_notice(notice: &Notice) {
             let interfaces = interfaces.join(", ");
             print_line(format_args!("{name}: attached to {interfaces} of {place}"));
         }
-        Notice::Waits { name, reason } => print_line(format_args!("{name}: waits: {reason}")),
+        Notice::Waits { name, reason } => print_line(format_args!("{name}: waiting: {reason}")),
         Notice::Ended { name, report } => {
             let verdict = Verdict::of(&report.run);
             print_line(format_args!("{name}: detached; {}", verdict.line));

@@ -36,7 +36,7 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
             view.name,
             match view.state {
                 AttachmentState::Waiting if process.is_none() => {
-                    format!("waits: {}", summary(&view.reason.unwrap_or_default()))
+                    format!("waiting: {}", summary(&view.reason.unwrap_or_default()))
                 }
                 _ => place,
             },
