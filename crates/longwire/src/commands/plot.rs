@@ -33,7 +33,7 @@ cell. Names such as cubic/lte form a grid with row cubic and column lte.
 
 Throughput counts bytes without framing: offered at arrival, delivered at release. The
 configured rate is derived from departures. Delay is release - arrival, by arrival. A loss
-run counts consecutive lost frames, without duplicates. Memory does not grow with the log;
+run is a sequence of lost frames, without duplicates. Memory does not grow with the log;
 where frames are too dense for dots, columns show the mean and the range.
 
 Examples:

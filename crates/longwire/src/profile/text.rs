@@ -213,7 +213,7 @@ fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
     }
     if let Some(found) = &report.learning {
         println!(
-            "\n{}: {:.0}/s, taught {} ({})",
+            "\n{}: {:.0}/s, {} addresses ({})",
             paint.bold("Address learning rate (5.8)"),
             found.frames_per_s,
             found.addresses,

@@ -162,7 +162,7 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
         let mut text = String::new();
         if changes.forgotten > 0 {
             text += &format!(
-                "forgotten: {}\n",
+                "{} no longer stored\n",
                 count_of(changes.forgotten, "older change")
             );
         }
