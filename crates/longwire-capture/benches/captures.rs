@@ -1,9 +1,9 @@
-//! Measures the CPU time to read and write a captured frame, which other programs do not affect.
-//! Reading on a separate thread, with and without compression, is also measured in elapsed time,
-//! which the thread is meant to reduce.
+//! Measures the CPU time to read and write a captured frame, because other programs do not affect
+//! it. Also measures the elapsed time of reading on a separate thread, with and without
+//! compression.
 //!
 //! Run `cargo bench -p longwire-capture --bench captures`. `-- --test` shortens each measurement;
-//! `-- --huge` reads a 20 GB file of which only the record headers are on disk.
+//! `-- --huge` reads a sparse 20 GB file that stores only record headers.
 
 use std::fs::File;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! File access: the regular files that one source of paths may read.
+//! File access policy: the regular files that paths from one source may name.
 //!
 //! Every path in a model, topology or change passes [`FileAccess::check`] before any lookup or
 //! open.
@@ -26,9 +26,10 @@ pub enum FileAccess {
     /// The same files, but only by absolute paths: for services, whose working directory the user
     /// does not choose.
     Absolute,
-    /// Files below a directory, where relative paths start.
+    /// Files below a directory, which is also the base of relative paths.
     Beneath(Arc<Directory>),
-    /// No files, and the reason: the author of the paths may have fewer rights than this process.
+    /// No files, with the reason to report. For paths whose author may have fewer rights than this
+    /// process.
     Nothing(&'static str),
 }
 

@@ -147,7 +147,7 @@ impl FileReader {
     /// Returns the next piece, or `None` at the end.
     ///
     /// # Errors
-    /// If the file cannot be read, or not in time.
+    /// If the file cannot be read within the limits, or `stop` is set.
     pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, FileError> {
         loop {
             let left = self.time.saturating_sub(self.waited);

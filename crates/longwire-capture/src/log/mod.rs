@@ -162,8 +162,8 @@ impl LogReader {
         self.0.epoch()
     }
 
-    /// Returns the earliest arrival and the latest arrival or release, in nanoseconds, if the file
-    /// has an index. Otherwise, all rows have to be read.
+    /// Returns the earliest arrival and the latest arrival or release, in nanoseconds, or `None` if
+    /// the file has no index.
     pub fn span(&self) -> Option<(i64, i64)> {
         self.0.span()
     }

@@ -180,7 +180,7 @@ fn row(
     delivery: Option<&Delivery>,
     reason: Option<Name>,
 ) -> Row {
-    // A release at the end of time never happens, because the link has stopped.
+    // `Nanos::MAX` means never: the link has stopped.
     let delivery = delivery.filter(|delivery| delivery.release < Nanos::MAX);
     let verdict = match (delivery, &reason) {
         (Some(_), _) => Fate::Deliver,

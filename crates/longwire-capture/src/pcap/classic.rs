@@ -106,8 +106,8 @@ impl Classic {
         })
     }
 
-    /// Reads an ordinary record that lies entirely in the block, as nearly all do. The rest is left
-    /// to [`Classic::advance`].
+    /// Reads an ordinary record that lies entirely in the block, as nearly all do. Returns `None`
+    /// for other records, which [`Classic::advance`] reads.
     #[inline]
     pub(super) fn quick(&self, source: &mut Source) -> Option<Place> {
         let held = source.held();
@@ -136,7 +136,7 @@ impl Classic {
     }
 
     /// Converts a timestamp to nanoseconds. A fraction of one second or more carries over into the
-    /// seconds, because its meaning is clear.
+    /// seconds.
     #[inline]
     fn stamp(&self, seconds: u32, ticks: u32) -> u64 {
         u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * self.magic.nanos_per_tick

@@ -179,9 +179,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Describes a frame of `captured` bytes at `at`, of `original` bytes on the wire, which
-    /// include an FCS of `fcs_len` bytes. Some tools write an original length of zero; the captured
-    /// length is used instead.
+    /// Describes a frame at `at` with `captured` bytes, and `original` bytes on the wire including
+    /// an FCS of `fcs_len` bytes. If `original` is zero, as some tools write, `captured` replaces
+    /// it.
     #[inline]
     pub(super) fn new(stamp: u64, at: usize, captured: u32, original: u32, fcs_len: u32) -> Place {
         let wire_len = original.max(captured).saturating_sub(fcs_len);

@@ -34,8 +34,8 @@ pub fn same_file(first: &str, second: &str) -> bool {
     identity(first).is_some_and(|file| identity(second) == Some(file))
 }
 
-/// Maximum length, in bytes, of a captured frame that is read or written; other capture tools have
-/// the same limit for Ethernet.
+/// Maximum captured bytes per frame, for reading and writing; other capture tools have the same
+/// limit for Ethernet.
 pub const CAPTURED_MAX: u32 = 256 * 1024;
 
 /// Error in reading or writing a capture file.

@@ -76,8 +76,8 @@ impl Ng {
         Ok(ng)
     }
 
-    /// Reads an ordinary enhanced packet that lies entirely in the block, as nearly all do. The
-    /// rest is left to [`Ng::advance`].
+    /// Reads an ordinary enhanced packet that lies entirely in the block, as nearly all do. Returns
+    /// `None` for other blocks, which [`Ng::advance`] reads.
     #[inline]
     pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
         let held = source.held();
@@ -177,8 +177,8 @@ impl Ng {
         Ok(())
     }
 
-    /// Skips a block, of which only the first `seen` bytes matter and which may be longer than the
-    /// buffer.
+    /// Skips a block of `len` bytes, which may be longer than the buffer. The caller has used its
+    /// first `seen` bytes.
     fn skip_block(&mut self, source: &mut Source, len: u32, seen: u32) {
         debug_assert!(seen + 4 <= len, "the closing length is still to come");
         self.closing = Some((len, source.offset()));

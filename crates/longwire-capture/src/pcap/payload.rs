@@ -61,7 +61,7 @@ pub(super) fn be(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Returns the Ethernet type field of a payload that starts with LLC, which contains its length.
+/// Returns the Ethernet type field of a payload that starts with LLC: the payload's length.
 pub(super) fn length_field(payload_len: u32) -> Result<u16, LeftOut> {
     match u16::try_from(payload_len) {
         Ok(len) if payload_len <= LENGTH_MAX => Ok(len),
@@ -69,7 +69,7 @@ pub(super) fn length_field(payload_len: u32) -> Result<u16, LeftOut> {
     }
 }
 
-/// Returns the destination address, which is special for multicast (RFC 1112 section 6.4, RFC 2464
+/// Returns the destination address; multicast addresses are mapped (RFC 1112 section 6.4, RFC 2464
 /// section 7).
 fn group(kind: u16, packet: &[u8]) -> [u8; 6] {
     match kind {

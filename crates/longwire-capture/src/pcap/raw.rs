@@ -11,8 +11,8 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// Bytes read in one call for a decoder. Larger requests bypass the buffer.
 const BUFFER_LEN: usize = 128 * 1024;
-/// Distance by which prefetching from disk precedes reads: one second at 256 Mbit/s. The data is in
-/// the page cache, not in this process.
+/// Prefetch distance in bytes: one second at 256 Mbit/s. Prefetched data is in the page cache, not
+/// in this process.
 const FETCH_AHEAD: u64 = 32 * 1024 * 1024;
 /// Bytes per prefetch request.
 const FETCH_STEP: u64 = 4 * 1024 * 1024;

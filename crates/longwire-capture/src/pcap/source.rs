@@ -37,8 +37,8 @@ pub(super) enum FillResult {
     Ended(usize),
 }
 
-/// Space before the bytes of a block, for the part of a record at the end of the previous block,
-/// and for an added Ethernet header.
+/// Space before the bytes of a block, for a partial record from the previous block and an added
+/// Ethernet header.
 pub(super) const HEAD_LEN: usize = BUFFER_LEN + 64;
 
 /// Allocates a block: its head, and space for the bytes of one read.

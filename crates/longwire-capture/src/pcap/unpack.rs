@@ -35,8 +35,8 @@ impl fmt::Display for Packing {
     }
 }
 
-/// Bytes requested from the gzip decoder per call. A call that encounters an error loses the bytes
-/// it had decompressed.
+/// Bytes requested from the gzip decoder per call. If a call fails, the bytes that it has
+/// decompressed are lost.
 const GZIP_STEP: usize = 16 * 1024;
 
 /// Bytes of a capture, decompressed if necessary.

@@ -383,7 +383,7 @@ fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
     }
 }
 
-/// Number of buffers, including the caller's. While the thread has the rest, the caller waits.
+/// Number of buffers, including the caller's. The caller waits while the thread has the other two.
 const BUFFERS: usize = 3;
 
 /// A thread that writes buffers in the order of their handover.

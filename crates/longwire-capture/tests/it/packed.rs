@@ -1,4 +1,4 @@
-//! Compressed captures, truncated or damaged in every way.
+//! Compressed captures: intact, truncated and damaged.
 use longwire_testbed::support::Folder;
 use std::io::{Cursor, Write};
 use std::os::fd::AsRawFd;
@@ -9,8 +9,8 @@ use crate::common::packing::{all, by_tool, gzip, lz4};
 use crate::common::{Frame, read_to_end};
 use longwire_capture::{CaptureError, CaptureReader, Packing, Step};
 
-/// Returns a frame. Lengths vary; some frames are repetitive and others random, to cover both
-/// kinds.
+/// Returns a frame whose length and contents vary with `n`: some frames compress well, others do
+/// not.
 fn frame(n: u32) -> Vec<u8> {
     let mut state = n | 1;
     let len = 60 + n * 37 % 1400;
@@ -265,7 +265,7 @@ fn a_slow_pipe_is_not_waited_for() {
             }
             Step::Later => {
                 std::thread::sleep(Duration::from_millis(20));
-                // The rest arrives after a few waits.
+                // Write the second half of the file only after several frames have been read.
                 if let Some(mut theirs) = rest.take_if(|_| frames.len() > 3) {
                     theirs.write_all(&packed[packed.len() / 2..]).unwrap();
                 }

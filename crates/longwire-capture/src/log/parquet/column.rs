@@ -179,7 +179,7 @@ thread_local! {
 pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     stay_silent_inside();
     INSIDE.set(true);
-    // A panic may leave them in any state, but the caller drops them.
+    // A panic may leave the captured objects in any state, but the caller drops them.
     let ended = panic::catch_unwind(AssertUnwindSafe(call));
     INSIDE.set(false);
     ended.unwrap_or_else(|panic| {

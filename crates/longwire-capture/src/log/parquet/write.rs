@@ -292,7 +292,7 @@ fn properties() -> WriterProperties {
 }
 
 fn unwritten(path: &Path, source: ParquetError) -> LogError {
-    // A full disk is reported as such.
+    // Report system errors, such as a full disk, directly.
     let source = match source {
         ParquetError::External(error) => match error.downcast::<std::io::Error>() {
             Ok(source) => return LogError::file(path, "cannot write it", *source),
