@@ -41,7 +41,7 @@ impl Template {
                 Protocol::Tcp => 20,
                 Protocol::Udp | Protocol::Icmp => 8,
             };
-        // Leave room for the headers even if sizes are too short, which the caller refuses.
+        // Reserve room for the headers even if sizes are too short; the caller rejects such sizes.
         let mut template = Template {
             bytes: vec![0; (len_max as usize).max(payload)],
             v6,

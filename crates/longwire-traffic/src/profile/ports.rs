@@ -37,8 +37,8 @@ pub struct PortTester<'a, E> {
     pub progress: Progress<'a, E>,
 }
 
-/// Tolerated median lateness, as a share of the trial's duration. A rate that is 0.1 % too high
-/// would exceed it.
+/// Tolerated median lateness, as a share of the trial's duration. A sender that is 0.1 % too slow
+/// reaches it.
 const LATE_SHARE: f64 = 0.0005;
 
 /// Minimum tolerance in microseconds, for machine pauses in short trials.

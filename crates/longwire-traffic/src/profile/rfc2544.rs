@@ -129,7 +129,7 @@ pub struct LossReport {
     pub loss: f64,
     /// Forwarding rate in frames/s.
     pub forwarding_per_s: f64,
-    /// Reason why the trial says nothing about the device, if so.
+    /// Reason why the trial is inconclusive, if it is.
     pub void: Option<String>,
 }
 

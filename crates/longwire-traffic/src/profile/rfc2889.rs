@@ -88,7 +88,7 @@ pub struct ForwardingReport {
 /// Address caching capacity (5.7).
 #[derive(Clone, Debug, Serialize)]
 pub struct CachingReport {
-    /// Largest number of addresses all of which were kept.
+    /// Largest tested number of addresses that the switch kept completely.
     pub addresses: u64,
     /// Largest number tested.
     pub addresses_tried: u64,

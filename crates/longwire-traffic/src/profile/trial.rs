@@ -104,7 +104,7 @@ pub enum Verdict {
     Passed,
     /// The device lost too many frames.
     Lost,
-    /// The trial says nothing about the device, for this reason.
+    /// The trial is inconclusive, for this reason.
     Void(String),
 }
 

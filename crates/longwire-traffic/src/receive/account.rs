@@ -61,7 +61,7 @@ impl Account {
             last: Nanos::ZERO,
             latest: Nanos::ZERO,
             set_back: 0,
-            // Gaps of a steady flow are close together, so use a high resolution.
+            // Gaps of a steady flow differ only slightly, so use a high resolution.
             gaps: Distribution::with_digits(4),
             series: Series::new(),
             expected: config.expect_gap.map(|_| ScheduleComparison::new()),

@@ -50,7 +50,7 @@ struct Slot {
     next: u32,
 }
 
-/// Index that stands for no slot.
+/// Index value for no slot.
 const NONE: u32 = u32::MAX;
 
 /// Head and tail of a chain in trace order.

@@ -170,7 +170,7 @@ fn links_of_a_network_are_named_with_their_direction() {
     );
     assert_eq!(unmet("duplicated>0").len(), 4, "links");
     assert!(unmet("far.drops=0")[0].contains("name a link"));
-    // A link's name stands for both directions.
+    // A link's name selects both directions.
     assert_eq!(unmet("ac.drops=0"), ["ac.drops=0: ac.down had 1"]);
     assert_eq!(
         unmet("down.drops=0"),
