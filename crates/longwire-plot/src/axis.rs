@@ -91,7 +91,7 @@ impl Axis {
         };
         let (factor, unit) = units.of(high.abs().max(low.abs()));
         let step = round_step((high - low) / factor / ticks.max(1) as f64);
-        // Quantities of whole items have ticks only at whole numbers.
+        // Counts have ticks only at whole numbers.
         let whole = units.0.len() == 1 && unit != "%";
         let step = if whole { step.max(1.0) } else { step };
         let decimals = (-step.log10().floor()).max(0.0) as usize;

@@ -112,7 +112,7 @@ struct Block {
     frame: f64,
     /// Number of frames stacked vertically.
     rows: f64,
-    /// Space between them.
+    /// Total space between rows.
     fixed: f64,
 }
 
@@ -337,7 +337,7 @@ fn table(names: &[(&str, &str)]) -> Vec<Cell> {
 /// Returns cells in sequence, row by row.
 fn in_turn(names: &[&String], columns: Option<usize>) -> Vec<Cell> {
     let square = (names.len() as f64).sqrt().ceil() as usize;
-    // The number of columns, from a square upwards, that leaves the fewest empty places.
+    // The number of columns, from a square upwards, that leaves the fewest empty cells.
     let holes = |columns: &usize| names.len().next_multiple_of(*columns) - names.len();
     let full = (square.clamp(1, COLUMNS_MAX)..=COLUMNS_MAX).min_by_key(holes);
     let columns = columns.or(full).unwrap_or(1).max(1);

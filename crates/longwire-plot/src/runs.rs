@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Maximum number of frames held until earlier frames are known. Queue disciplines only decide out
-/// of order within their queues.
+/// Maximum number of frames held until earlier frames are known. Only verdicts on frames in the
+/// same queue are out of order.
 const WAITING_MAX: usize = 1 << 16;
 
 /// Sorts frames by number.

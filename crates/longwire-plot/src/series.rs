@@ -12,8 +12,8 @@ use super::runs::LossRuns;
 use super::trace::{Columns, Marks, Trace};
 use crate::scene::SERIES_MAX;
 
-/// Maximum number of reasons counted separately, because a figure has space for few bars; the rest
-/// share one counter.
+/// Maximum number of drop reasons counted separately, because a figure has space for few bars.
+/// Further reasons share one counter.
 const REASONS_MAX: usize = 32;
 
 /// Zero of a time axis.

@@ -6,7 +6,7 @@ use super::queue::{QueueStep, QueueSteps};
 use super::service::{Served, Services};
 use super::sketch::Sketch;
 
-/// Maximum number of drop reasons counted separately; the rest share the last counter.
+/// Maximum number of drop reasons counted separately; further reasons share the last counter.
 const REASONS_MAX: usize = 16;
 
 /// One link's data in one time bin.

@@ -43,11 +43,11 @@ const COUNTED_MAX: usize = 20_000;
 pub struct LinkCounts {
     /// Frames that arrived.
     pub frames_in: u64,
-    /// Bytes of these frames.
+    /// Bytes that arrived.
     pub bytes_in: u64,
     /// Frames delivered, including copies.
     pub frames_out: u64,
-    /// Bytes of these frames.
+    /// Bytes delivered, including copies.
     pub bytes_out: u64,
     /// Frames dropped.
     pub dropped: u64,

@@ -239,7 +239,7 @@ mod tests {
         lost.reason = Some(Name::from("loss"));
         let rows = [lost.clone(), row(1, 100, Some(108), 1)];
         assert_eq!(steps(&rows), [(0, 8, 1), (8, 100, 0), (100, 108, 1)]);
-        // Without any known departure, it leaves on arrival.
+        // Without any known departure, the lost frame leaves on arrival.
         let next = Row {
             frame: 1,
             arrival_ns: 100,

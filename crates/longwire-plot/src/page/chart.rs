@@ -114,7 +114,7 @@ fn frame(html: &mut Html, chart: &Chart, most: f64, (id, label): (&str, &str)) {
     ));
 }
 
-/// Inverse of the maximum share of steps without a value that a line bridges.
+/// A line bridges gaps of at most 1/`GAP_SHARE` of all steps.
 const GAP_SHARE: usize = 100;
 
 /// Points of a line, as steps and heights.
@@ -246,7 +246,7 @@ fn table(html: &mut Html, chart: &Chart) {
 /// Number of steps in charts of rates and counts.
 const STEPS: usize = 300;
 
-/// Mean number of delivered frames per step in the remaining charts.
+/// Mean number of delivered frames per step in charts of delays.
 const FRAMES_A_STEP: u64 = 4;
 
 /// Number of rows in the table of a chart.
@@ -391,8 +391,8 @@ fn throughput(_: &LinkBins, bins: &[Bin], step: f64) -> Vec<Line> {
     let offered = line("offered", "c2 thin", bins, |bin| rate(bin.offered));
     let delivered = line("delivered", "c1 fill", bins, |bin| rate(bin.delivered));
     let mut in_force = line("configured rate", "c3 dash", bins, |bin| bin.served.rate());
-    // The rate of a token bucket is unbounded; far above the throughput, its line would flatten the
-    // latter.
+    // Omit configured rates far above the throughput, such as a token bucket's, because they would
+    // flatten the other lines.
     let carried = offered.values.iter().chain(&delivered.values);
     let most = carried.flatten().copied().fold(0.0, f64::max) * 1.5;
     for value in &mut in_force.values {

@@ -124,7 +124,7 @@ fn histogram(html: &mut Html, part: &PartDocument) {
     }
     let buckets: Vec<Option<u64>> = bounds().map(Some).chain([None]).collect();
     let filled = |bound: &Option<u64>| counts.get(bound) > Some(&0);
-    // The buckets up to the last non-empty one, and a few more if these are few.
+    // Draw the buckets up to the last non-empty one, but at least `BUCKETS_MIN`.
     let last = buckets.iter().rposition(filled).unwrap_or(0);
     let buckets = &buckets[..(last + 1).max(BUCKETS_MIN)];
     let label = |bound: &Option<u64>| match bound {
@@ -141,7 +141,7 @@ fn histogram(html: &mut Html, part: &PartDocument) {
     for (index, bound) in buckets.iter().enumerate() {
         let count = counts.get(bound).copied().unwrap_or(0);
         let room = HEIGHT - TOP - BOTTOM;
-        // A single frame is still visible.
+        // Add 1, so that a single frame is visible.
         let tall = (count as f64 + 1.0).ln() / (all as f64 + 1.0).ln() * room;
         let (left, top) = (index as f64 * wide, HEIGHT - BOTTOM - tall);
         let middle = left + wide / 2.0;

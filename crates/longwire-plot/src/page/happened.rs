@@ -219,8 +219,8 @@ fn of_log(log: &Gathered) -> Vec<Counted> {
     links
 }
 
-/// Returns the duration of the run, from its start to the last frame in the log: a simulation's own
-/// duration differs from the simulated one.
+/// Returns the duration of the run, from its start to the last frame in the log. Without a log,
+/// returns the duration in the report, which for a simulation is that of the computation.
 fn seconds(page: &Page) -> f64 {
     match (&page.log, &page.report) {
         (Some(log), _) => log.seconds,

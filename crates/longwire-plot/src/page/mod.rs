@@ -58,7 +58,7 @@ pub fn render(input: PageInput) -> String {
     let mut html = Html::default();
     html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
     html.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
-    // Nothing may be loaded, regardless of the names in the report.
+    // Forbid loading any resource, even if a name in the report refers to one.
     html.raw(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n",

@@ -50,7 +50,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// Returns the stroke of a curve. Where curves coincide, they show alternately, at equal lengths.
+/// Returns the stroke of a curve. Coinciding curves alternate in dashes of equal length.
 fn stroke(at: usize, curves: &[(Look, Vec<Point>)]) -> Stroke {
     let (look, line) = &curves[at];
     let equal = |curves: &[(Look, Vec<Point>)]| {

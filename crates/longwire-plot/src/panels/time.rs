@@ -282,7 +282,7 @@ fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data
         let most = series.data.drops.columns().map(|(_, count)| count).max();
         let most = most.unwrap_or(1) as f64;
         for (index, opacity) in SHADES.iter().enumerate() {
-            // The lightest shade stands for the fewest drops and is still visible.
+            // The lightest shade marks the fewest drops and is still visible.
             let of_shade = |count: u64| {
                 let shade = (count as f64 / most * SHADES.len() as f64).ceil() as usize;
                 shade.clamp(1, SHADES.len()) == index + 1
@@ -349,7 +349,7 @@ pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
     let bin = TIME.write(data.window.bin as f64);
     let remark = format!("thick: delivered, thin: offered, dotted: configured rate; bins of {bin}");
     drawing.axes(scene, "Throughput", 0.0, remark, y.label("Throughput"));
-    // Drawn below the traffic lines; both directions often have the same configured rate.
+    // Draw configured rates below the traffic lines, so that they hide none.
     for series in data.shown() {
         in_force(scene, &drawing, &series.data.served, series.look, most);
     }
