@@ -172,7 +172,7 @@ impl Environment {
     /// Starts a command with `sh -c` on a host other than near (host 0), in its own process group
     /// and with an empty stdin. Waits until a socket of the host listens on TCP or is bound on UDP,
     /// or until `timeout` expires; [`PEER_WAIT`] is a good value. Returns whether such a socket
-    /// exists. `host` includes the prefix of the command's lines on stderr.
+    /// exists. `prefix` precedes the command's lines on stderr.
     ///
     /// # Errors
     ///

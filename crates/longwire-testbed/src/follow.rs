@@ -1,8 +1,8 @@
 //! Restores neighbours and routes after commands change host devices.
 //!
-//! When a device goes down, the kernel drops all of its neighbours and routes, even permanent ones,
-//! and other hosts do not learn a new MAC address. Address resolution over a long or lossy link
-//! would fail.
+//! When a device goes down, the kernel removes its neighbours and routes, even permanent ones. When
+//! its MAC address changes, other hosts keep the old one. Address resolution is no substitute,
+//! because it can fail over a long or lossy link.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,11 +1,11 @@
-//! The guard: a small process that briefly outlives Longwire and removes its remains, even after
+//! The guard: a small process that briefly outlives Longwire and cleans up after it, even after
 //! SIGKILL.
 //!
 //! It waits on a pipe whose write end only Longwire holds. The pipe closes whenever Longwire ends,
 //! normally or not, so every run exercises the cleanup after a crash.
 //!
 //! Only processes keep the namespaces and devices alive. The guard ends these processes; the kernel
-//! removes the rest.
+//! then removes the namespaces and devices.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -31,9 +31,9 @@
 //!                                     exec with an uplink only: │ the host
 //! ```
 //!
-//! Namespaces are file descriptors: they have no names, and the kernel removes them and
-//! their contents however the process ends. No packet reaches the host's networks. Each
-//! side knows the other's hardware addresses, so only packets from sockets cross the link.
+//! Namespaces are file descriptors: they have no names, and the kernel removes them and their
+//! contents however the process ends. No packet reaches the host's networks. Each side has
+//! permanent neighbour entries for the other, so only packets from sockets cross the link.
 //!
 //! # Rights
 //!

@@ -146,8 +146,8 @@ impl Networks {
         }
     }
 
-    /// Opens the ports of near and far with this kind (`auto`, `packet`, `xdp`, `tap`). By then the
-    /// kernel has finished its announcements, so frames received later come from programs in the
+    /// Opens ports of this kind (`auto`, `packet`, `xdp`, `tap`) for near and far. Waits until the
+    /// kernel has finished its announcements, so that later frames come from programs in the
     /// networks. Programs may raise their devices' MTU to at most 65,535, except with `xdp`.
     ///
     /// # Errors

@@ -91,7 +91,7 @@ impl Node {
             work()
         });
         let thread = thread.map_err(TestbedError::Thread)?;
-        // A thread that ended without sending a result was stopped by the system.
+        // The channel is closed only if the thread ended before it sent its result.
         result.recv().unwrap_or(Ok(()))?;
         Ok(thread)
     }

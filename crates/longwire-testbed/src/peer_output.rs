@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Longer lines are written in several parts.
+/// Maximum bytes per line; longer lines are split.
 const LINE_MAX: usize = 16 << 10;
 /// Bytes per read.
 const CHUNK: usize = 8 << 10;

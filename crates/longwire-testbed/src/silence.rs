@@ -69,8 +69,8 @@ impl Groups {
         groups.sort_unstable();
         groups.dedup();
         for group in groups {
-            // Fails beyond some hundreds of groups (`net.core.optmem_max`); the kernel joins and
-            // reports the rest itself.
+            // Fails beyond some hundreds of groups (`net.core.optmem_max`); the kernel itself joins
+            // and reports further groups.
             let _ = member.join_multicast_v6(&group, device);
         }
         Ok(Groups {
