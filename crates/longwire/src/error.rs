@@ -21,7 +21,7 @@ use longwire_testbed::EnvironmentError;
 
 use crate::remedies;
 
-/// Exit code: the program ran, but the result is poor.
+/// Exit code: the program or its run failed.
 pub const EXIT_FAILED: u8 = 1;
 /// Exit code: invalid command line.
 pub const EXIT_USAGE: u8 = 2;

@@ -29,7 +29,7 @@ impl Progress {
     pub(crate) const BYTES: &str =
         "{bar:30} {percent}%  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-    /// Style for work in a unit that means nothing to users.
+    /// Style for work in an internal unit.
     pub(crate) const SHARE: &str = "{bar:30} {percent}%  {eta} left";
 
     /// Style for the frames of a capture.

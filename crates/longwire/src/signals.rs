@@ -17,9 +17,8 @@ use crate::rights;
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Returns a flag that the first signal sets to end the run with its report. The second signal
-/// abandons threads that do not end, and writes the report without them. The third signal ends the
-/// program immediately, as does the end of `GRACE` after the second, in case another part of the
-/// program hangs.
+/// abandons threads that do not end, and writes the report without them. The third signal, or the
+/// end of `GRACE` after the second, ends the program immediately.
 ///
 /// # Errors
 /// If the signal handlers cannot be installed.

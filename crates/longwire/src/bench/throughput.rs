@@ -163,8 +163,7 @@ const RUNS: u32 = 3;
 const SLOW_NS: u64 = 200;
 
 /// Returns the row with the better placement, and the times of both. One thread for both stages is
-/// better if the cores are far apart or busy and queued frames fit in a cache; frames in memory
-/// cross between cores once in either case.
+/// better if the cores are far apart or busy, provided that the queued frames fit in a cache.
 ///
 /// Takes about `time`, but at least two runs that fill the delay line.
 fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {

@@ -347,7 +347,7 @@ fn explain(run: &mut RunReport, (failed, late): (Option<String>, LateCommands)) 
     run.error = run.error.take().or(failed);
 }
 
-/// Plans a network. The runtime chooses how to decide frames on unchanging links.
+/// Plans a network. `is_fixed` means that only its scenario can change it.
 fn plan(
     ports: Vec<(String, Port)>,
     parts: FabricParts,

@@ -12,7 +12,8 @@ use crate::progress::StepsOnStderr;
 use crate::report::start::{self, Announcement};
 use crate::{Error, Globals};
 
-/// A topology and its description, without that of a single link, which must be built first.
+/// A topology and its announcement. A single link is missing from the announcement, because it can
+/// be described only once it is built.
 pub(super) type ReadTopology = (Topology, Announcement);
 
 /// Returns a topology with one link between two ports; up is from the first to the second. A port

@@ -121,7 +121,7 @@ struct Findings<'a> {
 /// Checks for a cause of an unfaithful run, and describes it.
 type Cause = fn(&Findings<'_>) -> Option<String>;
 
-/// Causes, in the order to fix them: a run cut short; frames that cannot cross it; a stopped
+/// Causes, in the order to fix them: a run cut short; a network that delivers no frames; a stopped
 /// process, which explains subsequent lateness and loss; overload, which also explains both; loss;
 /// lateness.
 const CAUSES: [Cause; 10] = [

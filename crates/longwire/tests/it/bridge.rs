@@ -84,7 +84,7 @@ fn a_station_that_moves_is_found_at_its_new_port() {
     ] {
         site.said(station, format!("ip {change}"));
     }
-    // The switch does not know the new port until the station sends.
+    // The switch learns the new port only when the station sends.
     site.said(3, format!("ping -c 1 -W 5 -I {moved} {}", address(2)));
     assert!(site.round_trip(0, 1).is_some(), "no answer after");
     let known = neighbour(&site, 0, &address(1).to_string());
@@ -118,7 +118,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     let lines =
         "[[link]]\nname = \"seven\"\nmatch = \"vlan=7\"\nshared = true\nloss = \"nth:every=2\"";
     let network = start(&site, lines);
-    // The switch knows the second station in only one of the two VLANs.
+    // The switch has learned the second station in only one of the two VLANs.
     tagged(&site, 1, 0, "7", 2);
     let captures = [1, 2].map(|station| {
         let name = format!("at{station}.pcap");
@@ -128,7 +128,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     tagged(&site, 0, 1, "8", 60);
     let [there, elsewhere] = captures.map(|capture| capture.with_frames(60));
     let matching = |file: &str, filter: &str| tshark(file, filter).lines().count();
-    // VLAN 7 loses half of its frames, and the rest keep tag and priority; VLAN 8 has no link.
+    // VLAN 7 loses half of its frames; delivered frames keep tag and priority. VLAN 8 has no link.
     assert_eq!(matching(&there, "vlan.id == 7 && vlan.priority == 5"), 50);
     assert_eq!(matching(&there, "vlan.id == 8 && vlan.priority == 0"), 60);
     assert_eq!(records(&there).len(), 110);
@@ -189,8 +189,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     assert!(text.contains("possible loop between ports"), "{text}");
 }
 
-/// DHCP over a slow link that drops the first request; once there is an address, the stations are
-/// pinged.
+/// DHCP over a slow link that drops the first request, followed by pings.
 const DHCP: &str = r#"
 [[link]]
 name = "client"

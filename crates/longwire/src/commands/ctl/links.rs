@@ -187,7 +187,7 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
 }
 
 /// Fetches all links with matching names, page by page. If no link matches a pattern with a
-/// direction suffix, fetches that direction of the links matching the rest.
+/// direction suffix, fetches that direction of the links that match the pattern without the suffix.
 fn pages(
     pattern: &str,
     client: &mut Client,

@@ -60,7 +60,7 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
 struct Screen<'a> {
     name: &'a str,
     json: bool,
-    /// The terminal, which knows its size; `None` if the output is not a terminal.
+    /// Terminal, to query its size; `None` if the output is not a terminal.
     terminal: Option<Term>,
     /// Rows drawn for the previous event, to be overwritten.
     drawn: usize,

@@ -70,7 +70,7 @@ fn each_link_has_its_part_and_the_rest_passes() {
     let a = attach("several-a", &format!("--delay 10ms --to {first}"));
     let b = attach("several-b", &format!("--delay 30ms --to {second}"));
     assert_round_trips(&joined, addresses, [20.0, 60.0, 0.0]);
-    // A link for all traffic has the lowest priority, and gets only the remaining traffic.
+    // A link for all traffic has the lowest priority, so it gets only the remaining traffic.
     let c = attach("several-c", "--delay 50ms");
     assert_round_trips(&joined, addresses, [20.0, 60.0, 100.0]);
     joined.refuses(&name_of("several-d"), "--delay 1ms", "already has a link");

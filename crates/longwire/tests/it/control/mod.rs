@@ -82,8 +82,8 @@ impl ControlledRun {
         number(&self.json("status")["elapsed_s"])
     }
 
-    /// Checks the RTT between the first two stations, in milliseconds: now, that no reply is early;
-    /// at the end of the run, the links' decisions.
+    /// Pings between the first two stations and asserts that no reply arrives before `delays` ms.
+    /// [`ControlledRun::stop`] compares the delays with the log.
     #[track_caller]
     fn takes(&self, delays: f64) {
         self.takes_to(&address(1).to_string(), delays);

@@ -119,7 +119,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
             .map(|thread| thread.join().expect("an answer"))
             .collect()
     });
-    // Some clients must retry, the rest are answered.
+    // Some clients must retry; the server answers the others.
     assert!(statuses.contains(&400), "{statuses:?}");
     let known = statuses
         .iter()
