@@ -1,9 +1,9 @@
 //! Arbitrary traces: either parsed to their end or refused with a message, regardless of how the
 //! bytes arrive. A parsed trace is a schedule that a link can follow.
 //!
-//! The first line describes the rest: a format or `auto`, a quantity, and columns, such as `auto
-//! rate` or `table delay column=2 unit=ms where=cell/7`. Alternatively it is `mahimahi`,
-//! `cellreplay` or `errant`, for the parsers of such files.
+//! The first line describes the trace that follows: a format or `auto`, a quantity, and columns,
+//! such as `auto rate` or `table delay column=2 unit=ms where=cell/7`. Alternatively it is
+//! `mahimahi`, `cellreplay` or `errant`, for the parsers of such files.
 
 use longwire_engine::trace::format::{Contents, Format, TraceReader};
 use longwire_engine::trace::schedule::{OpportunityCursor, OpportunitySchedule};

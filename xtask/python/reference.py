@@ -31,7 +31,7 @@ GROUPS = {
 }
 
 CONSTRUCTED = {"Link", "Log", "Report"}
-"""Classes that users instantiate; the package creates instances of all others."""
+"""Classes that users instantiate; the package itself instantiates other classes."""
 
 HEAD = """# Python API
 

@@ -96,8 +96,8 @@ pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
     });
 }
 
-/// Returns the target directory of the crate, whose dependencies have other features than those of
-/// the workspace.
+/// Returns the target directory of the crate, whose dependencies are built with other features than
+/// the workspace's.
 fn target() -> PathBuf {
     target_dir().join("kube/target")
 }

@@ -26,8 +26,8 @@ pub enum Shortfall {
 /// Default of [`Runner::seconds`].
 const SECONDS_DEFAULT: u32 = 5;
 
-/// Runs steps and records their outcomes. Continues after a failure, so that one run shows all of
-/// them.
+/// Runs steps and records their outcomes. Continues after a failure, so that one run shows all
+/// failures.
 #[derive(Debug)]
 pub struct Runner {
     /// Duration of each fuzz target and of the soak, in seconds.

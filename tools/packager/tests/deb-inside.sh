@@ -53,7 +53,7 @@ dpkg --purge longwire 2>/dev/null
 files >/run/after
 diff /run/before /run/after || fail "left behind"
 test ! -e /run/longwire || fail "/run/longwire is left behind"
-# Not from /sys, which shows the devices of the outer network namespace.
+# Do not read /sys, which shows the devices of the outer network namespace.
 devices=$(sed -n 's/^ *\([^ :]*\):.*/\1/p' /proc/net/dev | grep -v -x lo || true)
 test -z "$devices" || fail "devices are left behind: $devices"
 echo "  nothing is left behind"

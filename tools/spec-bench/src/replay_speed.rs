@@ -191,7 +191,7 @@ impl SpeedTrace {
         while !replaying.ended() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // A replay begins shortly after its start. Before that, it reads at most as many packets as
+        // The epoch is shortly after `start`. Until then, the replay reads at most the packets that
         // fit in its delay line.
         let took = monotonic_now().saturating_sub(replaying.epoch().monotonic);
         let report = stop(replaying)?;

@@ -31,14 +31,14 @@ const LIMITS_S: (u32, u32) = (600, 1_200);
 /// Exit code of `timeout` after a timeout.
 pub const TIMED_OUT: i32 = 124;
 
-/// Which tests may run at the same time as a test.
+/// Group of a test, which determines the tests that may run concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// All: the test does not read a clock, and runs at idle priority.
+    /// Runs with any test: it reads no clock, and has idle priority.
     Timeless,
-    /// All except exclusive ones.
+    /// Runs with all tests except exclusive ones.
     Timed,
-    /// Timeless ones.
+    /// Exclusive: runs only with timeless tests.
     Alone,
 }
 
@@ -106,7 +106,7 @@ impl TestProgram {
             return Ok(vec![self.job(None)]);
         }
         let mut list = Command::new(&self.path);
-        // One word, as some test runners other than libtest require.
+        // `--format=terse` must be one word for some test runners other than libtest.
         list.args(["--list", "--format=terse"]);
         let output = list.current_dir(&self.folder).output()?;
         if !output.status.success() {

@@ -61,8 +61,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (line, name, next) in found {
         let refused = WORDS.iter().find(|(word, _)| *word == name);
-        // `libm::log` is an ordinary function. A path follows the name of a crate, and `!` that of
-        // a macro.
+        // `libm::log` is an ordinary function, so refuse `log` and `tracing` only as the start of a
+        // path.
         let called = !matches!(name.as_str(), "log" | "tracing") || next == Some(':');
         if let Some((word, why)) = refused
             && called

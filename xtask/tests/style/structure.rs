@@ -1,5 +1,5 @@
-//! Crates are small enough for one person to know, and their files do not import each other in long
-//! cycles.
+//! Crates are small enough for one person to understand, and their files do not import each other
+//! in long cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 

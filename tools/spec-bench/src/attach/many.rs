@@ -30,6 +30,8 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
+    /// Creates `count` pairs, with both ends up.
+    ///
     /// # Errors
     /// If the devices cannot be created.
     pub fn new(count: u32) -> Result<Pairs, Error> {

@@ -42,7 +42,7 @@ pub struct AttachArgs {
 pub struct AttachRow {
     name: String,
     unit: &'static str,
-    /// Required value: a minimum for shares of the bare pair, a maximum for everything else.
+    /// Required value: a minimum for shares of the bare pair, otherwise a maximum.
     bar: f64,
     is_share: bool,
     /// Value compared with the bar.

@@ -89,7 +89,7 @@ impl LinkemArgs {
         }
     }
 
-    /// Checks that the options need no more lanes than there are.
+    /// Checks that the options need at most [`LANES_MAX`] lanes.
     fn check(&self) -> Result<(), Error> {
         let lanes = 1 + self.rate.len() + self.delay.len() + self.loss.len();
         if lanes > LANES_MAX {

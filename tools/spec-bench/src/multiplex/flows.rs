@@ -6,8 +6,8 @@
 //! one, so the link clocks its sender. The window grows by one frame per acknowledgement up to a
 //! threshold, and by one frame per window above it (RFC 5681, section 3.1). Frames arrive in order,
 //! so a gap in the numbers is a loss. Window and threshold are halved once per window with a loss
-//! (sections 3.1 and 3.2; RFC 6582, section 3.2, for once). After a timeout, a sender gives up its
-//! frames in flight and restarts with one frame (RFC 5681, section 3.1, with a fixed timeout
+//! (sections 3.1 and 3.2; "once" is from RFC 6582, section 3.2). After a timeout, a sender gives up
+//! its frames in flight and restarts with one frame (RFC 5681, section 3.1, with a fixed timeout
 //! instead of RFC 6298's). There are no retransmissions: every frame is new.
 
 use std::collections::VecDeque;
