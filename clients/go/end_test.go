@@ -15,7 +15,8 @@ import (
 	longwire "github.com/longwire/longwire/clients/go"
 )
 
-// holdVariable makes this program hold a link and end in the way given by its value.
+// holdVariable is the environment variable that makes this program hold a link; its value selects
+// how the program ends.
 const holdVariable = "LONGWIRE_TEST_HOLD"
 
 func TestMain(m *testing.M) {

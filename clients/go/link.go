@@ -69,8 +69,8 @@ const (
 	// endTime is the end timeout; the program waits half a second for its processes.
 	endTime = 20 * time.Second
 
-	// nearCommand runs in near. A line on stdin is an orderly end. The end of the stream without a
-	// line means that this process died and cannot remove its directory.
+	// nearCommand runs in near. A line on stdin requests an orderly end. The end of the stream without
+	// a line means that this process died and cannot remove its directory.
 	nearCommand = `echo "near $$" >&3; exec 3>&-; read -r line || exec rm -rf -- "$0"`
 	farCommand  = `echo "far $$" >&3; exec sleep infinity 3>&-`
 )
@@ -129,7 +129,7 @@ func (l *Link) start(ctx context.Context, words []string) error {
 	arguments = append(arguments, "--peer-wait", "0s", "--peer", farCommand)
 	arguments = append(arguments, "--", "sh", "-c", nearCommand, l.directory)
 	l.program = exec.Command(name, arguments...)
-	// A separate session: Ctrl-C is for this process, which ends the link.
+	// Use a separate session, so that Ctrl-C reaches only this process, which then ends the link.
 	l.program.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	stderr, err := os.Create(l.file("stderr"))
 	if err != nil {

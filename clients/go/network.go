@@ -22,7 +22,7 @@ type Network struct {
 }
 
 // Command returns a command that runs a program in this network, like [exec.CommandContext]. It
-// execs the program, which is ended with the link. The program starts in this process's current
+// execs the program, which ends with the link. The program starts in this process's current
 // directory.
 func (n *Network) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	// The names near and far are in /etc/hosts of the process's root directory.

@@ -68,7 +68,7 @@ var (
 	timePattern   = regexp.MustCompile(`(^|\.)(lateness(-own)?|pauses|stops)\.`)
 )
 
-// units has the conversion factors of time units to nanoseconds.
+// units maps time units to nanoseconds.
 var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 
 // excused are artifacts caused by machine pauses and by the start.

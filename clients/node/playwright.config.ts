@@ -1,6 +1,6 @@
 import { defineConfig } from "@playwright/test";
 
-// Debian's Chromium; without a path, Playwright's own is used.
+// Use Debian's Chromium; without a path, Playwright uses its bundled browser.
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 export default defineConfig({

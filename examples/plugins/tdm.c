@@ -47,7 +47,7 @@ static int create(const struct longwire_host *host,
     return LONGWIRE_OK;
 }
 
-/* Returns the earliest time, not before from, at which at least need remains of
+/* Returns the earliest time, not before from, at which at least need is left in
  * a slot. */
 static int64_t earliest(const struct state *state, int64_t from, int64_t need)
 {

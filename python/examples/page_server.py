@@ -61,7 +61,7 @@ async def serve_socket(connection: ServerConnection) -> None:
 
 
 async def call(connection: ServerConnection) -> None:
-    """Answers a call, and echoes what its data channels carry, until the connection ends."""
+    """Answers a call, and echoes messages on its data channels until the connection ends."""
     peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
 
     @peer.on("datachannel")

@@ -51,7 +51,8 @@ class Capture:
             try:
                 passed = [file.fileno(), theirs.fileno(), parent]
                 words = [str(process), *map(str, passed), str(snap), name]
-                # A separate session: Ctrl-C is for this process, which ends the capture.
+                # Use a separate session, so that Ctrl-C reaches only this process, which then ends
+                # the capture.
                 self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
                     [sys.executable, "-I", "-S", "-B", str(_PROCESS), *words],
                     stdin=subprocess.DEVNULL,

@@ -98,7 +98,7 @@ def _start(options: dict[str, Any]) -> LiveLink:
         return start_link(**options)
     except (StartError, ProgramNotFoundError) as error:
         problem = str(error)
-        # The program does not know the options of this package.
+        # The program suggests only its own options, not those of this package.
         if isinstance(error, StartError) and error.field and error.remedy is None:
             near = difflib.get_close_matches(error.field, _OWN_OPTIONS, 1)
             problem += f"; did you mean {near[0]}?" if near and near[0] != error.field else ""

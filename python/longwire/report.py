@@ -28,7 +28,7 @@ _LOST = frozenset(
 """Artifacts that are frames lost by the emulator."""
 
 _GRADES = ["not-faithful", "no-frames", "nearly-faithful", "faithful"]
-"""The grades of a run, the best last."""
+"""Grades of a run, worst first."""
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 

@@ -241,7 +241,8 @@ class Run:
         try:
             command = self._command(words, file, dict(zip(hosts, passed)), parent)
             with open(self._directory.file("stderr"), "wb") as stderr:
-                # A separate session: Ctrl-C is for this process, which ends the run.
+                # Use a separate session, so that Ctrl-C reaches only this process, which then ends
+                # the run.
                 self._process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
@@ -315,7 +316,7 @@ class Run:
         process = self._process
         assert process is not None
         failed = [error for node in self._nodes.values() for error in node._end_captures()]
-        # The end of the agent in near is the end of the command of `exec`.
+        # The agent in near is the command of `exec`, so its end stops the program.
         for node in self._nodes.values():
             node._closed()
         try:
@@ -324,7 +325,7 @@ class Run:
             self._kill()
             raise EndedError(f"the link has not ended in {_END_SECONDS:.0f} s") from None
         except BaseException:
-            # Ctrl-C: after this, nothing else would end the program.
+            # On Ctrl-C, end the program here, because no later call does.
             self._kill()
             raise
         finally:

@@ -41,8 +41,8 @@ const UNMET = 3;
 const END_MS = 20_000;
 
 /**
- * The command in near. A line on stdin is an orderly end. The end of the stream without a line
- * means that the Node process died and cannot remove its directory.
+ * The command in near. A line on stdin requests an orderly end. The end of the stream without a
+ * line means that the Node process died and cannot remove its directory.
  */
 const NEAR = 'echo "near $$" >&3; exec 3>&-; read -r line || exec rm -rf -- "$0"';
 
@@ -66,7 +66,7 @@ export async function link(options: LinkOptions = {}): Promise<Link> {
     ...["--control", file("control.sock"), "--report", file("report.json")],
     ...["--peer-wait", "0s", "--peer", FAR, "--", "sh", "-c", NEAR, directory],
   ];
-  // A separate session: Ctrl-C is for this process, which ends the link.
+  // Use a separate session, so that Ctrl-C reaches only this process, which then ends the link.
   const program = spawn(process.env.LONGWIRE || "longwire", words, {
     detached: true,
     stdio: ["pipe", stderr, stderr, "pipe"],
@@ -140,7 +140,7 @@ export class Link {
     this.#agent = new undici.Agent({ connect: { socketPath: join(directory, "control.sock") } });
     this.client = createClient<paths>({
       baseUrl: "http://localhost",
-      // The types of undici and of Node's fetch, which is undici, differ by version.
+      // Node's fetch is a version of undici whose types differ from those of the package.
       Request: undici.Request as unknown as typeof Request,
       fetch: (request) =>
         undici.fetch(request as unknown as undici.Request, {

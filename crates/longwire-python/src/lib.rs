@@ -36,7 +36,7 @@ impl Specification {
     }
 
     /// Sends frames through a new link. Times are non-decreasing and in nanoseconds; lengths are in
-    /// bytes. Frames have no content, so models that read headers see none.
+    /// bytes. Frames have no content, so models that match headers match none.
     fn simulate(
         &self,
         py: Python<'_>,
