@@ -60,7 +60,7 @@ function useOpening(route: Route): void {
   useEffect(() => {
     if (!opening.current || !run || !links) return;
     opening.current = false;
-    // The route follows a change of the fragment later.
+    // Read the fragment, because `route` is updated only after it changes.
     if (parseRoute(location.hash).view !== 'overview') return;
     const [only, ...more] = links.links;
     if (run.replay || !only || more.length > 0) return;

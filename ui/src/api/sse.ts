@@ -5,7 +5,7 @@ export interface ServerEvent {
 }
 
 /**
- * Parser of `text/event-stream`, which takes chunks of any length.
+ * Parser for `text/event-stream` in chunks of any length.
  *
  * `EventSource` cannot send a token, so the stream is read with `fetch`. Only the
  * fields sent by Longwire, `event` and `data`, are kept. Comments are heartbeats

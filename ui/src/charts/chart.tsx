@@ -101,12 +101,12 @@ function usePlot(props: Props, series: SeriesSpec[], onCursor: (index: number | 
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const theme = useThemeVersion();
-  // The plot reads these while drawing, long after its creation.
+  // The plot reads the latest values while drawing, long after its creation.
   const latest = useRef({ props, series });
   latest.current = { props, series };
   const look = series.map(({ id }) => id).join(' ');
 
-  // The dependency is the series' style, which stands for the series.
+  // Depend on the series' IDs, because the series are new objects for each version.
   useEffect(() => {
     const element = holder.current;
     if (!element) return;
@@ -141,7 +141,7 @@ function usePlot(props: Props, series: SeriesSpec[], onCursor: (index: number | 
 
   const [from, to] = visible(props.state, props.history.last_s);
   const markers = props.markers.join(' ');
-  // The dependency is the version, which stands for the data.
+  // Depend on the version, because the history object stays the same.
   useEffect(() => {
     plot.current?.setData(dataOf(props.history, series), true);
   }, [props.version, from, to, look, markers]);

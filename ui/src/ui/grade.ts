@@ -1,6 +1,6 @@
 import type { Grade } from '../api/types';
 
-/** Returns the shade of a grade, which is that of its verdict. */
+/** Returns the shade for a grade and its verdict. */
 export function shade(grade: Grade): 'good' | 'warn' | 'bad' {
   switch (grade) {
     case 'faithful':

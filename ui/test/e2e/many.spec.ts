@@ -52,7 +52,7 @@ test('the first view is there within a second', async ({ page, context, browser 
     );
   let shown = page;
   let least = await firstView(shown);
-  // A busy machine is late sometimes, a slow page always.
+  // A busy machine is late only sometimes; a slow page is late every time.
   for (let times = 1; times < 5 && least >= 1000; times += 1) {
     // The next page starts without the previous page's shared worker and cache.
     const next = await context.newPage();
@@ -97,7 +97,7 @@ test('scrolls at 60 frames a second', async ({ page }) => {
     ['slowly', 12],
     ['fast', 400],
   ] as const) {
-    // A busy machine draws fewer frames sometimes, a slow page always.
+    // A busy machine draws fewer frames only sometimes; a slow page does so every time.
     let [rate, p95] = [0, Infinity];
     for (let times = 0; times < 5 && (rate <= 57 || p95 >= 25); times += 1) {
       const gaps = (await scroll(page, step, 3000)).sort((a, b) => a - b);

@@ -31,7 +31,7 @@ export function startRun(options: string[], command: string[]): Promise<Run> {
   return start(['exec', '--view', ...options, '--', ...command]);
 }
 
-/** The same for `longwire generate`, whose links are those of a replay. */
+/** Like {@link startRun}, for `longwire generate`, whose links are those of a replay. */
 export function startGenerator(options: string[]): Promise<Run> {
   return start(['generate', '--view', ...options]);
 }
