@@ -55,7 +55,7 @@ export class Client {
       response = await this.fetch(path, init);
     } catch (error) {
       if (options.signal?.aborted) throw error;
-      throw new ApiError(0, 'the run does not answer');
+      throw new ApiError(0, 'the run does not respond');
     }
     if (!response.ok) throw await refusal(response);
     return response;
@@ -67,7 +67,7 @@ export class Client {
       return (await response.json()) as T;
     } catch (error) {
       if (options.signal?.aborted) throw error;
-      throw new ApiError(0, 'the answer was cut off');
+      throw new ApiError(0, 'the response was truncated');
     }
   }
 }

@@ -43,10 +43,11 @@ export function missing(draft: Draft): string | null {
   for (const part of draft.parts) {
     if (keysOf(part).length === 0) return 'Name a link, or a pattern such as adsl*.';
     if (part.action === 'set' && Object.keys(part.options).length === 0) {
-      return 'Choose a model of at least one option.';
+      return 'Choose a model for at least one option.';
     }
   }
-  if (draft.when.kind !== 'now' && draft.when.text.trim() === '') return 'Say when.';
+  if (draft.when.kind !== 'now' && draft.when.text.trim() === '')
+    return 'Enter when to apply the change.';
   return draft.parts.length === 0 ? 'Add a part.' : null;
 }
 

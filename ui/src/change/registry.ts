@@ -39,7 +39,7 @@ const unitRanges: Record<string, string> = {
 export function hintOf(param: Param): string {
   const parts: string[] = [];
   if (!param.choices) {
-    parts.push(param.example ? `${param.unit}, as in ${param.example}` : param.unit);
+    parts.push(param.example ? `${param.unit}, such as ${param.example}` : param.unit);
   }
   const range = rangeOf(param);
   if (range) parts.push(range);

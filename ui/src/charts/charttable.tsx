@@ -17,7 +17,7 @@ export function ChartTable({ spec, series, history, range }: Props) {
     <div class="table-scroll" role="group" aria-label={`Table of ${spec.title}`} tabIndex={0}>
       <table class="data">
         <caption>
-          {spec.title}: means over {step_s} s, the newest first
+          {spec.title}: means over {step_s} s, newest first
         </caption>
         <thead>
           <tr>

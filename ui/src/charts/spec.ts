@@ -55,13 +55,13 @@ function line(
 const throughput: ChartSpec = {
   id: 'throughput',
   title: 'Throughput',
-  note: 'Offered: what arrives at the link. Delivered: what leaves it. Rate: the rate in force.',
+  note: 'Offered: frames that arrive at the link. Delivered: frames that leave it.',
   format: bitRate,
   least: 1000,
   series: ({ values }) => [
     line('offered', 'offered', '--c-orange', values.bits_in_per_s, { dash: [5, 3] }),
     line('delivered', 'delivered', '--c-blue', values.bits_out_per_s, { width: 2 }),
-    line('rate', 'rate in force', '--c-ink', values.rate_bits_per_s, {
+    line('rate', 'effective rate', '--c-ink', values.rate_bits_per_s, {
       dash: [1, 3],
       stepped: true,
       width: 2,
@@ -85,7 +85,7 @@ const queue: ChartSpec = {
 const delay: ChartSpec = {
   id: 'delay',
   title: 'One-way delay',
-  note: 'From arrival to release. The lower area is propagation, the one on it queueing at the median; the band reaches up to the 99th percentile.',
+  note: 'From arrival to release. Lower area: propagation. Upper area: median queueing. Band: up to the 99th percentile.',
   format: micros,
   least: 100,
   series: ({ values }) => [
@@ -104,7 +104,7 @@ const delay: ChartSpec = {
 const losses: ChartSpec = {
   id: 'losses',
   title: 'Losses and marks',
-  note: 'Frames lost on purpose, by reason, and frames marked with ECN, a second.',
+  note: 'Frames/s dropped by the models, by reason, and frames/s marked with ECN.',
   format: perSecond,
   least: 1,
   series: ({ values, drops, elapsed_s }) => [
@@ -118,11 +118,11 @@ const losses: ChartSpec = {
 const lateness: ChartSpec = {
   id: 'lateness',
   title: 'Late frames',
-  note: 'Frames that the emulator handed over later than its tolerance, in each 100 ms: the fault of the machine, not of the link.',
+  note: 'Frames handed over later than the tolerance, per 100 ms. The machine causes lateness, not the link.',
   format: shortCount,
   least: 4,
   series: ({ values }) => [
-    line('late', 'frames late in 100 ms', '--c-red', values.late, {
+    line('late', 'late frames per 100 ms', '--c-red', values.late, {
       fill: '--f-red',
       stepped: true,
     }),

@@ -38,7 +38,7 @@ export class Stream {
     try {
       this.watch();
       const response = await client.open(path, { signal: this.abort.signal });
-      if (!response.body) throw new ApiError(0, 'the answer has no body');
+      if (!response.body) throw new ApiError(0, 'the response has no body');
       if (this.closed) return;
       this.handlers.onOpen();
       await readEvents(

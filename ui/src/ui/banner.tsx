@@ -22,7 +22,7 @@ function BannerText({ status }: { status: Status }) {
       return (
         <div class="banner">
           <p>
-            <strong>The run has ended</strong> ({since}). The page keeps what it has received.
+            <strong>The run has ended</strong> ({since}). Received data remains available.
           </p>
         </div>
       );
@@ -30,8 +30,8 @@ function BannerText({ status }: { status: Status }) {
       return (
         <div class="banner banner-bad">
           <p>
-            <strong>The run refuses this token</strong>: {status.reason}. Open the address that the
-            run at this port printed.
+            <strong>The run refuses this token</strong>: {status.reason}. Open the URL printed by
+            the run at this port.
           </p>
           <Retry />
         </div>
@@ -40,8 +40,8 @@ function BannerText({ status }: { status: Status }) {
       return (
         <div class="banner banner-bad">
           <p>
-            <strong>Connection lost</strong> at {since}: {status.reason}. What is shown is from
-            before. <NextTry status={status} />
+            <strong>Connection lost</strong> at {since}: {status.reason}. The data shown is
+            outdated. <NextTry status={status} />
           </p>
           <Retry />
         </div>
@@ -69,7 +69,7 @@ function NextTry({ status }: { status: Status }) {
   const wait = Math.ceil((status.retryAt_ms - now) / 1000);
   return (
     <span aria-hidden="true">
-      {wait > 0 ? `Try ${status.failures + 1} in ${wait} s.` : 'Trying …'}
+      {wait > 0 ? `Try ${status.failures + 1} in ${wait} s.` : 'Retrying …'}
     </span>
   );
 }

@@ -28,7 +28,7 @@ export function Header({ route, status }: { route: Route; status: Status }) {
   return (
     <header>
       <div class="bar">
-        <a class="brand" href="#/" aria-label="Longwire, to the overview">
+        <a class="brand" href="#/" aria-label="Longwire overview">
           <Icon name="link" /> Longwire
         </a>
         <nav aria-label="Views">
@@ -73,7 +73,7 @@ function Glance({ totals }: { totals: StatsEvent | null }) {
     <section class="glance" aria-label="State of the run">
       <dl>
         <Figure
-          label="Carried"
+          label="Delivered"
           value={bitRate(totals?.rates?.bits_out_per_s)}
           more={totals ? `${shortCount(totals.totals.packets_out)} frames` : ''}
         />
@@ -85,7 +85,7 @@ function Glance({ totals }: { totals: StatsEvent | null }) {
         <Figure
           label="Artifacts"
           value={artifacts === null ? '–' : count(artifacts)}
-          more={artifacts === 0 ? 'none' : 'by the machine'}
+          more={artifacts === 0 ? 'none' : 'by the emulator'}
           alert={artifacts !== null && artifacts > 0}
         />
         <Figure

@@ -6,7 +6,7 @@ export function Loading({ label }: { label: string }) {
   return (
     <p class="empty" role="status">
       {ended
-        ? 'The run has ended, and the page has not received this part of it. Views that were open before are kept.'
+        ? 'The run ended before this view was opened. Views opened earlier remain available.'
         : `${label} …`}
     </p>
   );

@@ -15,7 +15,7 @@ export function FlowsView({ direction: name }: { direction: string }) {
     <>
       <LinkHead name={linkName} direction={direction} link={link.value} view="flows" />
       {flows.failure && <p class="problem">{flows.failure.message}</p>}
-      {!flows.value && !flows.failure && <Loading label="Asking for the flows" />}
+      {!flows.value && !flows.failure && <Loading label="Loading flows" />}
       {flows.value && <FlowTable flows={flows.value} />}
     </>
   );
@@ -27,16 +27,16 @@ function FlowTable({ flows }: { flows: Flows }) {
     <section aria-labelledby="flows-title">
       <h2 id="flows-title">Largest flows</h2>
       <p class="more">
-        Counted for {duration(flows.elapsed_s - flows.since_s)}, only while this view is open:{' '}
-        {count(flows.packets)} frames. At most 20 flows are kept (a Space-Saving sketch)
-        {erring && '; counts may be too large by what stands behind ±'}.
+        {count(flows.packets)} frames in {duration(flows.elapsed_s - flows.since_s)}, counted only
+        while this view is open. Shows at most 20 flows (Space-Saving sketch)
+        {erring && '; counts may be too high by the number after ±'}.
       </p>
       <div class="table-scroll" role="group" aria-label="Largest flows" tabIndex={0}>
         <table class="data flows">
           <thead>
             <tr>
               <th scope="col">Flow</th>
-              <th scope="col">Gets</th>
+              <th scope="col">Rate</th>
               <th scope="col">Share</th>
               <th scope="col">Frames</th>
               <th scope="col">Bytes</th>
@@ -63,7 +63,7 @@ function FlowTable({ flows }: { flows: Flows }) {
           </tbody>
         </table>
       </div>
-      {flows.flows.length === 0 && <p class="empty">No frame has crossed since.</p>}
+      {flows.flows.length === 0 && <p class="empty">No frames counted yet.</p>}
     </section>
   );
 }

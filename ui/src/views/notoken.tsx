@@ -4,8 +4,8 @@ export function NoToken() {
     <main class="lone">
       <h1>Longwire</h1>
       <p>
-        This page needs the token of its run. Open the whole address that the run printed, with the
-        part after <code>#token=</code>.
+        This page needs the token of its run. Open the complete URL that the run printed, including
+        the part after <code>#token=</code>.
       </p>
     </main>
   );

@@ -34,7 +34,7 @@ async function everyView(page: Page, place: string): Promise<void> {
   await show(page, '#/', '.grid-body .grid-row .num');
   await nothing(page, `${place}: overview`);
   await page.getByRole('searchbox').fill('nothing like it');
-  await expect(page.getByText('No direction has such a name')).toBeVisible();
+  await expect(page.getByText('No direction matches')).toBeVisible();
   await nothing(page, `${place}: empty table`);
   await show(page, '#/link/link.up', '.chart');
   for (const button of await page.getByRole('button', { name: /^Table/ }).all())
@@ -82,7 +82,7 @@ test('finds what is put in', async ({ page }) => {
   expect(violations.map(({ id }) => id)).toEqual(['button-name']);
 });
 
-test('with the token that may only read, and without connection', async ({ page }) => {
+test('with a read-only token, and without connection', async ({ page }) => {
   await open(page, run.readUrl);
   await show(page, '#/changes', '.notice');
   await nothing(page, 'read only');

@@ -84,7 +84,7 @@ test('shows a problem at its field, with reason and remedy, before anything is s
   );
   await expect(page.getByRole('button', { name: 'Apply' })).toBeDisabled();
   await field.fill('2%');
-  await expect(page.getByText('The run would take this: it sets 1 direction.')).toBeVisible();
+  await expect(page.getByText('Valid; changes 1 link.')).toBeVisible();
   await expect(field).toHaveAttribute('aria-invalid', 'false');
   expect(await changes()).toEqual([]);
 });
@@ -104,9 +104,9 @@ test('several options and parts are one change at a stated time', async ({ page 
   await second.getByRole('combobox', { name: 'Links' }).fill('link.down');
   await second.getByLabel('Action').selectOption('pause');
   await page.getByRole('radio', { name: 'in …' }).check();
-  await page.getByRole('textbox', { name: 'In how long' }).fill('10s');
+  await page.getByRole('textbox', { name: 'Time from now' }).fill('10s');
   await page.getByRole('button', { name: 'Apply' }).click();
-  await expect(page.getByText(/^Done: 1 set at/)).toBeVisible();
+  await expect(page.getByText(/^Done: 1 link, at/)).toBeVisible();
   const [made, ...others] = await changes();
   expect(others).toEqual([]);
   expect(made?.change).toEqual({
@@ -115,14 +115,14 @@ test('several options and parts are one change at a stated time', async ({ page 
     pause: ['link.down'],
   });
   expect((await link()).down?.state).toBe('on');
-  await expect(page.getByText('to come')).toBeVisible();
+  await expect(page.getByText('scheduled', { exact: true })).toBeVisible();
   const now = async () => {
     const { up, down } = await link();
     return [up.options['rate'], down?.state];
   };
   await expect.poll(now, { timeout: 12_000 }).toEqual(['3mbit', 'paused']);
   await page.getByRole('button', { name: /^Undo/ }).click();
-  await expect(page.getByText(/^Taken back/)).toBeVisible();
+  await expect(page.getByText(/^Undone/)).toBeVisible();
   const back = await link();
   expect(back.up.options).toEqual({ rate: '10mbit', delay: '5ms' });
   expect(back.down?.state).toBe('on');
@@ -131,7 +131,7 @@ test('several options and parts are one change at a stated time', async ({ page 
 test('a preset sets both directions, and undo says what it cannot restore', async ({ page }) => {
   await toChanges(page, 'link');
   await page.getByLabel('Preset').selectOption('lte');
-  await expect(page.getByText(/The run would take this/)).toBeVisible();
+  await expect(page.getByText(/^Valid;/)).toBeVisible();
   await page.getByRole('button', { name: 'Apply' }).click();
   await expect(page.getByText(/^Done/)).toBeVisible();
   const lte = (await run.ask<Registry>('/v1/models')).presets.find(({ name }) => name === 'lte');
@@ -139,7 +139,7 @@ test('a preset sets both directions, and undo says what it cannot restore', asyn
   expect(String(set.up.options['rate'])).toBe(String(lte?.up['rate']));
   expect(String(set.down?.options['rate'])).toBe(String(lte?.down['rate']));
   await page.getByRole('button', { name: /^Undo/ }).click();
-  await expect(page.getByText(/^Taken back/)).toBeVisible();
+  await expect(page.getByText(/^Undone/)).toBeVisible();
   expect((await link()).up.options['rate']).toBe('10mbit');
 });
 

@@ -22,7 +22,7 @@ test('a lost connection is said, keeps the data, and recovers', async ({ page })
   await expect(page.getByText('Connection lost')).toBeVisible();
   await expect(page.locator('.phase')).toContainText('no connection');
   await expect(page.locator('.chart')).toHaveCount(5);
-  expect(parse((await glance(page))['Carried']?.split('bit/s ')[1] ?? '')).toBeGreaterThan(50);
+  expect(parse((await glance(page))['Delivered']?.split('bit/s ')[1] ?? '')).toBeGreaterThan(50);
   await expect(page.getByText(/Try [2-9] in/)).toBeVisible();
   await seconds(3);
   const found = await elapsed();
@@ -79,20 +79,20 @@ test('the end of the run is said, and the data stay', async ({ page }) => {
   await seconds(2);
   await expect(page.getByText('Connection lost')).toBeHidden();
   await expect(page.locator('.summary').first()).toContainText('delivered');
-  expect((await glance(page))['Carried']).toContain('frames');
+  expect((await glance(page))['Delivered']).toContain('frames');
   for (const name of ['On', 'Pause', 'Off']) {
     await expect(page.getByRole('button', { name, exact: true })).toBeDisabled();
   }
   // Other views show their last data without waiting for a response.
   for (const [hash, text] of [
     ['#/', 'Links'],
-    ['#/changes', 'nothing can be changed any more'],
-    ['#/fidelity', 'Pauses of the machine'],
-    ['#/flows/link.up', 'has not received this'],
+    ['#/changes', 'can no longer be changed'],
+    ['#/fidelity', 'Machine pauses'],
+    ['#/flows/link.up', 'before this view was opened'],
   ] as const) {
     await page.evaluate((to) => (location.hash = to), hash);
     await expect(page.getByRole('main').getByText(text).first()).toBeVisible();
-    await expect(page.getByText('Asking')).toHaveCount(0);
+    await expect(page.getByText('Loading')).toHaveCount(0);
   }
   await expect(page.getByRole('button', { name: 'Apply' })).toHaveCount(0);
   await page.evaluate(() => (location.hash = '#/link/link.up'));
@@ -150,7 +150,7 @@ test('a wrong token is said, and not tried for ever', async ({ page }) => {
   expect(requests).toBe(before);
 });
 
-test('the token that may only read shows everything and has no controls', async ({ page }) => {
+test('a read-only token shows everything and has no controls', async ({ page }) => {
   await openTable(page, run.readUrl);
   await expect(page.getByText('read only')).toBeVisible();
   await expect(
@@ -162,7 +162,7 @@ test('the token that may only read shows everything and has no controls', async 
     await expect(page.getByRole('button', { name, exact: true })).toHaveCount(0);
   }
   await page.evaluate(() => (location.hash = '#/changes'));
-  await expect(page.getByText('may only read')).toBeVisible();
+  await expect(page.getByText('read-only token')).toBeVisible();
   await expect(page.getByRole('button', { name: 'Apply' })).toHaveCount(0);
   await page.evaluate(() => (location.hash = '#/fidelity'));
   await expect(page.getByRole('heading', { name: 'Lateness' })).toBeVisible();

@@ -121,7 +121,7 @@ test('a change and its undo', async ({ page }) => {
   expect((await run.ask<Link>('/v1/links/link')).up.options['rate']).toBe('3mbit');
   await tabTo(page, '.changes button', 'Undo');
   await page.keyboard.press('Enter');
-  await expect(page.getByText(/^Taken back/)).toBeVisible();
+  await expect(page.getByText(/^Undone/)).toBeVisible();
   expect((await run.ask<Link>('/v1/links/link')).up.options['rate']).toBe('10mbit');
   expect((await run.ask<Changes>('/v1/changes')).changes.length).toBe(2);
 });

@@ -41,7 +41,7 @@ test('numbers of page, API and iperf3 agree', async ({ page }) => {
   const shown = await glance(page);
   await seconds(0.2);
   const after = await run.ask<StatsEvent>('/v1/stats');
-  const frames = parse(shown['Carried']?.split('bit/s ')[1] ?? '');
+  const frames = parse(shown['Delivered']?.split('bit/s ')[1] ?? '');
   expect(frames).toBeGreaterThanOrEqual(before.totals.packets_out * 0.995);
   expect(frames).toBeLessThanOrEqual(after.totals.packets_out * 1.005);
   expect(await page.locator('.verdict').innerText()).not.toBe('');

@@ -118,7 +118,7 @@ describe('options as text', () => {
 
   test('hints have unit, range and default', () => {
     expect(hintOf({ name: 'x', unit: 'probability', default: '1%', help: '', example: '5%' })).toBe(
-      'probability, as in 5%; 0 % to 100 %; default 1%',
+      'probability, such as 5%; 0 % to 100 %; default 1%',
     );
     expect(hintOf({ name: 'x', unit: 'number', default: null, help: '', min: 1, max: 9 })).toBe(
       'number; 1 to 9',

@@ -74,7 +74,7 @@ describe('what charts say', () => {
     );
   });
 
-  test('the rate in force does not stretch the scale of throughput', () => {
+  test('the effective rate does not stretch the scale of throughput', () => {
     const data = history();
     data.values.rate_bits_per_s = data.values.rate_bits_per_s.map(() => 150e6);
     const spec = chartSpecs[0] as (typeof chartSpecs)[0];

@@ -13,11 +13,11 @@ export function Changes({ target }: { target: string | null }) {
     <>
       <h1>Changes</h1>
       {mayChange === null ? (
-        <Loading label="Asking the run" />
+        <Loading label="Loading the run" />
       ) : replays ? (
         <p class="notice">
-          This run is a replay: its frames are read ahead and its links have decided about them, so
-          that nothing can be changed. Start it again with other options.
+          This run is a replay: its links decide frames ahead of time, so they cannot be changed.
+          Start the replay again with other options.
         </p>
       ) : (
         <Parts mayChange={mayChange} target={target} />
@@ -32,11 +32,11 @@ function Parts(props: { mayChange: boolean; target: string | null }) {
   const mayChange = props.mayChange && !ended;
   return (
     <>
-      {ended && <p class="notice">The run has ended: nothing can be changed any more.</p>}
+      {ended && <p class="notice">The run has ended and can no longer be changed.</p>}
       {!props.mayChange && !ended && (
         <p class="notice">
-          This page was opened with the token that may only read, so it has no controls. The other
-          address that the run printed, or <code>longwire ctl</code>, can change the network.
+          This page has a read-only token. To change the network, open the other URL that the run
+          printed, or use <code>longwire ctl</code>.
         </p>
       )}
       <Timeline mayChange={mayChange} />

@@ -17,7 +17,7 @@ export function ChangeForm({ target }: { target: string }) {
       {value ? (
         <Fields registry={value} target={target} />
       ) : (
-        <Loading label="Asking for the models" />
+        <Loading label="Loading models" />
       )}
     </section>
   );
@@ -59,7 +59,7 @@ function Fields({ registry, target }: { registry: Registry; target: string }) {
         >
           Add a part
         </button>
-        <span class="more">All parts are made at one time, or none is.</span>
+        <span class="more">All parts apply together, or none does.</span>
       </div>
       <When form={form} problem={placed.find((each) => each.when)} />
       <div class="toolbar apply">
@@ -95,14 +95,14 @@ function When({ form, problem }: { form: Form; problem: Placed | undefined }) {
             checked={when.kind === kind}
             onChange={() => set({ kind, text: kind === 'now' ? '' : when.text })}
           />
-          {{ now: 'at once', in: 'in …', at: 'at a time of the run' }[kind]}
+          {{ now: 'now', in: 'in …', at: 'at …' }[kind]}
         </label>
       ))}
       {when.kind !== 'now' && (
         <span class="field">
           <input
             type="text"
-            aria-label={when.kind === 'in' ? 'In how long' : 'At which time since the start'}
+            aria-label={when.kind === 'in' ? 'Time from now' : 'Time since the start of the run'}
             placeholder={when.kind === 'in' ? '2s' : '1min'}
             value={when.text}
             aria-invalid={problem !== undefined}
@@ -121,12 +121,12 @@ function VerdictText({ verdict }: { verdict: Verdict }) {
     case 'open':
       return <span class="more">{verdict.text}</span>;
     case 'checking':
-      return <span class="more">Asking the run …</span>;
+      return <span class="more">Validating …</span>;
     case 'refused': {
       const homeless = verdict.placed.filter((each) => each.part === null && !each.when);
       return (
         <span class="problem">
-          The run would refuse this{homeless.length > 0 ? ': ' : '; the fields say why.'}
+          Invalid change{homeless.length > 0 ? ': ' : '; see the fields.'}
           {homeless.length > 0 && <ProblemText placed={homeless} />}
           {verdict.placed.length === 0 && verdict.text}
         </span>
@@ -135,15 +135,17 @@ function VerdictText({ verdict }: { verdict: Verdict }) {
     case 'fits':
       return (
         <span class="fits">
-          The run would take this: it sets {count(verdict.changed.links)}{' '}
-          {verdict.changed.links === 1 ? 'direction' : 'directions'}.
+          Valid; changes {count(verdict.changed.links)}{' '}
+          {verdict.changed.links === 1 ? 'link' : 'links'}.
           <Warnings verdict={verdict} />
         </span>
       );
     case 'done':
       return (
         <span class="fits">
-          Done: {count(verdict.changed.links)} set at {runTime(verdict.changed.at_ns / 1e9, 1)}.
+          Done: {count(verdict.changed.links)}{' '}
+          {verdict.changed.links === 1 ? 'link' : 'links'}, at{' '}
+          {runTime(verdict.changed.at_ns / 1e9, 1)}.
         </span>
       );
   }

@@ -20,7 +20,7 @@ export function ChangeList({ mayChange }: { mayChange: boolean }) {
   const undo = async (entry: UndoEntry): Promise<void> => {
     try {
       await takeBack(client, entry);
-      setSaid(`Taken back: ${entry.text}`);
+      setSaid(`Undone: ${entry.text}`);
     } catch (error) {
       setSaid(error instanceof ApiError ? error.message : String(error));
     }
@@ -33,7 +33,7 @@ export function ChangeList({ mayChange }: { mayChange: boolean }) {
       <p class="more" role="status">
         {said}
       </p>
-      {value && all.length === 0 && <p class="more">Nothing has been changed.</p>}
+      {value && all.length === 0 && <p class="more">No changes.</p>}
       {shown.length > 0 && (
         <div class="table-scroll" role="group" aria-label="Changes" tabIndex={0}>
           <table class="data changes">
@@ -63,11 +63,11 @@ export function ChangeList({ mayChange }: { mayChange: boolean }) {
       )}
       {all.length > most && (
         <p class="more">
-          The newest {most} of {count(all.length)}.
+          Newest {most} of {count(all.length)}.
         </p>
       )}
       {value && value.forgotten > 0 && (
-        <p class="more">{count(value.forgotten)} older ones are no longer kept by the run.</p>
+        <p class="more">The run no longer lists {count(value.forgotten)} older changes.</p>
       )}
     </section>
   );
@@ -89,8 +89,8 @@ function Row({ done, pending, undo, mayChange, onUndo }: RowProps) {
       <td>{done.by}</td>
       <td class="text">
         <code>{text}</code>
-        {pending && <span class="tag">to come</span>}
-        {done.error && <span class="problem">not made: {done.error}</span>}
+        {pending && <span class="tag">scheduled</span>}
+        {done.error && <span class="problem">failed: {done.error}</span>}
       </td>
       <td class="num">{count(done.links)}</td>
       {mayChange && (

@@ -46,9 +46,9 @@ export function OptionRow(props: Props) {
             {name}
           </option>
         ))}
-        <option value={writtenOut}>written out …</option>
+        <option value={writtenOut}>as text …</option>
       </select>
-      <span class="current" title="as it is now">
+      <span class="current" title="current value">
         {known && (
           <>
             now <code>{current === null ? 'default' : valueText(current)}</code>
@@ -63,7 +63,7 @@ export function OptionRow(props: Props) {
         {draft?.mode === 'text' && (
           <textarea
             rows={listKinds.has(kind) ? 3 : 1}
-            aria-label={`${kind}, written out${listKinds.has(kind) ? '; one value a line' : ''}`}
+            aria-label={`${kind} as text${listKinds.has(kind) ? '; one value per line' : ''}`}
             spellcheck={false}
             value={draft.text}
             onInput={(event) => onDraft({ mode: 'text', text: event.currentTarget.value })}

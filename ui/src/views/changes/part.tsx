@@ -175,7 +175,7 @@ function Targets({ part, form, id, placed, fitting }: TargetsProps) {
         type="text"
         list={`${id}-names`}
         value={part.targets}
-        placeholder="adsl7, or a pattern such as adsl1*; several with commas"
+        placeholder="names or patterns, such as adsl7, adsl1*"
         autoComplete="off"
         spellcheck={false}
         aria-invalid={placed.length > 0}
@@ -192,7 +192,7 @@ function Targets({ part, form, id, placed, fitting }: TargetsProps) {
       </datalist>
       <span class="hint" id={`${id}-hint`}>
         {fitting !== null &&
-          `${count(fitting)} ${fitting === 1 ? 'direction fits' : 'directions fit'}. `}
+          `${count(fitting)} ${fitting === 1 ? 'direction matches' : 'directions match'}. `}
         {placed.length > 0 && <ProblemText placed={placed} />}
       </span>
     </label>
@@ -217,7 +217,7 @@ function PresetField({ registry, form, part }: { registry: Registry; form: Form;
           }));
         }}
       >
-        <option value="">fill in …</option>
+        <option value="">choose …</option>
         {registry.presets.map(({ name, summary }) => (
           <option key={name} value={name} title={summary}>
             {name}: {summary.split(':')[0]}

@@ -36,8 +36,8 @@ export function Recorder() {
     <section aria-labelledby="recorder-title">
       <h2 id="recorder-title">Recorder</h2>
       <p class="more">
-        Writes the changes that people make, here or with <code>longwire ctl</code>, as a scenario
-        that makes them again: <code>--scenario FILE</code>.
+        Saves manual changes, made here or with <code>longwire ctl</code>, as a file for{' '}
+        <code>--scenario FILE</code>.
       </p>
       <div class="toolbar">
         {active ? (
@@ -77,7 +77,7 @@ export function Recorder() {
               checked={fromStart}
               onChange={(event) => setFromStart(event.currentTarget.checked)}
             />
-            Keep the times of this run; otherwise they count from the start of the recording
+            Keep the times of the run, instead of times since the start of the recording
           </label>
           <pre role="group" aria-label="Scenario file" tabIndex={0}>
             {text}

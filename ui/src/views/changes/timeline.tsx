@@ -22,12 +22,12 @@ export function Timeline({ mayChange }: { mayChange: boolean }) {
         <h2 id="scenario-title">Scenario</h2>
         {mayChange && pending > 0 && <Skip />}
         {value && value.skipped_s > 0 && (
-          <span class="more">brought forward by {duration(value.skipped_s)}</span>
+          <span class="more">skipped ahead by {duration(value.skipped_s)}</span>
         )}
       </div>
       {failure && !value && <p class="problem">{failure.message}</p>}
       {events.length === 0 && value && (
-        <p class="more">This run has no scenario, and nothing has been changed.</p>
+        <p class="more">No scenario and no changes.</p>
       )}
       {events.length > 0 && <Track events={events} now_s={now_s} />}
       {next.length > 0 && (
@@ -44,10 +44,10 @@ export function Timeline({ mayChange }: { mayChange: boolean }) {
       {next.length > nextShown && (
         <p class="more">
           and {pending >= asked ? 'more than ' : ''}
-          {count(next.length - nextShown)} later.
+          {count(next.length - nextShown)} more.
         </p>
       )}
-      {events.length > 0 && next.length === 0 && <p class="more">No event is to come.</p>}
+      {events.length > 0 && next.length === 0 && <p class="more">No upcoming events.</p>}
     </section>
   );
 }

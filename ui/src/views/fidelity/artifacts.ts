@@ -1,22 +1,22 @@
 // Kinds of artifacts, as in docs/reference/report.md, with their remedies.
 const help: Record<string, string> = {
-  late: 'Handed over later than --tolerance. A quieter machine or --wait spin helps.',
-  late_start: 'Late within --grace of the start. Nothing needs to be done.',
-  late_paused: 'Late only by pauses of the machine. Dedicated cores help.',
-  late_receiver: 'Late because the output port was full. A faster receiver helps.',
+  late: 'Handed over later than --tolerance. Use a quieter machine or --wait spin.',
+  late_start: 'Late within --grace of the start. No action is needed.',
+  late_paused: 'Late only because of machine pauses. Use dedicated cores.',
+  late_receiver: 'Late because the output port was full. Use a faster receiver.',
   overload:
-    'Late because the network carries more than the machine can. Fewer links or frames help.',
-  underlay: 'Came from another host after its release. A longer delay or a faster underlay helps.',
-  underlay_lost: 'Lost on the way from another host.',
-  memory: 'No memory was left for a waiting frame. More --memory helps.',
-  ring_full: 'The ring of the input port was full. A lower rate or another core helps.',
-  refused: 'The output port did not take the frame.',
-  send_failed: 'The output port took the frame and lost it.',
+    'Late because the network exceeds the capacity of the machine. Use fewer links or frames.',
+  underlay: 'Received from another host after its release. Use a longer delay or faster underlay.',
+  underlay_lost: 'Lost in transit from another host.',
+  memory: 'No memory for a waiting frame. Raise --memory.',
+  ring_full: 'The ring of the input port was full. Reduce the rate or use another core.',
+  refused: 'Rejected by the output port.',
+  send_failed: 'Accepted by the output port, but lost.',
   no_carrier: 'The output device had no carrier.',
-  too_long: 'Longer than the slots of the input port.',
-  unusable: 'Contradicted what its sender left unfinished.',
-  unrecorded: 'The recorder could not keep up. A faster disk helps.',
-  behind: 'A replay read the frame after it was due. More --read-ahead helps.',
+  too_long: "Longer than the input port's slots.",
+  unusable: 'Inconsistent with its offload header.',
+  unrecorded: 'The recorder could not keep up. Use a faster disk.',
+  behind: 'A replay read the frame after its due time. Raise --read-ahead.',
 };
 
 export function artifactHelp(kind: string): string {

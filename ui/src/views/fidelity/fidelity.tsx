@@ -17,7 +17,7 @@ export function FidelityView() {
         {failure ? (
           <p class="problem">{failure.message}</p>
         ) : (
-          <Loading label="Asking about fidelity" />
+          <Loading label="Loading fidelity" />
         )}
       </>
     );
@@ -44,7 +44,7 @@ export function FidelityView() {
 function First({ fidelity }: { fidelity: Fidelity }) {
   return (
     <section aria-labelledby="first-title">
-      <h2 id="first-title">The first thing that went wrong</h2>
+      <h2 id="first-title">First artifact</h2>
       {fidelity.first ? (
         <p>
           <strong class="num">{runTime(fidelity.first.at_s, 1)}</strong>: {fidelity.first.text}
@@ -52,8 +52,8 @@ function First({ fidelity }: { fidelity: Fidelity }) {
       ) : (
         <p class="more">
           {shade(fidelity.grade) === 'bad'
-            ? 'The run has not kept when it happened.'
-            : 'Nothing so far.'}
+            ? 'The time of the first artifact is unknown.'
+            : 'None so far.'}
         </p>
       )}
     </section>
@@ -65,7 +65,7 @@ function Lateness({ fidelity }: { fidelity: Fidelity }) {
   return (
     <section aria-labelledby="lateness-title">
       <h2 id="lateness-title">Lateness</h2>
-      <p class="more">Handover minus release, of all frames that left.</p>
+      <p class="more">Handover minus release, over all frames sent.</p>
       <dl class="options">
         {(['p50', 'p99', 'p999', 'max'] as const).map((key) => (
           <div key={key}>
@@ -85,7 +85,7 @@ function Artifacts({ artifacts }: { artifacts: Record<string, number> }) {
     <section aria-labelledby="artifacts-title">
       <h2 id="artifacts-title">Artifacts</h2>
       {kinds.length === 0 ? (
-        <p class="more">None: the machine has done everything that the links asked for.</p>
+        <p class="more">None: all frames were handled as the models decided.</p>
       ) : (
         <table class="data">
           <thead>
@@ -115,8 +115,8 @@ function Artifacts({ artifacts }: { artifacts: Record<string, number> }) {
 function Pauses({ pauses }: { pauses: Fidelity['pauses'] }) {
   return (
     <section aria-labelledby="pauses-title">
-      <h2 id="pauses-title">Pauses of the machine</h2>
-      <p class="more">Times in which the machine ran nothing of this program.</p>
+      <h2 id="pauses-title">Machine pauses</h2>
+      <p class="more">Periods in which a spinning emulator thread did not run.</p>
       <dl class="options">
         <div>
           <dt>count</dt>
@@ -127,7 +127,7 @@ function Pauses({ pauses }: { pauses: Fidelity['pauses'] }) {
           <dd class="num">{micros(pauses.max_us)}</dd>
         </div>
         <div>
-          <dt>in all</dt>
+          <dt>total</dt>
           <dd class="num">{micros(pauses.total_us)}</dd>
         </div>
       </dl>

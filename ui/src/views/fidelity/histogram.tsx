@@ -10,7 +10,7 @@ const left = 8;
 const bottom = 34;
 
 export function bucketLabel({ from_us, to_us }: Buckets[number]): string {
-  return to_us === null ? `from ${micros(from_us)}` : `${micros(from_us)} – ${micros(to_us)}`;
+  return to_us === null ? `above ${micros(from_us)}` : `${micros(from_us)} – ${micros(to_us)}`;
 }
 
 /** Bars with logarithmic heights, so that a few late frames among a million stay visible. */
@@ -24,14 +24,14 @@ export function Histogram({ buckets }: { buckets: Buckets }) {
   const total = buckets.reduce((sum, bucket) => sum + bucket.count, 0);
   const most = buckets.reduce((max, bucket) => Math.max(max, bucket.count), 0);
   const step = (width - left * 2) / Math.max(1, buckets.length);
-  if (total === 0) return <p class="empty">No frame has left yet.</p>;
+  if (total === 0) return <p class="empty">No frames sent yet.</p>;
   return (
     <>
       <svg
         class="histogram"
         viewBox={`0 0 ${width} ${height}`}
         role="img"
-        aria-label={`Histogram of lateness of ${count(total)} frames; the table has the numbers`}
+        aria-label={`Histogram of lateness of ${count(total)} frames; see the table for numbers`}
       >
         {buckets.map((bucket, at) => {
           const high = barHeight(bucket.count, most, height - bottom - 18);
@@ -61,7 +61,7 @@ export function Histogram({ buckets }: { buckets: Buckets }) {
         })}
         <path d={`M${left} ${height - bottom + 0.5}H${width - left}`} class="axis" />
         <text class="edge" x={width / 2} y={height - 3} text-anchor="middle">
-          lateness; heights are logarithmic
+          lateness (logarithmic heights)
         </text>
       </svg>
       <button
@@ -77,7 +77,7 @@ export function Histogram({ buckets }: { buckets: Buckets }) {
           <caption>Lateness</caption>
           <thead>
             <tr>
-              <th scope="col">from, to</th>
+              <th scope="col">range</th>
               <th scope="col">frames</th>
               <th scope="col">share</th>
             </tr>

@@ -35,7 +35,7 @@ export function Events({ events, range, onShow }: Props) {
           ))}
         </ul>
       )}
-      {others > 0 && <p class="more">{others} more at other times.</p>}
+      {others > 0 && <p class="more">{others} more outside this range.</p>}
     </section>
   );
 }

@@ -40,7 +40,7 @@ export function LinkHead({ name, direction, link, view }: Props) {
           </nav>
         )}
         {!replays && (
-          <nav aria-label="Of this link" class="segments">
+          <nav aria-label="Views of this link" class="segments">
             <a
               href={href({ view: 'link', name: full })}
               aria-current={view === 'link' ? 'page' : undefined}
@@ -78,7 +78,7 @@ export function LinkHead({ name, direction, link, view }: Props) {
           ))}
           {held.queue && (
             <div>
-              <dt>in the queue</dt>
+              <dt>queued</dt>
               <dd class="num">
                 {count(held.queue.packets)} frames, {byteCount(held.queue.bytes)}
                 {held.queue.bytes_limit ? ` of ${byteCount(held.queue.bytes_limit)}` : ''}

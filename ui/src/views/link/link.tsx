@@ -59,7 +59,7 @@ export function LinkView({ direction: name }: { direction: string }) {
         canvases={canvases.current}
       />
       {history.length === 0 ? (
-        <Loading label="Asking for the history" />
+        <Loading label="Loading history" />
       ) : (
         chartSpecs.map((spec) => (
           <Chart

@@ -31,7 +31,7 @@ export function ChartTools({ name, history, state, onState, canvases }: Props) {
             if (span_s > 0) onState((before) => ({ ...before, span_s, zoom: null }));
           }}
         >
-          {state.zoom && <option value="">a zoomed part</option>}
+          {state.zoom && <option value="">zoomed range</option>}
           {spans_s.map((span) => (
             <option key={span} value={span}>
               {span < 60 ? `${span} s` : `${span / 60} min`}

@@ -17,7 +17,7 @@ export function Overview() {
     return (
       <>
         {heading}
-        <Loading label="Asking the run" />
+        <Loading label="Loading the run" />
       </>
     );
   }
@@ -37,7 +37,7 @@ function DrawnTopology() {
   const paths = useDocument<{ paths: Path[] }>('/v1/paths', 10_000).value;
   const ports = useDocument<{ ports: Port[] }>('/v1/ports', 5000).value;
   const rules = useDocument<{ rules: Rule[] }>('/v1/rules?limit=100', 10_000).value;
-  if (!links || !paths || !ports || !rules) return <Loading label="Asking for the topology" />;
+  if (!links || !paths || !ports || !rules) return <Loading label="Loading topology" />;
   return (
     <TopologyPicture
       topology={{

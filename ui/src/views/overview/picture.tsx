@@ -32,7 +32,7 @@ export function TopologyPicture({ topology }: { topology: Topology }) {
   return (
     <section aria-labelledby="topology-title">
       <h2 id="topology-title">Topology</h2>
-      <div class="topology" role="group" aria-label="Picture of the topology" tabIndex={0}>
+      <div class="topology" role="group" aria-label="Topology diagram" tabIndex={0}>
         <svg
           width={picture.width}
           height={picture.height}
@@ -99,7 +99,7 @@ function Ports({ picture, lost }: { picture: Picture; lost: Set<string> }) {
               ? `${cut(name, letters - 5)} (lost)`
               : cut(name, letters)}
           </text>
-          <title>{lost.has(name) ? `port ${name}, which is lost` : `port ${name}`}</title>
+          <title>{lost.has(name) ? `port ${name} (lost)` : `port ${name}`}</title>
         </g>
       ))}
     </>

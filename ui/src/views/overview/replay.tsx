@@ -20,7 +20,7 @@ export function ReplayState() {
           <div key={input.name}>
             <dt>{input.name}</dt>
             <dd class="num">
-              {input.read === null ? 'being read' : `${percent(input.read)} read`}
+              {input.read === null ? 'reading' : `${percent(input.read)} read`}
               {input.behind_max_us > 0 && `, up to ${micros(input.behind_max_us)} behind`}
             </dd>
           </div>

@@ -1,6 +1,6 @@
 import type { TablePage, TableRow } from '../../api/types';
 
-/** Number of visited pages to keep, so that going back shows no gaps. */
+/** Maximum number of rows kept, so that scrolling back shows no gaps. */
 const keptRows = 2000;
 
 /**

@@ -27,7 +27,7 @@ export function LinkTable({ canChange }: { canChange: boolean }) {
           <input
             type="search"
             value={search}
-            placeholder="name, or a pattern such as adsl1*"
+            placeholder="name or pattern, such as adsl1*"
             onInput={(event) => setSearch(event.currentTarget.value)}
           />
         </label>
@@ -115,7 +115,7 @@ function Grid(props: { table: Table; query: TableQuery; onSort: (key: SortKey) =
     <div
       class="grid"
       role="grid"
-      aria-label="Directions of links. Arrow keys move, Enter opens"
+      aria-label="Link directions. Arrow keys move, Enter opens"
       aria-rowcount={table.fitting + 1}
       aria-colcount={columns.length}
       aria-activedescendant={table.cache.at(active) ? `row-${active}` : undefined}
@@ -139,7 +139,7 @@ function Grid(props: { table: Table; query: TableQuery; onSort: (key: SortKey) =
           />
         ))}
       </div>
-      {table.known && table.fitting === 0 && <p class="empty">No direction has such a name.</p>}
+      {table.known && table.fitting === 0 && <p class="empty">No direction matches.</p>}
     </div>
   );
 }
