@@ -205,7 +205,7 @@ func (l *Link) Near() *Network { return l.near }
 // Far returns the network at the far end.
 func (l *Link) Far() *Network { return l.far }
 
-// Set changes options of both directions between two frames. Other options are kept.
+// Set changes options of both directions between two frames. Other options are unchanged.
 func (l *Link) Set(ctx context.Context, options Options) error {
 	return l.set(ctx, "link", options)
 }

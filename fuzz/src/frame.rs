@@ -113,7 +113,7 @@ fn check_segments(frame: &[u8], segments: Segments) {
         cut(frame, segments, 0..lens.len() + 1, &mut Vec::new()),
         None
     );
-    // Segments of a part equal those of the whole.
+    // Segmenting a part yields the same segments as segmenting the whole.
     let (from, to) = (lens.len() / 3, lens.len());
     let (part, _) = piece(frame, segments, from, to);
     if to - from > 1 {

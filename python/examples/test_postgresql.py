@@ -43,7 +43,7 @@ def program(name: str) -> str:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Path]:
-    """A PostgreSQL cluster. Its programs refuse to run as root, so they get another user."""
+    """A PostgreSQL cluster. Its programs refuse to run as root, so they run as another user."""
     folder = tmp_path / "cluster"
     folder.mkdir()
     if os.getuid() == 0:

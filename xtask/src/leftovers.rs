@@ -44,7 +44,7 @@ fn processes() -> Vec<String> {
         .collect()
 }
 
-/// Fails if there are more than before, after giving the kernel time to remove them.
+/// Fails if new leftovers still exist after [`RELEASE_TIMEOUT`].
 pub fn compare(before: &BTreeSet<String>) -> Outcome {
     let start = Instant::now();
     loop {

@@ -150,7 +150,7 @@ export class Link {
   }
 
   /**
-   * Changes options of both directions or of one, between two frames. Other options are kept.
+   * Changes options of both directions or of one, between two frames. Other options are unchanged.
    *
    * @throws RefusedError if a value is invalid; nothing is changed
    */

@@ -77,7 +77,7 @@ const LEFTOVERS_MAX: u32 = 100;
 
 /// Location of a file to write.
 pub(crate) struct Target {
-    /// The path with symbolic links resolved; the links themselves are kept.
+    /// Path with symbolic links resolved, so that replacing the file keeps the links.
     path: PathBuf,
     is_there: bool,
     /// Whether the target is not a regular file.
@@ -168,7 +168,7 @@ impl TemporaryFile {
             if found.uid() != own.uid() {
                 fchown(&temporary.file, Some(found.uid()), Some(found.gid()))?;
             } else if found.gid() != own.gid() {
-                // A different group is no reason to write in place.
+                // Best effort: a different group does not justify writing in place.
                 let _ = fchown(&temporary.file, None, Some(found.gid()));
             }
         }

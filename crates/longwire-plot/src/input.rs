@@ -48,7 +48,7 @@ impl InputKind {
 }
 
 impl Input {
-    /// Detects the kind of a file. JSON starts with a brace; any other file is taken for a log.
+    /// Detects the kind of a file. JSON starts with a brace; any other file is treated as a log.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -363,8 +363,8 @@ impl InputNames<'_> {
         }
     }
 
-    /// Whether the link's name is sufficient and denotes the same link in another input, because
-    /// the cell has the input's name or all inputs belong to one run.
+    /// Whether the legend name is the link's name alone: in a cell, which has the input's name, or
+    /// if all inputs belong to one run.
     fn is_by_link(&self) -> bool {
         self.cell.is_some() || self.named.len() == 1
     }

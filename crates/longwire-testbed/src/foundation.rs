@@ -9,8 +9,8 @@ use crate::guard::Guard;
 use crate::supervise::{Signals, StopWatch};
 use crate::user;
 
-/// The privileges to create networks, the guard and the signals. Anything that may start threads,
-/// such as loading a plugin, must come later.
+/// The privileges to create networks, the guard and the signals. Create it before anything that may
+/// start threads, such as loading a plugin.
 #[derive(Debug)]
 pub struct Foundation {
     pub(crate) guard: Guard,

@@ -98,8 +98,8 @@ pub fn kube_layer(program: &Program, metadata: &Metadata) -> Result<Layer> {
     })
 }
 
-/// Writes the files to `target/release/stage`, from which `cargo deb` and `cargo generate-rpm` take
-/// them. They get the packages' timestamp.
+/// Writes the files, with the packages' timestamp, to `target/release/stage`, where `cargo deb` and
+/// `cargo generate-rpm` read them.
 pub fn write_stage(paths: &BuildPaths, tree: &Tree) -> Result<()> {
     let directory = paths.target.join("dist/stage");
     clear(&directory)?;

@@ -23,7 +23,7 @@ pub enum FileAccess {
     /// All regular files that this process can read. Relative paths start at its working directory.
     #[default]
     Any,
-    /// The same files, but only by absolute paths: for services, whose working directory the user
+    /// All regular files, but only by absolute path. For services, whose working directory the user
     /// does not choose.
     Absolute,
     /// Files below a directory, which is also the base of relative paths.

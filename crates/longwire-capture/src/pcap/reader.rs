@@ -288,7 +288,8 @@ impl CaptureReader {
     /// The errors of [`CaptureReader::next`]. After an error, the file counts as ended.
     #[inline]
     pub fn advance(&mut self) -> Result<Step, CaptureError> {
-        // Handled per format: a place returned from both branches would be copied once more.
+        // Read within each branch, because returning the place from both branches would copy it
+        // once more.
         let place = match &mut self.format {
             _ if self.over => None,
             Some(Format::Classic(classic)) => {
@@ -392,7 +393,7 @@ fn open_input(path: &str) -> io::Result<File> {
     if path == "-" {
         return Ok(io::stdin().as_fd().try_clone_to_owned()?.into());
     }
-    // A capture may come through a FIFO; opening it waits for the writer.
+    // The capture may be a FIFO; opening it then blocks until there is a writer.
     File::open(path)
 }
 

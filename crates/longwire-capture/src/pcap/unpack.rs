@@ -125,7 +125,7 @@ impl Input {
                 }
                 Stage::Zstd(decoder) => decoder.read(buffer),
                 Stage::Lz4(decoder) => match decoder.read(buffer) {
-                    // The decoder takes a truncation between two blocks for the end.
+                    // The decoder treats a truncation between two blocks as the end.
                     Ok(0) if decoder.get_ref().ran_out() => Err(String::new()),
                     result => result.map_err(|error| error.to_string()),
                 },

@@ -149,7 +149,7 @@ fn u32_at(bytes: &[u8], at: usize, order: Order) -> Option<u32> {
 }
 
 /// Parses a radiotap header (<https://www.radiotap.org>): version, length, and words that list the
-/// fields that follow. Only the flags are used, which come first or after a timestamp.
+/// fields that follow. Uses only the flags, which are the first field or follow a timestamp.
 fn radiotap(frame: &[u8]) -> Option<Start> {
     const MORE_WORDS: u32 = 1 << 31;
     const TIME: u32 = 1;

@@ -1,5 +1,4 @@
-//! Captures written by Wireshark's tools. If these are not installed, the test reports this and
-//! passes.
+//! Captures written by Wireshark's tools. Skipped if these are not installed, except in CI.
 use longwire_testbed::support::{Folder, output};
 use std::process::Command;
 

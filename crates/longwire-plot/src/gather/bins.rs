@@ -20,7 +20,7 @@ pub struct Bin {
     pub served: Served,
     /// Release minus arrival, for frames that arrived in this bin, in nanoseconds.
     pub delay: Sketch,
-    /// Departure minus arrival of the same frames, in nanoseconds.
+    /// Departure minus arrival, for frames that arrived in this bin, in nanoseconds.
     pub sojourn: Sketch,
     /// Queue length.
     pub queue: QueueBin,

@@ -1,7 +1,7 @@
 //! Collection of a run's data, row by row, in bounded memory.
 //!
-//! [`RunGatherer`] takes the rows of a log, from a file or while a run is writing them. As the run
-//! gets longer, bins become wider, so their number is bounded.
+//! [`RunGatherer`] collects the rows of a log, from a file or while a run writes it. Bins widen
+//! with the duration of the run, so their number is bounded.
 
 mod bins;
 mod queue;

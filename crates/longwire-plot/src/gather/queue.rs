@@ -11,7 +11,8 @@ use longwire_capture::log::Row;
 use super::service::Services;
 use crate::runs::InOrder;
 
-/// Maximum number of rows kept until a departure allows estimating those of lost frames.
+/// Maximum number of rows kept until the first known departure, from which those of lost frames are
+/// estimated.
 const EARLY_MAX: usize = 1 << 14;
 
 /// Queue length.

@@ -267,7 +267,7 @@ fn a_slow_generator_is_not_the_limit_of_the_device() {
     assert_eq!(void.count(), 8, "100 % to 30 %");
 }
 
-/// A device that loses a share of all frames, of which a part is excusable.
+/// A device that loses a share of all frames; some of these losses are excusable.
 struct Lossy {
     lost: u64,
     excusable: u64,

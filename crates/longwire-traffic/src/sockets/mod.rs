@@ -1,5 +1,5 @@
-//! Flows between ordinary sockets on two hosts, each a network namespace. The flows take the same
-//! path as those of real programs, and yield the same results.
+//! Flows between ordinary sockets on two hosts, each a network namespace. Their frames take the
+//! same path as those of real programs.
 
 mod echo;
 mod one_way;

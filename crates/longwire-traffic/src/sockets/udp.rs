@@ -68,8 +68,9 @@ pub(super) fn receiver_of(path: Path<'_>) -> Result<UdpSocket, TrafficError> {
         .map_err(during("open a socket"))
 }
 
-/// Sends from one endpoint of a path to a socket at the other, which another thread reads. Sets the
-/// flag that `receive` gets once `send` has returned. Returns both results.
+/// Runs `send` with a socket on the sending host, connected to `receiver`, and `receive`
+/// concurrently on a separate thread. Sets the flag passed to `receive` once `send` has returned.
+/// Returns both results.
 ///
 /// # Errors
 /// If a namespace cannot be entered, a socket operation fails, or `send` or `receive` fails.

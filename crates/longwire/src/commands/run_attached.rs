@@ -31,7 +31,7 @@ pub(super) fn open(plan: &AttachPlan, count: usize) -> Result<(PortEngage, Port)
     )?)
 }
 
-/// A port opened at an interface but not yet engaged: it takes no packets.
+/// A port opened at an interface but not yet engaged: it captures no packets.
 pub(super) struct NewPort {
     /// Name of the port.
     pub name: String,

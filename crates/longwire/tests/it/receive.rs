@@ -15,7 +15,7 @@ fn trace() -> Vec<(u64, usize)> {
         .collect()
 }
 
-/// Returns a capture of the kept frames of the trace, at other times.
+/// Returns a capture of the trace's frames for which `kept` returns a time, at these times.
 fn received(kept: impl Fn(u64) -> Option<u64>) -> Vec<u8> {
     // A frame's contents depend on its number in the whole trace.
     let records = (0..).zip(capture::records(&pcap(&trace())));

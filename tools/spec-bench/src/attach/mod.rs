@@ -50,7 +50,7 @@ pub struct AttachRow {
     kept: bool,
     /// Minimum and maximum over the rounds.
     range: [f64; 2],
-    /// Values with the attached link and, in comparisons, with the other places.
+    /// Values with the attached link and, in comparisons, with the other setups.
     attached: f64,
     bare: Option<f64>,
     exec: Option<f64>,

@@ -43,10 +43,10 @@ impl Share {
 
     /// Returns the rate in frames/s of a link that should carry `expected`.
     ///
-    /// The time between the first and the last arrival has one interval less than there are frames,
-    /// regardless of the window's bounds, so the result is exact even for links with few frames. A
-    /// link that was silent at one end of the window for more than three frame times counts as
-    /// stopped for that time.
+    /// Between the first and the last arrival of n frames are n - 1 intervals, regardless of the
+    /// window's bounds, so the result is exact even for links with few frames. A link that was
+    /// silent at one end of the window for more than three frame times counts as stopped for that
+    /// time.
     fn per_second(&self, window: Window, expected: f64) -> f64 {
         let silence = Nanos::from_nanos((3e9 / expected) as u64);
         let mut intervals = f64::from(self.frames) - 1.0;

@@ -36,8 +36,7 @@ pub fn lz4(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Returns the bytes as compressed by a tool. If it is not installed, prints a message and returns
-/// `None`.
+/// Returns the bytes as compressed by a tool. Skips the test if the tool is not installed.
 pub fn by_tool(tool: &str, arguments: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let child = Command::new(tool)
         .args(arguments)

@@ -1,4 +1,4 @@
-//! Read-only commands, and commands for which there is no run.
+//! Read-only commands, and commands without a run.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
