@@ -75,7 +75,6 @@ const CARGO_TOOLS: [(&str, bool); 5] = [
     ("cargo-fuzz", true),
 ];
 
-/// Returns whether a program exists.
 fn exists(program: &str) -> bool {
     if program.starts_with('/') {
         return Path::new(program).exists();

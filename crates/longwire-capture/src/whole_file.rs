@@ -210,7 +210,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns the names of the files in a folder.
     fn names(folder: &Folder) -> Vec<String> {
         let entries = fs::read_dir(folder.path()).expect("it is there");
         let names = entries.map(|entry| entry.expect("an entry").file_name());

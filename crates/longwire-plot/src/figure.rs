@@ -5,7 +5,6 @@ use crate::frame::{CellPlace, Frame, LABEL_SIZE, Note, draw_flow, flow, small};
 use crate::panels::{Data, Panel};
 use crate::scene::{Anchor, Scene, Text};
 
-/// Size of the title.
 const TITLE_SIZE: f64 = 16.0;
 /// Space left of the panels, for the captions of vertical axes.
 pub(super) const LEFT: f64 = 84.0;
@@ -16,7 +15,6 @@ const TOP: f64 = 14.0;
 const BELOW: f64 = 44.0;
 /// Minimum readable height of a frame.
 const FRAME_MIN: f64 = 40.0;
-/// Height of a legend line.
 const LEGEND_LINE: f64 = 20.0;
 /// Height of a cell, and space between cells.
 const CELL: f64 = 96.0;

@@ -133,7 +133,6 @@ pub fn routes_of(host: &Host, all: &[Host]) -> Vec<Prefix> {
     routes
 }
 
-/// Returns the network of an address.
 fn network_of(address: &Prefix) -> Prefix {
     let length = u32::from(address.length);
     let network = match address.address {

@@ -162,7 +162,6 @@ struct DisplayState {
 }
 
 impl StepsOnStderr {
-    /// Starts showing steps.
     pub(crate) fn start(globals: &Globals) -> StepsOnStderr {
         let shared = Arc::new(DisplayState {
             steps: Steps::new(),

@@ -87,7 +87,6 @@ fn redirection(url: &str) -> Option<PathBuf> {
     Some(page)
 }
 
-/// Files of the page.
 static FILES: &[PageFile] = &[
     file(
         "/",

@@ -251,7 +251,6 @@ fn add_dependencies(crates: &mut BTreeMap<Id, Crate>, metadata: &Value, ids: &BT
     }
 }
 
-/// Returns the checksums in a lock file.
 fn checksums(lock: &str) -> BTreeMap<Id, String> {
     let entries = lock.split("[[package]]");
     let field = |entry: &str, name: &str| {

@@ -42,7 +42,6 @@ const INTERFACE: &str = "eth0";
 const BURST: usize = longwire_runtime::stage::BURST;
 const LARGE_BURST: usize = 512;
 
-/// Method of sending frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendMethod {
     Send,

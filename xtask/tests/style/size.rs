@@ -6,7 +6,6 @@ use syn::visit::{self, Visit};
 
 use crate::source::{Violation, parse};
 
-/// Maximum lines per file.
 const FILE_LINES_MAX: usize = 800;
 
 /// Maximum lines per function, from signature to closing brace.

@@ -138,7 +138,6 @@ impl Ng {
         self.chosen = Some(interface.to_owned());
     }
 
-    /// Returns an interface's name.
     pub(super) fn interface_name(&self, interface: u32) -> Option<&str> {
         let name = self.names.get(interface as usize)?;
         (!name.is_empty()).then_some(name)

@@ -297,7 +297,6 @@ pub fn charts(data: &Gathered, link: &LinkBins) -> Vec<Chart> {
     charts
 }
 
-/// A kind of chart.
 struct ChartKind {
     title: &'static str,
     note: &'static str,

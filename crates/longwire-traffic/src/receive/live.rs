@@ -38,7 +38,6 @@ impl LiveComparison {
         }
     }
 
-    /// Records an arrival.
     #[inline]
     pub(super) fn record(&mut self, bytes: &[u8], arrival: Nanos) {
         let (digest, wire_len) = fingerprint(bytes, self.sent.ignored());

@@ -86,7 +86,6 @@ pub(super) struct Matching {
     against: ScheduleComparison,
 }
 
-/// Returns the slot of a position.
 fn slot_of(position: u64) -> usize {
     position as usize % WINDOW
 }
@@ -314,7 +313,6 @@ impl Matching {
     }
 }
 
-/// Appends a slot to its chain.
 #[inline]
 fn append(slots: &mut [Slot], chains: &mut [Chain], index: usize) {
     let chain = &mut chains[bucket_of(slots[index].expected.digest)];
@@ -328,7 +326,6 @@ fn append(slots: &mut [Slot], chains: &mut [Chain], index: usize) {
     chain.tail = index as u32;
 }
 
-/// Removes a slot from its chain.
 #[inline]
 fn unlink(slots: &mut [Slot], chains: &mut [Chain], index: usize) {
     let chain = &mut chains[bucket_of(slots[index].expected.digest)];

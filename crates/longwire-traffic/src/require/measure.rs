@@ -8,7 +8,6 @@ use longwire_runtime::{Artifact, Pauses, RunReport};
 
 use super::{Place, RequireError};
 
-/// A measure.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Measure {
     /// A statistic over a distribution of times.

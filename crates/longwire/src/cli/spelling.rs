@@ -147,7 +147,6 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
     ))
 }
 
-/// Returns the value of an option.
 fn value_of(name: &str, arguments: &[OsString]) -> Option<String> {
     let mut words = arguments.iter().map(|word| word.to_string_lossy());
     while let Some(word) = words.next() {

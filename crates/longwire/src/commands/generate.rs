@@ -80,7 +80,6 @@ struct GenerateJson<'a> {
     /// Probe results, if there was a receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     received: Option<&'a ProbeReport>,
-    /// Receiver report.
     #[serde(skip_serializing_if = "Option::is_none")]
     receiver: Option<&'a ReceiveReport>,
 }

@@ -202,7 +202,6 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// JSON form of a figure.
 #[derive(Serialize)]
 struct FigureJson<'a> {
     output: String,

@@ -79,7 +79,6 @@ fn after_help() -> String {
     format!("{}\n{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}", ports_help())
 }
 
-/// Returns the help on ports.
 pub(super) fn ports_help() -> String {
     let ports = registry::PORTS.iter();
     let width = ports.clone().map(|port| port.written().len()).max();

@@ -197,7 +197,6 @@ pub(super) fn refuse_unmeetable(
     report.refuse_unmeetable(&ports, &links, kind)
 }
 
-/// Returns the names of the ports of a network.
 pub(super) fn port_names_of(network: &Numbered) -> impl Iterator<Item = &str> {
     let ports = network.topology().ports.iter();
     ports.map(|port| port.name.as_str())

@@ -171,7 +171,6 @@ fn rates(last: &Stats, now: &Stats) -> Option<[f64; 3]> {
     same.then(|| std::array::from_fn(grown))
 }
 
-/// Returns the link name of a direction.
 fn link_of(direction: &str) -> &str {
     let link = direction
         .strip_suffix(".up")

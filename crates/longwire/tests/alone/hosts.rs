@@ -30,7 +30,6 @@ struct Cluster {
     dir: Folder,
 }
 
-/// A running host.
 struct RunningHost {
     program: RunningProgram,
     number: usize,

@@ -76,7 +76,6 @@ fn ends(link: usize) -> (usize, usize) {
     (from, (from + 1 + link / STATIONS) % STATIONS)
 }
 
-/// Returns a UDP frame for a link.
 fn frame(link: usize) -> Vec<u8> {
     let (from, to) = ends(link);
     let [source, destination] = addresses(link);

@@ -149,7 +149,6 @@ const INTERFACE: &str = "eth0";
 /// sender.
 const RECEIVER_LIFE: &str = "20min";
 
-/// Results of a replay.
 pub(super) struct ReplayResult {
     /// CPU time of the replaying process.
     pub cpu_s: f64,

@@ -13,7 +13,6 @@ use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescriptor;
 
-/// Rows per batch.
 const BATCH_ROWS: usize = 4096;
 
 /// A column in one row group.

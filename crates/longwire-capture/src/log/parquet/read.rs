@@ -234,7 +234,6 @@ impl FormatReader for ParquetReader {
     }
 }
 
-/// Error in reading a row.
 enum RowError {
     /// An invalid value in the row.
     Row(String),

@@ -137,7 +137,6 @@ impl Joined {
         }
     }
 
-    /// Adds addresses to the devices of near and far.
     fn add_addresses(&self, near: &str, far: &[&str]) {
         let add = |namespace, address: &str| {
             let address: IpAddr = address.parse().expect("an address");

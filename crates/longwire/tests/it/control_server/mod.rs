@@ -107,7 +107,6 @@ impl Stage {
         RunningProgram::start(&self.namespace, &mut command).ready(" between ")
     }
 
-    /// Starts a network with a control socket.
     fn start_at_socket(&self, network: &str) -> RunningProgram {
         self.start(network, &format!("--control {}", self.socket()))
     }

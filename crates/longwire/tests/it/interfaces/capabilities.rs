@@ -26,7 +26,6 @@ struct Thread {
     permitted: u64,
 }
 
-/// Returns the capabilities of all threads of a process.
 fn capabilities(process: u32) -> Vec<Thread> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
     let threads = tasks.filter_map(|task| {
