@@ -56,7 +56,7 @@ fn fuzz(arguments: &[&str]) -> Command {
     command
         .arg(target_dir().join("fuzz"))
         .args(&arguments[1..])
-        // cargo-fuzz adds this flag to its own.
+        // cargo-fuzz combines this flag with its own.
         .env("RUSTFLAGS", "-Zthreads=2");
     command
 }

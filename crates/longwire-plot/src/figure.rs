@@ -155,7 +155,7 @@ fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiple
     let width = (all.width - right - CELL_GAP * (columns - 1) as f64) / columns as f64;
     let height = (all.height - multiples.gap() * (rows - 1) as f64) / rows as f64;
     for (index, cell) in multiples.cells().iter().enumerate() {
-        // Captions clear the column names.
+        // Place captions outside the column names.
         let block = (
             all.left,
             all.top - CELL_NAME,

@@ -85,7 +85,7 @@ impl Node {
             let _ = entered.send(entering);
             drop(namespace);
             if failed {
-                // Ends the thread without a message: no thread joins it, and the error has been sent.
+                // Ends the thread silently: no thread joins it, and the error has been sent.
                 panic::resume_unwind(Box::new(()));
             }
             work()

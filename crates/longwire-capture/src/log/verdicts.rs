@@ -205,7 +205,8 @@ fn row(
     }
 }
 
-/// Clamps times to the year 2262. No pcap timestamp is later, and hardly any pcapng timestamp is.
+/// Clamps times to the year 2262, the maximum of `i64` nanoseconds. Classic pcap timestamps end
+/// earlier.
 fn signed(at: Nanos) -> i64 {
     i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
 }

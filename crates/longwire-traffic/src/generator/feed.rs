@@ -150,7 +150,7 @@ impl Feed for GeneratorFeed {
         if self.pace.is_none() {
             let now = monotonic_now();
             made = self.start.wall_time(now);
-            // An unpaced feed ends by the clock.
+            // Unpaced frames are always due, so compare the elapsed time.
             let elapsed = now.saturating_sub(self.start.monotonic);
             self.ended |= self.config.time.is_some_and(|time| elapsed >= time);
         }

@@ -74,7 +74,7 @@ const BGP: Protocol = Protocol {
     },
 };
 
-/// A router's daemons, with all their files in its folder.
+/// A router's daemons; all their files are in one folder.
 struct Router {
     daemons: Vec<(&'static str, RunningProgram)>,
     dir: Folder,

@@ -37,7 +37,7 @@ via = ["access2", "core"]
 match = "src=10.0.0.2"
 "#;
 
-/// Checks a network; returns the lines from the one about shards on.
+/// Checks a network; returns the output from the line about shards onwards.
 fn shards_of(file: &str, options: &str) -> Vec<String> {
     let ran = longwire(format!("check {file} {options}")).well();
     let lines = ran.stdout.lines().map(str::to_owned);

@@ -67,7 +67,7 @@ impl Share {
 }
 
 /// Evaluates links that should carry `bits` bit/s each, in frames of `frame_bits` bits. Links with
-/// an error above `allowed` (0.01 means 1 %) are outside.
+/// an error above `allowed` (0.01 means 1 %) count as outside.
 pub(super) fn judge(
     shares: &[Share],
     window: Window,

@@ -141,7 +141,7 @@ fn a_link_that_flaps_stays_sound() {
         assert!(report["error"].is_null(), "{report}");
         let lost = losses(&report, "near");
         assert!(lost <= 100, "{report}");
-        // The kernel's own count, which may miss the shortest losses.
+        // The kernel's count may miss the shortest losses.
         assert!((1..=lost).contains(&(counted[1] - counted[0])), "{ended:?}");
         for (name, to) in [("link.up", "far"), ("link.down", "near")] {
             let link = named(&report["links"], name);
