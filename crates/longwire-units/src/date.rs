@@ -15,7 +15,7 @@ impl Date {
     /// `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`. A zone may also be written `+0200`
     /// or `+02`.
     pub fn parse(text: &str) -> Option<Date> {
-        // At most 19 characters, plus a fraction of ten and a zone of seven.
+        // 19 characters for date and time, ten for the fraction, seven for the zone.
         if text.len() > 36 || !text.is_ascii() {
             return None;
         }

@@ -3,8 +3,8 @@
 use alloc::format;
 use alloc::string::String;
 
-/// Number of significant digits kept, which fit in 64 bits. Further digits are below the resolution
-/// of times and rates.
+/// Maximum number of significant digits; 19 digits fit in 64 bits. Further digits are below the
+/// resolution of times and rates.
 const DIGITS_MAX: u32 = 19;
 
 /// Parses a decimal number such as `12`, `0.5791` or `1e-3`, multiplies it by `multiplier`, and

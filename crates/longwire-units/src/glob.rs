@@ -1,7 +1,7 @@
 //! Glob patterns: `*` matches any characters, `?` matches one character.
 
-/// Maximum pattern length in bytes. Without a limit, a request could send megabytes to be compared
-/// with a million names.
+/// Maximum pattern length in bytes. Bounds the cost of matching a request's pattern against a
+/// million names.
 const PATTERN_MAX: usize = 4096;
 
 /// Whether a name matches a pattern. Worst-case time is quadratic.

@@ -36,8 +36,8 @@ impl PacketRate {
         self.0 as f64 / MILLI as f64
     }
 
-    /// Returns the due time of packet `number` (from 0) if packets are evenly spaced from time zero
-    /// on. Rounds down to nanoseconds and saturates.
+    /// Returns the due time of packet `number` (from 0) if packets are evenly spaced from time
+    /// zero. Rounds down to nanoseconds and saturates.
     #[inline]
     pub fn due(self, number: u64) -> Nanos {
         const NANOS: u128 = 1_000_000_000 * MILLI as u128;

@@ -1,7 +1,7 @@
 //! Parsing of units in the syntax of `tc`: `10mbit`, `1.5gbit`, `20ms`, `64kb`, `100p`, `1%`.
 //!
 //! Numbers are decimal and exact: `1.5gbit` is 1,500,000,000 bit/s, and `0.3ns` is rejected rather
-//! than rounded. So is a number without a unit: units are never guessed.
+//! than rounded. A number without a unit is an error: units are never guessed.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -41,7 +41,7 @@ pub enum UnitError {
     ZeroRate { text: String },
 }
 
-/// Formats a number in each unit: `5ms or 5s`.
+/// Formats a number with each unit: `5ms or 5s`.
 fn with_units(text: &str, units: &[&str]) -> String {
     let written: Vec<String> = units.iter().map(|unit| with_unit(text, unit)).collect();
     written.join(" or ")
@@ -80,9 +80,9 @@ struct Decimal {
     decimals: u32,
 }
 
-/// Maximum number of digits before and after the point, excluding insignificant zeros. Scaled by
-/// any unit (below 2^42), they fit in 128 bits. Longer numbers are out of range or too fine for
-/// every unit, except for unusual spellings of powers of two.
+/// Maximum number of digits before the point, excluding leading zeros. Within this limit and the
+/// next, a number times any unit (below 2^42) fits in 128 bits. Longer numbers are out of range or
+/// too fine for every unit, except for unusual spellings of powers of two.
 const WHOLE_DIGITS_MAX: usize = 18;
 const FRACTION_DIGITS_MAX: usize = 24;
 
@@ -126,7 +126,7 @@ impl Decimal {
         Ok(self.whole * scale + part / divisor)
     }
 
-    /// Multiplies by this power of ten, if the result is an integer.
+    /// Multiplies by 10^`exponent`, if the result is an integer.
     fn times_power(&self, exponent: &str) -> Result<u64, Unfit> {
         if self.whole == 0 && self.fraction == 0 {
             return Ok(0);

@@ -75,7 +75,7 @@ impl Stream {
             .bytes()
             .fold(state, |state, byte| absorb(state, byte.into()));
         if change > 0 {
-            // A separator from the name: no byte has this value.
+            // Separates the name from the change number: no byte has this value.
             state = absorb(absorb(state, u64::MAX), change);
         }
         Stream(Xoshiro256PlusPlus::seed_from_u64(state))
@@ -119,7 +119,7 @@ impl Stream {
     }
 
     /// Returns an exponentially distributed time by inversion, rounded to nanoseconds. The maximum
-    /// is 36.8 times the mean, with probability 2^-53.
+    /// is 36.7 times the mean, with probability 2^-53.
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         let draw = -libm::log(self.unit()) * mean.as_nanos() as f64;
         // The cast truncates and saturates.
