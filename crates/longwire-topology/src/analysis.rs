@@ -15,14 +15,13 @@ use super::value::Table;
 /// Maximum number of overlapping rule pairs reported.
 const OVERLAPS_MAX: usize = 5;
 
-/// Maximum number of additional pairs compared, to compensate for pairs on the same link, which are
-/// not reported.
+/// Maximum number of additional pairs requested, because pairs on the same link are not reported.
 const COMPARED_MAX: usize = 10_000;
 
 /// Maximum number of unreachable rules reported.
 const UNREACHABLE_MAX: usize = 5;
 
-/// Warns about links and paths that no frame takes.
+/// Warns about links and paths that no frame crosses.
 pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder) {
     let remedy = "give it a match, or remove it";
     let links = builder.topology.links.iter().zip(&builder.used);
@@ -80,7 +79,7 @@ fn without_value(text: &str) -> String {
 }
 
 impl Topology {
-    /// Whether a link or the scenario follows a schedule from the start of the run.
+    /// Whether there is a scenario, or a model that follows a schedule from the start of the run.
     pub fn is_scheduled(&self) -> bool {
         let links = self.links.iter();
         let specs = links.flat_map(|link| [Some(&link.up), link.down.as_ref()]);

@@ -68,7 +68,8 @@ const NAME: &str = "change";
 impl Topology {
     /// Reads a change: a JSON object with the fields in [`fields::CHANGE`]. Adds links and paths to
     /// the topology, but leaves removals to the caller ([`Topology::remove`]). `moved` maps each
-    /// moved class to the class whose links it takes; `files` opens the files named in the change.
+    /// moved class to the class whose links its frames cross; `files` opens the files named in the
+    /// change.
     ///
     /// # Errors
     /// All problems; the topology is then unchanged.
@@ -284,7 +285,7 @@ fn check_removed(removed: &[Class], moved: &HashMap<Class, Class>, builder: &mut
 /// A topology being extended. Unless committed, it is restored on drop, even during a panic.
 pub(super) struct Draft<'t, 'a> {
     topology: &'t mut Topology,
-    /// Contains the parts of the topology until then.
+    /// Contains the parts of the topology until the draft is committed or dropped.
     pub builder: Builder<'a>,
     links: usize,
     paths: usize,

@@ -111,7 +111,7 @@ pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec
     actions
 }
 
-/// State under which each link direction is listed.
+/// State under which an event lists each link direction.
 type StateKeys = BTreeMap<(usize, Direction), &'static str>;
 
 /// Records the links that a pattern lists under a state. Returns the first link that is also listed

@@ -54,7 +54,7 @@ impl HostRange {
         self.count
     }
 
-    /// Returns the number of hosts in both subnets.
+    /// Returns the number of hosts that both subnets contain.
     pub fn common(&self, other: &HostRange) -> u64 {
         let range = |hosts: &HostRange| match hosts.first {
             IpAddr::V4(first) => (4, u128::from(u32::from(first))),

@@ -196,7 +196,7 @@ impl Topology {
     }
 }
 
-/// Parses TOML. Reports syntax errors and returns `None`, because semantic errors would only be
+/// Parses TOML. On syntax errors, reports them and returns `None`: semantic errors would only be
 /// their consequences.
 fn toml_table<'t>(text: &'t str, diagnostics: &mut Diagnostics<'_>) -> Option<Table<'t>> {
     let (file, errors) = DeTable::parse_recoverable(text);

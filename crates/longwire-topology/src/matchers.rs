@@ -70,7 +70,7 @@ impl PortNames<'_> {
         (format!("no port named '{name}'"), suggestion(name, known))
     }
 
-    /// Returns the matcher for direction up. Between two ports, a matcher without address and
+    /// Returns the matcher for direction up. Between two ports, a matcher without an address or an
     /// ingress port selects frames from the first port.
     pub fn directed(&self, matcher: Matcher) -> Matcher {
         let names_end = matcher.source.is_some()

@@ -106,7 +106,7 @@ impl Topology {
         let mut builder = Builder::new(diagnostics, OptionStore::default());
         builder.topology.bridge = bridge;
         let (up, down) = (Arc::new(link.up), Arc::new(link.down));
-        // Skip checks of these options, which warn when the links are built.
+        // Do not check these options here: building the links reports their warnings.
         let known = [&up, &down].map(|options| Arc::as_ptr(options) as usize);
         builder.judged.extend(known);
         let ports = pairs.iter().flat_map(|pair| pair.ports.clone());

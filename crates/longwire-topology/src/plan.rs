@@ -211,7 +211,7 @@ impl Cluster {
 }
 
 impl Topology {
-    /// Returns a text of all settings that affect decisions, which hosts compare with each other.
+    /// Formats all settings that affect decisions, for comparison between hosts.
     pub fn decisive_text(&self, cluster: &Cluster, seed: u64) -> String {
         use std::fmt::Write;
 

@@ -178,7 +178,7 @@ pub(super) fn bridge(
     }
     config.loop_detection = tree::flag(table, "loop-detection").unwrap_or(true);
     config.statics = stations(table, ports, diagnostics);
-    // Let the bridge check the rest. Missing ports have already been reported.
+    // The bridge checks the remaining settings. Missing ports have already been reported.
     if diagnostics.has_no_errors()
         && let Err(error) = Bridge::new(small(&config))
         && !matches!(error, BridgeError::NoPorts)
@@ -188,7 +188,7 @@ pub(super) fn bridge(
     config
 }
 
-/// Returns the same configuration with the smallest valid table, so that checking it needs no
+/// Returns the configuration with the smallest valid table, so that checking it allocates little
 /// memory.
 fn small(config: &BridgeConfig) -> BridgeConfig {
     let statics = config.statics.len() as u32;

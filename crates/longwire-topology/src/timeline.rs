@@ -59,7 +59,7 @@ pub enum Action {
     Move {
         /// Link or path whose rules select the frames.
         class: String,
-        /// Link or path that the frames take from now on.
+        /// Link or path that the frames cross from now on.
         to: String,
         /// How long frames are lost during the move.
         outage: Nanos,
@@ -163,7 +163,8 @@ impl Timeline {
 }
 
 impl Event {
-    /// Returns the next command of the same event and part, unless its time is not representable.
+    /// Returns the next command of the same ramp, or of the immediate actions. `None` after the
+    /// last command, or if the time is not representable.
     fn next(&self, (_, index, part, round, step): Due) -> Option<Due> {
         let ramp = part.checked_sub(1).map(|ramp| &self.ramps[ramp]);
         let (round, step) = match ramp {

@@ -16,7 +16,7 @@ pub struct Section {
     pub help: &'static str,
     /// Fields, excluding link options.
     pub fields: &'static [Field],
-    /// Whether the section also takes link options.
+    /// Whether the section also accepts link options.
     pub options: bool,
 }
 
