@@ -22,7 +22,7 @@ const BATCH_INTERVAL: Nanos = Nanos::from_millis(1);
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Controller {
-    /// Adds links, then paths, then rules, without which the new links carry no frames.
+    /// Adds links and paths, then the rules that send frames to them.
     pub(super) fn apply_additions(&self, additions: Additions, at: Nanos) {
         let seed = self.seed();
         let epoch = self.handle().clock_time(at);
@@ -112,7 +112,7 @@ impl Controller {
         }
     }
 
-    /// Removes the paths and links that have drained; returns the rest.
+    /// Removes drained paths and links; returns those that have not drained yet.
     pub(super) fn remove_drained(&self, removals: Removals) -> Option<Removals> {
         let mut left = Removals::default();
         for paths in removals.paths.chunks(TOGETHER_MAX) {

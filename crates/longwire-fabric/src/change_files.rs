@@ -1,7 +1,7 @@
 //! Files named by a change, read without holding a lock.
 //!
 //! A change is parsed twice. The first pass records the files that the change names,
-//! [`ChangeFiles::fetch`] reads them, and the second pass takes their contents from memory.
+//! [`ChangeFiles::fetch`] reads them, and the second pass uses the contents in memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Cursor, Read};
@@ -85,8 +85,8 @@ impl Budget {
 }
 
 impl ChangeFiles {
-    /// Creates the files of a change, which may name the files that `access` permits and those in
-    /// `own`.
+    /// Creates the file set of a change. The change may name files that `access` permits and files
+    /// in `own`.
     pub fn new(
         loader: &Arc<FileLoader>,
         access: FileAccess,
@@ -137,7 +137,7 @@ impl ChangeFiles {
         true
     }
 
-    /// Returns the permitted files for a path; the topology's files are always permitted.
+    /// Returns the file access for a path; the topology's own files are always permitted.
     fn access_to(&self, path: &str) -> &FileAccess {
         if self.own.contains(path) {
             &FileAccess::Any

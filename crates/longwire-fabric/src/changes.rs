@@ -88,7 +88,7 @@ impl From<&Value> for SentChange {
 }
 
 impl SentChange {
-    /// Returns a command's change; the whole ramp for its first step.
+    /// Returns a command's change; for the first step of a ramp, the whole ramp.
     pub(super) fn of_command(command: &Command) -> SentChange {
         SentChange::from(&match &command.ramp {
             Some(step) if step.step == 0 => ramp_in_json(step),

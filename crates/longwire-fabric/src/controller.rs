@@ -113,7 +113,7 @@ impl Controller {
         }
     }
 
-    /// Whether links can be changed, unlike those of a replay.
+    /// Whether the run's links can be changed; those of a replay cannot.
     pub fn takes_changes(&self) -> bool {
         self.handle.takes_orders()
     }
@@ -247,7 +247,8 @@ impl Controller {
     /// Queues a scenario command ahead of its time.
     ///
     /// # Errors
-    /// If the command no longer suits the network; for example, one of its links has been removed.
+    /// If the command no longer applies to the network; for example, because one of its links has
+    /// been removed.
     pub fn schedule(&self, command: &Command) -> Result<(), Box<Problem>> {
         let turn = locked(&self.turn);
         let files = self.files(&FileAccess::Any, ChangeLimits::SCENARIO);

@@ -318,7 +318,8 @@ impl Numbered {
         self.numbers.truncate(added.links.start);
     }
 
-    /// Removes links and paths. Returns the rules to remove first, then the rest.
+    /// Removes links and paths. Returns the rules, which must be removed first, and the links and
+    /// paths.
     pub(super) fn remove(&mut self, classes: &[Class]) -> (Vec<u32>, Removals) {
         let mut removals = Removals::default();
         let mut rules = Vec::new();
@@ -386,7 +387,7 @@ impl Numbered {
         numbers.collect()
     }
 
-    /// Returns the ports with carriers that follow links, and these links.
+    /// Returns each port whose carrier follows links, with these links.
     pub fn carriers(&self) -> Vec<PortCarrier> {
         let carriers = self.topology.carriers.iter().map(|carrier| {
             let toward = carrier.links.iter().flat_map(|link| self.fitting(link));

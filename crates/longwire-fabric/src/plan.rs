@@ -1,4 +1,4 @@
-//! Prepares commands, with all parsing and checking, so that applying them cannot fail.
+//! Prepares commands: parses and checks them completely, so that applying them cannot fail.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;

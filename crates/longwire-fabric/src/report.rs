@@ -19,8 +19,8 @@ pub struct NetworkReport {
 }
 
 impl NetworkReport {
-    /// Returns the report for a network with these links. If the run itself reports its links, they
-    /// cannot change and are kept.
+    /// Returns the report of a run with the network's links. Keeps the links that the run itself
+    /// reports, because these cannot change.
     pub fn new(mut run: RunReport, network: &Numbered) -> NetworkReport {
         if !run.links.is_empty() {
             return NetworkReport {

@@ -1,4 +1,4 @@
-//! The commands of a scenario, possibly infinite, and its time, which clients can advance.
+//! A scenario's commands, which may repeat forever, and its clock, which clients can advance.
 
 use std::iter::Peekable;
 use std::sync::Mutex;
@@ -37,7 +37,7 @@ impl<'a> Scenario<'a> {
     }
 }
 
-/// Delay of an event to which the scenario skips, because the scenario thread polls the clock.
+/// Delay between a skip and its event, because the scenario thread polls the clock.
 const LEAD: Nanos = Nanos::from_millis(200);
 
 /// Lead of the scenario over the run, and the time up to which commands are queued.
@@ -69,7 +69,7 @@ impl ScenarioClock {
     }
 }
 
-/// Whether a command begins an event, as all do except later steps of a ramp.
+/// Whether a command begins an event: all commands do, except the later steps of a ramp.
 fn begins_event(command: &Command) -> bool {
     command.ramp.as_ref().is_none_or(|step| step.step == 0)
 }
@@ -111,7 +111,7 @@ impl Controller {
     }
 
     /// Advances the scenario to the next event that is not queued. Returns the event's new time;
-    /// `None` if there is none.
+    /// `None` if no event remains.
     pub fn skip_to_next_event(&self) -> Option<Nanos> {
         let given = self.scenario.read().given;
         let next = self.look(|network| {

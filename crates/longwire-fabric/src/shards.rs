@@ -62,8 +62,8 @@ impl Numbered {
         links
     }
 
-    /// Updates the links that the scenario changes: lowers their lookahead, and fixes those that
-    /// get plugins.
+    /// Applies a scenario change to the links that it names: lowers their lookahead, and fixes
+    /// links that get plugins.
     fn note_change(&self, pattern: &str, change: &LinkSpec, links: &mut [ShardLink]) {
         let has_plugins = change.has_plugins();
         if change.delay.is_none() && change.reordering.is_none() && !has_plugins {

@@ -105,8 +105,8 @@ impl Site {
         times.into_iter().min().expect("three")
     }
 
-    /// Asserts that at least one of a station's frames takes less than `than`; on a busy machine,
-    /// most take longer.
+    /// Asserts that at least one of a station's frames takes less than `than`. On a busy machine,
+    /// most frames may take longer.
     fn takes_less(&mut self, station: u8, than: Duration) {
         assert!((0..20).any(|_| self.takes(station) < than), "{station}");
     }
@@ -407,8 +407,8 @@ fn null_restores_the_default_of_an_option() {
     assert_eq!(said.as_deref(), Some("set x loss= order= queue="));
 }
 
-/// Refuses options that name files before accessing a file: for clients without file access, and
-/// for relative paths sent to a service.
+/// The controller refuses an option that names a file before it accesses the file: from clients
+/// without file access, and for relative paths sent to a service.
 #[test]
 fn changes_name_no_files_that_they_may_not() {
     const REASON: &str = "not from here";

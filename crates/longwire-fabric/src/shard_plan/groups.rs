@@ -12,7 +12,7 @@ use super::ShardLink;
 pub(super) struct Hop {
     pub from: u32,
     pub to: u32,
-    /// Number of uses by paths.
+    /// Number of times that paths use the hop.
     pub crossings: u32,
 }
 
@@ -232,8 +232,8 @@ pub(super) fn evenly(groups: &Groups, shards: usize) -> PlacedGroups {
     PlacedGroups { shard_of, loads }
 }
 
-/// Places each group on the shard with most of its neighbours, as long as loads are even. Falls
-/// back to [`evenly`].
+/// Places each group on the shard with most of its neighbours that has room. Falls back to
+/// [`evenly`] if the loads are uneven.
 pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGroups {
     let even = evenly(groups, shards);
     let bound = groups.bound(shards).max(even.busiest());

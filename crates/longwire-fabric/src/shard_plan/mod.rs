@@ -1,4 +1,4 @@
-//! Shards: parts of a network that are decided in parallel.
+//! Shards: subsets of a network's links, processed in parallel.
 //!
 //! Each shard has some of the links and an event queue. All shards process the events of a window
 //! of emulated time, then exchange the frames that continue on other shards' links (conservative
@@ -18,7 +18,7 @@ use longwire_runtime::fabric::Sharding;
 
 pub use plan::plan;
 
-/// A link as the planner sees it.
+/// The planner's input for one link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardLink {
     /// Minimum time from a frame's arrival to its release

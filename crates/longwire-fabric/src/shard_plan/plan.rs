@@ -18,17 +18,17 @@ const PARTS_PER_SHARD: u128 = 32;
 /// sequence of indices into `links`.
 ///
 /// * No path changes shards after a link whose lookahead is below [`LOOKAHEAD_MIN`], and fixed
-///   links are on shard 0. Links joined by such hops form inseparable groups.
+///   links are on shard 0. Links that must share a shard form an inseparable group.
 /// * A shard is added only if that lowers the busiest shard's load by more than 1/20.
-/// * Windows are as long as possible: the plan uses the longest lookahead, to a factor of two, with
-///   which the busiest shard exceeds the minimum possible load by at most a tenth. If there is
-///   none, it uses the lookahead with the most even loads.
+/// * Windows are as long as possible: the plan uses the longest lookahead, to within a factor of
+///   two, with which the busiest shard exceeds the minimum possible load by at most a tenth. If no
+///   lookahead satisfies this, the plan uses the one with the most even loads.
 /// * Paths change shards at infrequent hops, as long as loads are even.
 ///
 /// The busiest shard has at most 3/2 of the busiest load in the best distribution over the same
-/// number of shards that satisfies the first rule; in practice, it has 1/20 more. Equal arguments
-/// yield equal plans. Takes `O((links + hops) log (links + hops))` for each factor of two between
-/// the shortest and the longest lookahead.
+/// number of shards that satisfies the first rule; in practice, 21/20. Equal arguments yield equal
+/// plans. Takes `O((links + hops) log (links + hops))` for each factor of two between the shortest
+/// and the longest lookahead.
 ///
 /// # Panics
 /// If a path has an index out of range.
