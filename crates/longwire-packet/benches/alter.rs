@@ -51,7 +51,7 @@ fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
     options
 }
 
-/// Returns all alterations listed as the goal in docs/rewriting.md.
+/// Returns a typical combination of alterations.
 fn full() -> AlterOptions {
     options(|options| {
         options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap());

@@ -61,7 +61,7 @@ impl Change {
         }
     }
 
-    /// Replaces aligned bytes with these sums.
+    /// Replaces aligned bytes, given their sums before and after.
     pub fn sums(&mut self, before: u64, after: u64) {
         self.word(fold(before), fold(after));
     }

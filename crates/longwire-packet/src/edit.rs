@@ -105,8 +105,8 @@ pub fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
     }
 }
 
-/// Whether `corruption` changes the frame, which is not the case if the repair restores every
-/// flipped bit. `scratch` is scratch memory.
+/// Whether `corruption` changes the frame. It does not if the repair restores every flipped bit.
+/// `scratch` is scratch memory.
 pub fn changes(bytes: &[u8], corruption: &Corruption, scratch: &mut Vec<u8>) -> bool {
     // True without a repair, or if the bytes are unavailable.
     if !corruption.repair || bytes.is_empty() {

@@ -5,7 +5,7 @@
 //!
 //! | bytes | contents |
 //! |---|---|
-//! | 0–1 | check over the rest, which also identifies a probe |
+//! | 0–1 | check over bytes 2–17, which also identifies a probe |
 //! | 2–3 | stream |
 //! | 4–9 | sequence number |
 //! | 10–17 | send time in nanoseconds since 1970 |

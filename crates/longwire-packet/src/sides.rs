@@ -1,8 +1,8 @@
 //! Directions of frames in a two-way capture: up (from the near side) or down (to the near side).
 //!
 //! IP and ARP addresses determine the direction if possible. For other frames (broadcasts before an
-//! address is known, unrelated ARP, protocols without IP), the MAC address does, learned from the
-//! station's other frames.
+//! address is known, unrelated ARP, protocols without IP), the direction follows from the MAC
+//! address, learned from the station's earlier frames.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

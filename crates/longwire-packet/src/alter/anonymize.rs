@@ -12,8 +12,8 @@ use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 /// Bits computed per batch; the cipher processes several blocks in parallel.
 const BATCH: usize = 32;
 
-/// The published algorithm. For each key, it is a bijection: addresses with exactly n common
-/// leading bits still have exactly n afterwards.
+/// The published algorithm. For each key, it is a bijection that preserves the length of the common
+/// prefix of any two addresses.
 #[derive(Clone)]
 pub struct CryptoPan {
     cipher: Aes128,
@@ -51,8 +51,8 @@ impl CryptoPan {
         address ^ self.flips(address, 128)
     }
 
-    /// Returns a mask of the first `bits` bits to flip; each depends on the preceding bits and the
-    /// key.
+    /// Returns a mask of the bits to flip among the first `bits`. Each one depends on the key and
+    /// the preceding address bits.
     fn flips(&self, address: u128, bits: usize) -> u128 {
         let mut flips = 0;
         for first in (0..bits).step_by(BATCH) {

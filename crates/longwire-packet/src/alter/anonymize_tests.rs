@@ -82,7 +82,7 @@ fn exactly_the_common_prefix_is_kept() {
             _ => u128::from(random()) << 64 | u128::from(random()),
         };
         let common = (random() % 128) as u32;
-        // The next bit differs; the rest is random.
+        // The next bit differs; the remaining bits are random.
         let rest = u128::from(random()) << 64 | u128::from(random());
         let bit = 1u128 << (127 - common);
         let second6 = (first6 ^ bit) ^ (rest & (bit - 1));

@@ -10,8 +10,8 @@ use crate::header::{
     Transport, home_address,
 };
 
-/// Rewrites addresses after the source and destination, whose changes are `changes`. Returns the
-/// change of the pseudo-header.
+/// Rewrites the addresses that follow the source and destination addresses. `changes` contains the
+/// changes of these two. Returns the change of the pseudo-header.
 pub(super) fn rewrite(
     rewriting: &mut Rewriting<'_>,
     frame: &mut [u8],

@@ -102,8 +102,8 @@ pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
 
 /// Extends a frame to `len` bytes, and repairs its lengths and checksums.
 ///
-/// Missing header bytes are zero unless parsers require other values; the rest is payload. Bytes
-/// after the IP packet are zero.
+/// Missing header bytes are zero unless parsers require other values; the remaining bytes are
+/// payload. Bytes after the IP packet are zero.
 pub(super) fn fill(
     frame: &mut Workspace,
     len: usize,
@@ -124,8 +124,8 @@ pub(super) fn fill(
         _ => return payload.write(&mut frame[captured..]),
     };
     let end = set_packet_len(frame, &ip);
-    // Missing IPv4 options are zero, which ends the option list; IPv6 extension headers end with
-    // the capture.
+    // Missing IPv4 options are zero, which ends the option list. IPv6 extension headers are parsed
+    // only as far as captured.
     let known = match ip.version {
         IpVersion::V4 => len,
         IpVersion::V6 => captured,
@@ -162,7 +162,7 @@ fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     };
     match u16::try_from(there) {
         Ok(len) => set(len),
-        // Zero, if the packet may be a super-packet.
+        // Too long for the field: zero if the packet may be a super-packet, otherwise the maximum.
         Err(_) => match set(0) {
             end if end == from + there => end,
             _ => set(u16::MAX),

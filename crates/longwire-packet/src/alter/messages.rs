@@ -57,7 +57,7 @@ pub(super) fn rewrite(
         _ => message.mobility(),
     }
     if transport.piece == Piece::First {
-        // Other fragments contain the rest of the message.
+        // The other fragments contain the remaining bytes of the message.
         message.unknown();
     }
     change.sums(before, sum_words(&frame[at..end]));

@@ -143,8 +143,8 @@ impl Alterations {
         }
     }
 
-    /// Sets the segmenter for TCP packets that exceed the MTU but must not be fragmented, which are
-    /// otherwise dropped.
+    /// Sets the segmenter for TCP packets that exceed the MTU but must not be fragmented. Without a
+    /// segmenter, they are dropped.
     pub fn segment_with(&mut self, segmenter: Segmenter) {
         self.segmenter = Some(segmenter);
     }

@@ -59,8 +59,8 @@ impl Shortening<'_> {
         }
     }
 
-    /// Segments a TCP packet that must not be fragmented or that never was on a wire; fragments
-    /// other packets. Returns `None` if neither is possible.
+    /// Segments a TCP super-packet or a TCP packet that must not be fragmented; fragments other
+    /// packets. Returns `None` if neither is possible.
     fn cut(
         &mut self,
         frame: &mut Workspace,

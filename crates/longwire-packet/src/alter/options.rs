@@ -322,7 +322,7 @@ pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
 /// Handling of frames that are too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MtuAction {
-    /// Fragment IPv4 packets that allow it, and drop others.
+    /// Fragment IPv4 packets that allow fragmentation, and drop other frames.
     #[default]
     Fragment,
     /// Truncate, repairing lengths and checksums.

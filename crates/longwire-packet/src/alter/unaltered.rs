@@ -1,4 +1,4 @@
-//! Frames that were not or only partly altered.
+//! Counts frames that were not fully altered.
 
 use alloc::format;
 use alloc::string::String;

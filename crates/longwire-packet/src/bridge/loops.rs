@@ -1,15 +1,15 @@
 //! Loop detection: frames flooded by this bridge that return to it.
 //!
-//! Two kinds of evidence are tracked, each in a small fixed-size table:
+//! The bridge tracks two kinds of evidence, each in a small fixed-size table:
 //!
 //! * **Stations that move repeatedly.** In a loop, a station's frames arrive alternately at its own
 //!   port and at the loop's port. Four moves within a second count as evidence; roaming, migration
 //!   or failover cause only one or two.
-//! * **Repeated flooded frames.** The same frame four more times through a different port within
-//!   100 ms counts as evidence: it has no other cause. So does the same frame 64 more times through
-//!   the same port, which means a loop at that port. Here, one false positive is known: a generator
-//!   that repeats one broadcast frame at 640 frames/s or more. Frames are compared by length and a
-//!   64-bit hash of their first 128 bytes.
+//! * **Repeated flooded frames.** A frame that arrives four more times at other ports within 100 ms
+//!   counts as evidence: only a loop causes this. A frame that arrives 64 more times at the same
+//!   port means a loop at that port, with one known false positive: a generator that repeats one
+//!   broadcast frame at 640 frames/s or more. Frames are compared by length and a 64-bit hash of
+//!   their first 128 bytes.
 //!
 //! Both tables keep their oldest entries until they expire; otherwise, thousands of stations in a
 //! loop would evict each other before any is fully counted.
@@ -30,8 +30,8 @@ const FRAMES: usize = 256;
 const MOVES: u32 = 4;
 const MOVES_WITHIN: Nanos = Nanos::from_secs(1);
 
-/// Repetitions of a frame, within the interval, that count as evidence of a loop: through another
-/// port, and through the same port.
+/// Repetitions of a frame, within the interval, that count as evidence of a loop: at other ports,
+/// and at the same port.
 const RETURNS: u32 = 4;
 const REPEATS: u32 = 64;
 const FRAMES_WITHIN: Nanos = Nanos::from_millis(100);

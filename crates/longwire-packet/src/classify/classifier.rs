@@ -91,7 +91,7 @@ impl SearchCost {
 /// Null rule number.
 const NONE: u32 = u32::MAX;
 
-/// Mask of the table entry's first rule, stored plus one.
+/// Mask of a table entry's first rule: its number plus one.
 const HEAD: u64 = u32::MAX as u64;
 
 /// Flag in a table entry: the first rule has no further conditions.

@@ -11,7 +11,7 @@ use crate::mac::MacAddress;
 
 /// Number of words in a key.
 ///
-/// | word | of IPv4 | of IPv6 and others |
+/// | word | IPv4 | IPv6 and others |
 /// |---|---|---|
 /// | 0 | source and destination address | source address, first half |
 /// | 1–3 | | its second half; destination address |
@@ -152,7 +152,7 @@ impl FrameKey {
         }
         let transport = ip.transport(frame);
         let protocol = match ip.version {
-            // IPv4 has it in the fixed header.
+            // In IPv4, the protocol is in the fixed header.
             IpVersion::V4 => Some(ip.protocol),
             IpVersion::V6 => transport.map(|transport| transport.protocol),
         };

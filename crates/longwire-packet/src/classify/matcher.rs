@@ -142,7 +142,7 @@ impl WrittenFilter {
 /// order; `any` is the matcher without conditions:
 /// `src=10.0.0.0/8,dst=10.1.2.3,proto=udp,dport=5000-5010,dscp=ef,vlan=7`.
 ///
-/// | key | value | what it is compared with |
+/// | key | value | compared with |
 /// |---|---|---|
 /// | `src`, `dst` | address or prefix, IPv4 or IPv6 | addresses in the IP header (for ARP, use `filter=`) |
 /// | `sport`, `dport` | port 0–65535, or a range | ports of TCP, UDP, DCCP, SCTP, UDP-Lite |
@@ -225,8 +225,8 @@ impl Matcher {
         self.filter.is_some() || ranges.iter().flatten().any(is_range)
     }
 
-    /// Whether a frame meets the conditions that table lookups do not check, given that it meets
-    /// the others.
+    /// Whether a frame that satisfies the conditions checked by table lookups also satisfies the
+    /// remaining ones.
     pub(super) fn rest_matches(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> bool {
         let (source, destination) = key.ports();
         let within = |range: Option<PortRange>, port| range.is_none_or(|range| range.holds(port));

@@ -1,6 +1,6 @@
 //! An open-addressing hash table from multi-word keys to one word.
 //!
-//! Rows contain the key, so a lookup touches one place in memory. A key's home is the first of four
+//! Rows contain their keys, so a lookup follows no pointers. A key's home is the first of four
 //! rows, which are compared together: a branch per row would mispredict too often, and each
 //! misprediction would wait for memory.
 //!

@@ -30,8 +30,9 @@ const MARKS: [&str; 22] = [
     "}", "&", "|", "^", "%",
 ];
 
-/// Characters that may occur within a word, as in networks, names, addresses and lists. They are
-/// separate tokens where no word can start with them; some of them also within brackets.
+/// Characters that may occur within a word, as in networks, names, addresses and lists. A token
+/// that starts with one of them consists only of it; within brackets or braces, some of them also
+/// end a word.
 const BETWEEN: [&str; 6] = ["+", "-", "*", "/", ":", ","];
 
 /// Characters that end a word.

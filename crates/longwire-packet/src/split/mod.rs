@@ -1,4 +1,4 @@
-//! Splits a trace by sides of conversations, clients and servers, for replay from two ports.
+//! Splits a trace into frames from clients and frames from servers, for replay from two ports.
 
 use alloc::vec::Vec;
 use core::str::FromStr;

@@ -39,7 +39,7 @@ fn payloads_are_where_scapy_finds_them() {
     } in rows
     {
         assert_eq!(payload(&frame), expected, "{name}");
-        // Of a truncated frame, the remaining part of the payload is returned.
+        // For a truncated frame, the result is the captured part of the payload.
         for len in 0..frame.len() {
             let left = expected.map(|(start, end)| (start, end.min(len)));
             let left = left.filter(|(start, end)| start < end);

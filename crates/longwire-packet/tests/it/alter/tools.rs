@@ -9,7 +9,8 @@ use longwire_testbed::support::capture::pcap;
 use longwire_testbed::support::frames::{self, PLAIN4, ethernet, ipv6};
 use longwire_testbed::support::{Folder, output};
 
-/// Returns whole frames: all samples, and some more.
+/// Returns whole frames: all samples; SCTP and UDP packets; an ICMP error, a neighbour solicitation
+/// and an ARP request.
 fn sources() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = frames::samples()
         .into_iter()

@@ -286,8 +286,8 @@ fn a_hundred_thousand_rules_are_analysed() {
         unreachable(&classifier),
         [(100_000, 77), (100_002, 100_001)]
     );
-    // Pairs from 10.0.3.0/24 overlap with the last rule, which the rule before it contains, but not
-    // with rules that contain them.
+    // The pairs from 10.0.3.0/24 overlap with the last rule. They do not overlap with the rule
+    // before it, which covers them.
     let found = overlaps(&classifier);
     assert_eq!(found.len(), 256, "{:?}", &found[..3]);
     assert!(found.iter().all(|pair| pair.1 == 100_002));

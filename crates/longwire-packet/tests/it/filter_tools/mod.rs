@@ -27,7 +27,7 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
 
 const PORTS: [u16; 10] = [22, 53, 80, 443, 5_060, 8_080, 1_024, 40_000, 53_000, 65_535];
 
-/// The rest of an SCTP header, after the ports, and a COOKIE ACK chunk.
+/// The SCTP header after the ports, and a COOKIE ACK chunk.
 const SCTP_REST: [u8; 12] = [0, 0, 0, 7, 0, 0, 0, 0, 11, 0, 0, 4];
 
 /// Returns a random packet with its EtherType.
@@ -113,7 +113,7 @@ fn frames(tags: usize) -> Vec<Vec<u8>> {
     (0..600).map(frame).collect()
 }
 
-/// tcpdump filters with the same meaning in both.
+/// Filters with the same meaning in tcpdump and in Longwire.
 const TCPDUMP: &str = include_str!("tcpdump.txt");
 
 /// Rewrites a filter to exclude intended differences: TCP and UDP bytes in IPv6 packets.
