@@ -13,7 +13,7 @@ use longwire_engine::{
 };
 use table::Table;
 
-/// Kinds that decide on arrival; benches/queues.rs covers the others.
+/// Kinds that decide on arrival; benches/queues.rs and benches/rates.rs measure queues and rates.
 const KINDS: [&str; 8] = [
     "delay",
     "loss",

@@ -1,7 +1,7 @@
 //! A FIFO that frees memory as it shrinks.
 //!
-//! `VecDeque` never shrinks on its own and doubles by copying all items, which at a million frames
-//! pauses for milliseconds. This FIFO grows and shrinks in small blocks. A short queue occupies one
+//! `VecDeque` never shrinks on its own and doubles by copying all items, which takes milliseconds
+//! at a million frames. This FIFO grows and shrinks in small blocks. A short queue occupies one
 //! block and stays in cache, even if it was long before.
 
 use alloc::boxed::Box;
@@ -30,7 +30,8 @@ struct MoreBlocks<T> {
 /// Approximate size of a block.
 const BLOCK_BYTES: usize = 2048;
 
-/// Block count below which the block list shrinks to at most twice this capacity.
+/// Minimum capacity of the block list. A list with fewer blocks and more than twice this capacity
+/// shrinks to it.
 const REST_KEPT: usize = 32;
 
 impl<T> Fifo<T> {

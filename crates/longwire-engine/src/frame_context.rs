@@ -1,4 +1,4 @@
-//! A frame as models see it.
+//! A frame as input of models.
 
 use longwire_packet::frame::FrameMeta;
 use longwire_units::{Bytes, Nanos, Packets};
@@ -8,8 +8,8 @@ use longwire_units::{Bytes, Nanos, Packets};
 pub struct FrameContext<'a> {
     /// Arrival and length.
     pub frame: FrameMeta,
-    /// When the frame reaches the model: arrival (before the queue), departure (on the medium) or
-    /// start of service (at the rate).
+    /// Time at which the frame reaches the model: arrival (before the queue), departure (on the
+    /// medium) or start of service (at the rate).
     pub at: Nanos,
     /// The frame or a prefix of it; may be empty.
     pub bytes: &'a [u8],

@@ -5,8 +5,9 @@ use alloc::collections::VecDeque;
 use crate::frame_context::FrameBytes;
 use crate::lane::FrameAccess;
 
-/// Items by frame number, starting at 0. Frames leave nearly in order, so this is almost a queue.
-/// The head is stored inline, so a link with at most one queued frame touches no other memory.
+/// Items by frame number, starting at 0. Frames leave nearly in order, so a deque with gaps
+/// suffices. The head is stored inline, so a link with at most one queued frame touches no other
+/// memory.
 #[derive(Debug)]
 pub struct HeldItems<T> {
     /// Number of the head, or of the next item while empty.

@@ -10,9 +10,9 @@ use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkChange, ReplacedParts, SequentialLink};
 use crate::verdict::{Delivery, DropReason, Verdict};
 
-/// Access to frame bytes; by default, none are known. `T` is the caller's frame handle.
+/// Access to frame bytes; by default, no bytes are available. `T` is the caller's frame handle.
 pub trait FrameAccess<T> {
-    /// Returns the frame's bytes; empty if they are not known.
+    /// Returns the frame's bytes; empty if unavailable.
     #[inline]
     fn bytes<'a>(&'a self, _item: &'a T) -> &'a [u8] {
         &[]
@@ -176,7 +176,7 @@ impl<T> Lane<T> {
     }
 
     /// Reports decisions up to a time. Poll `..=now` before offering a frame that arrives at `now`,
-    /// and `..at` before a change at `at`, to leave events at `at` for after it. Polling late
+    /// and `..at` before a change at `at`, so that the change precedes events at `at`. Polling late
     /// changes no decision.
     #[inline]
     pub fn poll(&mut self, until: impl RangeBounds<Nanos> + Clone, host: &mut impl LaneHost<T>) {
@@ -250,7 +250,8 @@ impl<T> Lane<T> {
         true
     }
 
-    /// Returns when [`Lane::poll`] will next report a decision if no frame arrives first.
+    /// Returns the time at which [`Lane::poll`] will next report a decision if no frame arrives
+    /// first.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
         self.link.next_at()

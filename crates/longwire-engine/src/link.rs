@@ -266,8 +266,9 @@ impl Link {
 
     /// Processes events up to a time and returns the next decision of a managed queue: frame number
     /// and verdict. A frame with several deliveries is returned once per delivery. `..=now`
-    /// includes events at `now`; `..at` leaves them for after a [change](Link::change) at `at`.
-    /// Polling late changes no decision, but later offers must not precede the polled time.
+    /// includes events at `now`; `..at` excludes events at `at`, so that a [change](Link::change)
+    /// at `at` precedes them. Polling late changes no decision, but later offers must not precede
+    /// the polled time.
     #[inline]
     pub fn poll(
         &mut self,
@@ -292,7 +293,8 @@ impl Link {
         server.next_decided(limits, &mut self.transmitter, &mut self.medium, frames)
     }
 
-    /// Returns when [`Link::poll`] will next return a verdict if no frame arrives first.
+    /// Returns the time at which [`Link::poll`] will next return a verdict if no frame arrives
+    /// first.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
         let server = self.queue.server_mut()?;

@@ -83,8 +83,8 @@ pub trait Plugin: fmt::Debug + Send + Sync {
         from
     }
 
-    /// Returns when the last bit of a frame of `wire_bits` departs if its service begins at
-    /// `frame.at`.
+    /// Returns the time at which the last bit of a frame of `wire_bits` departs if its service
+    /// begins at `frame.at`.
     fn depart(&mut self, frame: &FrameContext<'_>, _wire_bits: u64, _stream: &mut Stream) -> Nanos {
         frame.at
     }

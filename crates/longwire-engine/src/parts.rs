@@ -62,7 +62,7 @@ impl LinkState {
 
 /// A part's models as stored in a link: exactly one, at most one, or a list.
 pub trait Held<M>: Default {
-    /// Whether the part takes several models.
+    /// Whether the part accepts several models.
     const IS_LIST: bool = false;
 
     /// Converts models to this form; an empty list yields the default.

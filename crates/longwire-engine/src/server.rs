@@ -29,11 +29,11 @@ pub(crate) struct Server {
     /// Mixed into flow hashes, so that each seed yields different collisions.
     perturbation: u64,
     next_number: u64,
-    /// When the queue last became non-empty.
+    /// Time at which the queue last became non-empty.
     waiting_since: Nanos,
     /// Time of the next dequeue, once known.
     ready: Option<Nanos>,
-    /// When the idle link next requests a frame; after an empty dequeue, at the next arrival.
+    /// Time at which the idle link next requests a frame; after an empty dequeue, the next arrival.
     asks_at: Option<Nanos>,
     /// Whether the link is paused or off, so that no frame is dequeued.
     stopped: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Server {
     /// departure.
     sending: FrameInService,
     /// Whether the link is changeable. Frames then cross the medium at departure instead of at
-    /// dequeue, because a change may come first.
+    /// dequeue, because a change may precede the departure.
     changeable: bool,
     /// Frame or aggregate in service, until it departs.
     departing: Option<Departing>,
@@ -531,7 +531,7 @@ impl Server {
         None
     }
 
-    /// Passes the further frames of an aggregate through the medium.
+    /// Passes the remaining frames of an aggregate through the medium.
     #[inline(never)]
     fn depart_rest(
         &mut self,

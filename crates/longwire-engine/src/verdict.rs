@@ -18,9 +18,9 @@ pub enum Verdict {
 /// frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When its last bit departs from the emulated queue.
+    /// Time at which its last bit departs from the emulated queue.
     pub departure: Nanos,
-    /// When the frame is to be handed to the egress port.
+    /// Time at which the frame is to be handed to the egress port.
     pub release: Nanos,
     /// Whether the in-order policy postponed `release` to that of an earlier frame.
     pub raised: bool,

@@ -31,7 +31,7 @@ impl Link {
     /// drop and an infinite rate. Until the first change, its verdicts equal those of an
     /// unchangeable link with the same configuration, with two exceptions:
     ///
-    /// * Models that read the queue occupancy ([`FrameContext::waiting`]: plugins) see it at
+    /// * Models that read the queue occupancy ([`FrameContext::waiting`]: plugins) read it at
     ///   dequeue instead of on arrival.
     /// * A frame that the rate would never send ([`Nanos::MAX`]) has no verdict until a rate change
     ///   sends it.

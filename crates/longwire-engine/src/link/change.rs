@@ -83,7 +83,7 @@ impl Link {
     /// * **Delay and order.** In order, releases never decrease, even across delay changes. When
     ///   the order changes from `reorder` to `in-order`, later frames are not released before
     ///   frames that departed earlier, except frames displaced on purpose.
-    /// * **Off.** Arrivals are dropped with [`DropReason::Outage`] before any model sees them;
+    /// * **Off.** Arrivals are dropped with [`DropReason::Outage`] before any model processes them;
     ///   queued frames and the frame in service are dropped at `at`. When the link is turned on
     ///   again, the transmitter is free at `at`; rate models other than `steps` and `trace` serve
     ///   the next frame when they would have served it after the discarded one.

@@ -164,9 +164,9 @@ const ATM_ENTRY: Entry<Framing> = Entry {
     build: build_atm,
 };
 
-/// Encapsulations and the bytes they add to an IP packet: 8 for the AAL5 trailer; 8 for LLC/SNAP,
-/// or 2 of padding for VC-multiplexed bridging (RFC 2684; 10 and 2 with bridging); 14 for Ethernet
-/// without FCS; 6 for PPPoE (RFC 2516); 2 for PPP, and 4 for LLC with PPPoA (RFC 2364).
+/// Encapsulations and the bytes that they add to an IP packet: AAL5 trailer 8; LLC/SNAP 8, or 10
+/// with bridging; padding for VC-multiplexed bridging 2 (RFC 2684); Ethernet without FCS 14; PPPoE
+/// 6 (RFC 2516); PPP 2; LLC with PPPoA 4 (RFC 2364).
 static ENCAPSULATIONS: [(&str, i32); 8] = [
     ("pppoe-llc", 8 + 10 + 14 + 6 + 2),
     ("pppoe-vcmux", 8 + 2 + 14 + 6 + 2),

@@ -1,4 +1,4 @@
-//! Common to the `plugin` models of all kinds: parameters, specification text and state.
+//! Parameters, specification text and state common to the `plugin` models of all kinds.
 
 use alloc::boxed::Box;
 use alloc::string::String;

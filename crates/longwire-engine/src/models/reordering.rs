@@ -1,5 +1,5 @@
-//! Deliberate reordering: frames held back or sent ahead. Whether jitter may also reorder is up to
-//! the order policy.
+//! Deliberate reordering: frames held back or sent ahead. The order policy decides whether jitter
+//! may also reorder frames.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -12,13 +12,13 @@ use crate::release::{ReleaseKey, Sequence};
 pub struct Crossing<T> {
     /// Link on which the frame continues.
     pub to: LinkId,
-    /// Arrival at that link, previous link, and sequence number there.
+    /// Arrival at that link, previous link, and sequence number on the previous link.
     place: ReleaseKey,
     frame: PathFrame<T>,
 }
 
 /// Sort key of an event: its time; whether it is an arrival, which follows all link events at that
-/// time; then the event's link or, for an arrival, the previous link and the sequence number there.
+/// time; then the event's link or, for an arrival, the previous link and the sequence number on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventPlace {
     /// Time of the event.
@@ -70,8 +70,8 @@ impl<T> Network<T> {
         true
     }
 
-    /// Drains the frames that continue in other networks, in the order in which they left this
-    /// one's links.
+    /// Drains the frames that continue in other networks, in the order in which they left links of
+    /// this network.
     pub fn crossings(&mut self) -> impl Iterator<Item = Crossing<T>> {
         self.transit.crossings.drain(..)
     }

@@ -155,8 +155,8 @@ impl<T> Network<T> {
     }
 
     /// Promises that no link changes before `until`: frames that find their link idle and depart
-    /// before then are decided on arrival, which saves an event. Without this promise, no frames
-    /// are.
+    /// before then are decided on arrival, which saves an event. Without this promise, no frame is
+    /// decided on arrival.
     #[inline]
     pub fn stays_until(&mut self, until: Nanos) {
         self.steady_until = until;
@@ -185,8 +185,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// Returns when [`Network::advance`] will next have an event to process if no frame is offered
-    /// first.
+    /// Returns the time at which [`Network::advance`] will next have an event to process if no
+    /// frame is offered first.
     pub fn next_at(&self) -> Option<Nanos> {
         let service = self.agenda.next_at();
         let next = service
@@ -223,9 +223,9 @@ impl<T> Network<T> {
         Ok(())
     }
 
-    /// Replaces `links` with the first links of `paths` and up to as many links with upcoming
-    /// events, and calls `fetch` with the addresses and lengths of their data, so that prefetching
-    /// overlaps the cache misses of several links. Has no other effect.
+    /// Replaces `links` with the first links of `paths`, followed by at most the same number of
+    /// links with upcoming events. Calls `fetch` with the addresses and lengths of their data, so
+    /// that prefetching overlaps the cache misses of several links. Has no other effect.
     pub fn prefetch(
         &self,
         paths: &[PathId],
@@ -266,7 +266,7 @@ impl<T> Network<T> {
         let Some((from, at, path_frame)) = self.transit.between.pop_due(until) else {
             return;
         };
-        // Frames from another network were reported there.
+        // The other network has already reported frames from its links.
         if let Some(Some(_)) = self.nodes.get(from.0 as usize) {
             host.passed_on(from, path_frame.len);
         }

@@ -28,7 +28,7 @@ pub struct Preset {
     pub sources: &'static [&'static str],
     /// Values without a source.
     pub assumptions: &'static str,
-    /// Options for both directions, for up and for down.
+    /// Options for both directions, set before those of `up` or `down`.
     both: Texts,
     up: Texts,
     down: Texts,

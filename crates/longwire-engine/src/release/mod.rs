@@ -21,8 +21,8 @@ use sorted::Sorted;
 ///
 /// Ties are released in the order of link numbers, and within a link in push order, so several
 /// queues that share the links release in the same order as one queue with all links. Memory grows
-/// and shrinks with the number of items, except for at most 65,536 items of the run, and 0.5 MB
-/// allocated once an item out of order is pushed for a later slot.
+/// and shrinks with the number of items, except for the capacity of at most 65,536 items in the
+/// run, and 0.5 MB allocated when the first item out of order is pushed for a later slot.
 #[derive(Debug)]
 pub struct ReleaseQueue<T> {
     /// Items in order.

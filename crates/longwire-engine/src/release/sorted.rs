@@ -39,7 +39,7 @@ impl<T> Sorted<T> {
 
     /// Adds an item with a unique key.
     //
-    // Not inlined: its caller, a push to the run, needs few registers.
+    // Not inlined, so that pushes to the run, the caller's fast path, need few registers.
     #[inline(never)]
     pub fn push(&mut self, waiting: WaitingItem<T>) {
         self.len += 1;

@@ -59,8 +59,8 @@ impl Server {
         self.ready = None;
     }
 
-    /// Returns the unsent part at `at` of the frame in service, or of the last one, in billionths
-    /// of a bit.
+    /// Returns the part of the frame in service, or of the last frame, that is unsent at `at`, in
+    /// billionths of a bit.
     pub fn unsent(&self, at: Nanos, transmitter: &Transmitter) -> u128 {
         match &self.departing {
             Some(departing) => transmitter.unsent(at, departing.len),
@@ -68,8 +68,8 @@ impl Server {
         }
     }
 
-    /// Adapts to a new rate at `at`: the rest of the frame in service continues, and the head is
-    /// served when the rate allows.
+    /// Adapts to a new rate at `at`: sends the remainder of the frame in service at this rate, and
+    /// serves the head when the rate allows.
     pub fn rate_changed(
         &mut self,
         at: Nanos,

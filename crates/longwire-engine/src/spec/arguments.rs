@@ -236,7 +236,7 @@ impl<'a> Arguments<'a> {
         format!("{}:{}", self.model.name, parameters.join(","))
     }
 
-    /// Returns every `key=value` that no other parameter took, in order.
+    /// Returns every `key=value` that no other parameter accepted, in order.
     pub fn rest(&self) -> &[(String, String)] {
         &self.rest
     }

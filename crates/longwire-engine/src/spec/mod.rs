@@ -41,7 +41,7 @@ pub enum Unit {
     File(&'static str),
     /// Any text without commas; the string is an example.
     Text(&'static str),
-    /// Every `key=value` that no other parameter takes, for plugins. Only the last parameter may
+    /// Every `key=value` that no other parameter accepts, for plugins. Only the last parameter may
     /// have this unit.
     Rest,
     /// One of these keywords.

@@ -1,6 +1,6 @@
 //! Recorded traces: third-party files, parsed into compact schedules.
 //!
-//! The engine reads no files itself: text comes in pieces through [`Arguments`]. An invalid line is
+//! The engine does no file I/O: [`Arguments`] provides the text in pieces. An invalid line is
 //! rejected with its number.
 
 use alloc::borrow::ToOwned;

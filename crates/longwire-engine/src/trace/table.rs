@@ -288,7 +288,7 @@ impl Columns {
     }
 }
 
-/// Whether a column with this name holds durations.
+/// Whether a column with this name contains durations.
 fn is_duration(name: &str) -> bool {
     split_unit(Quantity::Time, name).0 == "duration"
 }

@@ -233,7 +233,7 @@ fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
         restored += 1;
     }
     assert!(restored > 4);
-    // With all bits eligible, only the flag `corrupted` differs.
+    // With all bits eligible, the flag `corrupt` is set exactly if the frame changes.
     for sample in frames::samples() {
         let mut link = link("corrupt=random:rate=80%,checksum=repair", 9);
         let (mut differs, mut same) = (0, 0);

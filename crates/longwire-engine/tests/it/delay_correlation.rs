@@ -40,7 +40,7 @@ fn autocorrelation(delays: &[f64]) -> (f64, f64) {
 }
 
 /// Checks 31,250 thinned delays against the distribution at 99.8 % confidence, and the
-/// autocorrelation of as many pairs within 3.1 standard errors, which is the same confidence.
+/// autocorrelation of the same number of pairs within 3.1 standard errors (the same confidence).
 fn check(model: &str, contents: &str, cdf: impl Fn(f64) -> f64, wanted: f64) {
     let delays = delays(model, contents, 1, 2_000_000);
     let mut thinned: Vec<f64> = delays.iter().copied().step_by(THIN).collect();

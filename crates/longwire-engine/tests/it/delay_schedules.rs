@@ -46,8 +46,8 @@ fn assert_delays(table: &str) {
 }
 
 /// The last step holds as long as the one before, so a lap is 20 s. Queries may be in any time
-/// order. A linear delay changes by 3 ps per nanosecond, rounded to nearest, and leads to the first
-/// of the next lap.
+/// order. A linear delay changes by 3 ps per nanosecond, rounded to nearest; the last step
+/// interpolates to the first step of the next lap.
 #[test]
 fn steps_hold_loop_or_stop() {
     assert_delays(

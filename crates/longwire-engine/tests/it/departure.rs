@@ -37,7 +37,7 @@ impl Wire {
 struct Oracle {
     rate: u128,
     wire: Wire,
-    /// When the link becomes idle, in nanoseconds times the rate.
+    /// Time at which the link becomes idle, in nanoseconds times the rate.
     idle_at: u128,
 }
 
@@ -166,8 +166,8 @@ proptest! {
     }
 }
 
-/// Three million back-to-back frames whose frame time is a fraction of nanoseconds: accumulated
-/// rounding would show.
+/// Three million back-to-back frames whose serialisation time is not a whole number of nanoseconds:
+/// accumulated rounding would show.
 #[test]
 fn no_rounding_is_carried_on() {
     let wire = Wire {

@@ -105,7 +105,7 @@ fn gaps_are_longer_with_a_probability() {
 }
 
 /// With correlation, decisions keep their probability, and each correlates with the previous one;
-/// with gap 1, every frame takes a decision.
+/// with gap 1, each frame has a decision.
 #[test]
 fn correlated_decisions_keep_their_rate() {
     let hurried = hurried("gap:gap=1,rate=30%,correlation=60%", 2_000_000);
@@ -119,8 +119,8 @@ fn correlated_decisions_keep_their_rate() {
     }
 }
 
-/// A displaced frame neither waits nor delays others, under either order policy; undisplaced frames
-/// stay in order.
+/// A displaced frame neither waits for nor delays other frames, under either order policy;
+/// undisplaced frames stay in order.
 #[test]
 fn those_in_turn_stay_in_order() {
     for reorder in ["gap:gap=7,rate=50%", "hold:rate=10%,time=40ms"] {

@@ -6,7 +6,7 @@ use longwire_testbed::support::rows;
 use crate::common::config;
 use crate::common::files::Files;
 
-/// CellReplay's emulator combines train opportunities and base delay.
+/// A delay trace that reads the trains file conflicts with the base delay of `cellreplay`.
 #[test]
 fn a_base_delay_from_the_trains_file_is_doubtful() {
     let trains = "0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n".to_owned();
@@ -67,7 +67,7 @@ fn plausible_values_are_accepted_silently() {
         ("mtu", "1e3"),
         ("mtu", "fragment:1.4e3"),
     ] {
-        // Values without effect unless there is a rate or delay have a separate test.
+        // A separate test covers values that have an effect only with a rate or a delay.
         let others = match option {
             "rate" => "",
             "reorder" => "delay=1ms",

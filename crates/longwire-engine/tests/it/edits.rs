@@ -171,7 +171,7 @@ proptest! {
         padding in 0usize..5,
     ) {
         let payload: Vec<u8> = (0..len as u32).map(|n| (n * 31 % 251) as u8).collect();
-        // Record route, which only the first fragment carries.
+        // Record route, which only the first fragment contains.
         let mut options = vec![0; words * 4];
         if words > 0 {
             options[0] = 7;

@@ -87,7 +87,7 @@ fn typed_builders_equal_their_texts() {
     let short = "rate=10mbit queue=100p loss=1% loss=1% delay=20ms order=reorder mtu=fragment:1400";
     let built = built.build(&NoLoader).unwrap();
     assert_eq!(built.describe(), config(short).describe());
-    // Of a single-valued part, the last value counts.
+    // For a part with a single value, the last value applies.
     let twice = LinkSpec::new()
         .delay(Nanos::ZERO)
         .delay(Nanos::from_millis(5));

@@ -240,7 +240,7 @@ fn values_are_refused_at_their_column() {
     }
 }
 
-/// The drop reason is reported, and the probability holds: 20,000 frames at 99.98 % confidence.
+/// The drop reason is reported, and the loss ratio fits: 20,000 frames at 99.98 % confidence.
 #[test]
 fn a_matching_frame_is_lost_with_its_probability() {
     let all = all();

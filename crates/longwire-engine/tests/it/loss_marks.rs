@@ -82,8 +82,8 @@ const MODELS: [&str; 5] = [
     "content:match=ip or ip6,probability=60%",
 ];
 
-/// Compares each model, place and queue with a run without marking. Frames lost in that run are
-/// marked if they are ECN-capable; `mark` loses the others, `mark-only` passes them.
+/// Compares each model, place and queue with a run without marking. ECN-capable frames lost in that
+/// run are marked; other lost frames are dropped with `mark` and pass with `mark-only`.
 #[test]
 fn frames_are_marked_where_others_are_lost() {
     let kinds = frames();

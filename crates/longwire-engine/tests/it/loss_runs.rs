@@ -39,9 +39,9 @@ fn a_limit_lets_the_frame_after_the_longest_run_pass() {
     assert_eq!(every, expected);
 }
 
-/// Between two passed frames, at least `j` frames are lost with probability p^j up to the limit,
-/// and never more than the limit. The gaps are independent: 100,000 per rate and limit, seed 4. The
-/// sum over `j` is the loss stated in the help.
+/// Between two passed frames, at least `j` frames are lost with probability p^j, for `j` up to the
+/// limit; more are never lost. The gaps are independent: 100,000 per rate and limit, seed 4. The
+/// sum over `j` gives the loss ratio stated in the help.
 #[test]
 fn runs_of_losses_are_geometric_up_to_the_limit() {
     for (p, max) in [(0.3, 3), (0.5, 1), (0.9, 6)] {

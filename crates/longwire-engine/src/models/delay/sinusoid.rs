@@ -80,7 +80,7 @@ impl DelayModel for Sinusoid {
         let angle = 2.0 * PI * (part + self.phase / 360.0);
         let delay =
             self.mean.as_nanos() as f64 + self.amplitude.as_nanos() as f64 * libm::sin(angle);
-        // The cast rounds down and turns negative values, due to rounding, into zero.
+        // The cast rounds down. Values that rounding errors make negative become zero.
         Nanos::from_nanos((delay + 0.5) as u64)
     }
 

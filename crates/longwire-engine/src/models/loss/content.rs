@@ -54,7 +54,7 @@ struct ContentLoss {
 }
 
 impl LossModel for ContentLoss {
-    /// Filters match on frame bytes. Only matching frames draw: matching is deterministic.
+    /// Filters read frame bytes. Only matching frames draw, because matching is deterministic.
     fn reads_bytes(&self) -> bool {
         true
     }

@@ -58,13 +58,13 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(LossModel);
 
-/// Where on a link a loss model acts.
+/// Position of a loss model on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPlace {
     /// On the medium, after the frame has used transmission time.
     #[default]
     Medium,
-    /// Before the queue: the frame uses neither space nor time.
+    /// Before the queue: a lost frame uses neither queue space nor transmission time.
     Entry,
 }
 

@@ -34,7 +34,7 @@ static INFO: ModelInfo = ModelInfo {
 pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms")
     .help("tolerated standing delay, 5 to 10 % of interval (RFC 8289, section 4.3)");
 
-/// Time for which the delay must exceed the target.
+/// Time for which the delay must exceed the target before frames are dropped.
 pub(super) const INTERVAL: Param = Param::with_default("interval", Unit::Time, "100ms").help(
     "how long the delay must exceed target before drops start: about the longest round trip (RFC \
      8289, section 4.2)",
@@ -55,7 +55,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 pub struct CodelLaw {
     /// Tolerated standing delay.
     pub target: Nanos,
-    /// Time for which the delay must exceed the target; not zero.
+    /// Time for which the delay must exceed the target before frames are dropped; not zero.
     pub interval: Nanos,
     /// Backlog after a dequeue up to which no frame is dropped.
     pub mtu: Bytes,
@@ -125,7 +125,8 @@ impl CodelLine for FrameLine {
 /// Per-queue state of CoDel's control law (RFC 8289, section 5.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodelState {
-    /// When the delay will have been above target for a full interval; `MAX` while it is below.
+    /// Time at which the delay will have exceeded the target for an interval; `MAX` while it is
+    /// below.
     above_until: Nanos,
     /// Time of the next drop, while dropping.
     drop_next: Nanos,
@@ -270,8 +271,8 @@ impl CodelState {
 ///
 /// Differences from the RFC's pseudocode:
 ///
-/// * `maxpacket` is the parameter `mtu` instead of 512. It defaults to the 1514 bytes of the
-///   interface, as section 5.3 requires.
+/// * `maxpacket` is the parameter `mtu` instead of 512. It defaults to 1514 bytes, the interface's
+///   maximum frame length, as section 5.3 requires.
 /// * With `ecn`, an ECN-capable frame is marked and sent instead of dropped, which section 1 allows
 ///   without giving pseudocode. A dequeue marks at most one frame, and the next mark or drop is
 ///   scheduled as after a drop.

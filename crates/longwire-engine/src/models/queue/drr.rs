@@ -114,8 +114,7 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// Skips rounds in which no class could send: adds the quanta of all but the last such round to
-    /// every class.
+    /// Skips rounds in which no class could send: adds their quanta to every backlogged class.
     #[cold]
     fn pass_rounds(&mut self) {
         let needed = self.active.iter().map(|class| &self.lines[*class]);

@@ -187,8 +187,8 @@ impl DualPi2Law {
 /// * `lq.time()` in `laqm` is the waiting time of the frame just dequeued (note a in A.1), and
 ///   `lq.len()` counts that frame: a queue of one frame is not marked for its delay.
 /// * The weighted round robin counts bytes: L sends `weight` bytes per byte of C while both are
-///   backlogged. The account does not change while only one is, dropped frames are free, and the
-///   account is reset in favour of L when the link becomes idle (A.1).
+///   backlogged. The balance stays constant while only one is backlogged, dropped frames are not
+///   charged, and the balance is reset in favour of L when the link becomes idle (A.1).
 /// * `p_CL` is capped at 1: a higher likelihood would accumulate without bound.
 /// * A limit in bytes works as in figure 3, with one `mtu` kept free; a limit in frames is an
 ///   addition.

@@ -107,7 +107,7 @@ impl QueuedFrame {
         self.traffic_class = dscp << 2 | ecn as u8;
     }
 
-    /// Marks the frame before it enters the queue; disciplines see the mark as part of the header.
+    /// Marks the frame before it enters the queue; to disciplines, the mark is part of the header.
     #[inline]
     pub(crate) fn arrive_marked(&mut self) {
         self.set_class(self.dscp(), Ecn::Marked);

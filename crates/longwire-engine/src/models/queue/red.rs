@@ -137,8 +137,8 @@ const INTERVAL: Nanos = Nanos::from_millis(500);
 /// have been sent since the queue became empty (Floyd and Jacobson 1993, figure 2):
 ///
 /// ```text
-/// average := average + weight (q - average)             if frames wait
-/// average := average exp(m ln(1 - weight))              if none does
+/// average := average + weight (q - average)             if frames are queued
+/// average := average exp(m ln(1 - weight))              if the queue is empty
 /// min <= average < max:      pb := maxp (average - min) / (max - min)
 /// max <= average < 2 max:    pb := maxp + (1 - maxp) (average - max) / max     (gentle)
 /// pb := pb len / packet                                                        (in bytes)
@@ -213,7 +213,7 @@ impl Red {
         }
     }
 
-    /// Returns the average as seen by an arrival at `now`, before counting it.
+    /// Returns the average for an arrival at `now`, before counting that arrival.
     fn average_at(&self, now: Nanos) -> f64 {
         if !self.line.is_empty() || self.average == 0.0 {
             return self.average;
@@ -309,8 +309,8 @@ impl Red {
         }
     }
 
-    /// Returns how many of the next `due` ticks see an average of at least `low`. Without arrivals,
-    /// the average only falls.
+    /// Returns the number of the next `due` ticks at which the average is at least `low`. Without
+    /// arrivals, the average only falls.
     fn ticks_until_below(&self, low: f64, due: u64) -> u64 {
         let (mut found, mut end) = (0, due);
         while found < end {

@@ -51,7 +51,8 @@ struct PendingFrame {
 /// Frames per block: 2 KiB.
 const BLOCK: usize = 128;
 
-/// Block count below which the block list shrinks to at most twice this capacity.
+/// Minimum capacity of the block list. A list with fewer blocks and more than twice this capacity
+/// shrinks to it.
 const MIDDLE_KEPT: usize = 32;
 
 impl TailDrop {

@@ -5,8 +5,8 @@ use longwire_units::Nanos;
 
 /// Periodic ticks; the first is one period after the link's epoch.
 ///
-/// A tick precedes arrivals and departures at the same instant. It sees the queue as the previous
-/// event left it, so late processing changes nothing.
+/// A tick precedes arrivals and departures at the same instant. It uses the queue state after the
+/// previous event, so late processing changes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticks {
     next: Nanos,

@@ -85,13 +85,13 @@ struct CellReplay {
     heavy: Opportunities,
     overhead: i64,
     epoch: Nanos,
-    /// When the last packet left the light queue and completed the base delay.
+    /// Time at which the last packet completed the base delay after the light queue.
     released: Nanos,
-    /// When the last packet leaves the heavy queue.
+    /// Time at which the last packet leaves the heavy queue.
     heavy_until: Option<Nanos>,
     /// Whether the base delay is part of the model.
     delivers: bool,
-    /// When the last packet leaves the model, including the base delay.
+    /// Time at which the last packet leaves the model, including the base delay.
     delivered: Nanos,
     /// The model's specification text.
     text: String,

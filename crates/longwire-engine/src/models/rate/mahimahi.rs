@@ -137,8 +137,8 @@ impl RateModel for Mahimahi {
 ///
 /// * An opportunity delivers its bytes at one instant. Unused bytes are lost.
 /// * A frame that needs more bytes continues at the next opportunity, and departs at the
-///   opportunity that delivers its last byte. The rest of that opportunity goes to the next frame,
-///   if it was already queued.
+///   opportunity that delivers its last byte. The remaining bytes of that opportunity go to the
+///   next frame if it was already queued.
 /// * A frame that arrives at the instant of an opportunity misses it.
 #[derive(Clone, Debug)]
 pub(super) struct Opportunities {
@@ -184,8 +184,8 @@ impl Opportunities {
         self.instant(self.schedule.time(&self.next)).max(from)
     }
 
-    /// Returns when the last of `bytes` is delivered, for a frame that arrived at `arrival` and
-    /// reached the head at `at`; [`Nanos::MAX`] means never.
+    /// Returns the time at which the last of `bytes` is delivered, for a frame that arrived at
+    /// `arrival` and reached the head at `at`; [`Nanos::MAX`] means never.
     #[inline]
     pub fn deliver(&mut self, arrival: Nanos, at: Nanos, bytes: u64) -> Nanos {
         let arrival = self.since_epoch(arrival);

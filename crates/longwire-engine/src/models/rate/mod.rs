@@ -65,14 +65,14 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
         from
     }
 
-    /// Returns when the last bit of `wire_bits` (including framing) departs if service begins at
-    /// `frame.at`, which is no earlier than the time returned by [`RateModel::ready`].
+    /// Returns the time at which the last bit of `wire_bits` (including framing) departs if service
+    /// begins at `frame.at`, which is no earlier than the time returned by [`RateModel::ready`].
     /// [`Nanos::MAX`] means never.
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
 
-    /// Returns the unsent part at `at`, before departure, of the last served frame, in billionths
-    /// of a bit. `None` if unknown or if the model sends only whole frames: after a rate change,
-    /// the frame is then sent again.
+    /// Returns the part of the last served frame that is unsent at `at`, before its departure, in
+    /// billionths of a bit. `None` if unknown or if the model sends only whole frames: after a rate
+    /// change, the frame is then sent again.
     fn unsent(&self, _at: Nanos) -> Option<u128> {
         None
     }
@@ -81,8 +81,8 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
     /// nothing: the next frame is served as if the transmission had completed.
     fn rewind(&mut self, _at: Nanos) {}
 
-    /// Like [`RateModel::serve`], for the rest of a frame that began at another rate; `work` is in
-    /// billionths of a bit.
+    /// Like [`RateModel::serve`], for the remainder of a frame that began at another rate; `work`
+    /// is in billionths of a bit.
     fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
         self.serve(frame, whole_bits(work), stream)
     }
@@ -237,13 +237,14 @@ impl Transmitter {
         modelled.map_or(Nanos::ZERO, |modelled| modelled.delay)
     }
 
-    /// Returns when the last bit of all served frames has departed, for rates without a model.
+    /// Returns the time at which the last bit of all served frames has departed, for rates without
+    /// a model.
     #[inline]
     pub(crate) fn free_at(&self) -> Nanos {
         self.exact.free_at()
     }
 
-    /// Whether the rate comes from a model.
+    /// Whether the rate is a model.
     #[inline]
     pub(crate) fn is_modelled(&self) -> bool {
         self.modelled.is_some()
@@ -291,8 +292,8 @@ impl Transmitter {
         old.modelled.map(|old| old.model)
     }
 
-    /// Returns the unsent part at `at` of a frame or aggregate of `len` bytes in service, in
-    /// billionths of a bit.
+    /// Returns the part of a frame or aggregate of `len` bytes in service that is unsent at `at`,
+    /// in billionths of a bit.
     pub(crate) fn unsent(&self, at: Nanos, len: u32) -> u128 {
         let (known, bits) = match &self.modelled {
             None => (self.exact.unsent(at), self.exact.framing().wire_bits(len)),
@@ -301,7 +302,7 @@ impl Transmitter {
         known.unwrap_or(u128::from(bits) * u128::from(NANOBITS))
     }
 
-    /// Returns the unsent part at `at` of a frame that has departed, in billionths of a bit:
+    /// Returns the part of a departed frame that is unsent at `at`, in billionths of a bit:
     /// departures are rounded down to nanoseconds.
     pub(crate) fn unsent_of_departed(&self, at: Nanos) -> u128 {
         let (free_at, unsent) = match &self.modelled {
@@ -323,7 +324,7 @@ impl Transmitter {
         }
     }
 
-    /// Serves the rest of a frame from `frame.at` on and returns its departure.
+    /// Serves the remainder of a frame from `frame.at` on and returns its departure.
     pub(crate) fn resume(&mut self, frame: &FrameContext<'_>, work: u128) -> Nanos {
         match &mut self.modelled {
             None => self.exact.resume(frame.at, work),

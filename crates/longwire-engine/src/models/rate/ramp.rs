@@ -194,7 +194,7 @@ impl Ramps {
         Nanos::from_nanos(self.epoch.saturating_add(ready)).max(from)
     }
 
-    /// Returns when the last of `bits` departs if served from `from` on.
+    /// Returns the time at which the last of `bits` departs if served from `from` on.
     #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64) -> Nanos {
         self.idle_until(from.as_nanos().saturating_sub(self.epoch));

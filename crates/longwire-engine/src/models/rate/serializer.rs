@@ -95,7 +95,7 @@ impl Serializer {
         (self.free_at < Nanos::MAX).then_some(work)
     }
 
-    /// Sets the backlog at `at`, in billionths of a bit, and returns when it is sent.
+    /// Sets the backlog at `at`, in billionths of a bit, and returns the time at which it is sent.
     pub(crate) fn resume(&mut self, at: Nanos, work: u128) -> Nanos {
         (self.free_at, self.remainder) = (at, 0);
         if let Some(rate) = self.rate.map(|rate| u128::from(rate.bits_per_sec())) {
@@ -116,7 +116,7 @@ impl Serializer {
         self.framing
     }
 
-    /// Returns when the last bit of all served frames has departed.
+    /// Returns the time at which the last bit of all served frames has departed.
     #[inline]
     pub fn free_at(&self) -> Nanos {
         self.free_at

@@ -134,14 +134,14 @@ struct Slots {
     caps: Caps,
     /// Transmitter within a slot.
     line: Serializer,
-    /// When the slot opens, or when it sent its last frame; later arrivals find it closed. `None`
-    /// before the first slot.
+    /// Time at which the slot opens or, after that, at which it sent its last frame; later arrivals
+    /// find it closed. `None` before the first slot.
     until: Option<Nanos>,
     left: Left,
 }
 
 impl Slots {
-    /// Starts the wait for the next slot at `after` and returns when the slot opens.
+    /// Starts the wait for the next slot at `after` and returns the slot's opening time.
     fn next_slot(&mut self, after: Nanos, stream: &mut Stream) -> Nanos {
         let wait = self.wait.draw(&FrameContext::alone(after, 0), stream);
         let opens = after.saturating_add(wait);

@@ -86,7 +86,7 @@ impl Tdm {
         self.slot - self.guard
     }
 
-    /// Returns when the slot at `begin` closes.
+    /// Returns the time at which the slot at `begin` closes.
     fn end(&self) -> u64 {
         self.begin.saturating_add(self.open())
     }
@@ -121,7 +121,7 @@ impl Tdm {
         Nanos::from_nanos(self.epoch.saturating_add(since))
     }
 
-    /// Sends work that exceeds the rest of the slot, in billionths of a bit.
+    /// Sends work that exceeds the remainder of the slot, in billionths of a bit.
     #[cold]
     fn cross(&mut self, work: u128) -> u64 {
         let rate = u128::from(self.rate.bits_per_sec());
@@ -133,8 +133,8 @@ impl Tdm {
             self.at += (total / rate) as u64;
             return self.at;
         }
-        // A frame that must not be split leaves the rest of this slot unused; any other frame fills
-        // it, then whole slots, then part of a last one.
+        // A frame that must not be split leaves the remainder of this slot unused. Any other frame
+        // uses it, then whole slots, then part of a last slot.
         let remaining = if self.whole && work <= slot {
             work
         } else {

@@ -134,8 +134,8 @@ struct OutputLine {
     clock: RateClock,
     /// The bucket's rate.
     tokens: u128,
-    /// When the line becomes free: nanoseconds, and a fraction in units of 1 / (bucket rate × line
-    /// rate).
+    /// Time at which the line becomes free: nanoseconds, and a fraction in units of 1 / (bucket
+    /// rate × line rate).
     free: (u64, u128),
 }
 
@@ -200,7 +200,7 @@ impl TokenBucket {
     #[inline]
     fn take(&mut self, from: u64, bits: u64) -> Moment {
         let time = self.tokens.time(bits);
-        // When the bucket holds the frame's tokens, or is full if the frame needs more.
+        // Time at which the bucket contains the frame's tokens, or is full if the frame needs more.
         let enough = self.tokens.add(self.full_at, time.min(self.full));
         let enough = self.tokens.subtract(enough, self.full);
         let start = self.tick_from(enough).max(Moment::whole(from));

@@ -37,8 +37,8 @@ pub(super) trait RateSource: Clone + fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Returns a random rate's mean in bit/s, never 0. After [`STRETCHES_MAX`] stretches, the rest
-    /// of a frame is served at this rate.
+    /// Returns a random rate's mean in bit/s, never 0. After [`STRETCHES_MAX`] stretches, the
+    /// remainder of a frame is served at this rate.
     fn mean(&self) -> Option<u64> {
         None
     }
@@ -145,7 +145,7 @@ impl<S: RateSource> Varying<S> {
         Nanos::from_nanos(self.epoch.saturating_add(since)).max(from)
     }
 
-    /// Returns when the last of `bits` departs if served from `from` on.
+    /// Returns the time at which the last of `bits` departs if served from `from` on.
     #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64, stream: &mut Stream) -> Nanos {
         let from = from.as_nanos().saturating_sub(self.epoch);

@@ -98,9 +98,9 @@ fn off_drops_and_paused_keeps() {
     );
 }
 
-/// Slots of 1 ms every 10 ms. A 1250-byte frame takes a whole slot, except that the first is sent
-/// in halves of two slots. The second misses the half slots at 10.5 ms and 20 ms and takes the next
-/// whole slot.
+/// Slots of 1 ms every 10 ms; a 1250-byte frame fills one. The first frame starts in the middle of
+/// a slot, so without a pause, each frame is sent in two halves. After the pause, the second frame
+/// starts with the next slot.
 #[test]
 fn an_unused_slot_is_lost() {
     assert_outcomes(
@@ -162,7 +162,8 @@ fn a_new_queue_knows_the_headers_of_what_waits() {
     assert_eq!(outcomes(&verdicts), expected);
 }
 
-/// Each discipline hands its frames to each other one, immediately and after refilling.
+/// Each discipline hands its frames over to every other discipline, immediately and after
+/// refilling.
 #[test]
 fn every_discipline_hands_over_to_every_other() {
     let texts: Vec<String> = models::QUEUE

@@ -22,8 +22,8 @@ struct CellReplay<'a> {
 }
 
 impl CellReplay<'_> {
-    /// Returns when a packet leaves the light queue, and whether its train has an opportunity for
-    /// it.
+    /// Returns the time at which a packet leaves the light queue, and whether its train has an
+    /// opportunity for it.
     fn release(&mut self, time: u64, bytes: u64) -> (u64, bool) {
         let begins = match self.first {
             None => true,

@@ -19,7 +19,7 @@ fn packet(number: usize, arrival: u64) -> Packet {
     }
 }
 
-/// Processed one by one, 15 ms ticks would take minutes: a year has two billion of them.
+/// CPU time limit. A year has two billion ticks of 15 ms; processing each one would take minutes.
 const SOON: Duration = Duration::from_secs(20);
 
 /// Returns this thread's CPU time in nanoseconds, the first number in schedstat (proc(5)), which is
@@ -30,7 +30,7 @@ fn busy() -> Duration {
     Duration::from_nanos(first.expect("a number"))
 }
 
-/// Half a second of overload, then a year of idling, twenty times.
+/// Half a second of overload, then half a year of idling, twenty times.
 #[test]
 fn a_year_of_idling_costs_nothing() {
     for entry in models::QUEUE.entries {
@@ -50,7 +50,7 @@ fn a_year_of_idling_costs_nothing() {
     }
 }
 
-/// At 1 bit/s, a frame takes hours while others wait.
+/// At 1 bit/s, a frame takes hours while other frames are queued.
 #[test]
 fn hours_of_waiting_cost_little() {
     for entry in models::QUEUE.entries {

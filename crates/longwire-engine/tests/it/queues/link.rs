@@ -113,7 +113,8 @@ pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
         free_at: 0,
     };
     let mut next_tick = oracle.tick_period();
-    // When the link next requests a packet; `None` after an empty dequeue, until the next arrival.
+    // Time at which the link next requests a packet; `None` between an empty dequeue and the next
+    // arrival.
     let mut asks_at = None;
     while arrivals.peek().is_some() || oracle.len() > 0 {
         let arrival = arrivals.peek().map_or(u64::MAX, |packet| packet.arrival);

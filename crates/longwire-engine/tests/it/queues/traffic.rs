@@ -100,7 +100,7 @@ impl Packet {
         self.tag.map_or(0, |(_, pcp)| pcp)
     }
 
-    /// Returns DSCP and ECN as seen by the engine; 0 without IP.
+    /// Returns DSCP and ECN as parsed by the engine; 0 without IP.
     pub fn class(&self) -> (u8, u8) {
         match self.kind {
             Kind::Other => (0, 0),

@@ -50,7 +50,7 @@ fn any_traffic() -> impl Strategy<Value = (u64, Vec<(u64, u32)>)> {
     })
 }
 
-/// A program whose last rate holds or that repeats, with traffic.
+/// A program that holds its last rate or repeats, with traffic.
 fn any_program(linear: bool) -> impl Strategy<Value = (Program, u64, Vec<(u64, u32)>)> {
     let gap = proptest::option::of(1..10 * MILLI);
     let parts = (any_steps(50 * MILLI), gap, any_traffic());

@@ -46,7 +46,7 @@ struct Netem {
     packets_left: i128,
     bytes_left: i128,
     tfifo: VecDeque<(u64, u32)>,
-    /// When the device becomes idle, in nanoseconds times the rate.
+    /// Time at which the device becomes idle, in nanoseconds times the rate.
     free: u128,
     sent: Vec<u64>,
 }
