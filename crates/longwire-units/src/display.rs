@@ -1,4 +1,4 @@
-//! Formatting of units as text that parses to the same value.
+//! Formats units as text that parses to the same value.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Splitting of text into lines while it is read in pieces.
+//! Splits text into lines while it is read in pieces.
 
 use alloc::format;
 use alloc::string::String;
@@ -40,10 +40,10 @@ impl LineSplitter {
         self.extend(rest)
     }
 
-    /// Ends the text; remaining bytes are the last line.
+    /// Ends the text. Remaining bytes form the last line.
     ///
     /// # Errors
-    /// As [`LineSplitter::feed`].
+    /// The errors of [`LineSplitter::feed`].
     pub fn finish(&mut self, take: Take<'_>) -> Result<(), String> {
         let last = core::mem::take(&mut self.begun);
         if last.is_empty() {

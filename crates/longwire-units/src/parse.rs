@@ -1,4 +1,4 @@
-//! Parsing of units in the syntax of `tc`: `10mbit`, `1.5gbit`, `20ms`, `64kb`, `100p`, `1%`.
+//! Parses units in the syntax of `tc`: `10mbit`, `1.5gbit`, `20ms`, `64kb`, `100p`, `1%`.
 //!
 //! Numbers are decimal and exact: `1.5gbit` is 1,500,000,000 bit/s, and `0.3ns` is rejected rather
 //! than rounded. A number without a unit is an error: units are never guessed.

@@ -1,5 +1,5 @@
-//! Formatting for humans, rounded to three digits. [`Display`](core::fmt::Display) of the units is
-//! exact.
+//! Formats values for humans, rounded to three digits. [`Display`](core::fmt::Display) of the units
+//! is exact.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
