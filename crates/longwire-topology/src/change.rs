@@ -62,7 +62,7 @@ impl Added {
     }
 }
 
-/// Stands in for the file name in problems.
+/// Name shown in problems instead of a file name.
 const NAME: &str = "change";
 
 impl Topology {

@@ -112,7 +112,7 @@ impl Topology {
     /// file, if given, replaces that of the first.
     ///
     /// # Errors
-    /// As [`Topology::read`], for both files.
+    /// The errors of [`Topology::read`], for both files.
     pub fn read_in_steps(
         path: &Path,
         scenario: Option<&Path>,
@@ -129,7 +129,7 @@ impl Topology {
     /// Parses text as if it were a file with this name in this folder.
     ///
     /// # Errors
-    /// As [`Topology::read`].
+    /// The errors of [`Topology::read`].
     pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Topology, Vec<Problem>> {
         let (files, steps) = (StartFiles::any(), Steps::ignored());
         Topology::parse_in_steps((name, text), folder, None, &files, steps)
@@ -138,7 +138,7 @@ impl Topology {
     /// Parses text from an untrusted source, with restricted file access.
     ///
     /// # Errors
-    /// As [`Topology::read`].
+    /// The errors of [`Topology::read`].
     pub fn parse_naming(
         name: &str,
         text: &str,

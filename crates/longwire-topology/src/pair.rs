@@ -15,7 +15,7 @@ use super::problem::{Diagnostics, Place, Problem};
 use super::switching::PortCheck;
 use super::{events, named_text};
 
-/// Stands in for the file name in messages.
+/// Name shown in messages instead of a file name.
 const SOURCE: &str = "the command line";
 
 /// Name of the link.
@@ -74,7 +74,7 @@ impl Topology {
     /// Returns a topology with several links, each between two ports, all with the same options.
     ///
     /// # Errors
-    /// As [`Topology::pair`].
+    /// The errors of [`Topology::pair`].
     pub fn pairs(
         pairs: Vec<PairPlan>,
         link: Duplex,

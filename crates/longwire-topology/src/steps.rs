@@ -23,7 +23,7 @@ pub struct StepProgress {
     pub all: Option<u64>,
 }
 
-/// A sink for discarded progress.
+/// A tracker whose progress is never read.
 static IGNORED: Steps = Steps::new();
 
 impl Steps {
@@ -36,7 +36,7 @@ impl Steps {
         }
     }
 
-    /// Returns a sink for discarded progress.
+    /// Returns a tracker whose progress is never read.
     pub fn ignored() -> &'static Steps {
         &IGNORED
     }

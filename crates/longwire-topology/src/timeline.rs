@@ -61,7 +61,7 @@ pub enum Action {
         class: String,
         /// Link or path that the frames cross from now on.
         to: String,
-        /// How long frames are lost during the move.
+        /// Duration for which frames are lost during the move.
         outage: Nanos,
     },
 }
