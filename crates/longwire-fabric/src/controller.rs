@@ -227,7 +227,7 @@ impl Controller {
     /// Checks a change without applying it.
     ///
     /// # Errors
-    /// As for [`Controller::change`].
+    /// The errors of [`Controller::change`].
     pub fn check(&self, body: &Value, access: &FileAccess) -> Result<ChangeResult, Vec<Problem>> {
         let _turn = locked(&self.turn);
         let checked = self.prepare(body, access)?;
@@ -370,7 +370,7 @@ impl Controller {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the state after applying the effects that are due.
+    /// Applies the effects that are due, and returns the locked state.
     fn settled(&self, now: Nanos) -> RwLockWriteGuard<'_, NetworkState> {
         let mut state = self.recorded_mut();
         state.settle(now);

@@ -139,8 +139,8 @@ proptest! {
         let best = least_busiest(&links, &paths, plan.shards);
         prop_assert!(busiest >= best);
         prop_assert!(busiest * 2 <= best * 3, "{busiest} for {best}: {plan:?}");
-        // The plan uses fewer shards than requested only if more would gain at most 1/20, times
-        // 3/2.
+        // Against the requested number of shards, the bound is 3/2 times 21/20: the plan omits
+        // shards that would gain at most 1/20.
         let best = least_busiest(&links, &paths, asked);
         prop_assert!(busiest * 40 <= best * 63, "{busiest} for {best} on {asked}: {plan:?}");
     }

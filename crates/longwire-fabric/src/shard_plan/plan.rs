@@ -210,7 +210,7 @@ pub(super) enum Limit {
     Inseparable,
     /// There are fewer groups than requested shards.
     Groups,
-    /// One group has this share of the load, in thousandths; the rest needs fewer shards.
+    /// One group has this share of the load, in thousandths; the remaining load needs fewer shards.
     Largest { per_mille: u64, is_one_link: bool },
 }
 
