@@ -1,4 +1,4 @@
-//! Rewriting of IP addresses: prefix maps, anonymisation and per-round shifts.
+//! Rewrites IP addresses: prefix maps, anonymisation and per-round shifts.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! Rewriting of addresses announced by SCTP and Multipath TCP.
+//! Rewrites addresses announced by SCTP and Multipath TCP.
 
 use super::options::Role;
 use super::rewriting::Rewriting;

@@ -19,7 +19,7 @@ fn v6(text: &str) -> u128 {
     Ipv6Addr::from_str(text).unwrap().into()
 }
 
-/// From the authors' sample_trace_raw.dat and sample_trace_sanitized.dat.
+/// Vectors from the authors' sample_trace_raw.dat and sample_trace_sanitized.dat.
 #[test]
 fn ipv4_matches_the_published_vectors() {
     let pan = CryptoPan::new(&KEY);
@@ -52,7 +52,7 @@ fn ipv4_matches_the_published_vectors() {
     }
 }
 
-/// Taken from the tests of implementations that agree on the 128-bit extension.
+/// Vectors from the tests of implementations that agree on the 128-bit extension.
 #[test]
 fn ipv6_matches_another_implementation() {
     let pan = CryptoPan::new(&KEY);

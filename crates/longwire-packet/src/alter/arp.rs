@@ -1,4 +1,4 @@
-//! Rewriting of addresses in ARP (RFC 826) and RARP packets.
+//! Rewrites addresses in ARP (RFC 826) and RARP packets.
 
 use super::options::Role;
 use super::rewriting::Rewriting;

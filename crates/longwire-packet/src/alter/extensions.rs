@@ -1,5 +1,4 @@
-//! Rewriting of addresses in IPv4 options and IPv6 extension headers: source routes and home
-//! addresses.
+//! Rewrites addresses in IPv4 options and IPv6 extension headers: source routes and home addresses.
 
 use super::options::Role;
 use super::rewriting::Rewriting;

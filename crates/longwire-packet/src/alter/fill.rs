@@ -1,4 +1,4 @@
-//! Restoring truncated frames to their original length, and repairing checksums.
+//! Restores truncated frames to their original length, and repairs checksums.
 
 use longwire_units::random::{Stream, absorb};
 

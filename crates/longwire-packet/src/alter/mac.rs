@@ -1,4 +1,4 @@
-//! Rewriting of Ethernet addresses.
+//! Rewrites Ethernet addresses.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Rewriting of addresses in control messages: ICMP, ICMPv6 with neighbour and listener discovery,
+//! Rewrites addresses in control messages: ICMP, ICMPv6 with neighbour and listener discovery,
 //! IGMP, Mobile IPv6, IPCP.
 
 use super::options::Role;

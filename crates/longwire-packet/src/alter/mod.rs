@@ -1,5 +1,5 @@
-//! Altering of a trace's frames before they are sent: restores truncated frames, rewrites
-//! addresses, ports and tags, and keeps checksums valid.
+//! Alters a trace's frames before they are sent: restores truncated frames, rewrites addresses,
+//! ports and tags, and keeps checksums valid.
 //!
 //! [`Alterations::apply`] and `rewrite` show all steps in order. User documentation is in
 //! `docs/rewriting.md`.

@@ -1,4 +1,4 @@
-//! Segmenting, fragmenting, truncating or dropping of frames that exceed the MTU.
+//! Segments, fragments, truncates or drops frames that exceed the MTU.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Rewriting of addresses and ports in IP packets, their checksums, and inner packets.
+//! Rewrites addresses and ports in IP packets, their checksums, and inner packets.
 
 use super::announced;
 use super::arp;

@@ -31,7 +31,7 @@ pub(super) fn inside(packet: &[u8], transport: &Transport) -> Option<Found> {
     }
 }
 
-/// Parses from the header returned by `first` to the content.
+/// Parses headers, from the one returned by `first` to the content.
 fn walk(
     packet: &[u8],
     at: usize,

@@ -1,4 +1,4 @@
-//! Pushing, popping and changing of VLAN tags (IEEE 802.1Q).
+//! Pushes, pops and changes VLAN tags (IEEE 802.1Q).
 
 use core::str::FromStr;
 

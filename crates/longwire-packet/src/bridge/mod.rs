@@ -174,7 +174,7 @@ impl Bridge {
     }
 
     fn flood(&mut self, now: Nanos, port: PortIndex, frame: &[u8], kind: Flooded) -> Forwarding {
-        // Before the storm limit, which would drop the repeated frames.
+        // Loop detection precedes the storm limit, which would drop the repeated frames.
         if let Some(loops) = &mut self.loops {
             loops.note_flooded(now, port.0, frame);
         }

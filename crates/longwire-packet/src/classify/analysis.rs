@@ -86,8 +86,8 @@ impl<T: Copy + PartialEq> Classifier<T> {
 
     /// Returns at most `limit` pairs of rules with different targets that overlap without one
     /// covering the other. A narrow rule before a wide one is an exception to it, not an overlap; a
-    /// wide rule before a narrow one makes the latter unreachable. The trailing catch-all rule of a
-    /// port does not count either.
+    /// wide rule before a narrow one makes the latter unreachable. Overlaps with a port's trailing
+    /// catch-all rule are not reported either.
     ///
     /// Rules with filters are only counted. Pairs are joined on the bits common to both shapes, in
     /// time proportional to rules times shapes, plus the number of pairs.

@@ -333,7 +333,7 @@ impl Cube {
                 self.imply((first, is), (second, so))?;
                 self.imply((second, !so), (first, !is))?;
             }
-            // An IP header is of either version.
+            // Every IP header is IPv4 or IPv6.
             if self.says(IP) == Some(true) {
                 self.imply((V4, false), (V6, true))?;
                 self.imply((V6, false), (V4, true))?;

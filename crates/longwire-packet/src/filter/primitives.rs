@@ -15,7 +15,7 @@ use crate::header::IpVersion;
 /// Qualifiers of a value, such as `udp dst port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Qualifier {
-    /// Additional condition.
+    /// Protocol that the packet must also have.
     protocol: Protocol,
     side: Side,
     kind: Kind,

@@ -1,4 +1,4 @@
-//! Altering of frames: only the requested changes occur, and checksums stay valid or invalid.
+//! Alters frames: only the requested changes occur, and checksums stay valid or invalid.
 mod encapsulations;
 mod incremental;
 mod inside;
