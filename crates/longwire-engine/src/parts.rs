@@ -316,7 +316,7 @@ macro_rules! link_parts {
         }
 
         impl From<LinkConfig> for LinkChange {
-            /// Sets every part.
+            /// Creates a change that sets every part.
             fn from(config: LinkConfig) -> LinkChange {
                 LinkChange {
                     $( $part: Some(config.$part), )*

@@ -75,11 +75,11 @@ impl Link {
     /// * **Framing** applies to frames dequeued at or after `at`.
     /// * **Queue.** The new queue receives the queued frames in arrival order, as if all arrived at
     ///   `at`. It drops frames that it rejects for its usual reason ([`DropReason::QueueFull`] for
-    ///   tail drop). Sojourn times count from the original arrivals. A derived limit is recomputed
+    ///   tail drop). Sojourn times start at the original arrivals. A derived limit is recomputed
     ///   when rate or delay changes; a lower limit drops the newest frames.
-    /// * **Models** that are replaced start at `at`: schedules count from `at`, and random streams
-    ///   derive from seed, link, purpose and change number. A queue discipline that is kept retains
-    ///   its initial rate.
+    /// * **Models.** Replacements start at `at`: their schedules begin at `at`, and their random
+    ///   streams derive from seed, link, purpose and change number. A queue discipline that is kept
+    ///   retains its initial rate.
     /// * **Delay and order.** In order, releases never decrease, even across delay changes. When
     ///   the order changes from `reorder` to `in-order`, later frames are not released before
     ///   frames that departed earlier, except frames displaced on purpose.

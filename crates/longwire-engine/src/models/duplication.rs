@@ -200,7 +200,7 @@ const TRACE: Entry<Box<dyn DuplicationModel>> = Entry {
     build: build_trace,
 };
 
-/// Small table with the column names used in the parameters' examples.
+/// Example table with the column names used in the parameters' examples.
 const EXAMPLE: &str = "time_s,duplicate_percent,cell\n0,0.5,7\n1,1,7\n";
 
 const DUPLICATE_COLUMN: Param = Param::new("duplicate-column", Unit::Text("duplicate_percent"))

@@ -56,8 +56,8 @@ impl<'a> Arguments<'a> {
                 text: text.trim().to_owned(),
             });
         }
-        // Values with keys are assigned first, wherever they are: they determine which parameters
-        // remain.
+        // Values with keys are assigned first, regardless of their position: they determine which
+        // parameters remain.
         for (key, value) in items.clone().filter_map(|item| item.split_once('=')) {
             arguments.give_named(key.trim(), value.trim())?;
         }
@@ -246,8 +246,8 @@ impl<'a> Arguments<'a> {
     /// are reported with that number.
     ///
     /// # Errors
-    /// As [`Arguments::pieces`]; [`SpecError::Content`] also for a line above 64 KiB or invalid
-    /// UTF-8.
+    /// The errors of [`Arguments::pieces`]; also [`SpecError::Content`] for a line above 64 KiB or
+    /// invalid UTF-8.
     pub fn lines(
         &self,
         key: &'static str,

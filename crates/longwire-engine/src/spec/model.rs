@@ -81,7 +81,7 @@ impl<M: PartModel> ModelSpec<M> {
 }
 
 impl<M: PartModel> From<M> for ModelSpec<M> {
-    /// Wraps a model built in Rust; its specification text is that of its description.
+    /// Wraps a model built in Rust. Its description becomes the specification text.
     fn from(prototype: M) -> ModelSpec<M> {
         ModelSpec(Arc::new(Parsed {
             text: prototype.to_string(),

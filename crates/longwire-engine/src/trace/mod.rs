@@ -33,7 +33,7 @@ pub use table::{Mapping, RowTimes, TableReader};
 /// column per quantity.
 pub const FILE: Param = Param::new("file", Unit::File(EXAMPLE)).help("trace file");
 
-/// Small table.
+/// Example table.
 const EXAMPLE: &str = "\
 time_s,rate_mbps,delay_ms,loss_percent,cell
 0,10,20,0.5,7

@@ -208,8 +208,8 @@ impl SeriesBuilder {
         }
     }
 
-    /// Adds a row: the quantity is `value` from `time` on, on any clock. The last of several rows
-    /// with the same time counts.
+    /// Adds a row: the quantity is `value` from `time` on, on any clock. If several rows have the
+    /// same time, the last one applies.
     ///
     /// # Errors
     /// If time decreases.

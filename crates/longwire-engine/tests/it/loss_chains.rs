@@ -71,7 +71,7 @@ fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
     assert_binomial(what, count, trials, p, CONFIDENCE);
 }
 
-/// Checks all patterns of six frames, and thereby the rate and all correlations up to lag 5.
+/// Checks all patterns of six frames, which covers the rate and all correlations up to lag 5.
 fn check_patterns<const N: usize>(model: &str, chain: &Chain<N>) {
     const LEN: usize = 6;
     for seed in 1..=2 {

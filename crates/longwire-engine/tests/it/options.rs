@@ -81,7 +81,7 @@ fn the_default_queue_follows_its_rule() {
     assert_eq!(limit("rate=64kbit delay=1ms"), bytes(16 * 1514));
     assert_eq!(limit("rate=10tbit delay=24h"), bytes(1 << 40));
     assert_eq!(limit("delay=20ms"), QueueLimit::UNLIMITED);
-    // The mean of a varying delay counts.
+    // For a varying delay, the mean applies.
     let uniform = "rate=10mbit delay=uniform:100ms,300ms";
     assert_eq!(limit(uniform), bytes(500_000));
 }

@@ -302,8 +302,8 @@ impl Transmitter {
         known.unwrap_or(u128::from(bits) * u128::from(NANOBITS))
     }
 
-    /// Returns the part of a departed frame that is unsent at `at`, in billionths of a bit:
-    /// departures are rounded down to nanoseconds.
+    /// Returns the part of a departed frame that is unsent at `at`, in billionths of a bit. It may
+    /// be positive, because departures are rounded down to nanoseconds.
     pub(crate) fn unsent_of_departed(&self, at: Nanos) -> u128 {
         let (free_at, unsent) = match &self.modelled {
             None => (self.exact.free_at(), self.exact.unsent(at)),

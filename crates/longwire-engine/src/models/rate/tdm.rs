@@ -170,7 +170,7 @@ impl RateModel for Tdm {
         if from == u64::MAX {
             return Nanos::MAX;
         }
-        // At the exact departure time, the carried remainder is still to be sent.
+        // At the exact departure time, the carried remainder has not been sent yet.
         if from > self.at {
             self.at = from;
             self.carry = 0;

@@ -150,7 +150,7 @@ impl<S: RateSource> Varying<S> {
     pub fn serve(&mut self, from: Nanos, bits: u64, stream: &mut Stream) -> Nanos {
         let from = from.as_nanos().saturating_sub(self.epoch);
         let from = from.max(self.found);
-        // At the exact departure time, the carried remainder is still to be sent.
+        // At the exact departure time, the carried remainder has not been sent yet.
         if from > self.at {
             self.at = from;
             self.carry = 0;

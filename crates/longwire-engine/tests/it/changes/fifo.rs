@@ -209,7 +209,7 @@ fn a_derived_limit_follows_rate_and_delay() {
     }
 }
 
-/// For each pair of rate kinds, the second sends what the first left unsent.
+/// For each pair of rate kinds, the second rate sends the work that the first left unsent.
 #[test]
 fn the_rest_of_a_frame_continues_at_any_rate() {
     let ms = 1_000_000;

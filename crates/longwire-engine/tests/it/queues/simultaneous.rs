@@ -73,7 +73,6 @@ fn a_link_that_falls_free_takes_the_next_frame_before_another_is_queued() {
     }
 }
 
-/// Holds for plain and changeable links alike.
 #[test]
 fn the_queue_right_after_an_arrival_leaves_out_the_frame_in_service() {
     let mut run = Run::new(link(RATE, "head-drop", 1), 3);

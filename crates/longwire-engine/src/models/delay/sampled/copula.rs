@@ -80,7 +80,7 @@ impl Ranks {
     }
 }
 
-/// Autocorrelation of the values as a function of that of the normal variables at the same ranks: a
+/// Maps the autocorrelation of the normal variables to that of the values at the same ranks: a
 /// power series whose coefficients are the squared coefficients of the values' Hermite expansion
 /// (Nataf's transformation, 1962, by Mehler's formula; Liu and Der Kiureghian 1986).
 pub(super) struct Transfer {

@@ -60,7 +60,7 @@ struct Common {
 }
 
 impl Common {
-    /// Reads those common parameters that the model declares.
+    /// Reads the common parameters that the model declares.
     fn read(arguments: &Arguments<'_>) -> Result<Common, SpecError> {
         let common = Common {
             min: arguments.optional(MIN.name)?.unwrap_or(Nanos::ZERO),
@@ -119,7 +119,7 @@ pub(super) struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// Reads those common parameters that the model declares. The model's text includes the
+    /// Reads the common parameters that the model declares. The model's text includes the
     /// parameters in `own` even at their defaults.
     pub fn new(arguments: &'a Arguments<'a>, own: &[&str]) -> Result<Sampler<'a>, SpecError> {
         let common = Common::read(arguments)?;
