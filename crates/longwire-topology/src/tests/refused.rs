@@ -7,8 +7,8 @@ use longwire_testbed::support::rows;
 use super::refused;
 use crate::{Topology, problem};
 
-/// Every error. A row has the text after the ports, with two dashes per line break; then line and
-/// field of the only problem, and a part of its message.
+/// One row per error: the text after the ports, with two dashes per line break; line and field of
+/// the only problem; a part of its message.
 const REFUSED: &str = "
     [[lnik]] -- name = 'x' | 4 | lnik | did you mean 'link'?
     [[link]] -- name = 'x' -- match = 'any' -- shared = true -- rat = '1mbit' | 8 | link.rat | \
