@@ -407,8 +407,8 @@ fn null_restores_the_default_of_an_option() {
     assert_eq!(said.as_deref(), Some("set x loss= order= queue="));
 }
 
-/// The controller refuses an option that names a file before it accesses the file: from clients
-/// without file access, and for relative paths sent to a service.
+/// The controller refuses file options before any file access: from clients without file access,
+/// and for relative paths sent to a service.
 #[test]
 fn changes_name_no_files_that_they_may_not() {
     const REASON: &str = "not from here";
