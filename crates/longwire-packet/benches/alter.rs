@@ -51,7 +51,7 @@ fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
     options
 }
 
-/// Returns a typical combination of alterations.
+/// Returns the combined alterations of the table in docs/rewriting.md.
 fn full() -> AlterOptions {
     options(|options| {
         options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap());

@@ -160,7 +160,7 @@ impl WrittenFilter {
 /// [`DatagramPorts`](super::DatagramPorts) provides the first one's ports), frames truncated before
 /// the transport header and packets with more than eight extension headers have no ports; packets
 /// without IP have no addresses. IPv6 packets truncated within their extension headers also have no
-/// protocol. Of frames shorter than 14 bytes, only the ingress port is known.
+/// protocol. For frames shorter than 14 bytes, only the ingress port is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matcher {
     /// Source address.

@@ -1,5 +1,5 @@
-//! Grammar of filters: tests joined by `and`, `or`, `not` and parentheses, with bounded nesting.
-//! Every text is either parsed or rejected.
+//! Grammar of filters: tests joined by `and`, `or`, `not` and parentheses. Nesting is bounded, so
+//! every text is either parsed or rejected.
 
 use alloc::boxed::Box;
 use alloc::format;

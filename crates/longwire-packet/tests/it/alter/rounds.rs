@@ -10,7 +10,7 @@ fn addresses_advance_with_the_round() {
         ("1", 0, [10, 1, 2, 3], [192, 0, 2, 77]),
         ("1", 1, [10, 1, 2, 4], [192, 0, 2, 78]),
         ("256", 2, [10, 1, 4, 3], [192, 0, 4, 77]),
-        // Addresses stay within their last 24 bits, or within the network.
+        // Shifts wrap around within the last 24 bits, or within the network.
         ("16777215", 1, [10, 1, 2, 2], [192, 0, 2, 76]),
         ("1,10.1.2.0/30", 1, [10, 1, 2, 0], [192, 0, 2, 77]),
         ("1,10.0.0.0/8", 1 << 40, [10, 1, 2, 3], [192, 0, 2, 77]),
