@@ -1,5 +1,5 @@
 //! Cost per 64-byte frame on a link with a single model: the table of models in SPECIFICATION.md.
-//! Covers every registered model whose kind is in [`KINDS`].
+//! Covers every registered model of the kinds in [`KINDS`], except plugins.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod table;

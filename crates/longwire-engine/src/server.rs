@@ -424,8 +424,8 @@ impl Server {
         self.occupancy_max
     }
 
-    /// [`Server::next_decided`] for a sequential server with a plain medium and no rate model:
-    /// `serve` without the impossible cases.
+    /// [`Server::next_decided`] for a sequential server with a plain medium and no rate model.
+    /// Omits the cases of `serve` that cannot occur.
     #[inline]
     pub fn next_in_turn(
         &mut self,

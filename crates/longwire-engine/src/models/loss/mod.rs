@@ -69,7 +69,7 @@ pub enum LossPlace {
 }
 
 /// Treatment of ECN-capable frames (RFC 3168) selected by a loss model. Other selected frames are
-/// lost, or with [`LossEcn::MarkOnly`] pass unchanged.
+/// lost or, with [`LossEcn::MarkOnly`], pass unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossEcn {
     /// Drop them.

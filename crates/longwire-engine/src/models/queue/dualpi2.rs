@@ -165,7 +165,7 @@ impl DualPi2Law {
 /// the link's epoch, with delays in seconds:
 ///
 /// ```text
-/// delay := the longer waiting time of the heads of both queues; 0 if none waits
+/// delay := the longer waiting time of the heads of both queues; 0 if both are empty
 /// p     := p + alpha (delay - target) + beta (delay - delay before), within 0..=1
 /// p_C   := p^2
 /// p_CL  := k p

@@ -200,7 +200,7 @@ pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame>;
 
     /// Moves all frames to `frames`, in any order and undecided, when the discipline is replaced or
-    /// the link turned off. Keeps other state; frames may be enqueued again later.
+    /// the link is turned off. Keeps other state; frames may be enqueued again later.
     fn give_up(&mut self, frames: &mut Vec<QueuedFrame>);
 
     /// Called at most once before an arrival, if the link became idle after the last frame.

@@ -11,7 +11,7 @@ use crate::spec::{Arguments, Param, SpecError, Unit};
 /// A Boolean; the first keyword means true.
 pub(super) const BOOLEAN: Unit = Unit::Choice(&["true", "false"]);
 
-/// Maximum number of frames.
+/// Maximum number of frames, excluding the frame in service.
 pub(super) const fn limit(default: &'static str) -> Param {
     Param::with_default("limit", Unit::Packets, default)
         .help("maximum frames in the queue, not counting the frame in service")
@@ -21,7 +21,7 @@ pub(super) const fn limit(default: &'static str) -> Param {
 pub(super) const LIMIT_BYTES: Param = Param::new("limit-bytes", Unit::Size)
     .help("maximum bytes in the queue, in addition to the limit in frames; default: unlimited");
 
-/// Maximum number of frames over all classes.
+/// Maximum number of frames over all classes, excluding the frame in service.
 pub(super) const fn limit_of_all(default: &'static str) -> Param {
     limit(default).help("maximum frames in all classes, not counting the frame in service")
 }

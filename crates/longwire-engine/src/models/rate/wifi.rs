@@ -117,7 +117,7 @@ struct Wifi {
     carry: u64,
     /// Acknowledgement, interframe space, backoff and other stations' transmissions, drawn when the
     /// previous aggregate ends. A station counts down its backoff even without frames
-    /// (post-backoff), so a station idle for longer sends immediately.
+    /// (post-backoff), so a station that has been idle for longer sends immediately.
     gap: u64,
 }
 

@@ -29,8 +29,8 @@ fn departures(queue: &str, arrivals: &[u64]) -> Vec<Result<u64, DropReason>> {
     fates.iter().map(fate).collect()
 }
 
-/// "The most frames held; the frame being sent does not count": of three frames, the first is sent
-/// and two are queued.
+/// The limit does not count the frame in service: with a limit of two and three frames, the first
+/// is sent and two are queued.
 #[test]
 fn the_first_of_several_frames_of_one_stamp_is_in_service() {
     const AT: u64 = 5_000_000_000;

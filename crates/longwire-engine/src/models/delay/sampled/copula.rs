@@ -136,8 +136,8 @@ impl Transfer {
         transfer
     }
 
-    /// Returns the values' autocorrelation for the normal variables' autocorrelation `r`.
-    /// Increasing in `r`, because values increase with ranks.
+    /// Returns the values' autocorrelation for the normal variables' autocorrelation `r`. The
+    /// result increases with `r`, because values increase with ranks.
     pub fn at(&self, r: f64) -> f64 {
         let higher = |sum: f64, square: &f64| (sum + square) * r;
         self.squares.iter().rev().fold(self.rest * r, higher)
