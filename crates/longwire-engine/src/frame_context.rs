@@ -1,4 +1,4 @@
-//! A frame as input of models.
+//! Frame data for models.
 
 use longwire_packet::frame::FrameMeta;
 use longwire_units::{Bytes, Nanos, Packets};

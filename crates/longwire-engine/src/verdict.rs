@@ -80,7 +80,7 @@ pub enum DropReason {
     Content,
     /// Dropped while its traffic was moved to another path.
     Handover,
-    /// Its egress port was gone.
+    /// Its egress port was lost.
     PortLost,
 }
 

@@ -1,4 +1,4 @@
-//! Building a link from its configuration.
+//! Builds a link from its configuration.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

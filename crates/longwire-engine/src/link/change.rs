@@ -1,4 +1,4 @@
-//! Changing a running link, in event time.
+//! Changes a running link, in event time.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -113,7 +113,7 @@ impl<M> Kind<M> {
         }
         let arguments = Arguments::parse(default.info, text, loader)?;
         let model = (default.build)(&arguments).map_err(|error| match error {
-            // For plain values, the parameter's name is left out of the error.
+            // For plain values, the error omits the parameter's name.
             SpecError::Value { source, .. } => SpecError::Plain(source),
             other => other,
         })?;

@@ -1,4 +1,4 @@
-//! Adding, changing and removing links and paths.
+//! Adds, changes and removes links and paths.
 
 use alloc::boxed::Box;
 

@@ -127,7 +127,7 @@ pub struct Network<T> {
     /// Links by time of their next event. When a link's time changes, its stale entry stays and is
     /// skipped later, which is rare and cheaper than a search.
     agenda: ReleaseQueue<()>,
-    /// Fragments of the frame fragmented last.
+    /// Fragments of the last fragmented frame.
     fragments: Fragments,
     /// Time before which no link changes.
     steady_until: Nanos,

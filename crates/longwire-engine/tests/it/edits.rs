@@ -262,7 +262,7 @@ fn frames_that_cannot_be_cut_are_dropped() {
     ] {
         assert_eq!(outcome(&frame), Err(DropReason::Mtu), "{name}");
     }
-    // Frames that fit pass.
+    // Frames that fit are not fragmented.
     let fits = ethernet(&[], 0x0800, &kept_whole.packet(17, &long[..580]));
     assert_eq!(outcome(&fits).map(|bytes| bytes.len()), Ok(614));
 }

@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 const KBIT: u64 = 1_000;
 const MBIT: u64 = 1_000_000;
 
-/// A trace in Sabre's format, ending with a part of unknown rate.
+/// A trace in Sabre's format, ending with an entry of unknown rate.
 const SABRE: &str = r#"[
     {"duration_ms": 1020, "bandwidth_kbps": 1051, "latency_ms": 100},
     {"duration_ms": 2791, "bandwidth_kbps": 46.5, "latency_ms": 20},

@@ -117,7 +117,7 @@ fn outages_start_at_their_times() {
             .iter()
             .any(|(start, end)| (start * SECOND..end * SECOND).contains(&since))
     };
-    // In both directions, at and just before every second.
+    // Forwards and backwards in time, at and just before every second.
     let times = (0..60).chain((0..60).rev());
     for since in times.flat_map(|second| [second * SECOND, (second + 1) * SECOND - 1]) {
         assert_eq!(down(&mut once, since), is_in(since), "{since}");

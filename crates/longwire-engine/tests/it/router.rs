@@ -51,7 +51,7 @@ fn a_router_answers_what_it_drops() {
             (v6(1, 8), DropReason::Ttl, Some((3, 0, 0))),
             (v4(9, DF, 1_281), DropReason::Mtu, Some((3, 4, 1_300))),
             (v6(9, 1_261), DropReason::Mtu, Some((2, 0, 1_300))),
-            // Fragmentation is allowed by the packet, but mtu=1300 drops.
+            // The packet allows fragmentation, but `mtu=1300` drops it.
             (v4(9, 0, 1_281), DropReason::Mtu, None),
             // A router checks the TTL first.
             (v4(1, DF, 1_281), DropReason::Ttl, Some((11, 0, 0))),

@@ -56,7 +56,7 @@ fn a_full_queue_is_served_at_the_mean_rate() {
             .count();
         let bits = sent as f64 * f64::from(LEN) * 8.0;
         let measured = bits / Nanos::from_nanos(to - from).as_secs_f64();
-        // One frame more or less at each end, or one aggregate of 43.
+        // Tolerance: one frame at each end, or one aggregate of 43 frames.
         let frames = if rate.starts_with("wifi") { 86.0 } else { 2.0 };
         let slack = frames * f64::from(LEN) * 8.0 / Nanos::from_nanos(to - from).as_secs_f64();
         // mahimahi counts ten bytes less than the frame's length.

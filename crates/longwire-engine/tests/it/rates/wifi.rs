@@ -48,7 +48,7 @@ fn an_aggregate_ends_by_frames_bytes_and_time() {
     // A ninth frame fits; after it, a full frame of 1514 bytes would not.
     let of_bytes = aggregates(&format!("{PLAIN},bytes=10000b"), &frames);
     assert_eq!(of_bytes, [1, 9, 9, 9, 9, 3]);
-    // 80 Mbit/s send 20,000 bytes in 2 ms.
+    // At 80 Mbit/s, 20,000 bytes take 2 ms.
     let of_time = aggregates(&format!("{PLAIN},duration=2ms"), &frames);
     assert_eq!(of_time, [1, 19, 19, 1]);
     let alone = aggregates(&format!("{PLAIN},frames=1"), &frames[..3]);
