@@ -17,7 +17,7 @@ const BATCH: usize = 32;
 #[derive(Clone)]
 pub struct CryptoPan {
     cipher: Aes128,
-    /// Padding for the bits not yet known.
+    /// Padding for the address bits that a cipher block omits.
     pad: u128,
 }
 

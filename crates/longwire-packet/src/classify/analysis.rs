@@ -1,4 +1,4 @@
-//! Detection of unreachable and overlapping rules.
+//! Detects unreachable and overlapping rules.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Parsing and printing of matchers.
+//! Parses and prints matchers.
 
 use alloc::boxed::Box;
 use alloc::format;

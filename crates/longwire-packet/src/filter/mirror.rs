@@ -1,4 +1,4 @@
-//! Mirroring of filters: exchange of source and destination.
+//! Mirrors filters: exchanges source and destination.
 
 use super::Filter;
 use super::expression::Expression;

@@ -31,7 +31,7 @@ fn arp_is_rewritten() {
     );
 }
 
-/// Errors quote packets as altered.
+/// ICMP errors quote packets as altered.
 #[test]
 fn quoted_packets_match_the_altered_ones() {
     let sent = udp((40_000, 53), &[7; 40]);

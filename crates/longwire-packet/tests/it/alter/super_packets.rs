@@ -163,7 +163,7 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
             1 - segmented - fragmented
         );
         if segmented == 1 {
-            // Complete, with a length and without trailing bytes.
+            // The packet is complete, with a length and without trailing bytes.
             let whole = taken.concat();
             assert!(whole.len() <= 18 + 40 + 20 + 5_000);
             let len_at = if whole[16..18] == [8, 0] { 20 } else { 22 };

@@ -69,7 +69,7 @@ fn headers_are_completed() {
                 _ => {}
             }
         }
-        // Truncation before the transport header loses more, but the length is restored.
+        // A frame truncated before the transport header loses more, but regains its length.
         for captured in 0..sample.transport_at {
             let (frame, alterations) = filled("zeros", &sample.frame, captured);
             assert_eq!(frame.len(), sample.frame.len());
@@ -135,7 +135,7 @@ fn lengths_are_repaired() {
         frame.len() - 54
     );
     assert!(holds(&frame));
-    // Padding of the frame is not payload.
+    // Frame padding is not payload.
     let mut frame = udp((1, 2), &[]);
     frame.resize(60, 0);
     let (again, _) = filled("pattern:ff", &frame, 42);

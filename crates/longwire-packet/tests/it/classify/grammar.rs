@@ -1,4 +1,4 @@
-//! Parsing and printing of matchers.
+//! Parses and prints matchers.
 
 use longwire_packet::classify::{Matcher, PortRange, VlanMatch};
 use longwire_testbed::support::rows;
