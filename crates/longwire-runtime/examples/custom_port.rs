@@ -1,5 +1,5 @@
-//! Custom ports: a live link of 20 ms between two standard library channels, without a network
-//! device.
+//! Custom ports: a live link with a delay of 20 ms between two standard library channels. Needs no
+//! network device.
 //!
 //! ```sh
 //! cargo run -p longwire-runtime --example custom_port

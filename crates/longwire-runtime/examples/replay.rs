@@ -1,5 +1,4 @@
-//! A replay of generated frames: a feed sends them at exact times through a link into a capture
-//! file.
+//! Replays generated frames at exact times, through a link, into a capture file.
 //!
 //! ```sh
 //! cargo run -p longwire-runtime --example replay -- out.pcap
@@ -15,7 +14,7 @@ use longwire_io::{PortError, ReceiveResult};
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput};
 use longwire_runtime::{Feed, FeedFrame, FeedStatus, LinkSetup, NetworkPlan, RunConfig, start};
 
-/// Fifty frames, one per 10 ms, each with its number in the last byte.
+/// A feed of fifty frames, one per 10 ms. The last byte counts down.
 struct Countdown {
     left: u8,
 }

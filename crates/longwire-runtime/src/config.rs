@@ -51,8 +51,8 @@ pub enum Placement {
     PerStage,
 }
 
-/// Default grace period at a run's start, when pages are touched for the first time and threads
-/// have not learnt their wake margins.
+/// Default grace period after the start, in which pages fault in and threads learn their wake
+/// margins.
 pub const GRACE: Nanos = Nanos::from_millis(100);
 
 /// Configuration shared by both directions.
@@ -74,10 +74,10 @@ pub struct RunConfig {
     pub realtime: bool,
     /// Collects plugin faults. Any fault ends the run.
     pub faults: Faults,
-    /// Origin of schedules; `None` for the start.
+    /// Origin of schedules; `None` means the start of the run.
     pub epoch: Option<Epoch>,
-    /// Whether queued frames use huge pages, which take several megabytes at the start. Without
-    /// huge pages, memory starts small and grows, which suits many runs in one process.
+    /// Whether to store queued frames in huge pages, which allocates several megabytes at the
+    /// start. Without them, memory starts small and grows, which suits many runs in one process.
     pub huge_pages: bool,
 }
 

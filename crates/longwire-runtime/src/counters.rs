@@ -43,12 +43,12 @@ pub(crate) struct LinkShared {
     pub corrections: CorrectionsShared,
     pub departures: DeparturesShared,
     pub send_stamps: SendStampsShared,
-    /// The port's loss, if the network continues without it.
+    /// The loss of the port, if the network continues without it.
     pub loss: LossCell,
 }
 
-/// Counters of the stage with the lane: ingress, or egress for a managed queue. Copies that egress
-/// makes of frames on the delay line count here as crossed.
+/// Counters of the stage with the lane: ingress, or egress for a managed queue. Frames that egress
+/// copies on the delay line also count as crossed here.
 #[derive(Debug, Default)]
 pub(crate) struct LaneCells {
     pub stage: StageCells,
@@ -63,8 +63,8 @@ impl LinkShared {
     /// Returns the totals for the stages at a network's port.
     pub(crate) fn port_totals(&self) -> StageTotals {
         let mut totals = StageTotals::default();
-        // Read this first: a frame on the line must have arrived, even in a snapshot taken while
-        // another thread receives.
+        // Read before the arrivals, so that a snapshot never shows more frames on the line than
+        // have arrived, even while another thread receives.
         totals.put_on_line = self.ingress.crossed.get();
         totals.add(&self.egress);
         totals.add(&self.ingress);

@@ -1,5 +1,5 @@
-//! Cache-line latency between cores. A hypervisor may place virtual cores on one cache or
-//! on two, and migrate them during a run.
+//! Cache-line latency between cores. A hypervisor may place two virtual cores on the same cache or
+//! on different ones, and migrate them during a run.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ pub const FAR: Duration = Duration::from_nanos(100);
 /// Round trips per measurement.
 const TRIPS: u32 = 2_000;
 
-/// Number of measurements. The minimum is used, as other threads may interrupt some of them.
+/// Number of measurements. Only the minimum counts, because other threads may interrupt some.
 const ROUNDS: usize = 5;
 
-/// Timeout for a measurement. Exceeded if other threads use a core.
+/// Timeout of a measurement. It expires if other threads occupy a core.
 const LIMIT: Duration = Duration::from_millis(20);
 
 /// Measures the cache-line latency between two cores. Returns `None` if a thread cannot be pinned
@@ -85,7 +85,7 @@ fn round_trips(
     Some(start.elapsed())
 }
 
-/// Waits for a value. Returns `false` if stopped.
+/// Waits until `ball` has this value. Returns `false` if stopped first.
 fn wait_for(ball: &AtomicU32, value: u32, stop: &AtomicBool) -> bool {
     while ball.load(Ordering::Acquire) != value {
         if stop.load(Ordering::Relaxed) {

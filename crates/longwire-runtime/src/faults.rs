@@ -12,7 +12,7 @@ impl Faults {
         Faults::default()
     }
 
-    /// Reports a fault. Only the first message is kept, as later faults may result from it.
+    /// Reports a fault. Only the first message is kept, because later faults may result from it.
     pub fn report(&self, message: String) {
         let _ = self.0.set(message);
     }

@@ -49,8 +49,9 @@ impl Grade {
         Grade::named(close)
     }
 
-    /// Returns whether a run graded `found` meets a condition on this grade. Higher grades do too,
-    /// except that [`Grade::NotFaithful`] and [`Grade::NoFrames`] require exactly that grade.
+    /// Returns whether a run graded `found` meets a condition on this grade. A higher grade meets
+    /// it too, except for [`Grade::NotFaithful`] and [`Grade::NoFrames`], which require exactly
+    /// that grade.
     pub fn is_met_by(self, found: Grade) -> bool {
         match self {
             Grade::NotFaithful | Grade::NoFrames => found == self,

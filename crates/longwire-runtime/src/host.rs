@@ -161,8 +161,8 @@ pub fn lower_priority() {
 /// Raises the calling thread's priority for short work that a user is waiting for. A no-op without
 /// the right to do so.
 pub fn prompt_priority() {
-    // A run's threads may keep two cores busy. With a much lower weight, a thread would wait for
-    // milliseconds even for short work.
+    // A run's threads may keep two cores busy. At a much lower weight, even short work would wait
+    // for milliseconds.
     let _ = raise_priority();
 }
 
@@ -242,8 +242,9 @@ fn runnable_in(loadavg: &str) -> Option<usize> {
     runnable.parse().ok()
 }
 
-/// Makes the allocator return freed large blocks to the system. By default, freeing the first one
-/// raises its threshold; 256 KiB is near the initial threshold.
+/// Makes the allocator return freed large blocks to the system. By default, glibc raises its mmap
+/// threshold when the first such block is freed. A fixed threshold disables that; 256 KiB is twice
+/// the initial one.
 pub fn return_large_blocks() {
     // SAFETY: these calls take no pointers and may be made at any time.
     #[cfg(target_env = "gnu")]
@@ -253,7 +254,7 @@ pub fn return_large_blocks() {
     }
 }
 
-/// Returns freed memory that the allocator would keep to the system.
+/// Returns the allocator's free memory to the system.
 pub fn release_free_memory() {
     // SAFETY: the call takes no pointers and may be made at any time.
     #[cfg(target_env = "gnu")]

@@ -1,4 +1,4 @@
-//! File and plugin loading for the engine's models, as the engine does no I/O.
+//! Loads files and plugins for the engine's models. The engine does no I/O.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -34,7 +34,7 @@ pub enum PluginUse {
     /// Loads permitted plugins.
     #[default]
     Load,
-    /// Only checks that the file is permitted, as another process loads it.
+    /// Only checks that the file is permitted, because another process loads it.
     Defer,
     /// Refuses all plugins with this reason.
     Refuse(&'static str),
@@ -98,7 +98,7 @@ impl FileLoader {
         &self.access
     }
 
-    /// Refuses a plugin before its file is looked up.
+    /// Checks that a plugin is permitted, without looking up its file.
     ///
     /// # Errors
     /// Plugins or the path are refused.
@@ -125,8 +125,8 @@ impl FileLoader {
     }
 }
 
-/// Loads a plugin and creates a state that is dropped unused. Runs on a separate thread, as plugin
-/// code may block. Returns the path to load the plugin from.
+/// Loads a plugin, creates a state to check it, and returns the path to load the plugin from. Runs
+/// on a separate thread, because plugin code may block.
 ///
 /// # Errors
 /// The plugin or its parameters are invalid, or it exceeds `time`.

@@ -182,7 +182,7 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     let input_ended = AtomicBool::new(false);
     let emptying_ended = AtomicBool::new(false);
     let (fed, emptied) = std::thread::scope(|scope| {
-        // Use new threads, as pinning must not outlast the run.
+        // Use new threads, because pinning must not outlast the run.
         let feeding = scope.spawn(|| {
             let _ended = SetOnDrop(&input_ended);
             config.cores.map(|(core, _)| host::pin(core));

@@ -84,8 +84,9 @@ impl Layout {
         )
     }
 
-    /// Returns a thread's core, if every stage has a core, or if threads that never sleep leave a
-    /// core free. Otherwise, with few cores, the scheduler makes the better choice.
+    /// Returns the core to which to pin a thread. Threads are pinned if every stage has a core, or
+    /// if threads never sleep and leave a core free. Otherwise, the scheduler makes the better
+    /// choice.
     pub fn core_of(self, thread: usize) -> Option<usize> {
         if let Some(stages) = self.stages {
             return stages.get(thread).copied();

@@ -20,7 +20,7 @@ use crate::shutdown::is_hurried;
 use crate::start_error::StartError;
 use crate::sync::locked;
 
-/// An event. Events stay in the order in which their stage saw them.
+/// An event. Events keep the order in which their stage processed them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A wire frame arrived at a port.
@@ -154,15 +154,15 @@ pub trait Recorder: Send {
 /// Maximum number of batches queued for the recorder. Beyond it, a stage extends its current batch.
 const BATCHES: usize = 256;
 
-/// Batch size in bytes and events above which a batch is dropped if the queue is full.
+/// Batch sizes, in bytes and in events, above which a batch is dropped if the queue is full.
 const GATHERED_BYTES_MAX: usize = 16 << 20;
 const GATHERED_EVENTS_MAX: usize = 1 << 18;
 
-/// Batch size in bytes and events at which a batch is handed over before the end of a burst.
+/// Batch sizes, in bytes and in events, at which a batch is handed over before the end of a burst.
 const BATCH_BYTES: usize = 256 * 1024;
 const BATCH_EVENTS: usize = 4096;
 
-/// Written batches for reuse, as fresh memory costs a page fault per 4 KiB of frames.
+/// Written batches for reuse, because fresh memory costs a page fault per 4 KiB of frames.
 #[derive(Clone, Debug, Default)]
 struct SpareBatches(Arc<Mutex<Vec<Batch>>>);
 
@@ -194,7 +194,7 @@ impl SpareBatches {
     }
 }
 
-/// A stage's end of a recording.
+/// A stage's sending end of a recording.
 #[derive(Debug)]
 pub struct RecordHandle {
     sender: SyncSender<Batch>,
@@ -218,7 +218,7 @@ impl RecordWriter {
         self.no_more.store(true, Ordering::Release);
     }
 
-    /// Waits until everything is written or the program must end.
+    /// Waits until all events are written or the program must end.
     ///
     /// # Errors
     /// Some events were not written.
@@ -304,7 +304,8 @@ impl Recording {
         const LOOK: Duration = Duration::from_millis(100);
         drop(self.sender);
         let mut outcome = Ok(());
-        // After a failure, drain and discard batches, so that stages do not drop events too.
+        // After a failure, discard the remaining batches. Otherwise, the queue would fill, and
+        // stages would drop events too.
         loop {
             match self.receiver.recv_timeout(LOOK) {
                 Ok(batch) if outcome.is_ok() => {

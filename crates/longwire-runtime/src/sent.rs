@@ -2,8 +2,8 @@
 //!
 //! The sending stage logs each frame at its handover, and publishes the log before the frames
 //! leave. The log therefore includes the effects of the emulated link (alteration, corruption,
-//! duplication and drops), and a receiver that compares arrivals with it sees only later effects of
-//! the network.
+//! duplication and drops). A receiver that compares arrivals with the log detects only effects
+//! after the handover.
 
 use std::str::FromStr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -81,8 +81,8 @@ pub fn sent_log(name: &str, ignored: IgnoredFields) -> (SentLog, SentFrames) {
     (log, sent)
 }
 
-/// Returns the digest and wire length that identify a frame. Short frames count as padded with
-/// zeros, as devices pad them.
+/// Returns the digest and wire length that identify a frame. A short frame is identified with the
+/// zeros with which devices pad it.
 #[inline]
 pub fn fingerprint(bytes: &[u8], ignored: &IgnoredFields) -> (u64, u32) {
     let wire_len = (bytes.len() as u32).max(SHORTEST);
@@ -212,8 +212,9 @@ impl FromStr for IgnoredFields {
 /// Length in bytes of a frame's head, which contains all ignored fields.
 const HEAD: usize = 256;
 
-/// Returns a frame's digest. Frames that differ only in ignored fields have equal digests; others
-/// collide with a probability of about 2^-64. Bytes missing from a truncated frame count as zeros.
+/// Returns a frame's digest. Frames that differ only in ignored fields have equal digests; other
+/// frames collide with a probability of about 2^-64. Bytes missing from a truncated frame count as
+/// zeros.
 #[inline]
 pub fn digest(bytes: &[u8], wire_len: u32, ignored: &IgnoredFields) -> u64 {
     let mut digest = Digest::new(wire_len);

@@ -33,7 +33,7 @@ const REMEMBERED: usize = 10_000;
 /// The thread's record, while any run uses it.
 static RECORD: Mutex<Weak<StopRecord>> = Mutex::new(Weak::new());
 
-/// Watches the process during a run. Its end returns the stops.
+/// Watches the process during a run. [`StopWatch::end`] returns the stops.
 #[derive(Debug)]
 pub(crate) struct StopWatch {
     record: Arc<StopRecord>,
@@ -43,8 +43,8 @@ pub(crate) struct StopWatch {
 /// The stops that the thread detected.
 #[derive(Debug)]
 struct StopRecord {
-    /// Detection time and length of each stop. The thread locks it only for a stop, as waiting for
-    /// a lock would switch its context.
+    /// Detection time and length of each stop. The thread locks it only for a stop, because waiting
+    /// for a lock would switch its context.
     stops: Mutex<Vec<(Nanos, Nanos)>>,
     /// Requests for a response at the end of a whole turn.
     requests: Sender<Sender<()>>,
@@ -134,8 +134,8 @@ struct WatchTurn {
 }
 
 impl WatchTurn {
-    /// Estimates the length of a stop during the turn. Adds half a turn, as the part of the stop
-    /// within the sleep causes no lateness.
+    /// Estimates the length of a stop during the turn. Adds half a turn, because the part of the
+    /// stop within the sleep causes no lateness.
     fn stop(self) -> Option<Nanos> {
         let waited = self.after.waited.saturating_sub(self.before.waited);
         let length = self.late.saturating_sub(waited);
@@ -145,7 +145,7 @@ impl WatchTurn {
     }
 }
 
-/// Watches for stops while any run needs them.
+/// Watches for stops while any run uses the record.
 fn watch(record: &Weak<StopRecord>, sleep: &Epoll, requested: &Receiver<Sender<()>>) {
     let file = AccountsFile::open();
     let read = || file.as_ref().and_then(AccountsFile::read);
@@ -268,7 +268,7 @@ mod tests {
         std::io::stderr().write_all(b"!").expect("a pipe");
         let mut rest = Vec::new();
         std::io::stdin().read_to_end(&mut rest).expect("a pipe");
-        // Keep the thread alive, as its accounts include a wait only after the wait ends.
+        // Keep the thread alive, because its accounts include a wait only after the wait ends.
         let _other = StopWatch::start().expect("a thread");
         let stops = watch.end();
         let waited = waited_of_watch();

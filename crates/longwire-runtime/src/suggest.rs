@@ -64,8 +64,8 @@ pub fn either(names: &[&str]) -> String {
     }
 }
 
-/// Returns the message for an invalid model. For a misspelt name, it has a suggestion instead of
-/// all names.
+/// Returns the message for an invalid model. For a misspelt name, the message suggests a name
+/// instead of listing all names.
 pub fn spec_error(error: &SpecError) -> String {
     let close = |name: &str, known: &str| {
         closest(name, known.split(", ")).map(|close| format!("did you mean '{close}'?"))

@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex. A panic in another holder does not matter, as locked values are valid between any
-/// two statements.
+/// Locks a mutex. Ignores poisoning, because locked values are valid between any two statements.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -210,7 +210,8 @@ const LOOKS_HURRIED: u32 = 5;
 /// Detects stuck threads, which are not joined.
 #[derive(Default)]
 struct StuckThreads {
-    /// Thread ids, each with the call in which it was seen and the number of consecutive sightings.
+    /// Thread ids, each with its call at the last poll and the number of consecutive polls in that
+    /// call.
     seen: Vec<(i32, Option<Call>, u32)>,
     any: bool,
 }

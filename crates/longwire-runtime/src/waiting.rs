@@ -21,13 +21,13 @@ const MARGIN_MIN: Nanos = Nanos::from_micros(2);
 /// helps.
 const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 /// Steps of the margin after a wake-up slower than it, and after a faster one. Their ratio makes
-/// the margin converge to the 0.75-quantile; more spinning would improve few releases. As steps are
-/// fixed, a pause of any length counts as one slow wake-up.
+/// the margin converge to the 0.75-quantile; more spinning would improve few releases. Because
+/// steps are fixed, a pause of any length counts as one slow wake-up.
 const MARGIN_UP: Nanos = Nanos::from_nanos(900);
 const MARGIN_DOWN: Nanos = Nanos::from_nanos(300);
 
-/// Polling time after traffic before a thread sleeps. The next frame of a burst or conversation is
-/// often close.
+/// Polling time after traffic before a thread sleeps. The next frame of a burst or conversation
+/// often follows soon.
 const LINGER: Nanos = Nanos::from_micros(50);
 
 /// Number of consecutive lingers without a frame after which a thread stops lingering.
@@ -36,9 +36,9 @@ const LINGERS_UNPAID: u32 = 8;
 /// Number of traffic events after which a thread tries lingering again.
 const LINGER_RETRY: u32 = 64;
 
-/// Limits of the batching time at ports that stamp arrivals, for links with delay. The upper limit
-/// is a quarter of a packet port's ring at the highest arrival rate; batching for less than the
-/// lower one saves nothing.
+/// Limits of the batching time at ports that stamp arrivals, for links with delay. Within the upper
+/// limit, the highest arrival rate fills a quarter of a packet port's ring; batching for less than
+/// the lower limit saves nothing.
 const GATHER_MAX: Nanos = Nanos::from_millis(1);
 const GATHER_MIN: Nanos = Nanos::from_micros(100);
 
@@ -62,7 +62,7 @@ const FLOOD: u64 = 1_500;
 /// Time after a flood until the priority is raised again.
 const FLOOD_ENDS: Nanos = Nanos::from_millis(50);
 
-/// Maximum sleep, so that port losses and stops are noticed.
+/// Maximum sleep, after which the thread checks for port losses and stops.
 const IDLE: Nanos = Nanos::from_millis(250);
 
 /// Polling interval of an input port without a descriptor.
@@ -72,7 +72,7 @@ pub(crate) const POLL: Nanos = Nanos::from_millis(1);
 /// pauses.
 const SPIN_TURN: Nanos = Nanos::from_nanos(250);
 
-/// Waits for one thread, and learns the kernel's wake-up latency.
+/// Plans the waits of one thread, and learns the kernel's wake-up latency.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     mode: WaitMode,
@@ -103,8 +103,8 @@ struct Margins([Nanos; CLASSES]);
 const CLASSES: usize = 7;
 
 /// Minimum length of a long sleep, which is split: after a short sleep, a core wakes faster and
-/// with less jitter. In a virtual machine, the median latency after 100 ms is 100 us, but 40 us
-/// with a wake-up 400 us before.
+/// with less jitter. In a virtual machine, the median latency after a sleep of 100 ms is 100 us,
+/// but 40 us if the thread wakes 400 us earlier and sleeps again.
 const LONG: Nanos = Nanos::from_millis(2);
 
 /// Time before the release at which a long sleep ends.

@@ -195,12 +195,12 @@ impl Witness {
         }
     }
 
-    /// Examines a sleep from `start` with a timer set for `due`. `due` must not precede `start`, as
-    /// the difference would count as a pause.
+    /// Examines a sleep from `start` with a timer set for `due`. `due` must not precede `start`,
+    /// because the difference would count as a pause.
     #[inline]
     pub fn slept(&mut self, start: Nanos, due: Nanos, woke: Nanos) {
-        // A call that returned immediately switched no context. Counting it would explain a
-        // signal's stop in the same millisecond.
+        // A call that returned immediately switched no context. Counting it would hide a stop in
+        // the same millisecond.
         if woke.saturating_sub(start) >= SWITCH_MIN {
             self.sleeps += 1;
         }
@@ -341,7 +341,7 @@ mod tests {
         let Some((mut witness, shared)) = witness() else {
             return;
         };
-        // Try several times, as a page fault with I/O would void some attempts.
+        // Try several times, because a page fault with I/O would void some attempts.
         let seen = (1..=5).any(|second| {
             let due = Nanos::from_secs(second);
             witness.before_wait(due);

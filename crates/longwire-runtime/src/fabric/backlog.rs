@@ -1,15 +1,15 @@
 //! Overload detection: frames come due faster than the deciding stage hands them over.
 //!
-//! A single late frame, or a backlog after a machine pause, is no overload: the stage
-//! catches up, or its lag shrinks. The stage is overloaded if, for a whole [`WINDOW`], it
-//! never caught up and its lag did not shrink.
+//! A single late frame, or a backlog after a machine pause, is not an overload: the stage catches
+//! up, or its lag shrinks. The stage is overloaded if it never caught up and its lag did not shrink
+//! for a whole [`WINDOW`].
 
 use longwire_engine::Nanos;
 
 /// Time without catching up after which the stage counts as overloaded.
 const WINDOW: Nanos = Nanos::from_millis(250);
 
-/// Minimum decrease of the lag per window. Spare capacity of 10 % suffices.
+/// Minimum decrease of the lag per window. A stage with 10 % spare capacity reaches it.
 const SHRINKS_BY: Nanos = Nanos::from_millis(25);
 
 /// Minimum lag that counts, unless the tolerance is larger. Smaller lags are normal wake-up

@@ -50,8 +50,8 @@ pub struct Occupancy {
     pub bytes_limit: Option<u64>,
 }
 
-/// Returns the maximum delay of a link's decisions. A router's ICMP errors leave
-/// immediately.
+/// Returns the maximum time by which a link's decisions may lag. 0 for a router, because its ICMP
+/// errors leave immediately.
 fn slack_of(link: &Link) -> Nanos {
     if link.is_router() {
         Nanos::ZERO
@@ -123,7 +123,7 @@ impl Core {
         self.shards.remove_path(id)
     }
 
-    /// Adds a rule after the existing ones. `number` is the caller's and must be new; the
+    /// Adds a rule after the existing ones. The caller chooses `number`, which must be unused; the
     /// initial rules are numbered from 0.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ impl Core {
         self.carriers.changed = true;
     }
 
-    /// Returns whether links exist and all are off.
+    /// Returns whether `links` is not empty and all links are off.
     fn are_off(&self, links: &[LinkId]) -> bool {
         let is_off = |link: &LinkId| {
             let link = self.link(*link);
@@ -39,8 +39,8 @@ impl Core {
 }
 
 impl<T: TxPort> Fabric<T> {
-    /// Updates port carriers after link states changed. Call before pushing frames to
-    /// ports, which need a carrier.
+    /// Updates port carriers after link states changed. Call before pushing frames, because a port
+    /// cannot send without a carrier.
     #[inline]
     pub(super) fn switch_carriers(&mut self) {
         if self.core.carriers.changed {
@@ -57,7 +57,7 @@ impl<T: TxPort> Fabric<T> {
                 continue;
             };
             let is_off = self.core.are_off(&carrier.toward);
-            // Includes frames that passed while a link was on between two steps.
+            // Wait also for frames that passed while a link was briefly on between two steps.
             let holds = is_off && (output.holds_frames() || self.core.hold_frames(&carrier.toward));
             waits |= holds;
             let no_carrier = is_off && !holds;

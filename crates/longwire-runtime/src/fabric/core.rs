@@ -64,7 +64,7 @@ pub(crate) struct MovedFrame {
     pub by: Nanos,
 }
 
-/// A frame that has arrived.
+/// An arrived frame, its header fields and its target.
 struct IncomingFrame {
     port: PortIndex,
     meta: FrameMeta,
@@ -124,7 +124,7 @@ impl Core {
         self.shards.flows()
     }
 
-    /// Returns the counts over all links.
+    /// Returns the totals over all links.
     pub fn counts(&self) -> CoreCounts {
         let ledger = self.shards.first.state.ledger.as_ref();
         CoreCounts {
@@ -349,8 +349,8 @@ impl Core {
         }
     }
 
-    /// Processes a frame that arrived on no line, after all events before its arrival.
-    /// Returns whether it filled a batch, which must then be settled.
+    /// Processes a frame that is on no line, after all events before its arrival. Returns whether
+    /// the frame filled a batch, which must then be settled.
     #[inline]
     pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) -> bool {
         if self.shards.in_batches {
@@ -361,8 +361,8 @@ impl Core {
         false
     }
 
-    /// Determines the output ports with the switch, and offers the frame to its target if
-    /// that is known.
+    /// Determines the output ports with the switch, and offers the frame to `target`, or to the
+    /// classifier's target if `target` is `None`.
     #[inline]
     fn switch(
         &mut self,
@@ -434,8 +434,8 @@ impl Core {
         Some((frame, release, link_of(line)))
     }
 
-    /// Counts a late frame at its last link, as the port does, if the emulator is the
-    /// cause.
+    /// Counts a late frame at its last link if the emulator caused the lateness. The port counts it
+    /// too.
     pub(super) fn was_late(&self, late: &LateFrame) {
         let Some(cells) = late
             .link

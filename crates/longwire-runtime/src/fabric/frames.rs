@@ -76,7 +76,7 @@ pub(crate) struct Frame {
 /// Marks frames that leave by all ports but their port of arrival. No port has this number.
 const ALL_BUT_ENTRY: u16 = u16::MAX;
 
-// Millions of handles may wait for their release and be sorted.
+// Millions of handles may be in the release queue and be sorted.
 const _: () = assert!(size_of::<Frame>() == 24);
 
 impl Frame {
@@ -132,7 +132,7 @@ pub(crate) struct Frames {
     handles: usize,
     /// Number of wire frames queued or decided in place.
     pub in_place: usize,
-    /// Number of wire frames that left lines within the records of other frames.
+    /// Number of wire frames that left lines inside the records of other frames of their train.
     joined: u64,
 }
 
@@ -259,7 +259,7 @@ impl Frames {
         }
     }
 
-    /// Returns a frame's record on its line, or a record without a release.
+    /// Returns a frame's record on its line; for a frame on no line, a record without a release.
     #[inline]
     pub fn descriptor(&self, frame: &Frame) -> Descriptor {
         let (len, part) = match self.place_of(frame) {

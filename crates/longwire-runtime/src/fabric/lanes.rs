@@ -62,11 +62,11 @@ impl Default for Lanes {
     }
 }
 
-/// Maximum number of rules with which lanes are planned.
+/// Maximum number of rules; with more, lanes stay closed.
 const RULES_MAX: usize = 64;
 
-/// Minimum number of discarded frames on a line that closes the lanes, if they outnumber
-/// the live ones. Discarded frames occupy the line's memory.
+/// Lanes close once a line's discarded frames exceed this number and outnumber the live ones.
+/// Discarded frames occupy the line's memory.
 const DISCARDED_MAX: u64 = 4_096;
 
 impl Lanes {
@@ -110,8 +110,8 @@ impl Core {
         let lines = state.frames.line_count();
         let on_lines = (0..lines).any(|line| state.frames.line(line).has_decided());
         if on_lines && (ready || !state.waiting.is_empty() || network.frames() > 0) {
-            // Releases alone do not define the order among frames on lines, other frames,
-            // and frames not yet on lines.
+            // Releases alone do not determine the order between decided frames on lines and frames
+            // elsewhere.
             return;
         }
         self.lanes.stale = false;

@@ -47,8 +47,8 @@ pub struct FabricParts {
     pub on_port_loss: OnPortLoss,
     /// The distribution of the links over shards.
     pub sharding: Sharding,
-    /// The network's other hosts. With them there are no shards, and their ports neither
-    /// receive nor send here.
+    /// The network's other hosts, whose ports neither receive nor send here. With other hosts, the
+    /// network is not sharded.
     pub remote: Option<RemoteParts>,
 }
 
@@ -145,8 +145,8 @@ pub(super) fn form_for<'a, T: TxPort + 'a>(mut ports: impl Iterator<Item = &'a T
     }
 }
 
-/// Maximum number of ports with huge pages. With more, lines use ordinary pages and start
-/// small.
+/// Maximum number of ports whose lines use huge pages. With more ports, lines use ordinary pages
+/// and start small.
 const PORTS_FEW: usize = 32;
 
 /// Returns the line configuration of one of `ports` ports.

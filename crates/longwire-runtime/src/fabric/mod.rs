@@ -7,7 +7,7 @@
 //!  port ─▶ ingress stage ═▶ line ─┘             └─▶ pass, drop ──────────┘
 //! ```
 //!
-//! If every port has a separate link, its line is a *lane*: frames bypass switch and
+//! If every port has a separate link, its line is a *lane*: frames bypass the switch and the
 //! classifier, and are mostly decided and sent in place.
 //!
 //! One thread decides and sends for all ports ([`Fabric`]), so ports share links without

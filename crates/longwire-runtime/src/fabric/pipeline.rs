@@ -1,5 +1,5 @@
-//! Fabrics in virtual time: the stages of a live run, as fast as one core permits. Equal
-//! inputs lead to equal outputs.
+//! Fabrics in virtual time: the stages of a live run, as fast as one core permits. Equal inputs
+//! give equal outputs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -186,8 +186,8 @@ pub(super) fn build(
     let mut core = Core::new(bridge, parts.classifier, shards);
     let many = parts.links.len() >= LINKS_MANY;
     core.epoch = epoch;
-    // Configurations are freed as links are built, because a million of both would take
-    // hundreds of megabytes more.
+    // Free each configuration once its link is built. A million links and their configurations
+    // together would need hundreds of megabytes more.
     let mut links = parts.links;
     links.reverse();
     for index in 0.. {

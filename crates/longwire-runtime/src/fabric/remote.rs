@@ -30,7 +30,7 @@ pub struct RemoteFrame<'a> {
     pub release: Nanos,
     /// Whether the frame reached this host after its release.
     pub is_late: bool,
-    /// Its bytes.
+    /// The frame's bytes.
     pub bytes: &'a [u8],
 }
 

@@ -212,7 +212,7 @@ impl Simulation {
         self.release(until.saturating_sub(Nanos::from_nanos(1)), out)
     }
 
-    /// Processes all events before `until`, for a pair also those at `until`.
+    /// Processes all events before `until`; for a pair, also those at `until`.
     #[inline(always)]
     fn process(&mut self, until: Nanos) {
         let core = &mut self.core;
@@ -304,8 +304,8 @@ impl Simulation {
         })
     }
 
-    /// Ends the simulation and returns its report, without a duration. Errors are the
-    /// recorder's.
+    /// Ends the simulation and returns its report, without a duration. An error in the report is
+    /// the recorder's.
     pub fn stop(mut self) -> RunReport {
         self.core.finish_ledger();
         let report = RunReport {

@@ -286,8 +286,8 @@ impl<T: TxPort> Fabric<T> {
         step
     }
 
-    /// Receives orders. Later orders are never for a time before `now`, and without senders
-    /// there are none.
+    /// Receives orders, and promises the core that no later order precedes `now`, or that none
+    /// follows if all senders are gone.
     fn take_orders(&mut self, now: Nanos) {
         let steady_until = loop {
             match self.orders.try_recv() {

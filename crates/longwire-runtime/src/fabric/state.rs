@@ -25,7 +25,7 @@ pub enum Target {
     Drop,
     /// A path of links.
     Path(PathId),
-    /// Drop, because the frames move to this path, whose first link counts them as lost.
+    /// Drop during a handover to this path, whose first link counts the loss.
     Handover(PathId),
 }
 

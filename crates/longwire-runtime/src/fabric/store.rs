@@ -28,10 +28,10 @@ const LEN_BITS: u32 = 24;
 /// Flag: the frame's position in its train follows the bytes.
 const WITH_PART: u64 = 1 << LEN_BITS;
 const AT_SHIFT: u32 = LEN_BITS + 1;
-/// Only a segment's first frame may extend beyond [`SEGMENT_LEN`].
+/// Bits of an offset. Only a segment's first frame may extend beyond [`SEGMENT_LEN`].
 const AT_BITS: u32 = SEGMENT_LEN.ilog2() + 1;
 const SEGMENT_SHIFT: u32 = AT_SHIFT + AT_BITS;
-/// Maximum number of segments: 256 GiB.
+/// Maximum number of segments, together 256 GiB.
 const SEGMENTS_MAX: usize = 1 << (u64::BITS - SEGMENT_SHIFT);
 
 impl StoredFrame {

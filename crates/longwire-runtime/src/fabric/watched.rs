@@ -69,7 +69,7 @@ impl WatchedLinks {
             frames.pop_front();
             return Some(arrival);
         }
-        // Flow queues decide out of order, but numbers increase modulo 2^32.
+        // Flow queues decide out of order, but the entries are sorted by number modulo 2^32.
         let place = |of: &(u32, Nanos)| of.0.wrapping_sub(first);
         let found = frames.binary_search_by_key(&number.wrapping_sub(first), place);
         frames.remove(found.ok()?).map(|(_, arrival)| arrival)

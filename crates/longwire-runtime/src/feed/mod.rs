@@ -1,8 +1,8 @@
 //! Feeds: sources of frames with send times, read ahead of time.
 //!
 //! A feed is a replay's input: a trace or a generator, whose frames are known before they are due.
-//! The reader thread takes frames as fast as there is room, and offers each to the emulated link at
-//! its send time. Only the egress stage waits.
+//! The reading thread takes frames while the delay line has room, and offers each to the emulated
+//! link at its send time. Only the egress stage waits for the clock.
 
 pub mod trace;
 
@@ -29,8 +29,8 @@ pub struct FeedFrame<'a> {
 
 /// A source of frames in order of time.
 pub trait Feed: Send {
-    /// Passes up to `max` frames to `take`. Fewer frames without an end mean that the input, such
-    /// as a slow pipe, has no more yet.
+    /// Passes up to `max` frames to `take`. Fewer frames without `end` mean that the input has no
+    /// more yet, such as a slow pipe.
     ///
     /// # Errors
     /// The input cannot be read further. All frames before the fault have been returned.
@@ -40,8 +40,8 @@ pub trait Feed: Send {
         take: &mut dyn FnMut(FeedFrame<'_>),
     ) -> Result<ReceiveResult, PortError>;
 
-    /// Receives the start of the replay, once, before the first frame is requested. For feeds whose
-    /// frames carry their send time.
+    /// Receives the start of the replay, once, before the first [`Feed::feed`]. Needed by feeds
+    /// that write send times into their frames.
     fn begin(&mut self, _start: Epoch) {}
 
     /// Returns the number of outputs.

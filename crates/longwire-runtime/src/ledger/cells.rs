@@ -26,7 +26,7 @@ pub struct LinkCells {
     traffic: TrafficCells,
     /// Decided deliveries. The frames leave at their releases.
     scheduled: CountCell,
-    /// Allocated on first use, as most links in large networks only forward frames.
+    /// Allocated on first use, because most links in large networks only forward frames.
     others: OnceLock<Box<OtherCells>>,
 }
 

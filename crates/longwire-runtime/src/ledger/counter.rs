@@ -80,13 +80,13 @@ impl Fold {
 pub struct CountCell(AtomicU64);
 
 impl CountCell {
-    /// Adds without an atomic read-modify-write, as there is only one writer.
+    /// Adds without an atomic read-modify-write: there is only one writer.
     #[inline]
     pub fn add(&self, more: u64) {
         self.set(self.get().wrapping_add(more));
     }
 
-    /// Corrects an earlier count.
+    /// Subtracts, to correct an earlier count.
     pub fn subtract(&self, less: u64) {
         self.set(self.get().saturating_sub(less));
     }
@@ -140,7 +140,7 @@ macro_rules! counters {
             Clone, Copy, Debug, Default, PartialEq, Eq,
             serde::Serialize, serde::Deserialize, schemars::JsonSchema,
         )]
-        // A counter that another version lacks is zero.
+        // A counter missing from another version's report is zero.
         #[serde(default)]
         pub struct $totals {
             $( $(#[$doc])+ pub $name: u64, )+

@@ -111,8 +111,8 @@ impl RunFacts {
         self.report_of(&self.port_counts(), None)
     }
 
-    /// Returns the report for these counters. Without `inside`, uses the deciding thread's
-    /// counters at its end.
+    /// Returns the report for these counters. Without `inside`, uses the deciding thread's final
+    /// counters.
     pub fn report_of(&self, ports: &PortCounts, inside: Option<InsideCounts>) -> RunReport {
         let (links, inputs) = (self.sources.links.iter(), self.sources.inputs.iter());
         let put_on_lines: u64 = ports.0.iter().map(|totals| totals.put_on_line).sum();

@@ -4,13 +4,12 @@
 //! derives stages and threads from it:
 //!
 //! ```text
-//!  a link that no one changes    each direction: ingress stage ═▶ egress stage   pair.rs
+//!  a link that never changes     each direction: ingress stage ═▶ egress stage   pair.rs
 //!  a network that can be changed ingress stages ═▶ one deciding stage            fabric/live.rs
 //!  a feed with outputs           reading thread ═▶ sending thread                replay/build.rs
 //! ```
 //!
-//! Each of them runs as a [`RunningNetwork`] and has the same
-//! [`RunReport`](crate::RunReport).
+//! Each runs as a [`RunningNetwork`] and produces a [`RunReport`](crate::RunReport).
 
 mod assembly;
 mod pair;

@@ -59,7 +59,7 @@ impl PairPlan {
             link.config.epoch = foundation.epoch.monotonic;
             let link_id = LinkId(from as u32);
             let recorded = foundation.recorded;
-            // Departures are recorded by port number.
+            // Departures are recorded under the number of the output port.
             let departures = recorded.handle(LinkId(1 - link_id.0));
             let recorded = (recorded.ledger_of(link_id), departures);
             let direction = DirectionConfig {
@@ -230,7 +230,7 @@ pub(crate) fn memory_held(config: &LinkConfig) -> u64 {
     let queue = config.queue_limit().bytes.map_or(0, |limit| limit.0);
     let line = match config.rate.bit_rate() {
         Some(rate) => rate.bytes_in(config.delay.mean().saturating_mul(2)).0,
-        // Assume 10 Gbit/s, which is more than a live port carries here.
+        // For an unlimited rate, assume 10 Gbit/s, which is more than a live port carries.
         None => config.delay.mean().as_nanos().saturating_mul(5) / 4,
     };
     queue.saturating_add(line)

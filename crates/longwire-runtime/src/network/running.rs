@@ -111,7 +111,8 @@ impl RunningNetwork {
         self.threads.ended()
     }
 
-    /// Returns the time until a replay's next frame, during a gap of at least 10 s.
+    /// Returns the time until a replay's next frame; `None` unless the replay is in a gap of at
+    /// least 10 s.
     pub fn gap_left(&self) -> Option<Nanos> {
         let now = monotonic_now();
         let inputs = self.facts.sources.inputs.iter();
@@ -133,14 +134,14 @@ impl RunningNetwork {
 
     /// Stops the run and returns its final report. Frames not yet released stay in flight.
     pub fn stop(mut self) -> RunReport {
-        // Query the deciding thread while it still answers, as a plugin may keep it from
+        // Query the deciding thread while it still answers, because a plugin may keep it from
         // ending.
         let running = self.handle.as_ref().filter(|_| !self.ended());
         let inside = running.and_then(FabricHandle::inside);
         let stopped = self.threads.stop();
         let last = self.facts.control.last_inside.get().cloned();
         let inside = last.or(inside);
-        // This includes the last bursts.
+        // Read after the threads ended, so that the report includes their last bursts.
         let mut report = self.facts.report_of(&self.facts.port_counts(), inside);
         stopped.add_to(&mut report);
         report.add_closing_notes(self.addresses.notes(monotonic_now()));

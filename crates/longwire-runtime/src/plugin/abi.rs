@@ -107,6 +107,6 @@ pub struct Plugin {
     pub rewrite: Option<Rewrite>,
 }
 
-/// Type of the exported function, whose name follows.
+/// Type of the function that a plugin exports as [`ENTRY`].
 pub type Entry = unsafe extern "C" fn() -> *const Plugin;
 pub const ENTRY: &str = "longwire_plugin";

@@ -81,7 +81,7 @@ fn install_one(index: usize, signal: c_int) {
     // SAFETY: as above.
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = on_crash as *const () as usize;
-    // Use the alternate stack of Rust's threads, as the normal stack may have overflowed.
+    // Use the alternate stack of Rust's threads, because the normal stack may have overflowed.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: `on_crash` has the type that SA_SIGINFO requires and is async-signal-safe. If the
     // call fails, a crash is reported without the plugin's name.
@@ -137,7 +137,7 @@ fn name_crash(what: &str) {
 /// Set at the program's normal end.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// Set when a thread has called `exit` and was blocked there.
+/// Set when a thread has called `exit` and is blocked there.
 static EXITED: AtomicBool = AtomicBool::new(false);
 
 /// Runs in `exit`, on the calling thread.
@@ -358,7 +358,7 @@ mod tests {
     fn a_hook_that_does_not_return_is_found_once() {
         assert_eq!(looks_of(call(Function::Delay), false), Some(LOOKS_MAX));
         assert_eq!(looks_of(call(Function::Delay), true), Some(2));
-        // Creation has no limit, as a state may read a large table.
+        // Creation has no limit, because a state may read a large table.
         assert_eq!(looks_of(call(Function::Create), false), None);
     }
 

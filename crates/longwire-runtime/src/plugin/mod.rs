@@ -29,8 +29,8 @@ use instance::{DELAY, DEPART, Instance, LOSE, StateAccess};
 
 /// One hook of a plugin state.
 ///
-/// The engine decides one frame at a time. The batch functions exist for measurements, and for
-/// tests that their results are the same.
+/// The engine decides one frame at a time. The batch functions serve measurements, and tests that
+/// check their results against single calls.
 #[derive(Debug)]
 pub struct CPlugin {
     /// The path given by the user, for messages.
@@ -178,8 +178,8 @@ impl CPlugin {
         self.sound(called);
     }
 
-    /// Returns whether the plugin must not be called: after a fault, or for a frame at the end of
-    /// time, which would overflow in C code.
+    /// Returns whether the plugin must not be called: after a fault, or for a frame at
+    /// [`Nanos::MAX`], which would overflow in C code.
     #[inline]
     fn is_out(&self, frames: &[FrameContext<'_>]) -> bool {
         self.faults.any() || frames.iter().any(|frame| frame.at == Nanos::MAX)

@@ -23,7 +23,7 @@ use crate::thread::Bell;
 use crate::threads::ThreadPlan;
 use crate::witness::PauseHistory;
 
-/// Lead of reading over a requested start.
+/// How long before a requested start reading begins.
 const READ_BEFORE_START: Nanos = Nanos::from_secs(2);
 
 /// Read-ahead in bytes for an unpaced port, small enough for the cache.

@@ -62,8 +62,7 @@ pub struct ReplayConfig {
 const PREPARE: Nanos = Nanos::from_millis(100);
 
 impl ReplayConfig {
-    /// Default read-ahead in bytes: seconds of a slow trace, or a small part of a fast one, which
-    /// fits in a cache.
+    /// Default read-ahead in bytes: seconds of a slow trace, and small enough for a cache.
     pub const READ_AHEAD: Bytes = Bytes(32 << 20);
 
     /// Default sampling interval of send stamps: enough for quantiles at negligible cost.

@@ -72,7 +72,7 @@ impl ObservedOutput {
         }
     }
 
-    /// Updates the cells to `now`.
+    /// Updates the cells to their values at `now`.
     pub fn refresh(&self, now: Nanos) {
         let mut log = locked(&self.log);
         log.reach(now, &self.cells);

@@ -30,11 +30,11 @@ const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 /// Permitted wake-ups slower than the margin, per thousand.
 const LATE_PER_MILLE: u64 = 4;
 
-/// Learning steps, as fractions of margin and median.
+/// Learning steps: 1/n of the margin and of the median.
 const STEP: u64 = 1_024;
 const STEP_USUAL: u64 = 256;
 
-/// Maximum spinning before departures: as 1/n of the time between them, and per departure.
+/// Maximum spinning before a departure: 1/n of the time between departures, and an absolute limit.
 const SPIN_PART: u64 = 16;
 const SPIN_MAX: Nanos = Nanos::from_micros(40);
 
@@ -47,7 +47,7 @@ const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 /// Wake-up interval while there is no departure.
 const IDLE: Nanos = Nanos::from_millis(100);
 
-/// Waits for one thread.
+/// Sleeps and spins until each departure, for one thread.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     mode: WaitMode,
@@ -159,7 +159,7 @@ impl Pacer {
         let _ = self.alarms.get(next, at);
     }
 
-    /// Arms an alarm for the departure after `next`, whose own alarm is armed.
+    /// Arms an alarm for `departure`, which follows `next`. The alarm of `next` stays armed.
     pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos) {
         let at = departure.saturating_sub(self.margin());
         self.alarms.arm_ahead(next, departure, at);
@@ -220,11 +220,11 @@ impl Pacer {
         Some(self.disturbance.total()).filter(|total| *total > Nanos::ZERO)
     }
 
-    /// Spins until `time`, which is near, or at most for the maximum margin.
+    /// Spins until `time`, but for at most [`MARGIN_MAX`].
     pub fn spin_until(&mut self, time: Nanos) {
         if !std::mem::take(&mut self.slept) {
-            // Without sleeping, the thread learns nothing, and a margin as long as the gaps would
-            // stay forever.
+            // A thread that never sleeps learns nothing, and a margin as long as the gaps would
+            // never shrink.
             self.learn(Nanos::ZERO);
         }
         let mut last = monotonic_now();
@@ -284,7 +284,7 @@ struct Alarm {
     at: Nanos,
 }
 
-/// Maximum difference between alarms that count as equal, as the margin before a departure
+/// Maximum difference between alarms that count as equal, because the margin before a departure
 /// fluctuates slightly.
 const NEAR: Nanos = Nanos::from_micros(2);
 
@@ -313,7 +313,7 @@ impl Alarms {
         Ok((alarm.at, alarm.timer.as_fd()))
     }
 
-    /// Arms an alarm for the departure after `next`, whose own alarm stays.
+    /// Arms an alarm for `departure`, which follows `next`. The alarm of `next` stays armed.
     pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos, at: Nanos) {
         let beside = usize::from(self.alarms[0].departure == next);
         let place = self.place_of(departure).unwrap_or(beside);
@@ -367,7 +367,7 @@ const KEPT_WAITING: Nanos = Nanos::from_micros(30);
 /// Maximum share of delayed wake-ups. Above it, the thread spins for a while before it sleeps
 /// again.
 const KEPT_WAITING_MAX: f64 = 0.05;
-/// Number of wake-ups over which the share is averaged, approximately.
+/// Approximate number of wake-ups over which the share is averaged.
 const KEPT_WAITING_OVER: f64 = 512.0;
 const SPIN_FOR: Nanos = Nanos::from_millis(500);
 const SPIN_FOR_MAX: Nanos = Nanos::from_secs(8);
@@ -424,11 +424,11 @@ mod tests {
         Pacer::new(mode, Arc::default()).expect("timers")
     }
 
-    /// Returns the margin learnt from latencies, which are given by rank from 0 to 1008.
+    /// Returns the margin learnt from 1,009 latencies, given by rank from 0.
     fn learnt(latency_of: impl Fn(u64) -> Nanos) -> Nanos {
         let mut pacer = new_pacer(WaitMode::Adaptive);
         for number in 0..200_000u64 {
-            // A permutation of 0..1009, so that latencies are in no order.
+            // A permutation of 0..1009, so that latencies are shuffled.
             pacer.learn(latency_of(number * 401 % 1_009));
         }
         pacer.margin()

@@ -32,7 +32,8 @@ pub(crate) struct Pump {
 }
 
 /// Awake share above which a thread leaves its real-time class, and below which it returns. The
-/// kernel throttles such threads for 50 ms per second if they occupy a core that others need.
+/// kernel throttles real-time threads for 50 ms per second if they occupy a core that other threads
+/// need.
 const LEAVE_FIFO: f64 = 0.85;
 const RETURN_TO_FIFO: f64 = 0.7;
 
@@ -157,10 +158,10 @@ impl Pump {
     }
 }
 
-/// Maximum sleep, so that a stop is noticed.
+/// Maximum sleep, after which the thread checks for a stop.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 
-/// Maximum wait to spin.
+/// Maximum wait for which the thread spins instead of sleeping.
 const SPIN_MAX: Nanos = Nanos::from_micros(50);
 
 /// The reading thread.
@@ -231,8 +232,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Waits for room or for a slow input. A feed with enough data is not polled, as it would wake
-    /// the thread immediately.
+    /// Waits for room or for a slow input. A feed with enough data is not polled, because it would
+    /// wake the thread immediately.
     fn wait(&self, until: Nanos, source: Option<BorrowedFd<'_>>) {
         // A slow input may have published its last frames.
         self.fed.ring_if_asleep();
@@ -264,7 +265,7 @@ pub(super) struct Outputs {
     pub numbers: Arc<FeedNumbers>,
 }
 
-/// Maximum number of frames per step, so that a stop is noticed.
+/// Maximum number of frames per step, after which the thread checks for a stop.
 const STEP_MAX: usize = 8 * BURST;
 
 impl Outputs {

@@ -1,4 +1,4 @@
-//! An egress stage's accounting: departures, their lateness, and the consumers of both.
+//! An egress stage's accounting: counts, lateness, records and logs of departing frames.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(crate) struct PushedFrame {
 
 const NO_LINK: LinkId = LinkId(u32::MAX);
 
-/// Polling interval for the port's losses, which may take a system call.
+/// Polling interval for the port's losses. Reading them may take a system call.
 const LOSSES_EVERY: Nanos = Nanos::from_millis(100);
 
 /// A frame that left late.
@@ -370,11 +370,12 @@ impl Account {
         frames
     }
 
-    /// Accounts for the lateness of the batch's first `left` frames, which left between these
-    /// times.
+    /// Accounts for the lateness of the batch's first `left` frames, which left between `start` and
+    /// `end`.
     ///
-    /// The port takes frames one after another, so the time of the call is divided among them. Not
-    /// all of that time is the emulator's: if both ends are on this machine, the kernel does the
+    /// The port sends frames one after another, so the duration of the flush is divided evenly
+    /// among them. Part of it is not the emulator's: if both ends are on this machine, the kernel
+    /// does the receiver's work within the call.
     /// receiver's work within the call.
     fn handed_over(
         &mut self,

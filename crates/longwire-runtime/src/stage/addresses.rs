@@ -40,7 +40,7 @@ pub(crate) struct AddressWatch {
     state: Mutex<WatchState>,
 }
 
-/// A port's part of an [`AddressWatch`].
+/// A port's handle to an [`AddressWatch`].
 #[derive(Clone, Debug)]
 pub(crate) struct PortAddresses {
     watch: Arc<AddressWatch>,
@@ -85,7 +85,7 @@ impl AddressWatch {
         })
     }
 
-    /// Returns a port's part.
+    /// Returns the handle for a port.
     pub fn port(self: &Arc<AddressWatch>, port: usize) -> PortAddresses {
         PortAddresses {
             watch: Arc::clone(self),
@@ -93,7 +93,7 @@ impl AddressWatch {
         }
     }
 
-    /// Returns notes for the final report as of `now`, without pending requests.
+    /// Returns notes for the final report. Requests still pending at `now` are not included.
     pub fn notes(&self, now: Nanos) -> Vec<String> {
         let mut state = locked(&self.state);
         state.expire(now);

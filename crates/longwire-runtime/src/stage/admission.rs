@@ -21,7 +21,7 @@ pub(super) struct Admission {
     /// The lane, if it decides at arrival. A link with a managed queue is in the egress stage, and
     /// frames pass undecided.
     lane: Option<RunLane<()>>,
-    /// The link's MTU. Long frames are fragmented at admission, even if the link is in the egress
+    /// The link's MTU. Longer frames are fragmented at admission, even if the link is in the egress
     /// stage.
     mtu: Mtu,
     /// Whether super-packets are always cut into wire frames.
@@ -193,7 +193,8 @@ impl Admission {
         cut
     }
 
-    /// Cuts a super-packet and admits its frames one at a time. A link receives complete frames.
+    /// Cuts a super-packet and admits its frames one at a time. Frames for a link have complete
+    /// checksums.
     fn admit_cut(&mut self, frame: RxFrame<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
@@ -400,7 +401,7 @@ impl FrameAccess<()> for ChangingFrame<'_> {
     fn edit(&mut self, _frame: &mut (), edit: &mut dyn FnMut(&mut [u8])) {
         self.change();
         edit(self.scratch);
-        // An edited frame must not be joined, as joining would repair its checksum.
+        // An edited frame must not be joined, because joining would repair its checksum.
         self.part = None;
     }
 

@@ -115,7 +115,8 @@ pub(crate) struct FeedStage {
 struct OutputState {
     admission: Admission,
     transparent: bool,
-    /// Length of the last pause in reading, which ends once a good part of the frames has drained.
+    /// Length of the current pause in reading, if any. It ends once a quarter of the read-ahead has
+    /// drained.
     paused: Option<Nanos>,
 }
 
@@ -286,7 +287,8 @@ impl FeedStage {
     }
 }
 
-/// Minimum pause in reading, and the maximum for unpaced frames, whose port has an unknown speed.
+/// Minimum pause in reading. Also the maximum for unpaced frames, because the port's speed is
+/// unknown.
 const PAUSE_MIN: Nanos = Nanos::from_micros(20);
 const PAUSE_MAX: Nanos = Nanos::from_millis(2);
 

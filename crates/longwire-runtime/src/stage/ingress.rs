@@ -55,7 +55,7 @@ pub struct Ingress<R> {
     slack: Nanos,
 }
 
-/// Polling interval for the kernel's losses, which take a system call.
+/// Polling interval for the kernel's losses. Reading them takes a system call.
 const LOSSES_EVERY: Nanos = Nanos::from_millis(100);
 
 impl<R: RxPort> Ingress<R> {
@@ -93,7 +93,7 @@ impl<R: RxPort> Ingress<R> {
         self.slack
     }
 
-    /// Sets the reaction to a port loss. If the network continues, the stage then ends as at the
+    /// Sets the reaction to a port loss. If the network continues, the stage ends as it does at the
     /// end of input.
     pub(crate) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Ingress<R> {
         Ingress {

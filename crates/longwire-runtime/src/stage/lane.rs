@@ -30,7 +30,7 @@ pub(super) struct RunLane<T> {
     accounts: LaneAccounts,
 }
 
-/// A frame with its truncated number among recorded offers.
+/// A frame with its truncated number in the recording.
 struct NumberedFrame<T> {
     item: T,
     number: u32,

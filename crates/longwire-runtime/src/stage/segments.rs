@@ -32,7 +32,7 @@ pub(crate) struct CutFrames<'a> {
     pub bytes: &'a [u8],
     pub offload: Offload,
     pub wire_frames: u64,
-    /// Position in the original buffer, unless the frames are all of it.
+    /// Position in the original buffer; `None` if the frames are the whole buffer.
     pub part: Option<TrainPart>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Cutter<'a> {
     piece: &'a mut Vec<u8>,
 }
 
-/// Bits of a train number that are unique per input port.
+/// Bits of a train number that count an input port's trains. Higher bits identify the port.
 const TRAIN_BITS: u32 = 32;
 
 /// Allocates an input port's train numbers, which differ from those of other ports.

@@ -1,5 +1,5 @@
-//! Frames truncated by the capture: links serialise their original length, in whichever stage they
-//! are decided, and their records contain it.
+//! Frames truncated by the capture: links serialise and record the original length, in whichever
+//! stage they decide.
 
 use longwire_testbed::support::Folder;
 

@@ -105,8 +105,8 @@ fn a_link_may_be_shared_by_ports() {
     assert_eq!(left, expected);
 }
 
-/// A path of two links shares its second link with another path. Meanwhile, an order removes the
-/// path from a class.
+/// A path of two links shares its second link with another path. Meanwhile, an order moves one
+/// class of frames from the first path to the second.
 #[test]
 fn paths_share_links_and_orders_apply_on_time() {
     let classifier = rules(Target::Pass, &[("src=10.0.0.1", 0), ("src=10.0.0.2", 1)]);

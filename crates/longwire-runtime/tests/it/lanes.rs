@@ -220,7 +220,7 @@ pub(crate) const LINKS: [&str; 14] = [
     "rate=150mbit delay=2ms loss=1%,at=entry mtu=1000",
     "rate=steps:at=0s/100mbit;50ms/200mbit delay=3ms",
     // Links that do not decide in place: they reorder, duplicate or edit frames, or their queue
-    // decides late.
+    // decides at dequeue.
     "rate=200mbit delay=uniform:min=1ms,max=9ms loss=2% duplicate=2%",
     "rate=200mbit delay=uniform:min=1ms,max=9ms order=reorder loss=gilbert:p=2%,r=30%",
     "rate=150mbit delay=4ms corrupt=5% duplicate=3%",

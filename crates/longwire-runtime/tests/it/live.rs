@@ -36,7 +36,7 @@ impl Hosts {
         (self.networks.network(side), address)
     }
 
-    /// Starts a link of 1 ms each way, between ports of this kind.
+    /// Starts a link with a delay of 1 ms each way, between ports of this kind.
     pub fn start(&self, kind: &str) -> RunningNetwork {
         let (near, far) = self.networks.open_ports(kind).expect("ports");
         let [up, down] = ["up", "down"].map(|name| LinkSetup::new(name, delayed("1ms")));

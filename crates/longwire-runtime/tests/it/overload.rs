@@ -161,7 +161,7 @@ fn assert_conserved(report: &RunReport, cells: &AllCells) -> u64 {
     report.in_flight
 }
 
-/// A link without drops, as drop counters are read later than the others.
+/// A link without drops, because drop counters are read later than other counters.
 const DELAYING: &str = "delay=5ms";
 
 fn taking() -> impl OwnTx {

@@ -1,13 +1,12 @@
 //! Shards: a network's links on several threads, with the same verdicts, releases and logs
 //! as on a single thread.
 //!
-//! This is conservative parallel simulation with bounded windows (Nicol, *The cost of
-//! conservative synchronization in parallel discrete event simulations*, 1993). The calling
-//! thread reads a batch of frames, and the switch determines their exits. All threads then
-//! classify a part each, and each frame goes to the shard of its first link. A window is as
-//! long as the shortest delay of a link after which a path continues in another shard, so
-//! events of different shards within a window are independent. Shards exchange frames at
-//! the end of a window.
+//! This is conservative parallel simulation with bounded windows (Nicol, *The cost of conservative
+//! synchronization in parallel discrete event simulations*, 1993). The calling thread reads a batch
+//! of frames, and the switch determines their exits. Each thread then classifies a part of the
+//! batch, and each frame goes to the shard of its first link. A window is as long as the shortest
+//! delay of a link after which a path continues in another shard, so events of different shards
+//! within a window are independent. Shards exchange frames at the end of a window.
 //!
 //! The order of simultaneous events does not depend on threads: links are independent, and
 //! frames that reach a link at the same time are ordered by their previous links.
@@ -97,7 +96,7 @@ impl Sharding {
         Sharding::new(shard_of.to_vec(), shards, threads)
     }
 
-    /// Returns the end of a note on the placement of threads. Empty for a single shard.
+    /// Returns the suffix of the note on thread placement. Empty for a single shard.
     pub(super) fn placement(&self) -> String {
         if self.is_one() {
             return String::new();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::host;
 
-/// Number of times that an idle thread spins, then yields, before it parks.
+/// Number of spins, and then of yields, before an idle thread parks.
 const SPINS: u32 = 2_000;
 const YIELDS: u32 = 50;
 

@@ -57,7 +57,7 @@ pub(super) struct Messages {
 /// The next job of a shard.
 #[derive(Debug, Default)]
 pub(super) enum Job {
-    /// Nothing.
+    /// Do nothing.
     #[default]
     Rest,
     /// Classify a part of the batch.

@@ -22,7 +22,7 @@ pub struct TraceConfig {
     pub interface: Option<String>,
     /// How frames are paced.
     pub pace: Pace,
-    /// Maximum gap, to which longer gaps are shortened.
+    /// Maximum gap between frames. Longer gaps are shortened to it.
     pub gap_cap: Option<Nanos>,
     /// Number of rounds, at least one; `None` repeats forever.
     pub rounds: Option<u64>,
@@ -30,8 +30,8 @@ pub struct TraceConfig {
     pub round_gap: Option<Nanos>,
     /// Maximum number of frames over all rounds.
     pub limit: Option<u64>,
-    /// Skip earlier frames. Offsets count from each trace's first frame, or from the first of all
-    /// merged frames.
+    /// Skip frames before this position. An offset counts from each trace's first frame or, with
+    /// `merge`, from the first frame of all traces.
     pub from: Option<Moment>,
     /// Skip frames from this position on.
     pub until: Option<Moment>,

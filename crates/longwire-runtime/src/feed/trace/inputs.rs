@@ -28,7 +28,7 @@ struct Trace {
     over: bool,
 }
 
-/// Maximum wait for data in milliseconds, so that a stop is noticed.
+/// Maximum wait for data in milliseconds. It bounds the delay of a stop.
 const WAIT_MAX: u8 = 50;
 
 /// Result of advancing to the next frame.
@@ -208,8 +208,8 @@ impl Inputs {
         Ok(Next::Another)
     }
 
-    /// Starts read-ahead threads, for all merged traces or else for the current trace and the next.
-    /// A single trace rewinds without a pause.
+    /// Starts read-ahead threads: for all traces if merged, otherwise for the current trace and the
+    /// next. The thread of a single trace continues across rounds, so rewinding causes no pause.
     fn read_ahead(&mut self) -> Result<(), PortError> {
         if self.merged || self.traces.len() == 1 {
             let repeated = self.repeated;

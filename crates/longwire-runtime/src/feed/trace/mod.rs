@@ -29,7 +29,8 @@ const FILLED_MAX: usize = 1 << 19;
 /// must be able to stop.
 const LOOKS_MAX: usize = 1 << 18;
 
-/// Distance past the end of the window that ends the trace. Timestamps in captures go back by less.
+/// A timestamp this far past the end of the window ends the trace. Captures are out of order by
+/// less.
 const DISORDER_MAX: Nanos = Nanos::from_secs(1);
 
 /// Counts for the status and the limits.

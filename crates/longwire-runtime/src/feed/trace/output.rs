@@ -89,10 +89,11 @@ fn name(traces: &[String]) -> String {
     }
 }
 
-/// Returns the greater of two shares: of the traces over all rounds, and of the limit.
+/// Returns the feed's progress from 0 to 1: the share of all rounds read or of the frame limit
+/// sent, whichever is greater.
 fn fraction(feed: &TraceFeed) -> Option<f64> {
     if feed.over {
-        // The rest of a faulty trace has unknown length.
+        // The remaining length of a faulty trace is unknown.
         return (!feed.counts.failed).then_some(1.0);
     }
     let counts = &feed.counts;

@@ -219,7 +219,7 @@ fn any_models_live_and_offline_in_real_time() {
 }
 
 /// A super-packet's segments have one timestamp. On an idle link, the first is in service, not in
-/// the queue, when the others are queued.
+/// the queue, when the remaining ones are queued.
 #[test]
 fn segments_of_one_buffer_find_the_room_that_frames_find() {
     for (queue, segments, fit) in [

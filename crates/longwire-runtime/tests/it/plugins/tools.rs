@@ -22,7 +22,8 @@ fn compile(source: &Path, define: &str) -> String {
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if !made.contains(&library) {
-        // Write to a unique name first, as other runs of these tests may have loaded the library.
+        // Write to a unique name first, because other runs of these tests may have loaded the
+        // library.
         let own = library.with_extension(std::process::id().to_string());
         run_compiler(source, define, &own);
         std::fs::rename(&own, &library).expect("both are in one folder");
