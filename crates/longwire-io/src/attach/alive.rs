@@ -52,7 +52,7 @@ struct Holder {
     next: u64,
 }
 
-/// Starts the thread unless it runs. It stays in the caller's network namespace.
+/// Starts the holder thread unless it is running. It stays in the caller's network namespace.
 ///
 /// # Errors
 /// The kernel refuses a thread, a socket or a descriptor table.

@@ -3,10 +3,10 @@
 //! `bpf_redirect` returns no result: the kernel drops the frame later if the interface is down or
 //! gone. `bpf_clone_redirect` sends a copy synchronously and returns the result, so the programs
 //! clone the frame and drop the original.
-//!
 //! [`Watch`] detects that an interface has left the namespace in which a link was attached.
 //! Programs stay at an interface that moves to another namespace, and would drop all its frames
-//! there. A descriptor would keep the namespace alive, so the kernel is queried by the namespace's
+//! there. A descriptor would keep the interface's namespace alive, so the watch queries the kernel
+//! from the link's namespace, by namespace id.
 //! id from the link's namespace.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -179,8 +179,8 @@ impl GivenFrames {
 }
 
 /// Appends instructions that leave the number of wire frames in register 8. The number is computed
-/// from a super-packet's lengths, as packet sockets leave `gso_segs` at 0. Clobbers registers 0 to
-/// 5 and 9.
+/// from a super-packet's lengths, because packet sockets leave `gso_segs` at 0. Clobbers registers
+/// 0 to 5 and 9.
 fn count_wire_frames(program: &mut Assembler) {
     /// Offset of the IP header behind an Ethernet header, and offset of the IPv6 payload.
     const IP: i32 = 14;

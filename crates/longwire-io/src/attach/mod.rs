@@ -88,8 +88,8 @@ pub struct AttachPlace<'a> {
     pub selection: Selection,
     /// The directions to take.
     pub direction: Direction,
-    /// Precedence among the interface's attachments: lower values see frames first, and ties go to
-    /// the oldest. `None` is 128 with prefixes or a filter, else 255.
+    /// Precedence among the interface's attachments: attachments with lower values get frames
+    /// first, and ties go to the oldest. `None` is 128 with prefixes or a filter, else 255.
     pub priority: Option<u8>,
     /// Fate of the frames after the process is killed.
     pub fail: FailMode,
@@ -394,7 +394,7 @@ impl Attachment {
         Selector::new(self.recipe, self.direction)
     }
 
-    /// Changes the selection. Frames in both selections are neither lost nor do they bypass the
+    /// Changes the selection. Frames that match both selections are not lost and do not bypass the
     /// link.
     ///
     /// # Errors

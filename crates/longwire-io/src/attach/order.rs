@@ -46,15 +46,17 @@ pub(super) struct Rank {
 /// The reason why an attachment has no position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// Both take all frames, or the other belongs to a different version of Longwire.
+    /// Both attachments take all frames, or the other one belongs to a different version of
+    /// Longwire.
     Taken,
     /// Another attachment has taken this priority and serial number meanwhile.
     SerialTaken,
 }
 
 impl Rank {
-    /// Returns an attachment's rank among these programs. The default `priority` is 128 for some of
-    /// the frames and 255 for all. Without a `serial`, the rank is the last of its priority.
+    /// Returns an attachment's rank among these programs. The default `priority` is 128 for an
+    /// attachment that takes some frames, and 255 for one that takes all. Without a `serial`, the
+    /// rank is the last of its priority.
     pub fn new(
         priority: Option<u8>,
         serial: Option<u16>,

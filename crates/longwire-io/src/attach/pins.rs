@@ -158,7 +158,7 @@ pub enum FailMode {
     Closed,
 }
 
-/// An attachment's place at its interface.
+/// An attachment's rank and pins, with which a later process takes the attachment over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachClaim {
     /// Sequence number among attachments with the same priority.

@@ -247,8 +247,8 @@ pub(crate) fn enter(map: BorrowedFd<'_>, index: u32, entry: BorrowedFd<'_>) -> i
         value: &raw const value as u64,
         flags: 0,
     };
-    // SAFETY: MAP_UPDATE_ELEM attributes; key and value are four bytes each, as the map was
-    // created, and live during the call.
+    // SAFETY: MAP_UPDATE_ELEM attributes; key and value are four bytes each, the sizes with which
+    // the map was created, and live during the call.
     unsafe { bpf(MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
 }
 
@@ -302,8 +302,8 @@ pub fn load_program(
     if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) {
         return Err(error);
     }
-    // Retry with a log only on failure, as a log takes time and memory. The kernel drops the log's
-    // start.
+    // Retry with a log only on failure, because a log takes time and memory. The kernel drops the
+    // log's start.
     let mut log = vec![0_u8; VERIFIER_LOG];
     attributes.log_level = 1;
     attributes.log_size = log.len() as u32;

@@ -31,8 +31,8 @@ const NO_PART: u64 = u64::MAX;
 /// checksum at this offset.
 const NO_CHECKSUM: u32 = u32::MAX;
 
-/// A frame's descriptor as the reader sees it: the encoded record, decoded on access. A decoded one
-/// would be moved through memory several times per frame.
+/// A frame's descriptor for the reader: the encoded record, decoded on access. A decoded copy would
+/// be moved through memory several times per frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
     head: Head,
@@ -41,7 +41,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// Creates the descriptor of a frame of `len` bytes, which is on no line.
+    /// Creates a descriptor for a frame of `len` bytes that is on no line.
     ///
     /// # Panics
     /// If `len` exceeds what a record can express, 2^23 - 1.
@@ -84,8 +84,8 @@ impl Descriptor {
         self.head.len()
     }
 
-    /// Whether the frame is complete and stored on the line, has no offloads, and was not cut from a
-    /// train.
+    /// Returns whether the frame is complete and stored on the line, has no offloads, and was not
+    /// cut from a train.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         !self.head.has_tail()
@@ -124,7 +124,7 @@ impl Descriptor {
             start: self.field(0),
             offset: self.field(1),
         });
-        // A part of a train has its segmentation only if it is several wire frames.
+        // Only a part with several wire frames has its train's segmentation.
         let len = self.len() as usize;
         let segments = self.segments();
         let segments =
@@ -155,7 +155,7 @@ pub(super) struct Head {
     word: u32,
 }
 
-/// The rest of a descriptor. Follows the head if a flag other than [`JUMP`] is set.
+/// The optional part of a descriptor. Follows the head if a flag other than [`JUMP`] is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(super) struct Tail {

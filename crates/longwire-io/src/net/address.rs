@@ -33,7 +33,7 @@ impl std::fmt::Display for Prefix {
 impl std::str::FromStr for Prefix {
     type Err = String;
 
-    /// Parses `10.0.0.0/8`, `2001:db8::/32`, or a plain address, as a prefix of full length.
+    /// Parses `10.0.0.0/8`, `2001:db8::/32`, or a plain address, whose prefix has full length.
     fn from_str(text: &str) -> Result<Prefix, String> {
         let wrong = || format!("'{text}' is not a prefix such as 10.0.0.0/8 or 2001:db8::/32");
         let (address, length) = match text.split_once('/') {

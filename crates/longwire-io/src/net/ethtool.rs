@@ -75,8 +75,8 @@ impl Ethtool {
     /// ENODEV if no device has this name; EOPNOTSUPP if its driver has no link settings, such as a
     /// TUN device's.
     pub fn speed(&self, name: &str) -> io::Result<Option<BitRate>> {
-        // struct ethtool_cmd: cmd and two masks, then other fields, among them the low half of the
-        // speed in Mbit/s, with the high half four words later.
+        // struct ethtool_cmd: cmd, two masks, then further fields. The low half of the speed in
+        // Mbit/s is in the first of them, and the high half four words later.
         let mut buffer = [0u32; 11];
         buffer[0] = GSET;
         self.command(name, &mut buffer)?;

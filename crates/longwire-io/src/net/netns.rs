@@ -15,7 +15,7 @@ use nix::sys::statfs::{FsType, fstatfs};
 
 use super::NetError;
 
-/// The calling thread's namespace, as a file.
+/// Path of the calling thread's namespace file.
 const OWN: &str = "/proc/thread-self/ns/net";
 
 /// The directory of `ip netns`, which lists namespaces by name.

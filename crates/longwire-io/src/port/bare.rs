@@ -1,5 +1,5 @@
 //! Minimal senders: the baseline for port benchmarks. They send one frame repeatedly, as fast as a
-//! socket accepts it. A port's own cost (copies, ordering, accounting) is the difference to them.
+//! socket accepts it. A port's additional cost is its own: copies, ordering, accounting.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -58,7 +58,7 @@ impl BarePacket {
             msg_hdr: message(&mut part),
             msg_len: 0,
         }; MESSAGES];
-        // SAFETY: every message points to the one part, which points to the frame; all live during
+        // SAFETY: every message points to the same part, which points to the frame; all live during
         // the call. The kernel reads the frame and writes the messages' lengths.
         let sent = unsafe {
             libc::sendmmsg(

@@ -29,7 +29,7 @@ pub struct OpenOptions {
     pub gap_frames: Option<BitRate>,
     /// Purpose of the port.
     pub purpose: Purpose,
-    /// Who holds frames until their release, so that they can be pushed early (see
+    /// Holder of frames until their release. With a holder, frames can be pushed early (see
     /// [`super::TxPort::launch_lead`]).
     pub launch: LaunchMode,
     /// Whether the port controls the carrier of the interface at its other end (see

@@ -85,8 +85,8 @@ pub(crate) fn pending_error(socket: BorrowedFd<'_>) -> io::Result<Option<io::Err
     Ok((errno != 0).then(|| io::Error::from_raw_os_error(errno)))
 }
 
-/// Interval between an idle port's checks of its interface, in nanoseconds and in calls, whichever
-/// elapses first, because a caller's clock may stand still.
+/// Interval between an idle port's checks of its interface, in nanoseconds, and in calls if these
+/// elapse first, because a caller's clock may not advance.
 const CHECK_EVERY: u64 = 1_000_000;
 const CHECK_CALLS: u32 = 4096;
 

@@ -1,5 +1,5 @@
-//! Truncated frames as Wireshark's tools interpret them. Without these tools the test is skipped
-//! with a message, as nothing else depends on them.
+//! Truncated frames as Wireshark's tools interpret them. Without these tools, the test is skipped
+//! with a message.
 use longwire_testbed::support::{Folder, output, words};
 use std::process::Command;
 

@@ -1,12 +1,12 @@
 //! Compiles filters to eBPF, to decide whether a link carries a frame.
 //!
 //! [`Filter::matches`](longwire_packet::filter::Filter::matches) defines the semantics; a test
-//! compares both on random frames. The program sees the frame as on the wire, including the
+//! compares both on random frames. The program evaluates the frame as on the wire, including the
 //! outermost VLAN tag, which the kernel stores separately on reception.
 //!
 //! The program first parses the headers ([`facts`]), then runs the tests ([`conditions`]), each of
-//! which branches to one of two labels. A kernel helper loads the bytes, as most of a frame may be
-//! outside directly accessible memory.
+//! which branches to one of two labels. A kernel helper loads the bytes, because most of a frame
+//! may be outside directly accessible memory.
 
 use longwire_packet::filter::tree::{Expression, Layer, Node, Test};
 

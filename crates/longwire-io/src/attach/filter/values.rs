@@ -219,7 +219,7 @@ fn number_in_frame(
     let [within, done] = [(); 2].map(|()| program.label());
     program.put(load_double(0, STACK, SHIFT));
     program.jump(skip_if_number(Compare::Equal, 0, 0), within);
-    // Load byte by byte, as each byte may be in the tag or in the frame.
+    // Load byte by byte, because each byte may be in the tag or in the frame.
     program.put(move_number(7, 0));
     for at in offset..end {
         match at {

@@ -50,7 +50,7 @@ impl DelayLineReader {
             return;
         };
         if head.had_checksum() {
-            // The handle does not count as held, as the record stays in place.
+            // The handle does not count as held, because the record stays in place.
             self.finish_unfinished(&mut HeldFrame::new(self.arrived.at, self.shared.line));
         }
     }
@@ -260,7 +260,7 @@ impl DelayLineReader {
     }
 
     /// Returns the head of a published record at or beyond the front, and its place after any jump.
-    /// Does not return the jump's segment, which only the front does.
+    /// Only the front returns a jump's segment to the writer.
     #[inline(always)]
     fn head_at(&self, place: RecordPlace) -> (RecordPlace, Head) {
         // SAFETY: `place` is at a published record or at the jump before it.

@@ -108,7 +108,7 @@ impl PortRecord {
     /// restores the settings of killed processes. With `quiet`, IPv6 on this interface stays off
     /// until this port restores it, because IPv6 sends as soon as it is enabled.
     ///
-    /// A port that changed nothing may still have to restore those of a process that ends
+    /// A port that changed nothing may still have to restore the settings of a process that ends
     /// first, so the process keeps the necessary rights.
     pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, SettingsChange) {
         rights::will_restore();
@@ -287,7 +287,8 @@ pub(super) fn written(entries: &[Entry]) -> String {
 }
 
 /// Restores device settings in the opening thread's network namespace, whichever thread uses it.
-/// Handles changes by all kinds of ports, as a port may have to restore another kind's changes.
+/// Handles changes by all kinds of ports, because a port may have to restore another kind's
+/// changes.
 #[derive(Debug)]
 pub(crate) struct Restorer {
     /// The device whose IPv6 can be enabled.

@@ -47,7 +47,7 @@ pub struct WireCounts {
 pub struct WireReceiver {
     /// Number of byte times so far.
     now: u64,
-    /// Start of the current run of bytes, which follow.
+    /// Byte time at which the current run of bytes began.
     begun: Option<u64>,
     bytes: Vec<u8>,
     idle: u64,
@@ -105,9 +105,9 @@ impl WireReceiver {
     }
 }
 
-/// Returns the spacing error of frames relative to these releases, one per frame. It is the
-/// maximum, over all pairs of frames, of the deviation in the distance between their last bits, in
-/// byte times of a wire at this rate.
+/// Returns the maximum difference, over all pairs of frames, between the distance of their last
+/// bits and the distance of their releases, in byte times of a wire at this rate. `releases` has
+/// one entry per frame.
 pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) -> f64 {
     // Time from each release to the frame's end, in billionths of a bit, as exact integers. A
     // common delay cancels out in the difference.

@@ -111,10 +111,10 @@ fn finish_within(frame: &mut [u8], checksum: Checksum, end: usize) -> bool {
 /// checksum is C = ~(P + S), which is also the result of completing a field that holds P. A correct
 /// checksum may happen to equal P, but completing it yields ~(P + S) = C = P again. A correct frame
 /// is therefore never damaged, and the function is idempotent. (Zero has two forms, 0x0000 and
-/// 0xffff. P is never 0x0000, as the protocol number is not zero, so a UDP field of zero, "no
-/// checksum", is never changed. A result of 0x0000 is written as 0xffff, which UDP requires, which
-/// TCP verifies the same, and which a field of P = 0xffff already holds.) The only possible error
-/// is to repair one in 65,536 of the frames that arrived with an incorrect checksum.
+/// 0xffff. P is never 0x0000, because the protocol number is not zero, so a UDP field of zero, "no
+/// checksum", is never changed. A result of 0x0000 is written as 0xffff: UDP requires this form,
+/// TCP accepts both, and a field of P = 0xffff keeps its value.) The only possible error is to
+/// repair one in 65,536 of the frames that arrived with an incorrect checksum.
 ///
 /// In a tunnel, the outer sums must be correct once the inner checksum is completed, so the payload
 /// of a datagram with a checksum is never changed. The payload of a datagram without a checksum is
@@ -177,7 +177,7 @@ pub(super) fn has_no_checksum(frame: &[u8], headers: &Headers) -> bool {
         && be16(frame, headers.checksum_at()) == Some(0)
 }
 
-/// Writes a checksum. Zero becomes 0xffff, as zero means "none" in UDP (RFC 768).
+/// Writes a checksum. Zero becomes 0xffff, because zero means "none" in UDP (RFC 768).
 pub(super) fn put_checksum(frame: &mut [u8], at: usize, sum: u16) {
     let sum = if sum == 0 { 0xffff } else { sum };
     frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());

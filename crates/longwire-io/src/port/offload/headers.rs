@@ -1,7 +1,7 @@
 //! Locates a frame's IP header and the TCP or UDP header after it.
 //!
-//! Offloads contain header lengths and checksum offsets. The sender's may be wrong or missing, so
-//! they are read from the frame.
+//! Offloads contain header lengths and checksum offsets. The sender's values may be wrong or
+//! missing, so this module reads them from the frame.
 
 use longwire_packet::frame::mac_header_len;
 use longwire_packet::header;

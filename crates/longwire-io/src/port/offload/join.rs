@@ -7,8 +7,7 @@ use super::{Offload, Segments, checksum};
 /// Maximum length of a joined train: its IP length has 16 bits.
 const JOINED_MAX: usize = PACKET_MAX;
 
-/// Position of one or more adjacent wire frames in the train (a buffer of several wire frames) that
-/// they were cut from.
+/// Position of one or more adjacent wire frames in the train that they were cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainPart {
     /// Train number, below 2^48 and unique among the trains in transit.

@@ -1,8 +1,8 @@
 //! Offloads and their execution in software.
 //!
 //! With checksum and segmentation offloads, a sender passes frames with partial checksums and
-//! buffers of several wire frames to virtual devices. The link must see wire frames, and the next
-//! device must see valid checksums.
+//! buffers of several wire frames to virtual devices. The link must process wire frames, and the
+//! next device needs valid checksums.
 
 mod checksum;
 mod headers;

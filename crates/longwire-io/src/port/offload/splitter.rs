@@ -63,7 +63,7 @@ impl Splitter {
     ///
     /// A virtio-net header cannot describe tunnelled super-packets. If the outermost tunnel is UDP,
     /// its datagrams form a super-packet that the kernel can segment, unless they have no checksum,
-    /// as segmentation would add one.
+    /// because segmentation would add one.
     pub fn of_tunnelled(frame: &[u8], segments: Segments) -> Option<Splitter> {
         let (headers, tunnels) = find_inner(frame, |headers| segments.fit(headers))?;
         let outermost = Headers::parse(frame).filter(|outermost| {

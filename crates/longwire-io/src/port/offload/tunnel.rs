@@ -50,7 +50,7 @@ impl Tunnels {
         self.around.iter().rev().flatten()
     }
 
-    /// Returns whether wire frames can be cut. They cannot if GRE numbers its packets, as all
+    /// Returns whether wire frames can be cut. They cannot if GRE numbers its packets, because all
     /// segments would share one number.
     pub(super) fn can_cut(&self, frame: &[u8]) -> bool {
         let numbered = |ip: &IpHeader| {

@@ -22,11 +22,11 @@ pub(super) struct MessageRing<const SLOTS: usize> {
     count: usize,
 }
 
-// SAFETY: the pointers between the boxes stay valid when the value moves, as the boxes' contents do
-// not move; nothing is tied to a thread.
+// SAFETY: the pointers between the boxes stay valid when the value moves, because the boxes'
+// contents do not move; nothing is tied to a thread.
 unsafe impl<const SLOTS: usize> Send for MessageRing<SLOTS> {}
 
-/// Creates a message without an address, as the sockets are bound.
+/// Creates a message without an address, because the sockets are bound.
 pub(in crate::port) fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
     // SAFETY: `msghdr` is a C structure of integers and pointers, for which
     // zeros are valid.
@@ -127,8 +127,8 @@ impl<const SLOTS: usize> MessageRing<SLOTS> {
     }
 }
 
-/// Maximum number of frames queued for a flush. More would not make a system call cheaper, and
-/// fewer would fit in the cache just as well.
+/// Maximum number of frames queued for a flush. More would not reduce the cost per frame, and fewer
+/// would not improve caching.
 pub(super) const SLOTS: usize = 64;
 
 /// Frames to send, each with a virtio-net header.

@@ -26,7 +26,7 @@ use crate::port::{SendStamp, StampedBy};
 /// Maximum lead of a push over its release: longer than a late wake-up, shorter than the second
 /// that devices can look ahead.
 pub(super) const LEAD: Nanos = Nanos::from_millis(1);
-/// Minimum launch delay of a late frame, as `etf` drops frames that it cannot send in time.
+/// Minimum launch delay of a late frame, because `etf` drops frames that it cannot send in time.
 const SHORTEST: Nanos = Nanos::from_micros(50);
 /// Interval between clock comparisons.
 const COMPARE_EVERY: Nanos = Nanos::from_secs(1);

@@ -15,8 +15,8 @@ use crate::mapping::Mapping;
 /// Size of the contiguous pieces in which the kernel allocates the ring.
 const BLOCK: usize = 64 * 1024;
 /// Bytes of a slot before the frame: the slot header, a `sockaddr_ll`, padding, and the virtio-net
-/// header, with the frame's network header aligned. These take 76 bytes; the rest is for longer
-/// link headers.
+/// header, with the frame's network header aligned. These take 76 bytes; the remaining bytes are
+/// for longer link headers.
 const SLOT_OVERHEAD: usize = 96;
 /// Slot alignment: slots begin on cache lines.
 const SLOT_ALIGN: usize = 64;

@@ -1,4 +1,4 @@
-//! Reception: the ring for wire-size frames, the socket's queue for the rest.
+//! Reception: the ring for wire-size frames, the socket's queue for longer ones.
 
 use std::io;
 use std::ops::Range;
@@ -73,8 +73,8 @@ impl PacketRx {
         }
     }
 
-    /// Returns the number of detected steps of the wall clock, the source of kernel stamps.
-    /// Arrivals do not step.
+    /// Returns the number of detected steps of the wall clock, the source of kernel stamps. Steps
+    /// do not affect arrivals.
     pub fn clock_steps(&self) -> u64 {
         self.scale.steps()
     }

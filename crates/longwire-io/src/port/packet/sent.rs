@@ -232,7 +232,7 @@ const CLOCK_BEHIND_DESCRIPTOR: libc::clockid_t = 3;
 
 /// A device's clock, compared with CLOCK_MONOTONIC at intervals.
 pub(super) struct DeviceClock {
-    /// Kept open, as the clock's number refers to it.
+    /// Kept open, because the clock's number refers to it.
     _file: File,
     clock: ClockId,
     comparison: Comparison,

@@ -3,8 +3,8 @@
 //! virtio-net headers.
 //!
 //! Both paths call the driver's transmit function before the system call returns, so draining one
-//! path before using the other keeps the order. A stamped frame takes its usual path, as both can
-//! stamp (decision 0015).
+//! path before using the other keeps the order. A stamped frame takes its usual path, because both
+//! paths can stamp (decision 0015).
 //!
 //! If a device stamps frames or a discipline holds them, all frames leave through a packet socket,
 //! the only path that supports this.
@@ -29,8 +29,8 @@ use super::launch::{Control, SocketTimestamps};
 use crate::net::ethtool;
 use crate::net::interface::PeerMtu;
 
-/// Maximum length of copied frames in bytes. Longer frames are sent in place, as a separate system
-/// call is cheaper than the copy.
+/// Maximum length of copied frames in bytes. Longer frames are sent in place, because a separate
+/// system call is cheaper than the copy.
 const COPY_MAX: usize = 24 * 1024;
 /// Bytes of an Ethernet header, and of a VLAN tag.
 const ETHERNET: usize = 14;

@@ -241,7 +241,7 @@ impl Plan<'_> {
         first.bind(self.interface.index, 0, false, None)
     }
 
-    /// Assigns chunks to every queue, and the rest to the sending half.
+    /// Assigns chunks to every queue, and the remaining chunks to the sending half.
     fn divide(
         &self,
         umem: Arc<Umem>,

@@ -185,7 +185,7 @@ impl SendRings {
     }
 }
 
-/// Raises the process's locked-memory limit as far as permitted, as the frame memory counts as
+/// Raises the process's locked-memory limit as far as permitted, because the frame memory counts as
 /// locked.
 fn raise_memlock() {
     let mut limit = libc::rlimit {
