@@ -45,7 +45,7 @@ impl WallClockWatch {
     }
 }
 
-/// Wall clock offset for tests, as hosts on one machine share the kernel's clock.
+/// Wall clock offset for tests, because hosts on one machine share the kernel's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockShift {
     /// Constant offset in nanoseconds.

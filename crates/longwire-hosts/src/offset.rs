@@ -114,8 +114,8 @@ impl OffsetEstimator {
         round_trips.min().unwrap_or(0)
     }
 
-    /// Returns the offset's uncertainty in nanoseconds: half of the minimum round trip, as paths
-    /// may be asymmetric.
+    /// Returns the offset's uncertainty in nanoseconds: half of the minimum round trip, because
+    /// paths may be asymmetric.
     pub fn uncertainty_ns(&self) -> u64 {
         self.base.map_or(0, |(base, _)| base.round_trip.div_ceil(2))
     }

@@ -100,7 +100,7 @@ pub struct Peer {
     ping_at: Nanos,
     is_connected: bool,
     has_restarted: bool,
-    /// Whether the other host knows this host's clock offset.
+    /// Whether the other host has estimated this host's clock offset.
     is_ready: bool,
     other: OtherInstance,
     /// Records for the next datagram.
@@ -111,8 +111,8 @@ pub struct Peer {
     frames_before: u32,
     /// Number of frames sent when the other host was last heard.
     sent_when_heard: u64,
-    /// Frames sent since then to a host that fell silent. If it has not restarted, it counts them
-    /// itself.
+    /// Frames sent to a host that fell silent, since it was last heard. If the host has not
+    /// restarted, it counts them itself.
     unconfirmed: u64,
     frame_number: u32,
     records: Vec<u8>,
@@ -693,7 +693,7 @@ impl Peer {
         self.connect(now.monotonic);
     }
 
-    /// Marks the host as connected once both hosts know each other's clock.
+    /// Marks the host as connected once both hosts have estimated each other's clock offset.
     fn connect(&mut self, now: Nanos) {
         let is_same = self.theirs.is_some_and(|it| it.digest == self.own.digest);
         let is_ready = self.is_ready && is_same && self.other.offset.at(now).is_some();

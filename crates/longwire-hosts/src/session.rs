@@ -243,9 +243,9 @@ impl BegunHandshakes {
 /// Answered initial messages, by sending instance.
 ///
 /// A replayed message must be cheap to reject, so a message is answered only if it is newer than
-/// all answered messages of its instance. Times of different instances are not comparable, as the
-/// clock may be wrong after a restart. A replaced instance is therefore never answered again, and
-/// an unknown one always is. Without the session's keys, an attacker who replays messages gains
+/// all answered messages of its instance. Times of different instances are not comparable, because
+/// the clock may be wrong after a restart. A replaced instance is therefore never answered again,
+/// and an unknown one always is. Without the session's keys, an attacker who replays messages gains
 /// nothing ([`crate::peer::Peer`] keeps its session).
 #[derive(Default)]
 pub struct AnsweredHandshakes {

@@ -76,7 +76,7 @@ pub struct Introduction {
 pub struct Ping {
     pub sent: Nanos,
     pub wall: Nanos,
-    /// Whether the sender knows the receiver's clock offset.
+    /// Whether the sender has estimated the receiver's clock offset.
     pub is_ready: bool,
     /// The run's epoch on both clocks, if known.
     pub epoch: Option<(Nanos, Nanos)>,
