@@ -2,8 +2,8 @@
 //!
 //! `GET /containers/json?all=true` lists containers, and `GET /containers/ID/json` has the PID
 //! (Docker Engine API; Podman serves the same paths, `pkg/api/server/register_containers.go`).
-//! Paths are unversioned: Docker 29 rejects the oldest API versions, and older Dockers the newer
-//! ones. Podman's responses have the header `Libpod-API-Version`.
+//! Paths are unversioned: Docker 29 rejects the oldest API versions, and older versions of Docker
+//! reject the newer ones. Podman's responses have the header `Libpod-API-Version`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +60,6 @@ struct ContainerRow {
     labels: Option<BTreeMap<String, String>>,
 }
 
-/// Container details.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ContainerDetails {

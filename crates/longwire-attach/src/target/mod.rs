@@ -6,7 +6,7 @@
 //! | Docker | `/var/lib/docker/containers` | `storage.rs` |
 //! | containerd | `io.containerd.runtime.v2.task` of its state directory | `storage.rs` |
 //! | CRI-O, Podman | `/run/containers/storage` | `storage.rs` |
-//! | any | `/proc/*/cgroup`, if nothing else knows the name | `processes.rs` |
+//! | any | `/proc/*/cgroup`, if no other source has the name | `processes.rs` |
 //!
 //! Each source yields [`Container`]s, and `survey.rs` merges those that have the same ID. A PID
 //! from a state directory may be stale and belong to another process. It is therefore verified

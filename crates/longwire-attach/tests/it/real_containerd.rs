@@ -108,8 +108,8 @@ impl Drop for Engine {
     }
 }
 
-/// Returns the containerd namespace. It is unique, as runc keeps all namespaces' containers in one
-/// directory.
+/// Returns the containerd namespace. It is unique, because runc keeps all namespaces' containers in
+/// one directory.
 fn namespace() -> String {
     format!("longwire-attach-{}", std::process::id())
 }
