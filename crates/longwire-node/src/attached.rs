@@ -111,7 +111,8 @@ impl AttachedLinks {
     }
 
     /// If the namespace is gone, and with it the interfaces of all links, removes the lost ports
-    /// from the report. Waits up to one second for that. Returns whether any ports were removed.
+    /// from the report. Waits up to one second for the namespace to disappear. Returns whether any
+    /// ports were removed.
     pub fn forgive_lost_ports(&self, run: &mut RunReport) -> bool {
         if run.ports.iter().all(|port| port.lost.is_none()) {
             return false;

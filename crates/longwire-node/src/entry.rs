@@ -17,7 +17,7 @@ use crate::store::Facts;
 /// it grows to [`RETRY_MAX`].
 const RETRY: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(5);
-/// Ratio of the elapsed waiting time to the interval.
+/// Divisor of the elapsed waiting time that gives the interval.
 const WAIT_DIVISOR: u32 = 20;
 
 /// An attachment.

@@ -64,7 +64,7 @@ pub enum LinkFailure {
 }
 
 impl LinkFailure {
-    /// Returns whether the request lacks a permission that it could request.
+    /// Returns whether a field of the request could permit the link.
     pub fn is_usage(&self) -> bool {
         matches!(self, LinkFailure::HostNetwork { .. })
     }

@@ -301,8 +301,8 @@ impl NodeShared {
                     (entry, true)
                 }
             };
-            // Lock the entry before other threads can find it, so that they do not see it half
-            // created.
+            // Lock the entry before other threads can find it, so that no thread uses a
+            // half-created entry.
             let made = is_new.then(|| entry.take_turn());
             drop(entries);
             let _turn = made.unwrap_or_else(|| entry.take_turn());

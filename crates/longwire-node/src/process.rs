@@ -48,7 +48,7 @@ pub fn follow_parent() -> bool {
     watched.is_err() || getppid().to_string() != parent
 }
 
-/// Time limit in milliseconds, because expedited grace periods interrupt all cores.
+/// Maximum time in milliseconds to expedite grace periods, because this interrupts all cores.
 const END_MAX: u16 = 60_000;
 
 /// Starts the helper process `longwire node --end-of PID`, which ends after this process. Without

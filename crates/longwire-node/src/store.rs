@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::NodeError;
 
-/// A stored attachment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredAttachment {
     pub name: String,

@@ -71,13 +71,13 @@ impl Trap {
     }
 }
 
-/// Name of a place for an option, and a function that sends a request with a value at this place.
+/// Name of a request field, and a function that sends a request with a value in that field.
 type Entry = (
     &'static str,
     fn(&str, &str, bool) -> Result<(), NodeRefusal>,
 );
 
-/// All places for link options in requests.
+/// All request fields for link options.
 const OPTIONS: &[Entry] = &[
     ("attachment", |option, text, files| {
         attach(json!({ option: text }), files)
@@ -108,7 +108,7 @@ const OPTIONS: &[Entry] = &[
     }),
 ];
 
-/// All remaining places for paths in requests.
+/// All remaining request fields for paths.
 const PATHS: &[Entry] = &[
     ("csv", |_, path, files| {
         network(json!({ "link": [{ "csv": path }] }), files)
@@ -130,7 +130,7 @@ const PATHS: &[Entry] = &[
     }),
 ];
 
-/// Returns whether a place accepts an option: presets cover both directions, and not every option
+/// Returns whether a field accepts an option: presets cover both directions, and not every option
 /// accepts a list.
 fn takes(at: &str, option: &FileOption) -> bool {
     let presets = ["attachment", "link of a network", "defaults", "template"];
@@ -157,8 +157,8 @@ fn network(mut file: Value, files: bool) -> Result<(), NodeRefusal> {
     NetworkRequest::read(&spec).map(drop)
 }
 
-/// Refuses every file option of every model, and a path at every remaining place, without looking
-/// up the path: the response does not depend on whether the file exists.
+/// Every file option of every model, and a path in every remaining field, is refused without
+/// looking up the path: the response does not depend on whether the file exists.
 #[test]
 fn refused_paths_are_not_looked_up() {
     let trap = Trap::new();

@@ -122,7 +122,7 @@ impl Networks for NodeNetworks {
 
     fn socket(&self, name: &str) -> Option<PathBuf> {
         let running = self.shared.running();
-        // Earlier, the socket accepts connections, but requests get no response.
+        // Before this state, the socket accepts connections, but requests get no response.
         let is_running = running.get(name)?.supervisor.state().state == NetworkState::Running;
         is_running.then(|| self.shared.files(name).socket())
     }

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::files;
 
-/// A requested network.
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkRequest {
     pub spec: NetworkSpec,
