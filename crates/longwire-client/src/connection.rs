@@ -89,7 +89,7 @@ impl Connection {
         })
     }
 
-    /// Returns whether the server has kept the connection open, as far as this process can see.
+    /// Returns whether the server has kept the connection open, judging by the received bytes.
     pub async fn is_open(&self) -> bool {
         // An idle connection is not polled. The runtime needs one turn to report received bytes,
         // one for the connection to read them, and one to resume this task.
