@@ -150,7 +150,7 @@ impl Api {
             }
             Work::Change(make, body_at) => {
                 let _turn = self.turn.acquire().await;
-                // Do not use a slow thread, because a change holds locks, or the packet threads'
+                // Use neither a slow thread, because a change holds locks, nor the packet threads'
                 // priority, because large changes take long. Parse one body at a time: parsed JSON
                 // needs many times the memory of its text.
                 let api = Arc::clone(&self);

@@ -35,7 +35,7 @@ use crate::limits::{Limit, Slot, SlotGuard, SlotTable, StallLimit};
 use crate::reply::Refusal;
 
 /// Maximum connections per address; a new connection evicts the one that has been idle longest.
-/// Requests and streams are limited to fewer ([`super::api`]), so there is always one to evict.
+/// Requests and streams are limited to fewer ([`super::api`]), so some connections are always idle.
 pub const CONNECTIONS_MAX: usize = 256;
 
 /// Time limit for a request head, since the connection was opened or the previous response ended.

@@ -201,7 +201,6 @@ impl EventSource for Counters {
 }
 
 impl Counters {
-    /// Reads the counters.
     fn read_counters(&self) -> Sample {
         let controller = &self.state.controller;
         let mut now = Sample {

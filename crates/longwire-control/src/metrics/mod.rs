@@ -258,7 +258,6 @@ impl Snapshot {
     }
 }
 
-/// Returns the value of a counter.
 fn value(counted: impl Iterator<Item = (&'static Counter, u64)>, of: &Counter) -> u64 {
     let mut counted = counted.filter(|(counter, _)| counter.name == of.name);
     counted.next().map_or(0, |(_, value)| value)

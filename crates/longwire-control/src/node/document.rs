@@ -98,7 +98,6 @@ const OPERATIONS: [Operation; 12] = [
     ),
 ];
 
-/// Returns the document.
 pub(super) fn document() -> Value {
     let mut paths = Map::new();
     for operation in OPERATIONS {
