@@ -60,7 +60,6 @@ pub(crate) struct PreviousResult {
     pub interfaces: Vec<ResultInterface>,
 }
 
-/// An interface of a result.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ResultInterface {
     pub name: String,

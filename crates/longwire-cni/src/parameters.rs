@@ -2,7 +2,6 @@
 
 use crate::error::{CniError, Reason};
 
-/// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Add,
