@@ -48,7 +48,6 @@ struct LinkAttachment<'a> {
     pod: &'a str,
 }
 
-/// Returns the slices of a node.
 pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
     let mut by_link: BTreeMap<&ResourceKey, Vec<LinkAttachment<'_>>> = BTreeMap::new();
     let wanted = plan
@@ -95,7 +94,6 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
     slices.collect()
 }
 
-/// Sums the counters of attachments.
 fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &NodeState<'_>) {
     let mut sum = Counters::default();
     let counters = parts
@@ -105,7 +103,6 @@ fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &No
     set_counters(slice, sum);
 }
 
-/// Sets the counters of a slice.
 pub(super) fn set_counters(slice: &mut NodeStatus, counters: Counters) {
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     slice.carried = number(counters.carried);
@@ -236,7 +233,6 @@ mod tests {
         ResourceKey::new("shop", name)
     }
 
-    /// Returns a plan with a link.
     fn with_link(name: &str, link: LinkPlan) -> Plan {
         Plan {
             links: [(key(name), link)].into(),

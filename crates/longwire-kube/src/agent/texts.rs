@@ -36,7 +36,6 @@ pub(super) fn remedy_for_users(remedy: &str) -> Option<String> {
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// Returns whether a text names a resource.
 pub(super) fn names_resource(text: &str, resource_of: ResourceOf<'_>) -> bool {
     words(text).any(|word| resource_of(name_in(word)).is_some())
 }

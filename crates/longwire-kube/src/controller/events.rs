@@ -26,7 +26,6 @@ pub(super) struct EventPublisher {
     recorders: Arc<Mutex<BTreeMap<String, NoteRecorder>>>,
 }
 
-/// Recorder of a note.
 struct NoteRecorder {
     recorder: Recorder,
     used_at: Instant,

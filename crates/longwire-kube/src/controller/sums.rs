@@ -75,7 +75,7 @@ pub(super) fn conditions(
     conditions.collect()
 }
 
-/// Message for a resource without slices, which only nodes with selected pods have.
+/// Message for a resource without slices. Only nodes with selected pods have slices.
 const NOT_READ: &str = "no node has read it: no pod is selected, or no agent runs";
 
 /// Returns the conditions of a link: `Accepted`, `Attached` and `Faithful`.
