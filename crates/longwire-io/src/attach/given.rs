@@ -249,7 +249,6 @@ pub(super) struct Watch {
     index: u32,
 }
 
-/// The state of an interface.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InterfaceState {
     There {

@@ -60,7 +60,6 @@ impl TrainPart {
 #[derive(Debug, Default)]
 pub struct Joiner {
     buffer: Vec<u8>,
-    /// The first part.
     first: Option<TrainPart>,
     /// Index of the next segment.
     next: usize,

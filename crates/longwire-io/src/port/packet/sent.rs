@@ -42,7 +42,6 @@ pub(super) struct SendErrorQueue {
     /// first.
     waiting: VecDeque<Option<Nanos>>,
     first: u32,
-    /// Received stamps.
     received: VecDeque<SendStamp>,
     missed: u64,
 }

@@ -170,7 +170,6 @@ struct Plan<'a> {
     chunk: usize,
 }
 
-/// Opened sockets.
 struct OpenSockets {
     queues: Vec<Queue>,
     umem: Arc<Umem>,
