@@ -329,7 +329,6 @@ mod tests {
         witness.file.is_some().then_some((witness, shared))
     }
 
-    /// Blocks `times` times.
     fn block(times: usize) {
         for _ in 0..times {
             std::thread::sleep(std::time::Duration::from_millis(1));

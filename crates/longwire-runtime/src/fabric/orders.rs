@@ -30,7 +30,6 @@ pub enum Task {
 }
 
 impl Order {
-    /// Returns whether this is a change.
     pub(super) fn is_change(&self) -> bool {
         matches!(self.task, Task::Change(_))
     }

@@ -74,7 +74,6 @@ pub(super) struct FabricOutput<T> {
     fills: bool,
 }
 
-/// A due frame.
 struct DueFrame {
     frame: Frame,
     release: Nanos,

@@ -89,7 +89,6 @@ counters! {
     }
 }
 
-/// Class of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ArtifactClass {
     /// The frame was delivered late.

@@ -275,7 +275,6 @@ pub(super) struct SendStamps {
     look_at: Nanos,
 }
 
-/// Counts of send stamps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendStampCounts {
     /// Source of the stamps.

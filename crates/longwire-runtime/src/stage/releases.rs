@@ -42,7 +42,6 @@ pub(super) trait FrameStorage {
 
     fn remove(&mut self, frame: Self::Handle);
 
-    /// Returns the line.
     fn line(&mut self) -> &mut DelayLineReader;
 }
 

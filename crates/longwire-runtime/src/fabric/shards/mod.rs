@@ -265,7 +265,6 @@ impl Shards {
         }
     }
 
-    /// Returns all shards.
     fn all(&self) -> impl Iterator<Item = &Shard> {
         let others = self.others.iter().map(|shard| &**shard);
         once(&self.first).chain(others)
