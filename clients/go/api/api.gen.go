@@ -833,10 +833,10 @@ type Port struct {
 	// BytesOut Bytes of these frames.
 	BytesOut int `json:"bytes_out"`
 
-	// LatenessHistogramUs The same as a histogram: upper bounds and counts.
+	// LatenessHistogramUs Lateness as a histogram: upper bounds and counts.
 	LatenessHistogramUs [][]interface{} `json:"lateness_histogram_us"`
 
-	// LatenessOwnUs The same without pauses of the machine and frames of the start.
+	// LatenessOwnUs Own lateness, in microseconds: without machine pauses, and without frames late within the grace period.
 	LatenessOwnUs struct {
 		// Max Microseconds.
 		Max float32 `json:"max"`
@@ -857,7 +857,7 @@ type Port struct {
 		Stddev float32 `json:"stddev"`
 	} `json:"lateness_own_us"`
 
-	// LatenessUs Handover minus release of the frames that left, in microseconds.
+	// LatenessUs Lateness of the frames that left, in microseconds.
 	LatenessUs struct {
 		// Max Microseconds.
 		Max float32 `json:"max"`
@@ -941,7 +941,7 @@ type Problem struct {
 
 // Queue Occupancy of a link's queue, as of the last frame that entered or left it.
 type Queue struct {
-	// Bytes Their bytes.
+	// Bytes Bytes in the queue.
 	Bytes int `json:"bytes"`
 
 	// BytesLimit The limit in bytes, if there is one.

@@ -1,4 +1,4 @@
-//! Server of the control API: HTTP over a Unix socket or TCP that reads and changes a running
+//! HTTP server of the control API, over a Unix socket or TCP. Clients read and change a running
 //! network.
 //!
 //! ```

@@ -56,7 +56,7 @@ pub struct Identity {
     pub mtu: usize,
 }
 
-/// Why a datagram was dropped.
+/// The reason why a datagram was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// No session could authenticate it.

@@ -46,7 +46,7 @@ pub struct Session {
     window: ReplayWindow,
 }
 
-/// Why a datagram could not be opened.
+/// Failure to open a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
     /// The datagram belongs to a different session, or to none.

@@ -76,7 +76,7 @@ pub enum TransportError {
     Socket {
         /// The address.
         address: SocketAddr,
-        /// Why it failed.
+        /// The I/O error.
         error: io::Error,
     },
     /// Out of memory or threads.

@@ -21,7 +21,7 @@ use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 /// A port's receiving half: frames that the program sends to a channel.
 struct Input {
     frames: Receiver<Vec<u8>>,
-    /// Signalled after each frame, so that the run can sleep in between.
+    /// Signalled after each frame, so that the run can sleep between frames.
     event: Arc<Event>,
 }
 

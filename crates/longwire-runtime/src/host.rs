@@ -127,7 +127,7 @@ pub(crate) struct StayAwake {
 }
 
 impl StayAwake {
-    /// Makes the request. Requires write access to the device.
+    /// Makes the request. Requires write access to `/dev/cpu_dma_latency`.
     pub fn ask() -> std::io::Result<StayAwake> {
         use std::io::Write;
         let mut request = File::options().write(true).open("/dev/cpu_dma_latency")?;

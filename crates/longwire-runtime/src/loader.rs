@@ -51,15 +51,15 @@ impl Plugin for DeferredPlugin {}
 struct LoadedState {
     file: String,
     parameters: Vec<(String, String)>,
-    /// Hooks that use the state. Each uses it at most once, because two models of one hook would
-    /// share its decisions.
+    /// Hooks that use the state, each at most once: otherwise, two models of one hook would share
+    /// decisions.
     hooks: Vec<Hook>,
     shared: SharedState,
 }
 
 impl FileLoader {
-    /// Returns a loader with default file access whose faults reach no run. Sufficient to check
-    /// models.
+    /// Returns a loader with default file access, to check models. Plugin faults are not reported
+    /// to a run.
     pub fn new() -> FileLoader {
         FileLoader::default()
     }

@@ -50,7 +50,7 @@ pub struct PipelineEnd<T> {
     pub memory_max: u64,
 }
 
-/// Why a pipeline failed.
+/// Failure of a pipeline.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PipelineError {

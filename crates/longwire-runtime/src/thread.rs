@@ -128,7 +128,7 @@ impl ThreadEnd {
     }
 }
 
-/// A thread's stages and environment. Runs the loop.
+/// A thread's stages and environment, and the loop that runs them.
 pub(crate) struct Worker {
     pub stages: Stages,
     pub wait: WaitMode,

@@ -43,7 +43,8 @@ pub fn is_device_of_link(name: &str) -> bool {
     })
 }
 
-/// Keeps new devices in the calling thread's namespace from sending on their own.
+/// Disables IPv6 on new devices in the calling thread's namespace. Otherwise, the kernel would send
+/// from them.
 pub(super) fn quiet() -> Result<(), NetError> {
     match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
         // Without IPv6, or with read-only settings as in a container, each device is configured
@@ -159,8 +160,9 @@ pub(super) fn open(
 }
 
 /// Returns random indices for the two devices in the interface's namespace. Programs redirect by
-/// index. If the interface moves to another namespace or stays closed, the indices must not exist
-/// there or belong to a later attachment. The kernel counts from one, so its own indices are small.
+/// index. After the interface moves to another namespace, or while it stays closed, the indices
+/// must not match other devices. The kernel assigns indices from 1 upward, so its own indices are
+/// small.
 fn random_indices() -> [u32; 2] {
     let even = 0x4000_0000 | (random() >> 34) as u32 & !1;
     [even, even | 1]

@@ -75,7 +75,7 @@ impl Rank {
         }
     }
 
-    /// Returns the last rank of its priority.
+    /// Returns the rank after all existing attachments of the same priority.
     pub fn after_others(self, hooks: &[Programs]) -> Rank {
         let others = hooks.iter().flat_map(|hook| &hook.names);
         let others = others.filter_map(|name| Rank::of_program(name).ok().flatten());

@@ -254,7 +254,7 @@ pub(super) enum Destination<'a> {
 }
 
 impl Destination<'_> {
-    /// Returns the instructions, which fall through if the frame is to pass.
+    /// Returns the instructions that redirect the frame. They fall through if the frame passes.
     pub fn instructions(self) -> Vec<Instruction> {
         match self {
             Destination::Device(device) => redirect(device, SEND).to_vec(),

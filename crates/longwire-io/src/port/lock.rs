@@ -1,4 +1,5 @@
-//! Interface locks, which decide which ports, of this process and others, may share an interface.
+//! Interface locks. They determine which ports, of this process or other processes, may share an
+//! interface.
 //!
 //! A lock is a socket that listens at a name in the abstract namespace of Unix sockets. Like
 //! interfaces, that namespace belongs to the network namespace. A name can be bound only once, the

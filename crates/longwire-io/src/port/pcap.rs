@@ -34,7 +34,7 @@ pub struct PcapRx {
     set_back: u64,
 }
 
-/// Why the next frame waits.
+/// The reason why the next frame waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitReason {
     Time,

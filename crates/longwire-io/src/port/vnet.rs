@@ -77,7 +77,7 @@ pub fn decode(header: &[u8], frame: &mut [u8]) -> Result<Decoded, VnetError> {
     let Some(header) = header.first_chunk::<LEN>() else {
         return Err(VnetError::Short(header.len()));
     };
-    // Most frames have no unfinished work, as bytes 0 and 1 show.
+    // Most frames have no unfinished work, which bytes 0 and 1 indicate.
     if header[0] & FLAG_NEEDS_CSUM == 0 && header[1] == GSO_NONE {
         return Ok(Decoded::Plain(Offload::NONE));
     }

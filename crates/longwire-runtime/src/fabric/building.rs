@@ -36,7 +36,7 @@ enum ReplacedObjects {
 pub struct Occupancy {
     /// Frames in the queue.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes in the queue.
     pub bytes: u64,
     /// The maximum number of frames so far.
     pub packets_max: u64,

@@ -165,8 +165,8 @@ impl Frames {
         next.filter(|(_, arrival)| *arrival <= until)
     }
 
-    /// Takes the next frame off a line. Its checksum is complete, because links and recorders
-    /// may read its bytes.
+    /// Takes the next frame off a line and completes its checksum, because links and recorders may
+    /// read its bytes.
     #[inline(always)]
     pub fn take(&mut self, line: u16) -> Option<(FrameMeta, Frame)> {
         let (frame, meta) = self.lines[usize::from(line)].take_arrived()?;
@@ -177,7 +177,7 @@ impl Frames {
         Some((meta, frame))
     }
 
-    /// Adds a frame without a line. Its exit is determined next.
+    /// Adds a frame without a line. The caller then sets its exit.
     #[inline]
     pub fn bring(&mut self, entry: PortIndex, bytes: &[u8], wire_len: u32) -> Frame {
         self.adopt(bytes, wire_len, (Exit::AllBut(entry), entry), None)

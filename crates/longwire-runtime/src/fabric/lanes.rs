@@ -168,8 +168,8 @@ impl Core {
         (!lanes.iter().enumerate().any(shared)).then_some(lanes)
     }
 
-    /// Moves the links' queued frames to the network. Decided frames stay on their lines,
-    /// unless the release queue has earlier frames, behind which they are then queued.
+    /// Moves the links' queued frames to the network. If the release queue has frames, decided
+    /// frames move to it; otherwise, they stay on their lines.
     pub(super) fn close_lanes(&mut self) {
         self.lanes.stale = true;
         self.entered = self.entered.max(self.lanes_entered());

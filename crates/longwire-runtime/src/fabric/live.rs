@@ -167,7 +167,7 @@ pub(super) fn ingress_stage<R: RxPort>(
     let parts = IngressParts {
         port,
         link: None,
-        // A network's links fragment frames at their arrival.
+        // In a network, the links fragment frames at arrival.
         mtu: Mtu::None,
         line: writer,
         clock,

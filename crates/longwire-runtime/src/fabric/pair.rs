@@ -1,5 +1,5 @@
-//! The links of a pair of ports in virtual time, without switch or classifier. They never
-//! change, so they decide at arrival if their queues can.
+//! The links of a pair of ports in virtual time, without a switch or classifier. These links never
+//! change, so each decides at arrival unless its queue is managed.
 
 use longwire_engine::{
     Delivery, DropReason, Fragments, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkId, Nanos,

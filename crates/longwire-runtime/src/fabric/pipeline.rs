@@ -36,7 +36,7 @@ pub struct FabricEnd<T> {
     pub built: Duration,
 }
 
-/// Why a run failed.
+/// Failure of a run.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FabricPipelineError {

@@ -24,22 +24,23 @@ pub struct PortReport {
     pub traffic: Traffic,
     /// Artifacts by kind.
     pub artifacts: NamedCounts,
-    /// Handover minus release of the frames that left, in microseconds.
+    /// Lateness of the frames that left, in microseconds.
     #[serde(serialize_with = "Spread::as_lateness")]
     #[schemars(schema_with = "Spread::lateness_schema")]
     pub lateness_us: Spread,
-    /// The same without pauses of the machine and frames of the start.
+    /// Own lateness, in microseconds: without machine pauses, and without frames late within the
+    /// grace period.
     #[serde(serialize_with = "Spread::as_lateness")]
     #[schemars(schema_with = "Spread::lateness_schema")]
     pub lateness_own_us: Spread,
-    /// The same as a histogram: upper bounds and counts.
+    /// Lateness as a histogram: upper bounds and counts.
     #[serde(rename = "lateness_histogram_us", default, with = "histogram")]
     #[schemars(schema_with = "histogram::schema")]
     pub lateness_buckets: Vec<(f64, u64)>,
-    /// Memory of its frames.
+    /// Memory for the port's frames.
     #[serde(flatten)]
     pub memory: Memory,
-    /// When and why the port went away, if it did and the network continued.
+    /// Time and cause of the port's loss, if the network continued without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostPort>,
 }
@@ -93,7 +94,7 @@ pub(crate) struct InsideCounts {
     pub switch: SwitchReport,
     /// Totals of all links.
     pub counts: CoreCounts,
-    /// Frames inside, not counting those still on lines.
+    /// Frames in the network, not counting those still on lines.
     pub frames: u64,
     /// Frames taken from the lines since the start.
     pub taken: u64,

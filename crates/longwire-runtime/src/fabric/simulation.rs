@@ -1,5 +1,5 @@
-//! A network in virtual time, frame by frame: the caller supplies each arrival, and the
-//! frame leaves at its release. No clock is read.
+//! A network in virtual time, frame by frame: the caller supplies each arrival, and the frame
+//! leaves at its release. The simulation reads no clock.
 
 use std::sync::Arc;
 
@@ -29,9 +29,8 @@ use crate::summary;
 /// once instead of twice.
 const BATCHED_FROM: usize = 512;
 
-/// A network of links between ports in virtual time. Arrivals define the time scale. Equal
-/// arrivals and orders lead to equal results. Memory is proportional to the number of
-/// frames inside.
+/// A network of links between ports in virtual time. Arrivals define the time scale. Equal arrivals
+/// and orders lead to equal results. Memory is proportional to the number of frames in the network.
 pub struct Simulation {
     core: Core,
     ports: Vec<PortReport>,
@@ -64,9 +63,9 @@ impl Simulation {
         Simulation::of(core, ports, (seed, epoch), recorded)
     }
 
-    /// Returns a pair of ports, 0 and 1, without a switch. Each of `links` carries frames
-    /// from its port to the other. The links never change, so they decide at arrival if
-    /// their queues can. Schedules are relative to `epoch`.
+    /// Returns a pair of ports, 0 and 1, without a switch. Each of `links` carries frames from its
+    /// port to the other. The links never change, so each decides at arrival unless its queue is
+    /// managed. Schedules are relative to `epoch`.
     ///
     /// # Errors
     /// If the recorder's thread cannot be started.
@@ -265,7 +264,7 @@ impl Simulation {
         next.filter(|at| *at < Nanos::MAX)
     }
 
-    /// Returns the number of frames inside.
+    /// Returns the number of frames in the network.
     pub fn frames(&self) -> u64 {
         self.core.frames()
     }

@@ -70,7 +70,7 @@ pub(super) struct FabricOutput<T> {
     /// Whether the port belongs to another host, to which decided frames are sent
     /// immediately.
     is_remote: bool,
-    /// Whether fill frames keep the port's wire busy.
+    /// Whether gap frames keep the port's wire busy.
     fills: bool,
 }
 

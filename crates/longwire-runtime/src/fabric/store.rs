@@ -15,8 +15,7 @@ const SPARE_MAX: usize = 16;
 /// Stored length of a position in a train.
 const PART_LEN: usize = 16;
 
-/// The location of a frame. Handles are small, because millions of them may wait and be
-/// sorted.
+/// The location of a frame. Handles are small, because millions of them may be queued and sorted.
 #[derive(Debug)]
 pub(super) struct StoredFrame {
     /// Length, [`WITH_PART`], offset and segment, from the low bits up. Two words, for an

@@ -7,7 +7,7 @@ use super::counter::CountCell;
 /// Resolution: 2^10 ns, about 1 us.
 const UNIT_BITS: u32 = 10;
 
-/// Each power of two has 2^6 classes, so a class is at most 1/64 wide.
+/// Each power of two has 2^6 classes, so the relative width of a class is at most 1/64.
 const SUB_BITS: u32 = 6;
 const SUBS: usize = 1 << SUB_BITS;
 

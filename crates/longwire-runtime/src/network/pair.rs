@@ -1,4 +1,4 @@
-//! An unchangeable link between two ports. Frames are decided at arrival.
+//! A link between two ports that never changes. It decides at arrival unless its queue is managed.
 
 use std::sync::Arc;
 

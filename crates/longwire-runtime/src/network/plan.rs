@@ -13,7 +13,7 @@ pub struct NetworkPlan(pub(super) Carriers);
 
 /// The links and their inputs.
 pub(super) enum Carriers {
-    /// Links that decide at arrival, with the least work per frame.
+    /// Links between two ports that never change, with the least work per frame.
     Pair(Box<PairPlan>),
     /// Links in event time, which can change.
     Fabric(Vec<(String, Port)>, Box<FabricParts>),

@@ -24,7 +24,7 @@ const LINES_MAX: u32 = 100;
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct PluginHost {
-    /// The first field, so that its address is the whole struct's.
+    /// The first field, so that its address is also that of the struct.
     raw: abi::Host,
     name: String,
     failure: OnceLock<String>,

@@ -75,7 +75,7 @@ struct Share {
     awake: f64,
 }
 
-/// Averaging window: part of the second over which the kernel throttles real-time threads.
+/// Averaging window: a fraction of the second over which the kernel throttles real-time threads.
 const WINDOW: Nanos = Nanos::from_millis(200);
 
 impl Pacer {

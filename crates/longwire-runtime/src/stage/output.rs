@@ -30,7 +30,7 @@ pub(crate) trait OutputStage {
     /// lead.
     fn next_release(&mut self) -> Option<Nanos>;
 
-    /// Returns whether no frame is inside or unsent.
+    /// Returns whether no frame is queued in the stage or unsent in its ports.
     fn is_empty(&mut self) -> bool;
 
     /// Adds a thread whose pauses excuse lateness.

@@ -197,7 +197,8 @@ fn fragments_cross_the_link_of_their_datagram() {
     }
 }
 
-/// When repeated from its report, a change precedes the frames of its time.
+/// When a run is repeated from its report, a change precedes the frames with the same time. A late
+/// change must therefore get a later time than the frames that entered before it.
 #[test]
 fn a_late_change_follows_the_frames_that_entered() {
     let rules = rules(Target::Drop, &[("in-port=0", 0), ("in-port=1", 1)]);

@@ -143,7 +143,7 @@ fn run(
     (report, cells, behind)
 }
 
-/// Asserts that all arrived frames left, were dropped, or are inside.
+/// Asserts that all arrived frames left, were dropped, or are in the network.
 fn assert_conserved(report: &RunReport, cells: &AllCells) -> u64 {
     let came = report.ports[0].traffic.packets_in;
     let left = report.ports[1].traffic.packets_out;

@@ -404,7 +404,7 @@ fn live(case: &Case, sharding: Sharding) -> usize {
     let since = entered.into_iter();
     let since = since.map(|(port, arrival, bytes)| (port, arrival.saturating_sub(epoch), bytes));
     let expected = case.simulate(Sharding::one(), epoch, &since.collect::<Vec<_>>());
-    // The run may have stopped while frames were inside.
+    // The run may have stopped while frames were in flight.
     let both = events.iter().zip(&expected.events);
     let other = { both }.find(|(live, expected)| live != expected);
     assert_eq!(other, None, "another log");

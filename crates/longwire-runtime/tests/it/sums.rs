@@ -1,5 +1,5 @@
 //! A network's counters agree at every moment: each frame and copy on a link has left, was dropped,
-//! or is inside.
+//! or is in flight.
 
 use longwire_engine::{FrameMeta, LinkChange, LinkId, LinkState, Nanos, NoLoader};
 use longwire_packet::bridge::PortIndex;

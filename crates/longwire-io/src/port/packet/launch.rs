@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// As created by `tc qdisc add … etf clockid CLOCK_TAI delta 300000`.
+    /// Returns a discipline as created by `tc qdisc add … etf clockid CLOCK_TAI delta 300000`.
     fn etf(handle: u32, parent: u32, flags: u32) -> Qdisc {
         let mut options = Vec::new();
         options.extend([16u16, ETF_PARAMETERS].map(u16::to_ne_bytes).concat());

@@ -1,7 +1,5 @@
 //! The eBPF program that handles every arriving frame: it stamps the frame and redirects it to its
 //! queue's socket.
-//!
-//! The program has a dozen instructions.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -18,8 +18,8 @@ use crate::fabric::frames::{Arriving, Exit, OutputFrame};
 use crate::fabric::state::{FabricState, PASSING, Target};
 
 impl Core {
-    /// Adds a frame to the batch, copying its bytes off any line. Orders up to its arrival
-    /// must have been applied. Returns whether the batch is full and must be processed.
+    /// Adds a frame to the batch, and copies its bytes if they are on a line. Orders up to its
+    /// arrival must have been applied. Returns whether the batch is full and must be processed.
     pub(in crate::fabric) fn enter_batch(
         &mut self,
         port: PortIndex,

@@ -54,7 +54,7 @@ pub struct Sharding {
     threads: NonZero<usize>,
     /// Whether arrivals are processed in batches instead of one by one.
     pub(super) in_batches: bool,
-    /// Memory limit for the frames inside, if arrivals are processed in batches.
+    /// Memory limit for the network's frames, if arrivals are processed in batches.
     pub(super) memory: Bytes,
     /// Whether threads request the data path's priority.
     pub(super) realtime: bool,
@@ -134,8 +134,8 @@ pub struct ShardTimes {
 
 /// The links of a network, in one or more shards, and frames not yet distributed to them.
 pub(super) struct Shards {
-    /// Processed only by the calling thread. Its frames include those on lines and those
-    /// without a link, and its counters cover the links of all shards.
+    /// The shard that only the calling thread processes. Its frames include those on lines and
+    /// those without a link, and its counters cover the links of all shards.
     pub first: Shard,
     #[expect(clippy::vec_box, reason = "threads hand over pointers, not kilobytes")]
     others: Vec<Box<Shard>>,
@@ -211,7 +211,7 @@ impl Shards {
         self.first.state.ledger = ledger.map(Box::new);
     }
 
-    /// Passes on the recorded events before `until` of all shards, in order. They must be
+    /// Passes on the recorded events of all shards before `until`, in order. The events must be
     /// complete.
     fn pass_on_before(&mut self, until: Nanos) {
         let Some(ledger) = &mut self.first.state.ledger else {
@@ -224,7 +224,7 @@ impl Shards {
         ledger.pass_on_before(until);
     }
 
-    /// Makes each shard keep the arrivals at its links among `links`.
+    /// Makes each shard keep the arrivals at those of its links that are in `links`.
     pub fn watch(&mut self, links: &[LinkId]) {
         let planned = Arc::clone(&self.shard_of);
         for (index, shard) in self.all_mut().enumerate() {
@@ -380,7 +380,7 @@ impl Shards {
         times.max().unwrap_or(Nanos::ZERO)
     }
 
-    /// Returns the number of frames inside.
+    /// Returns the number of frames in the shards and in the batch.
     pub fn frames(&self) -> usize {
         self.batch.len() + self.all().map(Shard::frames).sum::<usize>()
     }

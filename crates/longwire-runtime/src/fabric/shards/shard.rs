@@ -86,8 +86,8 @@ pub(in crate::fabric) struct Shard {
     pub(super) next_entry: usize,
     /// Targets of the last classified part of the batch.
     pub(super) targets: Vec<Target>,
-    /// Frames released before the end of the last window, in order. Their bytes are
-    /// contiguous, so handing them out reads sequentially.
+    /// Frames released before the end of the last window, in order. Their bytes are contiguous, so
+    /// that they are read sequentially when handed out.
     pub(super) leaving: Vec<Leaving>,
     leaving_bytes: Vec<u8>,
     /// Number of frames handed out.
@@ -330,7 +330,7 @@ impl Shard {
         }
     }
 
-    /// Returns the number of frames inside.
+    /// Returns the number of frames in the shard.
     pub fn frames(&self) -> usize {
         let coming: usize = self.inboxes.iter().map(|inbox| inbox.crossings.len()).sum();
         self.state.frames.len() + self.leaving.len() - self.handed_out + coming
