@@ -43,15 +43,14 @@ impl Grade {
         Grade::ALL.into_iter().find(|grade| grade.name() == name)
     }
 
-    /// Returns the grade that an unknown name resembles.
+    /// Returns the grade whose name is closest to an unknown name.
     pub fn nearest(name: &str) -> Option<Grade> {
         let close = suggest::closest(name, Grade::ALL.map(Grade::name))?;
         Grade::named(close)
     }
 
     /// Returns whether a run graded `found` meets a condition on this grade. A higher grade meets
-    /// it too, except for [`Grade::NotFaithful`] and [`Grade::NoFrames`], which require exactly
-    /// that grade.
+    /// it too, but [`Grade::NotFaithful`] and [`Grade::NoFrames`] require exactly that grade.
     pub fn is_met_by(self, found: Grade) -> bool {
         match self {
             Grade::NotFaithful | Grade::NoFrames => found == self,

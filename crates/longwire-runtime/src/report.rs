@@ -30,7 +30,7 @@ pub struct RunReport {
     #[serde(serialize_with = "seconds")]
     #[schemars(with = "f64")]
     pub duration_s: f64,
-    /// One entry per direction of each link. The API returns them elsewhere.
+    /// One entry per direction of each link. The API returns them through separate routes.
     #[serde(skip_deserializing)]
     #[schemars(skip)]
     pub links: Vec<LinkReport>,
@@ -70,7 +70,7 @@ pub struct RunReport {
     /// Exchange with other hosts, if the network spans several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<HostsReport>,
-    /// Notes made at the end, for the text report. The others were printed at the start.
+    /// Notes made at the end, for the text report. Other notes were printed at the start.
     #[serde(skip)]
     pub closing_notes: Vec<String>,
     /// Lateness above which a handover is an artifact.

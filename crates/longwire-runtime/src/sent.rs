@@ -81,8 +81,8 @@ pub fn sent_log(name: &str, ignored: IgnoredFields) -> (SentLog, SentFrames) {
     (log, sent)
 }
 
-/// Returns the digest and wire length that identify a frame. A short frame is identified with the
-/// zeros with which devices pad it.
+/// Returns the digest and wire length that identify a frame. Short frames are hashed with the zero
+/// padding that devices add.
 #[inline]
 pub fn fingerprint(bytes: &[u8], ignored: &IgnoredFields) -> (u64, u32) {
     let wire_len = (bytes.len() as u32).max(SHORTEST);
@@ -308,8 +308,8 @@ fn zero(head: &mut [u8], from: usize, len: usize) {
     }
 }
 
-/// A word-wise hash. Both halves of the 128-bit product of two words, combined by XOR, depend on
-/// all their bits.
+/// A word-wise hash. It combines the two halves of a 128-bit product of words by XOR, so that every
+/// input bit affects the result.
 struct Digest(u64);
 
 impl Digest {

@@ -131,7 +131,7 @@ impl NetNamespace {
     /// # Errors
     /// Missing CAP_SYS_ADMIN in the thread's user namespace.
     pub fn new() -> Result<NetNamespace, NetError> {
-        // Only a thread that moves into a new namespace can create one, so use a temporary thread.
+        // A thread can create a namespace only by moving into it, so use a temporary thread.
         on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)
                 .map_err(|e| NetError::system("make", "a network namespace", e))?;

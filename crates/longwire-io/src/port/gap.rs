@@ -110,7 +110,7 @@ pub struct Tally {
     pub moved: u64,
     /// Maximum deviation due to short gaps, in byte times.
     pub moved_max: u64,
-    /// Frames pushed after their position on the wire had passed or fillers had taken it.
+    /// Frames pushed after their position on the wire had passed or was filled.
     pub late: u64,
     /// Number of times the wire ran dry.
     pub ran_dry: u64,

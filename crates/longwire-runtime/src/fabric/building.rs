@@ -50,8 +50,8 @@ pub struct Occupancy {
     pub bytes_limit: Option<u64>,
 }
 
-/// Returns the maximum time by which a link's decisions may lag. 0 for a router, because its ICMP
-/// errors leave immediately.
+/// Returns the maximum time by which a link's decisions may lag: zero for a router, because its
+/// ICMP errors leave immediately.
 fn slack_of(link: &Link) -> Nanos {
     if link.is_router() {
         Nanos::ZERO

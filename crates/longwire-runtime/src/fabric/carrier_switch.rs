@@ -57,7 +57,7 @@ impl<T: TxPort> Fabric<T> {
                 continue;
             };
             let is_off = self.core.are_off(&carrier.toward);
-            // Wait also for frames that passed while a link was briefly on between two steps.
+            // Also wait for frames that passed while a link was briefly on between two steps.
             let holds = is_off && (output.holds_frames() || self.core.hold_frames(&carrier.toward));
             waits |= holds;
             let no_carrier = is_off && !holds;

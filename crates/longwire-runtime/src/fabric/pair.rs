@@ -12,7 +12,7 @@ use super::ledger::LinkAccount;
 use super::state::{FabricState, PASSING};
 use crate::report::LinkReport;
 
-/// One or two links between two ports. Their frames are in the state of a network.
+/// One or two links between two ports. Their frames are in a [`FabricState`].
 #[derive(Default)]
 pub(super) struct Pair {
     /// By port of arrival.

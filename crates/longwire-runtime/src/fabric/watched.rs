@@ -27,7 +27,7 @@ struct Pending {
 }
 
 impl WatchedLinks {
-    /// Returns a table of these links; `None` if there are none.
+    /// Returns a table of these links; `None` if `links` is empty.
     pub fn new(links: &[LinkId]) -> Option<Box<WatchedLinks>> {
         let last = links.iter().map(|link| link.0 as usize).max()?;
         let mut watched = WatchedLinks::default();

@@ -45,8 +45,7 @@ counters! {
             Link "icmp_sent" "ICMP errors sent by the link's router";
     }
 
-    /// Late handovers of frames for which a network's link was the last. Its ports count them as
-    /// artifacts.
+    /// Late handovers of frames whose last link is this one. The ports count them as artifacts.
     Handovers, HandoverCells {
         /// Frames handed over later than the tolerance.
         late: Frames, Sum, "late";

@@ -87,7 +87,7 @@ pub(crate) struct RunFacts {
     pub control: Arc<Control>,
 }
 
-/// A snapshot of the counters of the stages at the ports.
+/// A snapshot of the port stages' counters.
 pub(crate) struct PortCounts(Vec<StageTotals>);
 
 impl RunFacts {

@@ -49,7 +49,7 @@ impl PairPlan {
                 .links
                 .get(from)
                 .is_some_and(|link| link.config.router.is_some());
-            // Without a reverse link, no stage sends by the port of arrival.
+            // Without a reverse link, no stage sends to the port of arrival.
             (both && is_router).then(|| icmp_line(&bells)).unzip()
         });
         let [(from_a, to_a), (from_b, to_b)] = icmp;

@@ -34,8 +34,8 @@ impl NetworkPlan {
         NetworkPlan(Carriers::Fabric(ports, Box::new(parts)))
     }
 
-    /// Returns the plan of a network that changes only by the orders in its `parts`.
-    /// `links` are the link names by number.
+    /// Returns the plan of a network that changes only by the orders in its `parts`. `links`
+    /// contains the link names, by number.
     pub fn fixed(
         ports: Vec<(String, Port)>,
         parts: FabricParts,

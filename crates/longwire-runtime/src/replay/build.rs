@@ -23,7 +23,7 @@ use crate::thread::Bell;
 use crate::threads::ThreadPlan;
 use crate::witness::PauseHistory;
 
-/// How long before a requested start reading begins.
+/// Time between the start of reading and a requested start.
 const READ_BEFORE_START: Nanos = Nanos::from_secs(2);
 
 /// Read-ahead in bytes for an unpaced port, small enough for the cache.

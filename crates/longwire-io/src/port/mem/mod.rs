@@ -96,7 +96,7 @@ fn is_whole(frame: &[u8]) -> bool {
     }
 }
 
-/// Slots in a copying sink's ring: few enough to fit in the cache, as in a driver's.
+/// Slots in a copying sink's ring: few enough to fit in the cache, as in a driver.
 const SLOTS: usize = 256;
 
 /// Maximum length of a copied frame in bytes.

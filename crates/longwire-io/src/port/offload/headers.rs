@@ -184,7 +184,8 @@ impl IpHeader {
         let header = frame.get(at..at + 40)?;
         let payload_len = usize::from(be16(header, 4)?);
         let end = match payload_len {
-            // As for IPv4; jumbograms (RFC 2675) do not occur on Ethernet.
+            // The kernel's super-packets, as for IPv4; jumbograms (RFC 2675) do not occur on
+            // Ethernet.
             0 if frame.len() - at > PACKET_MAX => frame.len(),
             0 => return None,
             _ => at + 40 + payload_len,

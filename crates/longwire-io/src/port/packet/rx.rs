@@ -320,8 +320,7 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>,
     Some((start..contents.len(), decoded))
 }
 
-/// Adjusts a virtio-net header to a frame that grew by `bytes` before the bytes that the checksum
-/// covers.
+/// Adjusts a virtio-net header after `bytes` bytes were inserted before the checksummed range.
 fn move_checksum(header: &mut [u8; vnet::LEN], bytes: i16) {
     const START: usize = 6;
     let start = u16::from_ne_bytes([header[START], header[START + 1]]);

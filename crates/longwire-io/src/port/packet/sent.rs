@@ -38,8 +38,7 @@ pub(super) struct SendErrorQueue {
     socket: OwnedFd,
     /// Reads the device's clock, if the device stamps.
     device: Option<DeviceClock>,
-    /// Releases of stamped frames in transit (`None` if unsent). `first` is the number of the
-    /// first.
+    /// Releases of stamped frames in transit (`None` if unsent), numbered from `first`.
     waiting: VecDeque<Option<Nanos>>,
     first: u32,
     received: VecDeque<SendStamp>,

@@ -113,7 +113,8 @@ impl PacketTx {
         &self.interface
     }
 
-    /// Adds the losses behind the interface, which forwards frames to another one, to this port's.
+    /// Counts the losses behind the interface as this port's, for an interface that forwards frames
+    /// to another one.
     pub(crate) fn add_losses(&mut self, onward: OnwardLosses) {
         self.onward = Some(onward);
     }

@@ -29,7 +29,7 @@ pub(in crate::fabric) struct BatchFrame {
 pub(in crate::fabric) struct FrameBatch {
     frames: Vec<BatchFrame>,
     bytes: Vec<u8>,
-    /// Train parts of the frames that were cut from one.
+    /// Train parts of the frames that were cut from a train.
     parts: Vec<TrainPart>,
 }
 
