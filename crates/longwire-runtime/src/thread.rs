@@ -35,8 +35,8 @@ impl Stages {
         Stages { ingress, outputs }
     }
 
-    /// Reads a burst from an input. If only one stage sends, it decides on frames as they are read,
-    /// where possible.
+    /// Reads a burst from an input. If the thread has a single sending stage, that stage decides
+    /// frames as they are read, if possible.
     fn read(&mut self, port: usize) -> Result<Step, PortError> {
         let ingress = &mut self.ingress[port];
         match &mut self.outputs[..] {

@@ -111,8 +111,8 @@ impl Accounts {
         self.voluntary - before.voluntary
     }
 
-    /// Returns whether neither a sleep nor a page fault explains some context switch since
-    /// `before`.
+    /// Returns whether any context switch since `before` is explained by neither a sleep nor a page
+    /// fault.
     pub fn is_stopped_since(self, before: Accounts) -> bool {
         self.switched_since(before) > 1 && self.faults == before.faults
     }

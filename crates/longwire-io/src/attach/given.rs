@@ -3,11 +3,11 @@
 //! `bpf_redirect` returns no result: the kernel drops the frame later if the interface is down or
 //! gone. `bpf_clone_redirect` sends a copy synchronously and returns the result, so the programs
 //! clone the frame and drop the original.
+//!
 //! [`Watch`] detects that an interface has left the namespace in which a link was attached.
 //! Programs stay at an interface that moves to another namespace, and would drop all its frames
 //! there. A descriptor would keep the interface's namespace alive, so the watch queries the kernel
 //! from the link's namespace, by namespace id.
-//! id from the link's namespace.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

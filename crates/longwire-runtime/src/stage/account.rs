@@ -376,7 +376,6 @@ impl Account {
     /// The port sends frames one after another, so the duration of the flush is divided evenly
     /// among them. Part of it is not the emulator's: if both ends are on this machine, the kernel
     /// does the receiver's work within the call.
-    /// receiver's work within the call.
     fn handed_over(
         &mut self,
         left: usize,

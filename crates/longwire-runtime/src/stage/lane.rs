@@ -94,7 +94,7 @@ impl LaneParts {
         self.accounts.icmp = Some(Box::new(icmp));
     }
 
-    /// Assigns the lane to the ingress or the egress stage: (ingress, egress). A managed queue
+    /// Returns the lane for the ingress or the egress stage, as (ingress, egress). A managed queue
     /// decides at egress.
     pub(crate) fn place(self) -> (Option<LaneParts>, Option<LaneParts>) {
         if self.link.is_managed() {

@@ -218,8 +218,8 @@ impl Departures {
 
 /// Least-squares fit of lateness over time, whose slope is the drift.
 ///
-/// Sums are relative to the first frame, in seconds and microseconds, for which 53-bit floats are
-/// precise enough for days.
+/// Sums are relative to the first frame, in seconds and microseconds, so 64-bit floats are precise
+/// enough for days.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drift {
     origin: Option<Nanos>,

@@ -242,7 +242,7 @@ fn changes_find_each_frame_where_it_is() {
     let changes = vec![
         (20_000, 0, "rate=80mbit"),
         (30_000, 0, "loss=5%"),
-        // This change holds later frames back behind those in transit.
+        // After this change, later frames wait for those in transit.
         (40_000, 0, "delay=1ms"),
         (40_500, 1, "delay=500us rate=unlimited"),
         (41_000, 0, "queue=10p"),
