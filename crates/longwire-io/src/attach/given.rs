@@ -124,8 +124,8 @@ impl GivenFrames {
         program.put_all([move_number(0, DROP), EXIT]);
     }
 
-    /// Attributes the kernel's drops at an interface to causes. Returns whether the interface is in
-    /// place.
+    /// Attributes the kernel's drops at an interface to causes. Returns whether the interface is
+    /// still in its namespace.
     pub fn judge_all(all: &[Arc<GivenFrames>], watch: &Watch) -> bool {
         let unclear: Vec<u64> = all.iter().map(|given| given.unclear()).collect();
         let state = watch.look();
@@ -182,7 +182,7 @@ impl GivenFrames {
 /// from a super-packet's lengths, because packet sockets leave `gso_segs` at 0. Clobbers registers
 /// 0 to 5 and 9.
 fn count_wire_frames(program: &mut Assembler) {
-    /// Offset of the IP header behind an Ethernet header, and offset of the IPv6 payload.
+    /// Offset of the IP header after an Ethernet header, and offset of the IPv6 payload.
     const IP: i32 = 14;
     const V6_END: i32 = IP + 40;
     const UDP: u32 = 17;

@@ -448,8 +448,8 @@ impl Attachment {
         })
     }
 
-    /// Returns whether the interface is in place and frames are taken. Also records losses, as
-    /// [`Attachment::note_losses`] does.
+    /// Returns whether the interface is still in its namespace and frames are taken. Also records
+    /// losses, as [`Attachment::note_losses`] does.
     pub fn is_attached(&self) -> bool {
         let mut links = self.taking.iter();
         let is_there = self.note_losses();
@@ -457,7 +457,8 @@ impl Attachment {
     }
 
     /// Attributes the kernel's drops at the interface to causes, for the ports' counters. Call it
-    /// periodically and after the last frame. Returns whether the interface is in place.
+    /// periodically and after the last frame. Returns whether the interface is still in its
+    /// namespace.
     pub fn note_losses(&self) -> bool {
         GivenFrames::judge_all(&self.given, &self.watch)
     }

@@ -117,7 +117,7 @@ impl Pins {
         mounted() != self.file_system || self.paths().iter().any(is_attached)
     }
 
-    /// Removes any programs from the interface.
+    /// Removes the pinned programs, if any, from the interface.
     ///
     /// # Errors
     /// The BPF file system is not mounted here, or rights are missing.

@@ -147,8 +147,8 @@ impl AttachedPort {
         &self.interface
     }
 
-    /// Returns whether the interface is in place with this port's program. Also records losses, as
-    /// [`AttachedPort::note_losses`] does.
+    /// Returns whether the interface is still in its namespace and has this port's program. Also
+    /// records losses, as [`AttachedPort::note_losses`] does.
     pub fn is_attached(&self) -> bool {
         let is_there = self.note_losses();
         let link = self.taking.as_ref();
@@ -156,7 +156,8 @@ impl AttachedPort {
     }
 
     /// Attributes the kernel's drops at the interface to causes, for the port's counters. Call it
-    /// periodically and after the last packet. Returns whether the interface is in place.
+    /// periodically and after the last packet. Returns whether the interface is still in its
+    /// namespace.
     pub fn note_losses(&self) -> bool {
         GivenFrames::judge_all(&self.given, &self.watch)
     }

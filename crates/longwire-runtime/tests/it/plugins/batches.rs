@@ -70,8 +70,8 @@ fn delays<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
     })
 }
 
-/// Returns departures. Service begins after the arrival and after the previous departure, which
-/// only an array's first packet states.
+/// Returns departures. Only the first packet of an array states when service begins: at its arrival
+/// or at the previous departure, whichever is later.
 fn departures<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
     let mut before = Nanos::ZERO;
     let hook = (file, Hook::Rate, parameters);
