@@ -310,8 +310,8 @@ pub(super) fn take(
     program.finish()
 }
 
-/// Returns the note for frames with this mark, whose lowest bit is set. It differs per hook: a
-/// forwarded frame keeps its ingress note until it is sent.
+/// Returns the note for frames with this mark, whose lowest bit is set. The ingress note clears
+/// that bit, because a forwarded frame keeps its ingress note until it is sent.
 fn note_of(mark: u32, hook: Hook) -> u32 {
     match hook {
         Hook::Egress => mark,

@@ -388,7 +388,8 @@ impl<L: RawLine> TxPort for GapTx<L> {
     fn fill(&mut self, now: Nanos) {
         let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, now);
         let filler = self.filler.get_or_insert_with(start);
-        // Frames not yet pushed are released later, within `TIMEOUT`.
+        // Frames not yet pushed leave at or after this time, because a handover is at most
+        // `TIMEOUT` late.
         let until = now.saturating_add(self.lead).saturating_sub(TIMEOUT);
         let frame_max = self.line.frame_max() as u32;
         while self.line.free_slots() > 0
@@ -436,8 +437,9 @@ struct Fillers {
 }
 
 impl Fillers {
-    /// Addressed to a group that bridges do not forward (IEEE 802.1Q, 8.6.3), with the first
-    /// experimental EtherType. A device that accepts a filler therefore does not forward it.
+    /// The header of fillers, addressed to a group that bridges do not forward (IEEE 802.1Q,
+    /// 8.6.3), with the first experimental EtherType. A device that accepts a filler therefore does
+    /// not forward it.
     const HEADER: [u8; ETHERNET] = [
         0x01, 0x80, 0xc2, 0x00, 0x00, 0x0f, 0x02, 0x00, 0x00, 0x00, 0x00, 0x01, 0x88, 0xb5,
     ];

@@ -118,8 +118,8 @@ impl PortLock {
         }
         match reads {
             ReadMode::Nothing => {}
-            // Bind first, then search: if two processes start simultaneously, at least one sees the
-            // other.
+            // Bind first, then search: if two processes start simultaneously, at least one finds
+            // the other.
             ReadMode::Copies => {
                 held.extend(locks.share(Claim::Read));
                 if let Some(holder) = other(|| LockHolder::of(&locks.name(Claim::Take))) {
