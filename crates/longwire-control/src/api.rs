@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderMap};
 use hyper::{Request, Response, StatusCode};
-use longwire_fabric::Controller;
+use longwire_network::Controller;
 use longwire_runtime::host::{normal_priority, prompt_priority, release_free_memory};
 use longwire_topology::Problem;
 use serde_json::Value;

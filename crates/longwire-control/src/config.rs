@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use longwire_client::Address;
-use longwire_fabric::Controller;
+use longwire_network::Controller;
 use longwire_runtime::{FileAccess, Grade};
 use serde::{Deserialize, Serialize};
 

@@ -55,7 +55,7 @@ use std::sync::Arc;
 pub use config::{Config, Detail, LIMIT_DEFAULT};
 pub use error::ControlError;
 pub use longwire_client::Address;
-use longwire_fabric::Controller;
+use longwire_network::Controller;
 use serde_json::Value;
 pub use server::Server;
 use tokio::sync::watch;

@@ -1,7 +1,7 @@
 //! OpenAPI 3.1 document, generated from the route table and the topology parser's tables.
 
 use longwire_client::ErrorBody;
-use longwire_fabric::LinkView;
+use longwire_network::LinkView;
 use longwire_topology::fields::{CHANGE, LINK, SET};
 use longwire_topology::schema;
 use schemars::Schema;

@@ -142,8 +142,8 @@ impl NamedPreset {
         NamedPreset {
             name: preset.name,
             summary: preset.summary,
-            up: longwire_fabric::options_in_json(&options.up),
-            down: longwire_fabric::options_in_json(&options.down),
+            up: longwire_network::options_in_json(&options.up),
+            down: longwire_network::options_in_json(&options.down),
         }
     }
 }

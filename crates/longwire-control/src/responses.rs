@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use longwire_client::ProblemBody;
 use longwire_engine::Nanos;
-use longwire_fabric::{ChangeRecord, LinkView, PathView, RuleView, SentChange};
-pub use longwire_fabric::{ChangeResult, Totals};
+use longwire_network::{ChangeRecord, LinkView, PathView, RuleView, SentChange};
+pub use longwire_network::{ChangeResult, Totals};
 use longwire_runtime::RunReport;
 pub use longwire_runtime::RunReport as Report;
-use longwire_runtime::fabric::{LinkTotals, PortReport};
+use longwire_runtime::deciding::{LinkTotals, PortReport};
 use longwire_topology::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -241,7 +241,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use longwire_engine::DropReason;
-    use longwire_runtime::ledger::Traffic;
+    use longwire_runtime::counters::Traffic;
 
     use super::*;
 

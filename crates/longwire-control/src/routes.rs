@@ -1,7 +1,7 @@
 //! The route table, from which dispatch, permitted methods and the OpenAPI document derive.
 
 use longwire_engine::Nanos;
-use longwire_fabric::{ChangeRecord, LinkView};
+use longwire_network::{ChangeRecord, LinkView};
 use longwire_topology::glob::is_pattern;
 use serde_json::{Value, json};
 

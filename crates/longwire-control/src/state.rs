@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longwire_fabric::Controller;
+use longwire_network::Controller;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 

@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Bytes, Frame};
 use hyper::{Response, StatusCode};
 use longwire_engine::Nanos;
-use longwire_runtime::fabric::LinkTotals;
+use longwire_runtime::deciding::LinkTotals;
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};

@@ -228,7 +228,7 @@ impl Medium {
             corrupt: false,
             rewrite: !PLAIN && self.rewrite,
         };
-        Verdict::Deliver(self.in_turn(departure, departure.saturating_add(delay), edits))
+        Verdict::Deliver(self.release_in_order(departure, departure.saturating_add(delay), edits))
     }
 
     fn draw_delay(&mut self, frame: &FrameContext<'_>) -> Nanos {
@@ -240,7 +240,7 @@ impl Medium {
     }
 
     #[inline]
-    fn in_turn(&mut self, departure: Nanos, requested: Nanos, edits: Edits) -> Delivery {
+    fn release_in_order(&mut self, departure: Nanos, requested: Nanos, edits: Edits) -> Delivery {
         // Updated under either policy, so that no frame overtakes earlier ones after a change from
         // `reorder` to `in-order`.
         self.last_release = requested.max(self.last_release);
@@ -313,7 +313,9 @@ impl Medium {
         edits: Edits,
     ) -> Delivery {
         let release = match displaced {
-            None => return self.in_turn(departure, departure.saturating_add(delay), edits),
+            None => {
+                return self.release_in_order(departure, departure.saturating_add(delay), edits);
+            }
             Some(Displacement::Hurry) => departure,
             Some(Displacement::Hold(time)) => departure.saturating_add(delay).saturating_add(time),
         };
@@ -345,7 +347,7 @@ impl Medium {
                 _ => delay,
             };
             let requested = frame.at.saturating_add(delay);
-            let mut copy = self.in_turn(frame.at, requested, first.edits);
+            let mut copy = self.release_in_order(frame.at, requested, first.edits);
             copy.more = true;
             extras.copies.push(copy);
         }

@@ -11,7 +11,9 @@ use std::thread::JoinHandle;
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::Bell;
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::fabric::{RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_line};
+use longwire_runtime::deciding::{
+    RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_line,
+};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::report::{HostsReport, PeerReport};
 use longwire_runtime::sync::locked;

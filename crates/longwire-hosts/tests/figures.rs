@@ -10,7 +10,7 @@ use longwire_hosts::{
     ClockShift, Identity, Key, Peer, PeerSetup, Stamp, Transport, TransportSetup,
 };
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::fabric::{RemoteFrame, RemoteParts};
+use longwire_runtime::deciding::{RemoteFrame, RemoteParts};
 use nix::time::{ClockId, clock_gettime};
 
 fn identity(index: u16) -> Identity {

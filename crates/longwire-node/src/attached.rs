@@ -9,13 +9,13 @@ use std::{io, thread};
 use longwire_attach::{FoundTarget, Target};
 use longwire_client::node::FailSpec;
 use longwire_engine::LinkSpec;
-use longwire_fabric::shard_plan::ShardCount;
-use longwire_fabric::{Controller, NetworkReport, Numbered};
 use longwire_io::attach::{
     AttachClaim, AttachError, Attachment, Engage, LoadedSelection, PreparedLink, Selector,
     engage_all,
 };
 use longwire_io::net::grace::ExpeditedGrace;
+use longwire_network::shard_plan::ShardCount;
+use longwire_network::{Controller, NetworkReport, Numbered};
 use longwire_runtime::{Faults, NetworkPlan, RunConfig, RunReport, RunningNetwork, network};
 use longwire_topology::steps::Steps;
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use longwire_attach::TargetError;
 use longwire_control::node::NodeRefusal;
-use longwire_fabric::NetworkError;
 use longwire_io::attach::AttachError;
 use longwire_io::net::NetError;
+use longwire_network::NetworkError;
 use longwire_runtime::StartError;
 use longwire_topology::Problem;
 

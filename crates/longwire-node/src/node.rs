@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use longwire_client::node::{AttachmentSpec, AttachmentView, Detached};
 use longwire_control::node::{Attachments, Networks, NodeRefusal};
-use longwire_fabric::{Controller, NetworkReport};
 use longwire_io::attach::{AttachError, Selection};
+use longwire_network::{Controller, NetworkReport};
 use longwire_runtime::RunConfig;
 
 use crate::attached::AttachedLink;

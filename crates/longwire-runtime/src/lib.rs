@@ -29,14 +29,13 @@
 
 pub mod clock;
 pub mod config;
-mod counters;
+pub mod counters;
 pub mod crossing;
-pub mod fabric;
+pub mod deciding;
 mod faults;
 pub mod feed;
 mod grade;
 pub mod host;
-pub mod ledger;
 pub mod loader;
 pub mod network;
 pub mod pipeline;
@@ -60,11 +59,11 @@ mod waiting;
 mod witness;
 
 pub use config::{DIRECTIONS, LinkSetup, Placement, RunConfig, WaitMode};
-pub use fabric::Simulation;
+pub use counters::{Artifact, Spread};
+pub use deciding::Simulation;
 pub use faults::Faults;
 pub use feed::{Feed, FeedFrame, FeedStatus};
 pub use grade::Grade;
-pub use ledger::{Artifact, Spread};
 pub use loader::{FileLoader, PluginUse, try_plugin};
 pub use longwire_capture::files::{Directory, FileAccess, FileError, FileReader, ReadLimits};
 pub use network::{NetworkPlan, RunningNetwork, start};

@@ -10,7 +10,7 @@ use longwire_io::{PortError, RxPort, TxPort};
 use crate::clock::Clock;
 use crate::config::LinkSetup;
 use crate::counters::LinkShared;
-use crate::fabric::Ledger;
+use crate::deciding::EventRecorder;
 use crate::host;
 use crate::network::{Direction, DirectionConfig};
 use crate::record::{Epoch, RecordHandle, Recorder, RecordingParts};
@@ -130,7 +130,7 @@ fn run<R: RxPort, T: TxPort>(
         grace_until: Nanos::ZERO,
         icmp: None,
     };
-    let arrivals = recorded.ledger_of(LinkId(0)).map(Ledger::waiting);
+    let arrivals = recorded.recorder_of(LinkId(0)).map(EventRecorder::waiting);
     let departures = recorded.handle(LinkId(0)).map(RecordHandle::waiting);
     let Direction {
         ingress,

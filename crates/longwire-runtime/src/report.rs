@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::fabric::{PortReport, SwitchReport};
-use crate::ledger::{
+use crate::counters::{
     Artifact, CoreCounts, Counter, Effects, Handovers, LinkTotals, Memory, NamedCounts,
     QueueLengths, Spread, Traffic,
 };
+use crate::deciding::{PortReport, SwitchReport};
 
 /// Report on a run: of a pair of ports, of a network, or of a replay.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub struct RunReport {
     pub inputs: Vec<InputReport>,
     /// Ports of the run.
     pub ports: Vec<PortReport>,
-    /// State of the switch; for a running fabric, as of the last query.
+    /// State of the switch; for a running network, as of the last query.
     pub switch: SwitchReport,
     /// Counts over all links.
     #[serde(flatten)]

@@ -4,7 +4,7 @@ use longwire_io::port::StampedBy;
 use serde_json::{Map, Value};
 
 use crate::counters::LinkShared;
-use crate::ledger::{Artifact, Handovers, Spread, StageTotals, buckets};
+use crate::counters::{Artifact, Handovers, Spread, StageTotals, buckets};
 use crate::report::{DepartureReport, LinkReport, SendStampReport};
 use crate::stage::{self, DeparturesShared, SendStampsShared};
 use crate::sync::locked;

@@ -11,7 +11,7 @@ use longwire_io::{PortError, RxPort};
 
 use crate::clock::monotonic_now;
 use crate::config::{RunConfig, WaitMode};
-use crate::fabric::InsideCounts;
+use crate::deciding::InsideCounts;
 use crate::faults::Faults;
 use crate::host;
 use crate::report::Pauses;

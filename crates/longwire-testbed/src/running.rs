@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longwire_runtime::ledger::NamedCounts;
+use longwire_runtime::counters::NamedCounts;
 use longwire_runtime::{LinkReport, RunReport, RunningNetwork, Spread};
 
 use crate::config::Side;

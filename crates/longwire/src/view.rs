@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, fs, thread};
 
 use longwire_control::{Judgement, PageFile, ViewConfig, ViewUrls};
-use longwire_fabric::{Controller, NetworkReport};
+use longwire_network::{Controller, NetworkReport};
 
 use crate::report::output::print_line;
 use crate::report::verdict::Verdict;

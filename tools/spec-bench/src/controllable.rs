@@ -12,9 +12,9 @@ use clap::{Args, ValueEnum};
 use longwire::Error;
 use longwire::bench::harness::median;
 use longwire_engine::{BitRate, Bytes, LinkConfig, LinkSpec};
-use longwire_fabric::Numbered;
 use longwire_io::port::mem::{Sink, Source};
-use longwire_runtime::fabric::{FabricParts, pipeline as fabric};
+use longwire_network::Numbered;
+use longwire_runtime::deciding::{NetworkParts, pipeline};
 use longwire_runtime::pipeline::{PipelineConfig, run_recorded};
 use longwire_runtime::record::{Batch, Epoch};
 use longwire_runtime::{Faults, FileLoader, LinkSetup, Recorder};
@@ -196,7 +196,7 @@ fn run_controllable(args: &ControllableArgs, size: u32, load: u32) -> Result<(f6
     let ports = vec![(source, Sink::copying()), (silent, Sink::copying())];
     let parts = parts(args)?;
     let begun = cpu_of_thread();
-    let end = fabric::run_recorded(ports, parts, (1, MEMORY), recorder(args)).map_err(failed)?;
+    let end = pipeline::run_recorded(ports, parts, (1, MEMORY), recorder(args)).map_err(failed)?;
     let nanos = (cpu_of_thread() - begun).as_nanos() as f64 / args.packets as f64;
     Ok((nanos, end.ports[1].frames()))
 }
@@ -226,7 +226,7 @@ fn source(
     ))
 }
 
-fn parts(args: &ControllableArgs) -> Result<FabricParts, Error> {
+fn parts(args: &ControllableArgs) -> Result<NetworkParts, Error> {
     let options: String = args
         .link
         .split_whitespace()

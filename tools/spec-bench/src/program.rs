@@ -11,7 +11,7 @@ use longwire::Error;
 use longwire::bench::harness::show;
 use longwire::report::artifacts::is_late;
 use longwire_io::net::NetNamespace;
-use longwire_runtime::fabric::PortReport;
+use longwire_runtime::deciding::PortReport;
 use longwire_runtime::{NetworkPlan, RunConfig, RunReport, RunningNetwork};
 use longwire_testbed::{Plan, Side};
 use longwire_traffic::sockets::{Host, Path};

@@ -1,4 +1,4 @@
-//! `bench startup`: time from a file with many links to a running fabric.
+//! `bench startup`: time from a file with many links to a running network.
 //!
 //! The file is read, checked and started as in `longwire run FILE`, with two `null` ports. Three
 //! forms describe the same links: one `[[link]]` per link, a single `[[link]]` with a count, and a
@@ -12,9 +12,9 @@ use std::time::Instant;
 use clap::Args;
 use longwire::Error;
 use longwire::bench::harness::median_by;
-use longwire_fabric::Numbered;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
+use longwire_network::Numbered;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig};
 use longwire_testbed::support::Folder;
 use longwire_topology::Topology;
@@ -160,7 +160,7 @@ impl Measurement for StartupArgs {
     }
 }
 
-/// Starts a fabric from a file and stops it.
+/// Starts a network from a file and stops it.
 fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
     let begun = Instant::now();
     let topology = Topology::read(file).map_err(|problems| {

@@ -1,5 +1,5 @@
-//! Testbed for fabrics: stations in separate network namespaces, each with a veth pair to the
-//! namespace of the fabric's ports.
+//! Testbed for networks: stations in separate network namespaces, each with a veth pair to the
+//! namespace of the network's ports.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
@@ -7,12 +7,12 @@ use std::path::Path as FilePath;
 use longwire_io::net::{NetError, NetNamespace, addr_add, link_stats};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
-use longwire_runtime::fabric::FabricParts;
+use longwire_runtime::deciding::NetworkParts;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork};
 
 use crate::program::start;
 use longwire::Error;
-use longwire_fabric::Numbered;
+use longwire_network::Numbered;
 use longwire_testbed::support;
 use longwire_topology::Topology;
 use longwire_traffic::sockets::{Host, Path};
@@ -23,11 +23,11 @@ pub(super) const DEVICE: &str = support::Stations::DEVICE;
 /// Prefix length of a lane's network.
 const PREFIX_LEN: u8 = 24;
 
-/// Stations that only a fabric connects.
+/// Stations that only a network connects.
 #[derive(Debug)]
 pub(super) struct Stations(support::Stations);
 
-/// Two stations, with addresses that are unique to this lane, so that a fabric can match their
+/// Two stations, with addresses that are unique to this lane, so that a network can match their
 /// frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
@@ -88,11 +88,11 @@ impl Stations {
         Ok(frames)
     }
 
-    /// Starts a fabric from these parts; the ports are those of the stations, in order.
+    /// Starts a network from these parts; the ports are those of the stations, in order.
     pub fn start(
         &self,
         kind: &str,
-        parts: FabricParts,
+        parts: NetworkParts,
         config: RunConfig,
     ) -> Result<RunningNetwork, Error> {
         let names = (0..self.0.hosts.len()).map(support::Stations::port);
@@ -101,7 +101,7 @@ impl Stations {
         start(plan, config)
     }
 
-    /// Starts the fabric of a topology, as `longwire run FILE` does.
+    /// Starts the network of a topology, as `longwire run FILE` does.
     pub fn start_topology(&self, text: &str, config: RunConfig) -> Result<RunningNetwork, Error> {
         let topology = Topology::parse("bench", text, FilePath::new(""));
         let topology = topology.map_err(|problems| {
@@ -116,7 +116,7 @@ impl Stations {
         start(plan, config)
     }
 
-    /// Opens ports in the fabric's namespace.
+    /// Opens ports in the network's namespace.
     fn open(&self, ports: Vec<(String, String)>) -> Result<Vec<(String, Port)>, Error> {
         let options = OpenOptions::default();
         let open = || {

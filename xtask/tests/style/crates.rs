@@ -17,7 +17,7 @@ const ORDER: [&str; 19] = [
     "longwire-traffic",
     "longwire-testbed",
     "longwire-topology",
-    "longwire-fabric",
+    "longwire-network",
     "longwire-control",
     "longwire-cni",
     "longwire-node",

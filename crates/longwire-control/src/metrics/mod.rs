@@ -9,10 +9,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use longwire_fabric::{Controller, HostsReport};
+use longwire_network::{Controller, HostsReport};
 use longwire_runtime::RunReport;
-use longwire_runtime::fabric::{LinkTotals, PortReport};
-use longwire_runtime::ledger::{Counter, Scope};
+use longwire_runtime::counters::{Counter, Scope};
+use longwire_runtime::deciding::{LinkTotals, PortReport};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};

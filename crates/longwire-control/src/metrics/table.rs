@@ -1,9 +1,9 @@
-//! Table of metrics. Metrics of counters derive from the ledger.
+//! Table of metrics. Metrics of counters derive from the recorder.
 
-use longwire_fabric::PeerReport;
+use longwire_network::PeerReport;
 use longwire_runtime::RunReport;
-use longwire_runtime::fabric::{CoreCounts, LinkTotals};
-use longwire_runtime::ledger::{Counter, Effects, Fold, Handovers, Memory, Scope, Traffic};
+use longwire_runtime::counters::{Counter, Effects, Fold, Handovers, Memory, Scope, Traffic};
+use longwire_runtime::deciding::{CoreCounts, LinkTotals};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
@@ -30,7 +30,7 @@ pub enum Source {
     Switch(fn(&RunReport) -> u64),
     /// Switch counters, by label.
     SwitchBy(&'static str, fn(&RunReport) -> Vec<(&str, u64)>),
-    /// Counter of the ledger, for each object of a scope.
+    /// Counter of the recorder, for each object of a scope.
     Counter(&'static Counter, Scope),
     /// Port artifacts, by kind.
     PortArtifacts,
@@ -85,7 +85,7 @@ pub fn metrics() -> Vec<Metric> {
 
 /// Returns the metrics of a scope's counters.
 fn counters(counters: &'static [Counter], scope: Scope) -> Vec<Metric> {
-    use longwire_runtime::ledger::Unit as Counted;
+    use longwire_runtime::counters::Unit as Counted;
     let metrics = counters.iter().flat_map(|counter| {
         let exported = counter.metrics.iter();
         let exported = exported.filter(move |metric| metric.scope == scope);
@@ -143,39 +143,39 @@ fn run_metrics() -> Vec<Metric> {
         metric(
             "switch_forwarded_frames",
             None,
-            Source::Switch(|fabric| fabric.switch.forwarded),
+            Source::Switch(|network| network.switch.forwarded),
             "Frames forwarded to one port",
         ),
         metric(
             "switch_flooded_frames",
             None,
-            Source::SwitchBy("kind", |fabric| fabric.switch.flooded_by_kind().collect()),
+            Source::SwitchBy("kind", |network| network.switch.flooded_by_kind().collect()),
             "Flooded frames, by kind of destination",
         ),
         metric(
             "switch_refused_frames",
             None,
-            Source::SwitchBy("reason", |fabric| {
-                fabric.switch.not_forwarded.nonzero().collect()
+            Source::SwitchBy("reason", |network| {
+                network.switch.not_forwarded.nonzero().collect()
             }),
             "Frames forwarded to no port, by reason",
         ),
         metric(
             "switch_stations_learnt",
             None,
-            Source::Switch(|fabric| fabric.switch.learnt),
+            Source::Switch(|network| network.switch.learnt),
             "Stations learned by the switch",
         ),
         metric(
             "switch_stations_moved",
             None,
-            Source::Switch(|fabric| fabric.switch.moved),
+            Source::Switch(|network| network.switch.moved),
             "Stations that moved to another port",
         ),
         metric(
             "switch_loop_signs",
             None,
-            Source::Switch(|fabric| fabric.switch.loop_signs),
+            Source::Switch(|network| network.switch.loop_signs),
             "Suspected loops among the ports",
         ),
     ]

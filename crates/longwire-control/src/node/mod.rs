@@ -13,7 +13,7 @@ use longwire_client::node::{
     ATTACHMENTS, AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, Health,
     NETWORKS, NetworkList, NodeOverview,
 };
-use longwire_fabric::Controller;
+use longwire_network::Controller;
 use longwire_runtime::host::normal_priority;
 use longwire_topology::Problem;
 pub use networks::Networks;

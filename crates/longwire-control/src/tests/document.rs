@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use longwire_runtime::fabric::LinkTotals;
+use longwire_runtime::deciding::LinkTotals;
 use serde_json::Value;
 
 use crate::openapi::place;

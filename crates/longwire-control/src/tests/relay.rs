@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use longwire_fabric::Controller;
+use longwire_network::Controller;
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Fidelity of the run so far.
 
-use longwire_fabric::Controller;
-use longwire_runtime::fabric::PortReport;
-use longwire_runtime::ledger::NamedCounts;
+use longwire_network::Controller;
+use longwire_runtime::counters::NamedCounts;
+use longwire_runtime::deciding::PortReport;
 use longwire_runtime::{Grade, Pauses, RunReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{LinkId, Nanos};
-use longwire_fabric::{Controller, FlowCount};
+use longwire_network::{Controller, FlowCount};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

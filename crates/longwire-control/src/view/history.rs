@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{BitRate, LinkId, LinkSpec, Nanos};
-use longwire_fabric::{Controller, NumberedLink, options_in_json};
-use longwire_runtime::fabric::LinkTotals;
-use longwire_runtime::ledger::{DelayCounts, DelayQuantiles};
+use longwire_network::{Controller, NumberedLink, options_in_json};
+use longwire_runtime::counters::{DelayCounts, DelayQuantiles};
+use longwire_runtime::deciding::LinkTotals;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -335,7 +335,7 @@ impl Columns {
         self.packets_out_per_s.push(rate(sample.packets_out));
         self.rate_bits_per_s.push(sample.rate);
         self.queued_frames.push(sample.queued);
-        let of = |part: fn(&longwire_runtime::ledger::DelayQuantiles) -> Nanos| {
+        let of = |part: fn(&longwire_runtime::counters::DelayQuantiles) -> Nanos| {
             sample.delays.as_ref().map(|delays| micros(part(delays)))
         };
         self.delay_p50_us.push(of(|delays| delays.total[0]));

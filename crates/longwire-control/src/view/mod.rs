@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use longwire_fabric::Controller;
+use longwire_network::Controller;
 use tokio::sync::Notify;
 
 use crate::config::{Judge, Judgement};

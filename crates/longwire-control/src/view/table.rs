@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{LinkId, Nanos};
-use longwire_fabric::{Controller, NumberedLink};
+use longwire_network::{Controller, NumberedLink};
 use longwire_topology::State;
 use longwire_topology::glob::fits;
 use schemars::JsonSchema;

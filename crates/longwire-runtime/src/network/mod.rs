@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  a link that never changes     each direction: ingress stage ═▶ egress stage   pair.rs
-//!  a network that can be changed ingress stages ═▶ one deciding stage            fabric/live.rs
+//!  a network that can be changed ingress stages ═▶ one deciding stage            deciding/live.rs
 //!  a feed with outputs           reading thread ═▶ sending thread                replay/build.rs
 //! ```
 //!

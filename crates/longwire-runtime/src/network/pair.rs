@@ -12,7 +12,7 @@ use super::assembly::{Assembly, Foundation, ReportSource, ReportSources};
 use crate::clock::Clock;
 use crate::config::LinkSetup;
 use crate::counters::LinkShared;
-use crate::fabric::{FabricParts, Ledger, Target};
+use crate::deciding::{EventRecorder, NetworkParts, Target};
 use crate::placement::{self, Layout};
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
@@ -61,7 +61,7 @@ impl PairPlan {
             let recorded = foundation.recorded;
             // Departures are recorded under the number of the output port.
             let departures = recorded.handle(LinkId(1 - link_id.0));
-            let recorded = (recorded.ledger_of(link_id), departures);
+            let recorded = (recorded.recorder_of(link_id), departures);
             let direction = DirectionConfig {
                 seed: config.seed,
                 link_id,
@@ -105,7 +105,7 @@ impl PairPlan {
 
 /// Returns whether a network never changes, all frames of its first port cross link 0, and
 /// those of the second port cross link 1 or are dropped.
-pub(super) fn is_pair(parts: &FabricParts) -> bool {
+pub(super) fn is_pair(parts: &NetworkParts) -> bool {
     let (switch, links) = (&parts.switch, parts.links.len());
     let pairs = Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]);
     let is_fixed = parts.orders.is_empty()
@@ -154,7 +154,7 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
         (rx, tx): (R, T),
         setup: LinkSetup,
         config: DirectionConfig,
-        (arrivals, departures): (Option<Ledger>, Option<RecordHandle>),
+        (arrivals, departures): (Option<EventRecorder>, Option<RecordHandle>),
     ) -> Result<Direction<R, T>, StartError> {
         let link_id = config.link_id;
         let (writer, reader) = delay_line(&DelayLineConfig {

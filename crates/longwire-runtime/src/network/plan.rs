@@ -4,7 +4,7 @@ use longwire_io::port::Port;
 
 use super::pair::{PairPlan, is_pair};
 use crate::config::LinkSetup;
-use crate::fabric::FabricParts;
+use crate::deciding::NetworkParts;
 use crate::feed::Feed;
 use crate::replay::{ReplayConfig, ReplayOutput, ReplayPlan};
 
@@ -16,7 +16,7 @@ pub(super) enum Carriers {
     /// Links between two ports that never change, with the least work per frame.
     Pair(Box<PairPlan>),
     /// Links in event time, which can change.
-    Fabric(Vec<(String, Port)>, Box<FabricParts>),
+    Network(Vec<(String, Port)>, Box<NetworkParts>),
     /// Links that decide at a feed's times.
     Replay(ReplayPlan),
 }
@@ -30,15 +30,15 @@ impl NetworkPlan {
     }
 
     /// Returns the plan of a network between named ports that can change at run time.
-    pub fn changeable(ports: Vec<(String, Port)>, parts: FabricParts) -> NetworkPlan {
-        NetworkPlan(Carriers::Fabric(ports, Box::new(parts)))
+    pub fn changeable(ports: Vec<(String, Port)>, parts: NetworkParts) -> NetworkPlan {
+        NetworkPlan(Carriers::Network(ports, Box::new(parts)))
     }
 
     /// Returns the plan of a network that changes only by the orders in its `parts`. `links`
     /// contains the link names, by number.
     pub fn fixed(
         ports: Vec<(String, Port)>,
-        parts: FabricParts,
+        parts: NetworkParts,
         links: impl IntoIterator<Item = String>,
     ) -> NetworkPlan {
         match <[(String, Port); 2]>::try_from(ports) {

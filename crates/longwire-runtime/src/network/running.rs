@@ -9,7 +9,7 @@ use super::assembly::{Foundation, RunFacts};
 use super::plan::{Carriers, NetworkPlan};
 use crate::clock::monotonic_now;
 use crate::config::RunConfig;
-use crate::fabric::FabricHandle;
+use crate::deciding::NetworkHandle;
 use crate::host::StayAwake;
 use crate::record::{Epoch, Recorder, RecordingParts};
 use crate::report::RunReport;
@@ -22,7 +22,7 @@ pub struct RunningNetwork {
     facts: Arc<RunFacts>,
     threads: Threads,
     addresses: Arc<AddressWatch>,
-    handle: Option<FabricHandle>,
+    handle: Option<NetworkHandle>,
     _awake: Option<StayAwake>,
 }
 
@@ -52,7 +52,7 @@ pub fn start(
     };
     let mut assembly = match plan.0 {
         Carriers::Pair(pair) => pair.assemble(&foundation)?,
-        Carriers::Fabric(ports, parts) => parts.assemble(ports, &foundation)?,
+        Carriers::Network(ports, parts) => parts.assemble(ports, &foundation)?,
         Carriers::Replay(replay) => replay.assemble(&foundation)?,
     };
     threads.keep(recorded.start(epoch)?);
@@ -74,7 +74,7 @@ pub fn start(
         sources: assembly.sources,
         control: Arc::clone(&control),
     });
-    let handle = |orders| FabricHandle::new(Some(orders), control, Arc::clone(&facts));
+    let handle = |orders| NetworkHandle::new(Some(orders), control, Arc::clone(&facts));
     Ok(RunningNetwork {
         handle: assembly.orders.map(handle),
         facts,
@@ -96,13 +96,13 @@ impl RunningNetwork {
     }
 
     /// Returns the handle for orders, if the network can change.
-    pub fn handle(&self) -> Option<&FabricHandle> {
+    pub fn handle(&self) -> Option<&NetworkHandle> {
         self.handle.as_ref()
     }
 
     /// Returns a handle that reads counters, but takes no orders and answers no queries.
-    pub fn observer(&self) -> FabricHandle {
-        FabricHandle::observer(Arc::clone(self.threads.control()), Arc::clone(&self.facts))
+    pub fn observer(&self) -> NetworkHandle {
+        NetworkHandle::observer(Arc::clone(self.threads.control()), Arc::clone(&self.facts))
     }
 
     /// Returns whether the run has ended: all inputs have ended and drained, a port was
@@ -137,7 +137,7 @@ impl RunningNetwork {
         // Query the deciding thread while it still answers, because a plugin may keep it from
         // ending.
         let running = self.handle.as_ref().filter(|_| !self.ended());
-        let inside = running.and_then(FabricHandle::inside);
+        let inside = running.and_then(NetworkHandle::inside);
         let stopped = self.threads.stop();
         let last = self.facts.control.last_inside.get().cloned();
         let inside = last.or(inside);

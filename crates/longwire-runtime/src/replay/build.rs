@@ -194,8 +194,8 @@ impl ReplayBuilder<'_> {
         let shared = Arc::new(LinkShared::new());
         let link = Link::new(link, run.seed, link_id);
         let (in_order, mtu) = (link.in_order(), link.mtu());
-        let ledger = recorded.ledger_of(link_id);
-        let mut lane = LaneParts::new(link, link_id, Arc::clone(&shared), ledger);
+        let recorder = recorded.recorder_of(link_id);
+        let mut lane = LaneParts::new(link, link_id, Arc::clone(&shared), recorder);
         if let Some(cells) = cells {
             let observed = Arc::new(ObservedOutput::new(cells, Arc::clone(&shared)));
             self.assembly.sources.observed.push(Arc::clone(&observed));

@@ -16,7 +16,7 @@ use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::Port;
 
 use crate::config::LinkSetup;
-use crate::ledger::LinkCells;
+use crate::counters::LinkCells;
 use crate::record::Epoch;
 use crate::sent::SentLog;
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use longwire_engine::{Delivery, FrameMeta, Nanos};
 
 use crate::counters::LinkShared;
-use crate::fabric::Occupancy;
-use crate::ledger::{Artifact, Handovers, LinkCells, LinkTotals, StageTotals, Traffic};
+use crate::counters::{Artifact, Handovers, LinkCells, LinkTotals, StageTotals, Traffic};
+use crate::deciding::Occupancy;
 use crate::sync::locked;
 
 /// Maximum span of an entry's arrivals.
@@ -291,9 +291,9 @@ mod tests {
         assert_eq!(at(15), (2, 1, 0));
         assert_eq!(at(30), (4, 1, 2));
         assert_eq!(at(60), (4, 1, 0));
-        let mut counts = crate::ledger::DelayCounts::default();
+        let mut counts = crate::counters::DelayCounts::default();
         cells.watch_delays().read(&mut counts);
-        let found = counts.since(&crate::ledger::DelayCounts::default());
+        let found = counts.since(&crate::counters::DelayCounts::default());
         let median = found.expect("frames were counted").total[0];
         assert!(median.as_nanos().abs_diff(35_000_000) < 350_000, "{median}");
     }

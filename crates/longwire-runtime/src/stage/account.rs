@@ -12,7 +12,7 @@ use super::addresses::PortAddresses;
 use super::lateness::{Departures, Judge, LatenessRecorder};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
-use crate::ledger::{Artifact, BurstCounts, StageCells};
+use crate::counters::{Artifact, BurstCounts, StageCells};
 use crate::record::{Event, RecordHandle};
 use crate::sent::SentLog;
 

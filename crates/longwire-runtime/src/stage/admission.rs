@@ -13,8 +13,8 @@ use super::addresses::PortAddresses;
 use super::lane::{LaneFrames, LaneParts, RunLane};
 use super::segments::{CutForm, Cutter, Run, TrainNumbers};
 use crate::counters::LinkShared;
-use crate::fabric::LaneTurn;
-use crate::ledger::{Artifact, BurstCounts};
+use crate::counters::{Artifact, BurstCounts};
+use crate::deciding::LaneTurn;
 
 /// Offers arriving frames to the link and puts delivered frames on the delay line.
 pub(super) struct Admission {

@@ -17,7 +17,7 @@ use super::releases::Releases;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
-use crate::fabric::InsideCounts;
+use crate::deciding::InsideCounts;
 use crate::record::RecordHandle;
 use crate::sent::SentLog;
 use crate::witness::PauseHistory;

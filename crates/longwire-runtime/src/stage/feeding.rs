@@ -16,9 +16,9 @@ use super::lane::LaneParts;
 use super::output::FeedNumbers;
 use super::segments::CutForm;
 use crate::clock::monotonic_now;
+use crate::counters::Artifact;
 use crate::counters::LinkShared;
 use crate::feed::{Feed, FeedFrame};
-use crate::ledger::Artifact;
 use crate::report::InputReport;
 use crate::sync::locked;
 

@@ -14,9 +14,9 @@ use super::lane::LaneParts;
 use super::segments::CutForm;
 use super::{BURST, Step};
 use crate::clock::Clock;
+use crate::counters::Artifact;
 use crate::counters::LinkShared;
-use crate::fabric::LaneTurn;
-use crate::ledger::Artifact;
+use crate::deciding::LaneTurn;
 use crate::port_loss::OnPortLoss;
 
 /// The parts of an ingress stage.

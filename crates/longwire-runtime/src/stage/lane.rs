@@ -13,9 +13,9 @@ use longwire_engine::{
 use longwire_io::Bell;
 use longwire_packet::bridge::PortIndex;
 
+use crate::counters::Artifact;
 use crate::counters::LinkShared;
-use crate::fabric::{Ledger, LinkAccount};
-use crate::ledger::Artifact;
+use crate::deciding::{EventRecorder, LinkAccount};
 use crate::replay::OfferLogger;
 
 /// A link and its accounts, before a stage drives it.
@@ -52,7 +52,7 @@ pub(super) trait LaneFrames<T>: FrameAccess<T> {
 struct LaneAccounts {
     id: LinkId,
     shared: Arc<LinkShared>,
-    ledger: Option<Box<Ledger>>,
+    recorder: Option<Box<EventRecorder>>,
     /// Logs decisions made ahead of time, for a replay's clients.
     log: Option<Box<OfferLogger>>,
     /// Returns ICMP errors to the port of arrival.
@@ -70,14 +70,14 @@ impl LaneParts {
         link: Link,
         id: LinkId,
         shared: Arc<LinkShared>,
-        ledger: Option<Ledger>,
+        recorder: Option<EventRecorder>,
     ) -> LaneParts {
         LaneParts {
             link,
             accounts: LaneAccounts {
                 id,
                 shared,
-                ledger: ledger.map(Box::new),
+                recorder: recorder.map(Box::new),
                 log: None,
                 icmp: None,
             },
@@ -126,7 +126,7 @@ impl<T> RunLane<T> {
     /// Returns whether offers and verdicts are recorded.
     #[inline]
     pub fn records(&self) -> bool {
-        self.accounts.ledger.is_some()
+        self.accounts.recorder.is_some()
     }
 
     /// Offers a wire frame, after making the decisions due by its arrival.
@@ -173,8 +173,8 @@ impl<T> RunLane<T> {
 
     /// Ends the recording after the last arrival.
     pub fn finish(&mut self) {
-        if let Some(ledger) = &mut self.accounts.ledger {
-            ledger.finish();
+        if let Some(recorder) = &mut self.accounts.recorder {
+            recorder.finish();
         }
         self.publish();
     }
@@ -189,9 +189,9 @@ impl<T> RunLane<T> {
         let cells = &accounts.shared.link.stage;
         cells.queue.queue_packets_max.set(packets.0);
         cells.queue.queue_bytes_max.set(bytes.0);
-        if let Some(ledger) = &mut accounts.ledger {
-            ledger.flush();
-            cells.artifacts[Artifact::Unrecorded].set(ledger.lost());
+        if let Some(recorder) = &mut accounts.recorder {
+            recorder.flush();
+            cells.artifacts[Artifact::Unrecorded].set(recorder.lost());
         }
     }
 }
@@ -200,14 +200,14 @@ impl LaneAccounts {
     /// Records an offer and returns the frame's number.
     #[cold]
     fn record_offer(&mut self, link: &Link, len: u32, bytes: &[u8]) -> u32 {
-        let Some(ledger) = &mut self.ledger else {
+        let Some(recorder) = &mut self.recorder else {
             return 0;
         };
         // Ports in pairs and feeds have the numbers of their links.
         let port = PortIndex(self.id.0 as u16);
         let meta = FrameMeta::new(link.last_arrival(), len);
-        ledger.entered(port, meta, bytes);
-        ledger.offered(self.id, meta, link)
+        recorder.entered(port, meta, bytes);
+        recorder.offered(self.id, meta, link)
     }
 
     #[inline]
@@ -215,7 +215,7 @@ impl LaneAccounts {
         LinkAccount {
             link: self.id,
             cells: Some(&self.shared.link.link),
-            ledger: self.ledger.as_deref_mut(),
+            recorder: self.recorder.as_deref_mut(),
         }
     }
 }
@@ -241,7 +241,7 @@ impl<T, F: LaneFrames<T>> FrameAccess<NumberedFrame<T>> for RunHost<'_, F> {
 impl<T, F: LaneFrames<T>> LaneHost<NumberedFrame<T>> for RunHost<'_, F> {
     #[inline]
     fn offered(&mut self, frame: &mut NumberedFrame<T>, meta: FrameMeta, link: &Link) {
-        if self.accounts.ledger.is_some() {
+        if self.accounts.recorder.is_some() {
             let bytes = self.frames.bytes(&frame.item);
             frame.number = self.accounts.record_offer(link, meta.len, bytes);
         }

@@ -9,7 +9,7 @@ use longwire_engine::Nanos;
 use longwire_io::TxPort;
 use longwire_io::port::{SendStamp, StampedBy};
 
-use crate::ledger::Artifact;
+use crate::counters::Artifact;
 use crate::sync::locked;
 use crate::witness::{PAUSE_MIN, PauseHistory, stood_still};
 

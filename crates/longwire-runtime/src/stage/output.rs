@@ -9,7 +9,7 @@ use longwire_io::PortError;
 use longwire_io::port::AnyRx;
 
 use super::{Ingress, Step};
-use crate::fabric::InsideCounts;
+use crate::deciding::InsideCounts;
 use crate::witness::PauseHistory;
 
 /// A sending stage, for one port or for all ports of a network.

@@ -5,7 +5,7 @@ use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 
 use super::account::Account;
 use super::lane::{LaneFrames, LaneParts, RunLane};
-use crate::fabric::{Frame, Frames};
+use crate::deciding::{Frame, Frames};
 
 /// Frames in order of release.
 pub(super) enum Releases {

@@ -6,8 +6,8 @@ use std::num::NonZero;
 use longwire_engine::{Bytes, LinkChange, LinkId, LinkState, Nanos};
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_packet::bridge::{BridgeConfig, PortIndex};
-use longwire_runtime::fabric::pipeline::run_to_end;
-use longwire_runtime::fabric::{Operation, PortCarrier, Sharding, Target};
+use longwire_runtime::deciding::pipeline::run_to_end;
+use longwire_runtime::deciding::{Operation, PortCarrier, Sharding, Target};
 use longwire_testbed::support::frames::udp4;
 
 use crate::common::Arrivals;

@@ -10,7 +10,7 @@ use longwire_io::port::gap::GapTx;
 use longwire_io::port::mem::{MemWire, spacing_error};
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_runtime::LinkSetup;
-use longwire_runtime::fabric::pipeline::run_to_end as fabric_run_to_end;
+use longwire_runtime::deciding::pipeline::run_to_end as network_run_to_end;
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
 use longwire_units::random::Stream;
 
@@ -151,7 +151,7 @@ fn a_network_keeps_the_wires_of_its_ports_busy() {
         (source(frames.clone()), BusyWire::default()),
         (source(Vec::new()), BusyWire::default()),
     ];
-    let end = fabric_run_to_end(ports, parts(&case).0, 1, Bytes(64 << 20)).expect("it runs");
+    let end = network_run_to_end(ports, parts(&case).0, 1, Bytes(64 << 20)).expect("it runs");
     let [idle, wire] = [&end.ports[0], &end.ports[1]];
     assert_eq!(wire.frames.len(), frames.len());
     for port in [idle, wire] {

@@ -4,8 +4,8 @@
 use longwire_engine::{Bytes, LinkId, Nanos, NoLoader, PathId};
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Matcher, Order};
-use longwire_runtime::fabric::pipeline::run_recorded;
-use longwire_runtime::fabric::{FabricParts, LinkTotals, Operation, Target};
+use longwire_runtime::deciding::pipeline::run_recorded;
+use longwire_runtime::deciding::{LinkTotals, NetworkParts, Operation, Target};
 use longwire_runtime::record::{Event, Recorder};
 use longwire_units::random::Stream;
 
@@ -71,7 +71,7 @@ impl Case {
     }
 }
 
-pub(crate) fn parts(case: &Case) -> (FabricParts, AllCells) {
+pub(crate) fn parts(case: &Case) -> (NetworkParts, AllCells) {
     let rule = |port: u16| {
         let matcher = Matcher {
             arrival_port: Some(PortIndex(port)),

@@ -3,8 +3,8 @@
 
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::own::OwnRx;
-use longwire_runtime::fabric::LinkTotals;
-use longwire_runtime::fabric::pipeline::run_recorded;
+use longwire_runtime::deciding::LinkTotals;
+use longwire_runtime::deciding::pipeline::run_recorded;
 
 use crate::common::network::simulate;
 use crate::common::recorder::Recorded;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame};
-use longwire_runtime::fabric::Target;
+use longwire_runtime::deciding::Target;
 use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, RunningNetwork, start};
 
 use crate::common::network::{AllCells, link, pair, parts, rules};

@@ -8,8 +8,10 @@ use longwire_engine::{Bytes, FrameMeta, LinkId, LinkSpec, Nanos, PathId};
 use longwire_io::Offload;
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
-use longwire_runtime::fabric::pipeline::run_to_end;
-use longwire_runtime::fabric::{FabricParts, Operation, OutputFrame, Sharding, Simulation, Target};
+use longwire_runtime::deciding::pipeline::run_to_end;
+use longwire_runtime::deciding::{
+    NetworkParts, Operation, OutputFrame, Sharding, Simulation, Target,
+};
 use longwire_runtime::record::Event;
 use longwire_runtime::{NetworkPlan, RunConfig, start};
 use longwire_testbed::support::frames::udp4;
@@ -136,7 +138,7 @@ impl Case {
         }
     }
 
-    fn parts(&self, sharding: Sharding) -> (FabricParts, AllCells) {
+    fn parts(&self, sharding: Sharding) -> (NetworkParts, AllCells) {
         let mut classifier = Classifier::new(RuleOrder::First, self.unmatched);
         for (from, to, target) in &self.rules {
             let matcher: Matcher = format!("src=10.0.0.{from},dst=10.0.0.{to}")

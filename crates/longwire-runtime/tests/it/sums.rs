@@ -3,7 +3,7 @@
 
 use longwire_engine::{FrameMeta, LinkChange, LinkId, LinkState, Nanos, NoLoader};
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::fabric::{Operation, Simulation, Target};
+use longwire_runtime::deciding::{Operation, Simulation, Target};
 use longwire_testbed::support::frames::udp4;
 use proptest::prelude::*;
 
@@ -83,7 +83,7 @@ impl Network {
             out,
             ..
         } = self;
-        let mut leave = |_: longwire_runtime::fabric::OutputFrame<'_>| {
+        let mut leave = |_: longwire_runtime::deciding::OutputFrame<'_>| {
             *out += 1;
             Ok::<_, ()>(())
         };

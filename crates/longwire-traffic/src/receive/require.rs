@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use longwire_engine::Nanos;
 use longwire_runtime::Spread;
-use longwire_runtime::ledger::RECEIVED;
+use longwire_runtime::counters::RECEIVED;
 use longwire_units::{parse_count, parse_real};
 
 use super::report::{ReceiveReport, SequenceReport, Timing, TraceReport};

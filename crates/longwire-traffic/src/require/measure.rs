@@ -1,8 +1,8 @@
 //! Measures for `--require`: values from the report of a link or a run.
 
 use longwire_engine::{DropReason, Nanos};
-use longwire_runtime::fabric::PortReport;
-use longwire_runtime::ledger::{Counter, Effects, LATENESS, Statistic, Traffic};
+use longwire_runtime::counters::{Counter, Effects, LATENESS, Statistic, Traffic};
+use longwire_runtime::deciding::PortReport;
 use longwire_runtime::report::{DISTRIBUTIONS, Distribution};
 use longwire_runtime::{Artifact, Pauses, RunReport};
 

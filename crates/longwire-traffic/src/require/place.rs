@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use longwire_runtime::fabric::PortReport;
-use longwire_runtime::ledger::{NamedCounts, Traffic};
+use longwire_runtime::counters::{NamedCounts, Traffic};
+use longwire_runtime::deciding::PortReport;
 use longwire_runtime::report::PeerReport;
 use longwire_runtime::{Artifact, LinkReport, RunReport, suggest};
 

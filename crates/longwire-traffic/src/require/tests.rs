@@ -1,5 +1,5 @@
-use longwire_runtime::fabric::PortReport;
-use longwire_runtime::ledger::{NamedCounts, Traffic};
+use longwire_runtime::counters::{NamedCounts, Traffic};
+use longwire_runtime::deciding::PortReport;
 use longwire_runtime::{LinkReport, Pauses, RunReport, Spread};
 
 use super::*;

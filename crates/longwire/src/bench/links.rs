@@ -15,8 +15,8 @@ use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::Sink;
 use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, StaticEntry, Switching};
-use longwire_runtime::fabric::FabricParts;
-use longwire_runtime::fabric::pipeline::{look_at_idle, run_to_end};
+use longwire_runtime::deciding::NetworkParts;
+use longwire_runtime::deciding::pipeline::{look_at_idle, run_to_end};
 use longwire_units::random::Stream;
 use serde::Serialize;
 
@@ -138,7 +138,7 @@ fn between_stations(packets: u64) -> Result<LinksRow, Error> {
 /// Sends flows through a network, each from a separate port.
 fn run(
     flows: Vec<Flows>,
-    parts: FabricParts,
+    parts: NetworkParts,
     memory: Bytes,
     prepared: Duration,
 ) -> Result<LinksRow, Error> {
@@ -199,7 +199,7 @@ fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
 }
 
 /// Builds links, each with twice the rate of its share of the traffic.
-pub(super) fn parts(links: u32) -> Result<FabricParts, Error> {
+pub(super) fn parts(links: u32) -> Result<NetworkParts, Error> {
     let bits = u64::from(LEN) * 8 * 2;
     let rate = bits * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
     let rate = BitRate::from_bits_per_sec(rate.max(1))

@@ -7,7 +7,7 @@ use longwire_engine::{LinkConfig, LinkId, PathId};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order, Prefix};
 use longwire_runtime::OnPortLoss;
-use longwire_runtime::fabric::{FabricParts, LinkCells, Sharding, Target};
+use longwire_runtime::deciding::{LinkCells, NetworkParts, Sharding, Target};
 
 use crate::Error;
 
@@ -23,7 +23,7 @@ const PAYLOAD: usize = 42;
 ///
 /// # Errors
 /// [`Error::Failed`] if the classifier refuses a rule.
-pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<FabricParts, Error> {
+pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<NetworkParts, Error> {
     let rule = |pair: u32| {
         let [source, destination] = addresses(pair);
         let matcher = Matcher {
@@ -36,7 +36,7 @@ pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<Fa
     let classifier = Classifier::with_rules(Order::First, Target::Drop, (0..links).map(rule));
     let classifier = classifier.map_err(|(_, error)| Error::failed(error))?;
     let link = |pair| (config(pair), Arc::new(LinkCells::default()));
-    Ok(FabricParts {
+    Ok(NetworkParts {
         switch: BridgeConfig {
             switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
             ..BridgeConfig::new(2)

@@ -11,8 +11,8 @@ use std::time::Instant;
 use clap::Args;
 use longwire_engine::{FrameMeta, LinkId, Nanos};
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::fabric::{
-    FabricParts, OutputFrame, ShardTimes, Sharding, Simulation, shard_round,
+use longwire_runtime::deciding::{
+    NetworkParts, OutputFrame, ShardTimes, Sharding, Simulation, shard_round,
 };
 use longwire_units::random::Stream;
 use serde::Serialize;
@@ -170,7 +170,7 @@ fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
 }
 
 /// Sends random frames through a network.
-fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<ShardsRow, Error> {
+fn simulate(args: &ShardsArgs, parts: NetworkParts, shards: usize) -> Result<ShardsRow, Error> {
     let mut simulation =
         Simulation::new(&["a", "b"], parts, 1, Nanos::ZERO, None).map_err(Error::failed)?;
     let packets = args.packets.max(u64::from(args.links) * 4);

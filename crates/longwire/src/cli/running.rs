@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use longwire_capture::log::{LogWriter, RowSink};
 use longwire_engine::{Bytes, Nanos};
-use longwire_fabric::shard_plan::ShardCount;
 use longwire_io::TxPort;
 use longwire_io::port::Port;
 use longwire_io::port::options::LaunchMode;
+use longwire_network::shard_plan::ShardCount;
 use longwire_plot::SharedGatherer;
 use longwire_runtime::{Faults, FileRecorder, Placement, Recorder, RunConfig, WaitMode};
 

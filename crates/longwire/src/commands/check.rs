@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use clap::Args;
 use longwire_engine::Nanos;
-use longwire_fabric::Numbered;
-use longwire_fabric::shard_plan::ShardCount;
+use longwire_network::Numbered;
+use longwire_network::shard_plan::ShardCount;
 use longwire_runtime::host;
 use longwire_topology::summary::Summary;
 use longwire_topology::{Problem, StartFiles, Topology};

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use longwire_capture::{CaptureFormat, Record, same_file};
 use longwire_engine::Nanos;
-use longwire_runtime::fabric::Simulation;
+use longwire_runtime::deciding::Simulation;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::{Feed, InputReport, LinkSetup, RunReport};
 use nix::poll::{PollFd, PollFlags, poll};

@@ -10,8 +10,8 @@ use std::{fs, io, thread};
 
 use clap::Args;
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
-use longwire_fabric::NetworkReport;
 use longwire_io::run_directory;
+use longwire_network::NetworkReport;
 use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice, process};
 use longwire_runtime::{Faults, FileAccess};
 use sd_notify::NotifyState;

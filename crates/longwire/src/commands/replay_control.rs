@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use longwire_control::{Bound, Server};
-use longwire_fabric::{Controller, Numbered};
 use longwire_io::rights::Capability;
+use longwire_network::{Controller, Numbered};
 use longwire_runtime::replay::ReplayOutput;
 use longwire_runtime::{FileLoader, RunningNetwork};
 use longwire_topology::Topology;

@@ -7,15 +7,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use longwire_engine::{Loader, Nanos};
-use longwire_fabric::NetworkReport;
 use longwire_hosts::{
     ClockShift, HostEvent, HostsReader, HostsReport, Identity, Key, NetworkDigest, PeerEvent,
     PeerSetup, Transport, TransportSetup,
 };
 use longwire_io::port::registry::Port;
+use longwire_network::NetworkReport;
 use longwire_packet::bridge::PortIndex;
 use longwire_runtime::clock::monotonic_now;
-use longwire_runtime::fabric::{FabricHandle, FabricParts, RemoteParts};
+use longwire_runtime::deciding::{NetworkHandle, NetworkParts, RemoteParts};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::{FileLoader, RunConfig};
 use longwire_topology::{Cluster, Topology};
@@ -187,7 +187,7 @@ impl HostRun {
     }
 
     /// Connects the network to the other hosts.
-    pub fn connect(&mut self, parts: &mut FabricParts, config: &mut RunConfig) {
+    pub fn connect(&mut self, parts: &mut NetworkParts, config: &mut RunConfig) {
         parts.remote = self.parts.take();
         config.epoch = Some(self.epoch);
     }
@@ -196,7 +196,7 @@ impl HostRun {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn watch(self, handle: FabricHandle) -> Result<HostWatch, Error> {
+    pub fn watch(self, handle: NetworkHandle) -> Result<HostWatch, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let reader = self.transport.reader();
@@ -210,7 +210,7 @@ impl HostRun {
         })
     }
 
-    fn run(self, handle: &FabricHandle, stop: &AtomicBool) -> (HostsReport, Vec<String>) {
+    fn run(self, handle: &NetworkHandle, stop: &AtomicBool) -> (HostsReport, Vec<String>) {
         let mut notes = Vec::new();
         for (peer, answers) in self.others.reachable.iter().enumerate() {
             if !answers.load(Ordering::Relaxed) {
@@ -229,7 +229,7 @@ impl HostRun {
         (self.transport.stop(), notes)
     }
 
-    fn set_reachable(&self, peer: usize, is_reachable: bool, handle: &FabricHandle) {
+    fn set_reachable(&self, peer: usize, is_reachable: bool, handle: &NetworkHandle) {
         let ports = self.others.ports[peer].clone();
         handle.order(
             None,

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use longwire_control::Bound;
 use longwire_engine::Nanos;
-use longwire_fabric::{Controller, NetworkReport, Numbered, PreparedCommand, Scenario};
 use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::options::{CarrierControl, OpenOptions, Purpose};
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
 use longwire_io::rights::Capability;
+use longwire_network::{Controller, NetworkReport, Numbered, PreparedCommand, Scenario};
 use longwire_runtime::clock::count_from_before_boot;
-use longwire_runtime::fabric::{Core, FabricHandle, FabricParts};
+use longwire_runtime::deciding::{Core, NetworkHandle, NetworkParts};
 use longwire_runtime::host::cores;
 use longwire_runtime::{
     Faults, FileLoader, NetworkPlan, Recorder, RunConfig, RunReport, RunningNetwork, network,
@@ -319,7 +319,7 @@ pub(super) fn carry(
     let live = setup.shows_progress.then(|| Live::new(globals));
     let script = (&mut scenario, &*controller);
     let directed = direct(&running, script, live, globals, lifecycle);
-    // Drop the server while the fabric still answers requests.
+    // Drop the server while the network still answers requests.
     drop(server);
     let mut report = NetworkReport::stop(running, &controller, &options);
     explain(&mut report.run, directed?);
@@ -349,7 +349,7 @@ fn explain(run: &mut RunReport, (failed, late): (Option<String>, LateCommands)) 
 /// Plans a network. `is_fixed` means that only its scenario can change it.
 fn plan(
     ports: Vec<(String, Port)>,
-    parts: FabricParts,
+    parts: NetworkParts,
     numbered: &Numbered,
     is_fixed: bool,
 ) -> NetworkPlan {
@@ -364,7 +364,7 @@ fn plan(
 fn describe_link(
     announcement: &mut Announcement,
     numbered: &Numbered,
-    parts: &FabricParts,
+    parts: &NetworkParts,
     globals: &Globals,
 ) {
     if announcement.lacks_links() {
@@ -383,7 +383,7 @@ pub(super) fn rights_of_changes(may_change: bool) -> &'static [Capability] {
 }
 
 /// Makes port carriers follow their links from the start.
-fn follow_carriers(numbered: &Numbered, parts: &mut FabricParts) {
+fn follow_carriers(numbered: &Numbered, parts: &mut NetworkParts) {
     let carriers = numbered.carriers();
     if !carriers.is_empty() {
         let follow = Box::new(|core: &mut Core, _| core.follow_carriers(carriers));
@@ -391,10 +391,10 @@ fn follow_carriers(numbered: &Numbered, parts: &mut FabricParts) {
     }
 }
 
-/// Executes the commands due soon after the start of the fabric.
+/// Executes the commands due soon after the start of the network.
 fn first_commands(
     scenario: &mut Scenario<'_>,
-    parts: &mut FabricParts,
+    parts: &mut NetworkParts,
     prepare: impl Fn(&Command) -> Result<PreparedCommand, Box<Problem>>,
     stop: &AtomicBool,
 ) -> Result<Vec<(Command, PreparedCommand)>, Error> {
@@ -506,7 +506,7 @@ fn direct(
 
 /// Prints the lost ports, except for the first `reported` ones.
 fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &Globals) {
-    let lost = running.handle().map(FabricHandle::lost_ports);
+    let lost = running.handle().map(NetworkHandle::lost_ports);
     let lost = lost.unwrap_or_default();
     for (name, port) in lost.iter().skip(*reported) {
         let remark = format!(

@@ -10,10 +10,10 @@ use clap::Args;
 use longwire_capture::CaptureFormat;
 use longwire_capture::log::{LogError, LogFormat};
 use longwire_engine::{LinkConfig, Nanos};
-use longwire_fabric::shard_plan::ShardCount;
+use longwire_network::shard_plan::ShardCount;
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::sides::{Near, Sides};
-use longwire_runtime::fabric::Simulation;
+use longwire_runtime::deciding::Simulation;
 use longwire_runtime::{DIRECTIONS, LinkReport, LinkSetup, Recorder, RunReport};
 use serde::Serialize;
 

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use longwire_capture::{CaptureFormat, same_file};
 use longwire_engine::Nanos;
-use longwire_fabric::{NetworkReport, Numbered};
-use longwire_runtime::fabric::Simulation;
+use longwire_network::{NetworkReport, Numbered};
+use longwire_runtime::deciding::Simulation;
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader};
 
@@ -71,21 +71,21 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let ended = run.read(&mut inputs, globals);
     let changes = run.script().map(|script| script.made().clone());
     let interrupted = "interrupted; the outputs have the frames released so far";
-    let mut fabric = run.finish(ended, interrupted);
-    fabric.duration_s = started.elapsed().as_secs_f64();
-    if fabric.error.is_none() && fabric.in_flight > 0 {
+    let mut run_report = run.finish(ended, interrupted);
+    run_report.duration_s = started.elapsed().as_secs_f64();
+    if run_report.error.is_none() && run_report.in_flight > 0 {
         let remark = format!(
             "{} still queued on stopped links when the captures ended",
-            count_of(fabric.in_flight, "frame")
+            count_of(run_report.in_flight, "frame")
         );
         start::warn(std::slice::from_ref(&remark), globals);
         notes.push(remark);
     }
-    fabric.notes.extend(notes);
+    run_report.notes.extend(notes);
     let (_, notes) = inputs.records();
     start::warn(&notes, globals);
-    fabric.notes.extend(notes);
-    let mut report = NetworkReport::new(fabric, &network);
+    run_report.notes.extend(notes);
+    let mut report = NetworkReport::new(run_report, &network);
     report.changes = changes.unwrap_or_default();
     run_network::finish(None, &report, &args.report, globals, place)
 }

@@ -1,6 +1,6 @@
 //! Formats the changes of a run as text.
 
-use longwire_fabric::{ChangeRecord, Changes};
+use longwire_network::{ChangeRecord, Changes};
 use longwire_units::words::{count_of, seconds};
 
 /// Maximum number of changes listed individually.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use longwire_runtime::ledger::Traffic;
+use longwire_runtime::counters::Traffic;
 
 use super::words::{count, count_of};
 use crate::cli::Paint;

@@ -1,6 +1,6 @@
 //! A run's report with the additions of its command.
 
-use longwire_fabric::Changes;
+use longwire_network::Changes;
 use longwire_runtime::RunReport;
 
 use crate::receiving::ReceivedByLink;

@@ -145,7 +145,7 @@ fn terminal_width() -> usize {
 #[cfg(test)]
 mod tests {
     use longwire_runtime::LinkReport;
-    use longwire_runtime::ledger::Traffic;
+    use longwire_runtime::counters::Traffic;
 
     use super::*;
 

@@ -76,7 +76,7 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use longwire_runtime::ledger::Traffic;
+    use longwire_runtime::counters::Traffic;
     use longwire_traffic::receive::TraceReport;
 
     use super::*;

@@ -130,7 +130,7 @@ impl ReplayLine {
 #[cfg(test)]
 mod tests {
     use longwire_runtime::LinkReport;
-    use longwire_runtime::ledger::Traffic;
+    use longwire_runtime::counters::Traffic;
 
     use super::*;
 

@@ -1,4 +1,4 @@
-use longwire_runtime::ledger::{NamedCounts, QueueLengths, Traffic};
+use longwire_runtime::counters::{NamedCounts, QueueLengths, Traffic};
 use longwire_runtime::{InputReport, LinkReport, Spread};
 
 use super::*;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use longwire_fabric::Changes;
 use longwire_hosts::HostsReport;
-use longwire_runtime::fabric::PortReport;
-use longwire_runtime::ledger::{Effects, LATENESS, NamedCounts, QueueLengths, Spread};
+use longwire_network::Changes;
+use longwire_runtime::counters::{Effects, LATENESS, NamedCounts, QueueLengths, Spread};
+use longwire_runtime::deciding::PortReport;
 use longwire_runtime::report::{DISTRIBUTIONS, Distribution};
 use longwire_runtime::{LinkReport, RunReport};
 
@@ -240,7 +240,7 @@ fn binary(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use longwire_runtime::ledger::Traffic;
+    use longwire_runtime::counters::Traffic;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 use longwire_engine::Nanos;
 use longwire_runtime::InputReport;
-use longwire_runtime::fabric::PortReport;
-use longwire_runtime::ledger::{Handovers, Traffic};
+use longwire_runtime::counters::{Handovers, Traffic};
+use longwire_runtime::deciding::PortReport;
 use longwire_runtime::report::HostsReport;
 
 use super::super::require::{RECOMMENDED, Requirement};

@@ -8,7 +8,7 @@ use longwire_engine::Nanos;
 use longwire_io::rights;
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::sides::Sides;
-use longwire_runtime::fabric::OutputFrame;
+use longwire_runtime::deciding::OutputFrame;
 use longwire_topology::{PortPlan, Topology};
 use serde::Serialize;
 

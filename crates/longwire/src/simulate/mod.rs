@@ -9,10 +9,10 @@ use std::sync::mpsc::{Sender, channel};
 
 use longwire_capture::Record;
 use longwire_engine::{FrameMeta, Nanos};
-use longwire_fabric::{ChangeRecord, Changes, Numbered, Scenario};
+use longwire_network::{ChangeRecord, Changes, Numbered, Scenario};
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::sides::Heading;
-use longwire_runtime::fabric::{DeferredDrop, Simulation};
+use longwire_runtime::deciding::{DeferredDrop, Simulation};
 use longwire_runtime::{DIRECTIONS, Faults, FileLoader, RunReport};
 
 use crate::progress::Progress;

@@ -1,7 +1,7 @@
 //! Draws one direction: its options and recent history.
 
 use longwire_control::responses::Columns;
-use longwire_fabric::options_in_words;
+use longwire_network::options_in_words;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Stylize};

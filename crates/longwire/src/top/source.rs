@@ -7,7 +7,7 @@ use longwire_client::{Client, ClientError};
 use longwire_control::responses::{
     ChangeResult, Changes, Columns, Fidelity, Overview, Stats, TablePage,
 };
-use longwire_fabric::{LinkView, options_in_words};
+use longwire_network::{LinkView, options_in_words};
 use serde_json::{Value, json};
 
 use super::screen::Sort;

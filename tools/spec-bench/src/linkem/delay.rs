@@ -2,7 +2,7 @@
 //!
 //! As with ping, one datagram at a time makes a round trip on each link; links with different
 //! delays are measured concurrently. The base is the median RTT of the same frame length over a
-//! link without delay in the same fabric. Errors are RTT errors, twice the one-way errors.
+//! link without delay in the same network. Errors are RTT errors, twice the one-way errors.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! `bench linkem`: repeats the measurements of Joglekar's thesis (LinkEM, 2004).
 //!
-//! Four stations in separate network namespaces each have a veth pair to a fabric with four ports.
-//! The links between the stations, all in one fabric, match exact pairs of addresses: links with
-//! several rates, delays and losses, and eight more for throughput. The fabric is started from a
+//! Four stations in separate network namespaces each have a veth pair to a network with four ports.
+//! The links between the stations, all in one network, match exact pairs of addresses: links with
+//! several rates, delays and losses, and eight more for throughput. The network is started from a
 //! topology, as in `longwire run FILE`. Frame lengths in this module exclude the FCS.
 
 mod bandwidth;
@@ -102,7 +102,7 @@ impl LinkemArgs {
     }
 }
 
-/// Number of stations, each at its own port of the fabric.
+/// Number of stations, each at its own port of the network.
 const STATIONS: usize = 4;
 
 /// Maximum number of lanes, whose numbers are one byte long.
@@ -167,11 +167,11 @@ pub struct LinkemFindings {
     delay: Vec<delay::DelayRow>,
     loss: Vec<loss::LossRow>,
     throughput: throughput::Throughput,
-    /// Number of links in the fabric.
+    /// Number of links in the network.
     links: usize,
     /// Artifacts before the throughput measurement.
     artifacts: u64,
-    /// Machine pauses detected by the fabric.
+    /// Machine pauses detected by the network.
     pauses: longwire_runtime::Pauses,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The senders ([`Flows`]) are the input port: they return frames from memory, with the addresses
 //! of the pair written into them. The output port copies frames as a driver would, and returns
-//! acknowledgements to the senders. Everything in between is the live fabric with its stages,
+//! acknowledgements to the senders. Everything in between is the live network with its stages,
 //! threads and clock.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Offload, PortError, PushResult, ReceiveResult, RxFrame, TxFrame, TxPort};
 use longwire_runtime::clock::monotonic_now;
-use longwire_runtime::fabric::FabricParts;
+use longwire_runtime::deciding::NetworkParts;
 use longwire_runtime::stage::BURST;
 use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, WaitMode};
 
@@ -163,7 +163,7 @@ fn link(rate: BitRate) -> Result<LinkConfig, Error> {
 }
 
 /// Returns the links of a load, one per pair.
-pub(super) fn parts(load: &MultiplexLoad) -> Result<FabricParts, Error> {
+pub(super) fn parts(load: &MultiplexLoad) -> Result<NetworkParts, Error> {
     let configs = (0..load.links).map(|_| link(load.rate));
     let mut configs = configs.collect::<Result<Vec<_>, _>>()?.into_iter();
     pairs::parts(load.links, |_| configs.next().unwrap_or_default())

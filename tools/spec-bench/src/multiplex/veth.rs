@@ -2,7 +2,7 @@
 //!
 //! A generator at one pair sends frames of all links round-robin, evenly spaced and 5 % above the
 //! links' rate; the links' queues drop the excess. A receiver at the other pair records arrivals by
-//! their kernel timestamps. Both are threads of this process; the fabric uses the default wait mode
+//! their kernel timestamps. Both are threads of this process; the network uses the default wait mode
 //! and placement.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,9 @@ use longwire_engine::{FrameMeta, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, 
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::OnPortLoss;
-use longwire_runtime::fabric::{FabricParts, LinkCells, OutputFrame, Sharding, Simulation, Target};
+use longwire_runtime::deciding::{
+    LinkCells, NetworkParts, OutputFrame, Sharding, Simulation, Target,
+};
 use longwire_runtime::record::Recorder;
 
 /// Counters of each link.
@@ -45,14 +47,14 @@ pub fn parts(
     classifier: Classifier<Target>,
     links: impl IntoIterator<Item = LinkConfig>,
     paths: &[&[u32]],
-) -> (FabricParts, AllCells) {
+) -> (NetworkParts, AllCells) {
     let links: Vec<_> = links
         .into_iter()
         .map(|link| (link, Arc::default()))
         .collect();
     let cells = links.iter().map(|(_, cells)| Arc::clone(cells)).collect();
     let ids = |path: &&[u32]| path.iter().map(|link| LinkId(*link)).collect();
-    let parts = FabricParts {
+    let parts = NetworkParts {
         switch,
         classifier,
         links,
@@ -68,7 +70,7 @@ pub fn parts(
 /// Simulates a two-port network frame by frame until all frames have left. Each frame has a port
 /// and an arrival. Returns the frames that leave each port.
 pub fn simulate<'a, T>(
-    parts: FabricParts,
+    parts: NetworkParts,
     recorder: Option<Box<dyn Recorder>>,
     frames: impl IntoIterator<Item = (usize, Nanos, &'a [u8])>,
     mut taken: impl FnMut(&OutputFrame<'_>) -> T,

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use longwire_attach::FoundTarget;
-use longwire_fabric::NetworkReport;
 use longwire_io::attach::{Engage, PreparedLink};
 use longwire_io::net::grace::ExpeditedGrace;
+use longwire_network::NetworkReport;
 use longwire_node::attached::AttachedLinks;
 use longwire_node::store::Facts;
 use longwire_node::{place, process};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use longwire_client::node::{AttachmentSpec, AttachmentState, DirectionSpec};
 use longwire_client::{Address, Client};
-use longwire_fabric::options_in_words;
+use longwire_network::options_in_words;
 use nix::unistd::geteuid;
 use serde_json::{Map, Value, json};
 

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use longwire_client::{Client, ClientError};
-use longwire_fabric::{DirectionView, LinkView};
-use longwire_runtime::fabric::Occupancy;
+use longwire_network::{DirectionView, LinkView};
+use longwire_runtime::deciding::Occupancy;
 use longwire_topology::Direction;
 use longwire_topology::glob::is_pattern;
 use longwire_units::count_of;

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use longwire_client::Client;
 use longwire_control::responses::{Changes, Overview, Paths, Ports, Report, Stats, Totals};
-use longwire_fabric::RuleView;
-use longwire_runtime::fabric::PortReport;
-use longwire_runtime::ledger::Traffic;
+use longwire_network::RuleView;
+use longwire_runtime::counters::Traffic;
+use longwire_runtime::deciding::PortReport;
 use longwire_units::count_of;
 use serde::Deserialize;
 use serde_json::Value;

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use args::split_file;
 use commands::{CommandEnd, Commands, LOOK};
 use longwire_control::Bound;
-use longwire_fabric::NetworkReport;
 use longwire_io::rights::Capability;
+use longwire_network::NetworkReport;
 use longwire_runtime::RunningNetwork;
 use longwire_testbed::{
     Device, Environment, EnvironmentConfig, EnvironmentError, Event, Foundation, Side,

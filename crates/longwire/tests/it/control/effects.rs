@@ -1,4 +1,4 @@
-//! Every kind of network change, once each. longwire-fabric and longwire-runtime test changes in
+//! Every kind of network change, once each. longwire-network and longwire-runtime test changes in
 //! virtual time; these tests show that `ctl` applies changes to the packets of real stations.
 
 use std::time::Duration;

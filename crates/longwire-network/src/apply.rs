@@ -1,0 +1,147 @@
+//! Applies changes to a running network. Large changes are split into batches, so that they do not
+//! delay frames.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use longwire_engine::{Link, Nanos};
+use longwire_runtime::deciding::Operation;
+
+use super::changes::EffectTime;
+use super::controller::Controller;
+use super::numbered::{Additions, Removals};
+
+/// Maximum number of rules or links per batch.
+const TOGETHER_MAX: usize = 512;
+
+/// Time between two batches.
+const BATCH_INTERVAL: Nanos = Nanos::from_millis(1);
+
+/// Maximum time to wait until an immediate change takes effect.
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Controller {
+    /// Adds links and paths, then the rules that send frames to them.
+    pub(super) fn apply_additions(&self, additions: Additions, at: Nanos) {
+        let seed = self.seed();
+        let epoch = self.handle().clock_time(at);
+        let mut orders: Vec<Operation> = Vec::new();
+        let links = additions.links.into_iter().map(|(id, mut config, cells)| {
+            config.epoch = epoch;
+            (id, Link::new_changeable(config, seed, id), cells)
+        });
+        for links in chunks(links.collect()) {
+            orders.push(Box::new(move |core, _| {
+                for (id, link, cells) in links {
+                    core.add_link(id, link, cells);
+                }
+            }));
+        }
+        for paths in chunks(additions.paths) {
+            orders.push(Box::new(move |core, _| {
+                for (id, links) in paths {
+                    // Cannot fail: the path's links have just been added.
+                    let _: bool = core.add_path(id, &links);
+                }
+            }));
+        }
+        for rules in chunks(additions.rules) {
+            orders.push(Box::new(move |core, _| {
+                for (number, matcher, target) in rules {
+                    // Cannot fail: the matcher has been checked, and the classifier has room for
+                    // 2^30 rules.
+                    let _ = core.add_rule(number, matcher, target);
+                }
+            }));
+        }
+        self.apply_batches(orders, at);
+    }
+
+    pub(super) fn remove_rules(&self, rules: &[u32], at: Nanos) {
+        let orders = rules.chunks(TOGETHER_MAX).map(|rules| {
+            let rules = rules.to_vec();
+            let work: Operation = Box::new(move |core, _| {
+                for rule in rules {
+                    core.remove_rule(rule);
+                }
+            });
+            work
+        });
+        self.apply_batches(orders.collect(), at);
+    }
+
+    /// Applies batches 1 ms apart and waits for the last one.
+    fn apply_batches(&self, orders: Vec<Operation>, at: Nanos) {
+        let mut at = at;
+        let last_index = orders.len().saturating_sub(1);
+        for (index, work) in orders.into_iter().enumerate() {
+            if index == last_index {
+                self.apply(vec![(at, work)], &EffectTime::default(), true);
+            } else {
+                self.handle().order(Some(at), work)
+            }
+            at = at.saturating_add(BATCH_INTERVAL);
+        }
+    }
+
+    /// Queues operations that take effect at `at`. The first one sets `effect` to the time at which
+    /// it runs; `wait` blocks until then.
+    pub(super) fn apply(
+        &self,
+        operations: Vec<(Nanos, Operation)>,
+        effect: &EffectTime,
+        wait: bool,
+    ) {
+        let (done, completions) = channel();
+        let start = self.handle().clock_time(Nanos::ZERO);
+        for (at, work) in operations {
+            let (done, effect) = (done.clone(), Arc::clone(effect));
+            self.handle().order(
+                Some(at),
+                Box::new(move |core, now| {
+                    work(core, now);
+                    let _ = effect.set(now.saturating_sub(start));
+                    // After the first operation, the receiver no longer exists.
+                    let _ = done.send(());
+                }),
+            );
+        }
+        if wait {
+            let _ = completions.recv_timeout(EFFECT_TIMEOUT);
+        }
+    }
+
+    /// Removes drained paths and links; returns those that have not drained yet.
+    pub(super) fn remove_drained(&self, removals: Removals) -> Option<Removals> {
+        let mut left = Removals::default();
+        for paths in removals.paths.chunks(TOGETHER_MAX) {
+            let mut paths = paths.to_vec();
+            left.paths.extend(self.handle().ask(move |core| {
+                paths.retain(|path| !core.remove_path(*path));
+                paths
+            })?);
+        }
+        for links in removals.links.chunks(TOGETHER_MAX) {
+            let (retired, mut links) = (self.retired().clone(), links.to_vec());
+            left.links.extend(self.handle().ask(move |core| {
+                links.retain(|link| match core.remove_link(*link) {
+                    // If the receiver no longer exists, this thread drops the part.
+                    Some(removed) => retired.send(removed).is_err(),
+                    None => true,
+                });
+                links
+            })?);
+        }
+        (!left.paths.is_empty() || !left.links.is_empty()).then_some(left)
+    }
+}
+
+/// Splits items into batches of at most [`TOGETHER_MAX`].
+fn chunks<T>(items: Vec<T>) -> impl Iterator<Item = Vec<T>> {
+    let mut items = items.into_iter().peekable();
+    std::iter::from_fn(move || {
+        items.peek()?;
+        Some(items.by_ref().take(TOGETHER_MAX).collect())
+    })
+}

@@ -1,0 +1,188 @@
+//! Recomputes a live run with changes from its recorded frames and its report. All verdicts must be
+//! equal.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use longwire_engine::{FrameMeta, LinkId, Verdict};
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::deciding::Simulation;
+use longwire_runtime::record::{Batch, Epoch, Event};
+use longwire_runtime::sync::locked;
+use longwire_runtime::{FileAccess, Recorder};
+
+use super::*;
+use crate::{ChangeRecord, Scenario};
+
+/// A link between two ports, changed by the test.
+const LINK: &str = "[[link]]\nname = \"wire\"\nmatch = \"src=10.0.0.1\"\nrate = \"80mbit\"\n";
+const CHANGES: usize = 200;
+
+/// Verdicts on a frame and its copies, by link and frame number.
+type Verdicts = BTreeMap<(LinkId, u64), Vec<Verdict>>;
+
+#[derive(Debug, Default)]
+struct Rows {
+    entered: Vec<(PortIndex, FrameMeta, Vec<u8>)>,
+    verdicts: Verdicts,
+}
+
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Rows>>);
+
+impl Kept {
+    fn into_rows(self) -> Rows {
+        std::mem::take(&mut locked(&self.0))
+    }
+}
+
+impl Recorder for Kept {
+    fn start(&mut self, _epoch: Epoch) {}
+
+    fn record(&mut self, batch: &Batch) -> Result<(), String> {
+        let mut rows = locked(&self.0);
+        for event in &batch.events {
+            match event {
+                Event::Entered {
+                    port,
+                    arrival,
+                    wire_len,
+                    bytes,
+                } => {
+                    let meta = FrameMeta::new(*arrival, *wire_len);
+                    let bytes = batch.bytes[bytes.clone()].to_vec();
+                    rows.entered.push((*port, meta, bytes));
+                }
+                Event::Decided {
+                    link,
+                    frame,
+                    verdict,
+                } => {
+                    let verdicts = rows.verdicts.entry((*link, *frame)).or_default();
+                    verdicts.push(*verdict);
+                }
+                Event::Arrived { .. } | Event::Left { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Recomputes a run and returns the verdicts.
+fn recompute(
+    text: &str,
+    (seed, epoch): (u64, Nanos),
+    entered: &[(PortIndex, FrameMeta, Vec<u8>)],
+) -> Verdicts {
+    let topology = Topology::parse("net.toml", text, std::path::Path::new(""));
+    let network = Numbered::new(topology.expect("a good file"));
+    let loader = FileLoader::reporting_to(&Faults::new());
+    let parts = network.parts(&loader).expect("parts");
+    let kept = Kept::default();
+    let recorder: Box<dyn Recorder> = Box::new(kept.clone());
+    let simulation = Simulation::new(&["a", "b"], parts, seed, epoch, Some(recorder));
+    let mut simulation = simulation.expect("it starts");
+    let mut scenario = Scenario::new(&network.topology().timeline);
+    while let Some(command) = scenario.next_due(Nanos::MAX) {
+        let prepared = network
+            .plan(&command, &loader, &channel().0)
+            .expect("a plan");
+        for (at, work) in prepared.operations {
+            simulation.order(at, work);
+        }
+    }
+    let mut leave = |_: longwire_runtime::deciding::OutputFrame<'_>| Ok::<_, Infallible>(());
+    for (port, meta, bytes) in entered {
+        let Ok(()) = simulation.frame(*port, *meta, bytes, &mut leave);
+    }
+    let Ok(()) = simulation.advance(Nanos::MAX, &mut leave);
+    assert_eq!(simulation.stop().error, None);
+    kept.into_rows().verdicts
+}
+
+/// Returns a topology with a report's changes as scenario.
+fn file_with<'a>(made: impl IntoIterator<Item = &'a ChangeRecord>) -> String {
+    let mut text = format!("{PORTS}{LINK}");
+    for done in made {
+        let change: Value = serde_json::to_value(&done.change).expect("JSON");
+        let options = change["set"]["wire.up"].as_object().expect("options");
+        let options: Vec<String> = options
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
+        text += &format!(
+            "[[at]]\ntime = \"{}ns\"\nset = {{ \"wire.up\" = {{ {} }} }}\n",
+            done.at_ns,
+            options.join(", ")
+        );
+    }
+    text
+}
+
+#[test]
+fn a_run_with_changes_made_at_once_is_recomputed_from_its_report() {
+    let folder = Folder::new();
+    let trace = folder.path().join("trace");
+    let opportunities: String = (0..500)
+        .map(|nth| format!("{}\n", nth * 3 / 2 + 1))
+        .collect();
+    std::fs::write(&trace, opportunities).expect("a file");
+    let trace = format!("mahimahi:{}", trace.display());
+
+    let kept = Kept::default();
+    let Site {
+        running,
+        controller,
+        into: [mut into, _back],
+        mut out,
+    } = Site::recorded(LINK, Some(Box::new(kept.clone())));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                send(&mut into, 1);
+                out[1]
+                    .receive(Nanos::ZERO, 64, &mut |_| {})
+                    .expect("a cable");
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        });
+        for nth in 0..CHANGES {
+            let options = match nth % 4 {
+                0 => json!({ "rate": trace.clone() }),
+                1 => json!({ "delay": format!("{}us", 100 + nth) }),
+                2 => json!({ "rate": format!("{}mbit", 20 + nth), "loss": "2%" }),
+                _ => json!({ "duplicate": format!("{}%", nth % 9), "queue": "fq-codel" }),
+            };
+            let body = json!({ "set": { "wire.up": options } });
+            let changed = controller.change(&body, &FileAccess::Any);
+            let changed = changed.unwrap_or_else(|problems| panic!("{body}: {problems:?}"));
+            let made = controller.changes().made;
+            assert_eq!(made.len(), nth + 1);
+            assert_eq!(made[nth].at_ns, changed.at_ns, "of the reply");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    let made = controller.changes().made;
+    let start = (controller.seed(), controller.clock_time(Nanos::ZERO));
+    let report = running.stop();
+    assert_eq!((report.error, report.counts.unrecorded), (None, 0));
+    let rows = kept.into_rows();
+
+    let text = file_with(&made);
+    let again = recompute(&text, start, &rows.entered);
+    assert!(rows.verdicts.len() > CHANGES, "{}", rows.verdicts.len());
+    let differing = rows.verdicts.iter().filter(|(frame, live)| {
+        // The run may have ended between two copies of a frame.
+        let offline = again.get(*frame).map(Vec::as_slice).unwrap_or_default();
+        !offline.starts_with(live)
+    });
+    let differing = differing.count();
+    assert_eq!(differing, 0, "of {} rows", rows.verdicts.len());
+}

@@ -1,0 +1,482 @@
+//! The deciding part of a network: switch, classifier, links and paths in event time. It
+//! reads no clock and has no ports.
+
+use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos, PathId};
+use longwire_io::prefetch_to_read;
+use longwire_packet::bridge::{Bridge, PortIndex};
+use longwire_packet::classify::{Classifier, DatagramPorts, FrameKey, RuleId};
+
+use super::carriers::FollowedCarriers;
+use super::flows::FlowCount;
+use super::frames::{Arriving, Exit, Frame};
+use super::lanes::Lanes;
+use super::orders::{Order, Orders, Task};
+use super::report::InsideCounts;
+use super::report::SwitchReport;
+use super::shards::{Shard, Shards};
+use super::state::{PASSING, Target, link_of};
+use crate::counters::{Artifact, CoreCells, CoreCounts};
+use crate::stage::{BURST, LateFrame};
+
+/// Switch, classifier, links and paths.
+pub struct Core {
+    /// Chooses the output ports of frames.
+    pub bridge: Bridge,
+    pub(super) classifier: Classifier<Target>,
+    pub(super) datagrams: DatagramPorts,
+    /// Classifier rules by the caller's numbers.
+    pub(super) rules: Vec<Option<RuleId>>,
+    pub(super) shards: Shards,
+    /// Reused buffer for frames taken off the lines.
+    incoming: Vec<IncomingFrame>,
+    pub(super) orders: Orders,
+    /// Changes applied so far.
+    changes: u64,
+    /// Frames decided in place.
+    pub(super) lanes: Lanes,
+    /// The network does not change before this time.
+    pub(super) steady_until: Nanos,
+    /// All events before this time have been processed.
+    pub(super) advanced: Nanos,
+    /// Arrival of the last frame that entered. Changes must be later: when the run is
+    /// repeated, a change at the time of an arrival precedes the frame.
+    pub(super) entered: Nanos,
+    /// Origin of the switch's time, so that entries expire at the same point when a run is
+    /// repeated on another clock.
+    pub(super) epoch: Nanos,
+    /// Maximum time between an event and its link's decision.
+    pub(super) slack: Nanos,
+    pub(super) counts: CoreCells,
+    /// Frames whose arrival moved by more than the tolerance, pending classification of
+    /// their lateness.
+    pub(super) moved: Vec<MovedFrame>,
+    /// Lost ports by index. Empty until a port is lost.
+    pub(super) lost_ports: Vec<bool>,
+    pub(super) carriers: FollowedCarriers,
+}
+
+/// A frame whose arrival was moved to a later time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MovedFrame {
+    /// The line on which it arrived.
+    pub line: usize,
+    pub stamped: Nanos,
+    pub by: Nanos,
+}
+
+/// An arrived frame, its header fields and its target.
+struct IncomingFrame {
+    port: PortIndex,
+    meta: FrameMeta,
+    frame: Frame,
+    key: FrameKey,
+    target: Target,
+}
+
+/// Bytes of the classifier's table that one lookup reads.
+const ROW_LEN: usize = 64;
+
+const NANO: Nanos = Nanos::from_nanos(1);
+
+impl Core {
+    pub(super) fn new(bridge: Bridge, classifier: Classifier<Target>, shards: Shards) -> Core {
+        let rules = 0..classifier.len() as u32;
+        Core {
+            bridge,
+            rules: rules.map(|rule| Some(RuleId(rule))).collect(),
+            classifier,
+            datagrams: DatagramPorts::default(),
+            slack: Nanos::MAX,
+            shards,
+            incoming: Vec::with_capacity(BURST),
+            orders: Orders::default(),
+            changes: 0,
+            lanes: Lanes::default(),
+            steady_until: Nanos::ZERO,
+            advanced: Nanos::ZERO,
+            entered: Nanos::ZERO,
+            epoch: Nanos::ZERO,
+            counts: CoreCells::default(),
+            moved: Vec::new(),
+            lost_ports: Vec::new(),
+            carriers: FollowedCarriers::default(),
+        }
+    }
+
+    /// Counts the delays of exactly these links from now on.
+    pub fn watch(&mut self, links: &[LinkId]) {
+        for link in links {
+            if let Some(cells) = self.shards.first.state.cells_of(*link) {
+                cells.watch_delays();
+            }
+        }
+        self.shards.watch(links);
+    }
+
+    /// Counts the flows of this link from now on. `None` stops counting.
+    pub fn watch_flows(&mut self, link: Option<LinkId>) {
+        self.shards.watch_flows(link);
+    }
+
+    /// Returns the frame count of the link whose flows are counted, and its largest flows
+    /// in descending order.
+    pub fn flows(&self) -> (u64, Vec<FlowCount>) {
+        self.shards.flows()
+    }
+
+    /// Returns the totals over all links.
+    pub fn counts(&self) -> CoreCounts {
+        let recorder = self.shards.first.state.recorder.as_ref();
+        CoreCounts {
+            unrecorded: recorder.map_or(0, |recorder| recorder.lost()),
+            ..self.counts.read()
+        }
+    }
+
+    /// Returns a snapshot of the counters.
+    pub(crate) fn inside(&self) -> InsideCounts {
+        InsideCounts {
+            switch: SwitchReport::of(&self.bridge.counters()),
+            counts: self.counts(),
+            frames: self.frames(),
+            taken: self.shards.first.state.frames.taken(),
+        }
+    }
+
+    /// Returns the time before which all link events have been processed, including those
+    /// of links whose lane lagged when it was closed.
+    pub(super) fn complete_until(&self) -> Nanos {
+        match self.shards.first.network.next_at() {
+            // The next event is not yet processed.
+            Some(next) => next.saturating_sub(NANO).min(self.advanced),
+            None => self.advanced,
+        }
+    }
+
+    /// Returns the number of frames on paths or waiting for their release.
+    pub fn frames(&self) -> u64 {
+        self.shards.frames() as u64
+    }
+
+    /// Schedules an order at its time, or now if that has passed.
+    pub(super) fn order(&mut self, order: Order) {
+        self.orders.add(order);
+        self.stays_until(self.steady_until);
+    }
+
+    /// Processes all events before `until`, and orders up to that time.
+    pub(super) fn advance(&mut self, until: Nanos) {
+        while let Some(order) = self.orders.take_due(until) {
+            self.settle_batch();
+            // A late order applies now.
+            let mut at = order.at.max(self.advanced);
+            if order.is_change() {
+                at = at.max(self.changeable_from());
+            }
+            self.advance_links(at);
+            match order.task {
+                Task::Change(work) => {
+                    self.close_lanes();
+                    self.changes += 1;
+                    work(self, at);
+                }
+                Task::Query(query) => query(self),
+            }
+        }
+        self.advance_links(until.max(self.advanced));
+    }
+
+    /// Answers queries for times before `until` that need not wait for a change. An
+    /// overloaded network answers with its lagging state, because its events may never reach
+    /// the present.
+    #[inline]
+    pub(super) fn answer(&mut self, until: Nanos) {
+        while let Some(query) = self.orders.take_query(until) {
+            self.settle_batch();
+            query(self);
+        }
+    }
+
+    #[inline(always)]
+    fn advance_links(&mut self, until: Nanos) {
+        if self.lanes.are_open() {
+            self.advance_lanes(until);
+        } else if self.shards.in_batches {
+            self.advance_batch(until);
+        } else {
+            self.shards.first.process_before(until);
+        }
+        self.advanced = until;
+    }
+
+    /// Returns the earliest time at which the network may change.
+    fn changeable_from(&self) -> Nanos {
+        let links = self
+            .lanes_changeable_from()
+            .max(self.shards.changeable_from());
+        let entered = self.entered.max(self.lanes_entered());
+        match entered {
+            Nanos::ZERO => links,
+            _ => links.max(entered.saturating_add(NANO)),
+        }
+    }
+
+    /// Promises that no new order precedes `until`; see [`Network::stays_until`].
+    pub(super) fn stays_until(&mut self, until: Nanos) {
+        let change = self.orders.next_change();
+        self.steady_until = change.map_or(until, |change| change.min(until));
+        self.shards.stay_until(self.steady_until);
+    }
+
+    /// Takes at most one burst of frames that arrived by `until` off the lines. Counts
+    /// frames whose arrival moved by more than the tolerance. Returns the number of frames.
+    pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> usize {
+        if self.shards.in_batches {
+            return self.take_in_batch(until, tolerance);
+        }
+        if self.lanes.are_open() {
+            // Take frames before the next change first.
+            let before = self.orders.next_change();
+            let before = before.filter(|at| *at <= until);
+            let until = before.map_or(until, |at| at.saturating_sub(NANO));
+            let taken = self.take_in_lanes(until, tolerance);
+            if taken > 0 || before.is_none() {
+                return taken;
+            }
+            self.close_lanes();
+        }
+        let mut incoming = std::mem::take(&mut self.incoming);
+        while incoming.len() < BURST
+            && let Some((line, _)) = self.shards.first.state.frames.next_arrival(until)
+            && let Some((meta, frame)) = self.shards.first.state.frames.take(line)
+        {
+            incoming.push(self.incoming_frame(PortIndex(line), meta, frame));
+        }
+        self.classify(&mut incoming);
+        let taken = incoming.len();
+        let changes = self.changes;
+        for IncomingFrame {
+            port,
+            meta,
+            frame,
+            target,
+            ..
+        } in incoming.drain(..)
+        {
+            let arrival = meta.arrival.max(self.advanced);
+            self.advance(arrival);
+            self.note_moved(port.0.into(), meta.arrival, arrival, tolerance);
+            let meta = FrameMeta { arrival, ..meta };
+            let target = Some(target).filter(|_| changes == self.changes);
+            self.switch(port, frame, meta, target);
+        }
+        self.incoming = incoming;
+        taken
+    }
+
+    /// Records a moved arrival if it moved by more than the tolerance.
+    #[inline]
+    pub(super) fn note_moved(
+        &mut self,
+        line: usize,
+        stamped: Nanos,
+        arrival: Nanos,
+        tolerance: Nanos,
+    ) {
+        let by = arrival.saturating_sub(stamped);
+        if by > tolerance {
+            self.add_moved(&mut vec![MovedFrame { line, stamped, by }]);
+        }
+    }
+
+    pub(super) fn add_moved(&mut self, moved: &mut Vec<MovedFrame>) {
+        self.counts.moved.add(moved.len() as u64);
+        self.moved.append(moved);
+    }
+
+    /// Returns an arrived frame before classification, and prefetches its row of the
+    /// classifier's table.
+    #[inline]
+    fn incoming_frame(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) -> IncomingFrame {
+        let key = self.key_of(port, &frame);
+        self.classifier
+            .prefetch(&key, |row| prefetch_to_read(row, ROW_LEN));
+        IncomingFrame {
+            port,
+            meta,
+            frame,
+            key,
+            target: Target::Drop,
+        }
+    }
+
+    /// Returns the fields that rules match. A later fragment has the ports of its datagram.
+    #[inline]
+    fn key_of(&mut self, port: PortIndex, frame: &Frame) -> FrameKey {
+        let bytes = self.shards.first.state.frames.bytes(frame);
+        let mut key = self.classifier.key(port, bytes);
+        if self.classifier.uses_transport()
+            && let Some(ports) = self.datagrams.of_later(bytes)
+        {
+            key.set_ports(ports);
+        }
+        key
+    }
+
+    /// Classifies frames. With many links, most lookups miss the cache, so prefetching for
+    /// a whole burst overlaps the misses.
+    fn classify(&mut self, incoming: &mut [IncomingFrame]) {
+        let mut paths = [PathId(0); BURST];
+        let mut found = 0;
+        for coming in incoming {
+            let classifier = &self.classifier;
+            let bytes = if classifier.reads_bytes() {
+                self.shards.first.state.frames.bytes(&coming.frame)
+            } else {
+                &[]
+            };
+            coming.target = classifier
+                .classify_by(&coming.key, bytes, coming.meta.len)
+                .target;
+            if let Target::Path(path) = coming.target {
+                paths[found] = path;
+                found += 1;
+            }
+        }
+        let Shard { network, state, .. } = &mut self.shards.first;
+        if !network.is_in_cache() {
+            state.prefetch(network, &paths[..found]);
+        }
+    }
+
+    /// Processes a frame that is on no line, after all events before its arrival. Returns whether
+    /// the frame filled a batch, which must then be settled.
+    #[inline]
+    pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) -> bool {
+        if self.shards.in_batches {
+            return self.enter_batch(port, meta, Arriving::Bytes(bytes));
+        }
+        let frame = self.shards.first.state.frames.bring(port, bytes, meta.len);
+        self.switch(port, frame, meta, None);
+        false
+    }
+
+    /// Determines the output ports with the switch, and offers the frame to `target`, or to the
+    /// classifier's target if `target` is `None`.
+    #[inline]
+    fn switch(
+        &mut self,
+        port: PortIndex,
+        mut frame: Frame,
+        meta: FrameMeta,
+        target: Option<Target>,
+    ) {
+        self.entered = meta.arrival;
+        let target = target.unwrap_or_else(|| {
+            let key = self.key_of(port, &frame);
+            let bytes = self.shards.first.state.frames.bytes(&frame);
+            self.classifier.classify_by(&key, bytes, meta.len).target
+        });
+        let bytes = self.shards.first.state.frames.bytes(&frame);
+        if let Some(recorder) = &mut self.shards.first.state.recorder {
+            recorder.entered(port, meta, bytes);
+        }
+        let since = meta.arrival.saturating_sub(self.epoch);
+        let Some(exit) = Exit::of(self.bridge.forward(since, port, bytes), port) else {
+            return self.shards.first.state.frames.free(frame);
+        };
+        frame.set_exit(exit);
+        let lost = exit.is_one_of(&self.lost_ports);
+        let shard = &mut self.shards.first;
+        let undelivered = match target {
+            Target::Pass if lost => {
+                self.counts.port_lost.add(1);
+                return shard.state.frames.free(frame);
+            }
+            Target::Pass => {
+                self.counts.passed.add(1);
+                return shard.state.wait_on(PASSING, meta.arrival, frame);
+            }
+            Target::Drop => Err(frame),
+            Target::Handover(path) => shard.offer(path, meta, frame, Some(DropReason::Handover)),
+            Target::Path(path) => {
+                shard.offer(path, meta, frame, lost.then_some(DropReason::PortLost))
+            }
+        };
+        if let Err(frame) = undelivered {
+            self.counts.unmatched_dropped.add(1);
+            shard.state.frames.free(frame);
+        }
+    }
+
+    /// Drops frames to this port from now on.
+    pub(super) fn lose_port(&mut self, port: usize) {
+        self.set_reachable(PortIndex(port as u16), false);
+        self.close_lanes();
+    }
+
+    /// Sets whether a port of another host is reachable. Frames to an unreachable port are
+    /// dropped.
+    pub fn set_reachable(&mut self, port: PortIndex, is_reachable: bool) {
+        let port = usize::from(port.0);
+        if port >= self.lost_ports.len() {
+            self.lost_ports.resize(port + 1, false);
+        }
+        self.lost_ports[port] = !is_reachable;
+    }
+
+    /// Returns the next frame due by `now`, its release and its last link.
+    #[inline]
+    pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
+        let (line, release, frame) = self.shards.pop_due(now)?;
+        let state = &self.shards.first.state;
+        state.left(line, frame.wire_len);
+        Some((frame, release, link_of(line)))
+    }
+
+    /// Counts a late frame at its last link if the emulator caused the lateness. The port counts it
+    /// too.
+    pub(super) fn was_late(&self, late: &LateFrame) {
+        let Some(cells) = late
+            .link
+            .and_then(|link| self.shards.first.state.cells_of(link))
+        else {
+            return;
+        };
+        match late.artifact {
+            Artifact::Late => cells.late(late.wire_frames, late.lateness, false),
+            Artifact::Overload => cells.late(late.wire_frames, late.lateness, true),
+            _ => {}
+        }
+    }
+
+    /// Returns the time of the next link event or order, not counting releases.
+    pub(super) fn next_event(&mut self) -> Option<Nanos> {
+        if !self.lanes.are_open() {
+            return self.next_network_event();
+        }
+        let order = self.orders.next_at();
+        order.into_iter().chain(self.next_in_lanes()).min()
+    }
+
+    /// Like [`Core::next_event`], for closed lanes.
+    pub(super) fn next_network_event(&self) -> Option<Nanos> {
+        let order = self.orders.next_at();
+        order.into_iter().chain(self.shards.next_at()).min()
+    }
+
+    /// Returns whether an order is due by `until`.
+    pub(super) fn is_ordered_by(&self, until: Nanos) -> bool {
+        self.orders.next_at().is_some_and(|at| at <= until)
+    }
+
+    /// Returns whether a change is due by `until`.
+    pub(super) fn changes_by(&self, until: Nanos) -> bool {
+        self.orders.next_change().is_some_and(|at| at <= until)
+    }
+
+    /// Returns whether the network has no frames.
+    pub(super) fn is_empty(&mut self) -> bool {
+        self.frames() == 0 && self.shards.first.state.frames.lines_are_empty()
+    }
+}

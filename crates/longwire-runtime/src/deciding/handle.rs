@@ -1,0 +1,168 @@
+//! A handle to query and change a running network from other threads.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use longwire_engine::{LinkId, Nanos};
+
+use super::changing::Occupancy;
+use super::core::Core;
+use super::orders::{Operation, Order, Task};
+use super::report::InsideCounts;
+use crate::network::RunFacts;
+use crate::port_loss::LostPort;
+use crate::report::RunReport;
+use crate::shutdown::is_hurried;
+use crate::thread::{Bell, Control};
+
+/// Sends orders to a running network and reports on it.
+#[derive(Clone)]
+pub struct NetworkHandle {
+    /// Channel to the deciding thread; `None` for a replay.
+    orders: Option<(Sender<Order>, Arc<Bell>)>,
+    control: Arc<Control>,
+    facts: Arc<RunFacts>,
+}
+
+/// Interval at which to check whether a plugin blocks the network.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+impl NetworkHandle {
+    /// Returns a handle. `orders` holds the deciding thread's channel and bell, if any.
+    pub(crate) fn new(
+        orders: Option<(Sender<Order>, Arc<Bell>)>,
+        control: Arc<Control>,
+        facts: Arc<RunFacts>,
+    ) -> NetworkHandle {
+        NetworkHandle {
+            orders,
+            control,
+            facts,
+        }
+    }
+
+    /// Returns a handle to a replay, whose links take no orders.
+    pub(crate) fn observer(control: Arc<Control>, facts: Arc<RunFacts>) -> NetworkHandle {
+        NetworkHandle::new(None, control, facts)
+    }
+
+    /// Returns whether the links take orders. A replay's do not.
+    pub fn takes_orders(&self) -> bool {
+        self.orders.is_some()
+    }
+
+    /// Updates the counters of a replay. A no-op for a network, whose counters are always
+    /// current.
+    pub fn refresh(&self) {
+        self.facts.refresh();
+    }
+
+    /// Returns the queue occupancy of a replay's output as of the last refresh.
+    pub fn output_occupancy(&self, output: LinkId) -> Option<Occupancy> {
+        let output = self.facts.sources.observed.get(output.0 as usize)?;
+        Some(output.occupancy())
+    }
+
+    /// Schedules an operation `after` the start, or now. Allocate in advance: the deciding
+    /// thread should only apply the operation.
+    pub fn order(&self, after: Option<Nanos>, work: Operation) {
+        let at = match after {
+            Some(after) => self.clock_time(after),
+            None => crate::clock::monotonic_now(),
+        };
+        self.send(at, Task::Change(work));
+    }
+
+    fn send(&self, at: Nanos, task: Task) {
+        // A network that has ended ignores orders, and no caller waits for them.
+        if let Some((orders, bell)) = &self.orders {
+            let _ = orders.send(Order { at, task });
+            bell.ring();
+        }
+    }
+
+    /// Applies a change on the deciding thread now and returns its result. Returns `None`
+    /// if the network has ended or a plugin failed.
+    pub fn ask<R: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Core) -> R + Send + 'static,
+    ) -> Option<R> {
+        let (answer, answered) = channel();
+        let work = move |core: &mut Core, _: Nanos| {
+            let _ = answer.send(question(core));
+        };
+        self.order(None, Box::new(work));
+        self.wait_for(&answered)
+    }
+
+    /// Runs a query on the deciding thread. Returns `None` if the network has ended or a
+    /// plugin failed.
+    pub fn query<R: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Core) -> R + Send + 'static,
+    ) -> Option<R> {
+        let (answer, answered) = channel();
+        let query = move |core: &Core| {
+            let _ = answer.send(question(core));
+        };
+        let now = crate::clock::monotonic_now();
+        self.send(now, Task::Query(Box::new(query)));
+        self.wait_for(&answered)
+    }
+
+    fn wait_for<R>(&self, answered: &Receiver<R>) -> Option<R> {
+        loop {
+            match answered.recv_timeout(LOOK_EVERY) {
+                Ok(answer) => return Some(answer),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // Only a plugin can block the thread, and the watchdog reports that as a fault.
+            if self.control.faults.any() || is_hurried() {
+                return None;
+            }
+        }
+    }
+
+    /// Returns the time since the start.
+    pub fn elapsed(&self) -> Nanos {
+        crate::clock::monotonic_now().saturating_sub(self.facts.epoch.monotonic)
+    }
+
+    /// Returns the time `after` the start on the arrivals' clock.
+    pub fn clock_time(&self, after: Nanos) -> Nanos {
+        self.facts.epoch.monotonic.saturating_add(after)
+    }
+
+    /// Returns the seed of the random streams.
+    pub fn seed(&self) -> u64 {
+        self.facts.seed
+    }
+
+    /// Returns the ports lost so far, by name.
+    pub fn lost_ports(&self) -> Vec<(String, LostPort)> {
+        let (ports, epoch) = (self.facts.sources.ports.iter(), self.facts.epoch.monotonic);
+        let lost = ports.filter_map(|(name, shared)| Some((name.clone(), shared.loss.get(epoch)?)));
+        lost.collect()
+    }
+
+    /// Returns the current report, or the last one if the network has ended.
+    pub fn report(&self) -> RunReport {
+        if !self.takes_orders() {
+            return self.facts.report();
+        }
+        let facts = Arc::clone(&self.facts);
+        // Read the counters on the deciding thread, for a consistent snapshot.
+        let asked = self.query(move |core| (facts.port_counts(), core.inside()));
+        match asked {
+            Some((ports, inside)) => self.facts.report_of(&ports, Some(inside)),
+            None => self.facts.report(),
+        }
+    }
+
+    /// Returns the deciding thread's counters. Returns `None` if it does not answer.
+    pub(crate) fn inside(&self) -> Option<InsideCounts> {
+        self.query(Core::inside)
+    }
+}
