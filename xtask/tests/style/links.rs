@@ -7,10 +7,47 @@ use crate::source::{SourceFile, Violation};
 pub fn check(files: &[SourceFile]) -> Vec<Violation> {
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let documents = files.iter().filter(|file| file.path.ends_with(".md"));
-    documents
-        .filter_map(SourceFile::text)
-        .flat_map(|(path, text)| check_document(path, text, &paths))
+    let texts = documents.filter_map(SourceFile::text);
+    texts
+        .flat_map(|(path, text)| {
+            let mut violations = check_document(path, text, &paths);
+            if path == MAP {
+                violations.extend(check_map(text, &paths));
+            }
+            violations
+        })
         .collect()
+}
+
+/// The map of the crates, whose diagrams name files.
+const MAP: &str = "docs/crates.md";
+
+/// Checks that each file named in a diagram exists in a crate that its section's heading links to.
+/// A name with a folder may be another crate's.
+fn check_map(text: &str, paths: &BTreeSet<&str>) -> Vec<Violation> {
+    let (mut violations, mut crates) = (Vec::new(), Vec::new());
+    for (index, line) in text.lines().enumerate() {
+        if line.starts_with("## ") {
+            let roots = targets(line).map(|target| resolve(MAP, target));
+            crates = roots.map(|root| root.replace("lib.rs", "")).collect();
+            continue;
+        }
+        let is_part_of_name = |c: char| c.is_alphanumeric() || "/_.".contains(c);
+        let names = line.split(|c: char| !is_part_of_name(c));
+        for name in names.filter(|name| name.ends_with(".rs") && !name.contains("..")) {
+            let ends = |path: &&str| {
+                path.strip_suffix(name)
+                    .is_some_and(|rest| rest.ends_with('/'))
+            };
+            let is_here = |path: &&str| crates.iter().any(|root| path.starts_with(root.as_str()));
+            let mut found = paths.iter().filter(|path| ends(path));
+            if !found.any(|path| name.contains('/') || is_here(&path)) {
+                let what = format!("{name} is in none of the section's crates");
+                violations.push(Violation::new(MAP, index + 1, what));
+            }
+        }
+    }
+    violations
 }
 
 fn check_document(path: &str, text: &str, paths: &BTreeSet<&str>) -> Vec<Violation> {
@@ -57,6 +94,14 @@ fn resolve(document: &str, target: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_in_the_map_are_files_of_their_section() {
+        let paths = BTreeSet::from(["crates/a/src/x.rs", "crates/b/src/y/z.rs"]);
+        let text = "## [`a`](../crates/a/src/lib.rs): a\n x.rs ─▶ y/z.rs\n z.rs, w.rs\n";
+        let found = check_map(text, &paths);
+        assert_eq!(found.len(), 2, "{found:?}");
+    }
 
     #[test]
     fn links_that_lead_nowhere_are_found() {
