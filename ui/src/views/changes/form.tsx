@@ -14,11 +14,7 @@ export function ChangeForm({ target }: { target: string }) {
     <section aria-labelledby="form-title">
       <h2 id="form-title">Make a change</h2>
       {failure && <p class="problem">{failure.message}</p>}
-      {value ? (
-        <Fields registry={value} target={target} />
-      ) : (
-        <Loading label="Loading models" />
-      )}
+      {value ? <Fields registry={value} target={target} /> : <Loading label="Loading models" />}
     </section>
   );
 }
@@ -143,8 +139,7 @@ function VerdictText({ verdict }: { verdict: Verdict }) {
     case 'done':
       return (
         <span class="fits">
-          Done: {count(verdict.changed.links)}{' '}
-          {verdict.changed.links === 1 ? 'link' : 'links'}, at{' '}
+          Done: {count(verdict.changed.links)} {verdict.changed.links === 1 ? 'link' : 'links'}, at{' '}
           {runTime(verdict.changed.at_ns / 1e9, 1)}.
         </span>
       );

@@ -26,9 +26,7 @@ export function Timeline({ mayChange }: { mayChange: boolean }) {
         )}
       </div>
       {failure && !value && <p class="problem">{failure.message}</p>}
-      {events.length === 0 && value && (
-        <p class="more">No scenario and no changes.</p>
-      )}
+      {events.length === 0 && value && <p class="more">No scenario and no changes.</p>}
       {events.length > 0 && <Track events={events} now_s={now_s} />}
       {next.length > 0 && (
         <ol class="events" aria-label="Upcoming events">

@@ -14,11 +14,7 @@ export function FidelityView() {
     return (
       <>
         <h1>Fidelity</h1>
-        {failure ? (
-          <p class="problem">{failure.message}</p>
-        ) : (
-          <Loading label="Loading fidelity" />
-        )}
+        {failure ? <p class="problem">{failure.message}</p> : <Loading label="Loading fidelity" />}
       </>
     );
   }
