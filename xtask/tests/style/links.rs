@@ -41,7 +41,7 @@ fn check_map(text: &str, paths: &BTreeSet<&str>) -> Vec<Violation> {
             };
             let is_here = |path: &&str| crates.iter().any(|root| path.starts_with(root.as_str()));
             let mut found = paths.iter().filter(|path| ends(path));
-            if !found.any(|path| name.contains('/') || is_here(&path)) {
+            if !found.any(|path| name.contains('/') || is_here(path)) {
                 let what = format!("{name} is in none of the section's crates");
                 violations.push(Violation::new(MAP, index + 1, what));
             }
