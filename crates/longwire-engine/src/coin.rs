@@ -1,10 +1,9 @@
-//! A correlated coin: each toss depends on the previous one.
-
-use alloc::format;
+//! Choices of frames: by a coin whose toss depends on the previous one, or every n-th.
 
 use longwire_units::random::Stream;
-use longwire_units::{Correlation, Probability};
+use longwire_units::{Correlation, Probability, parse_count};
 
+use crate::prelude::*;
 use crate::spec::{Arguments, SpecError};
 
 /// A two-state Markov chain with exact mean `p` and lag-1 autocorrelation `c`:
@@ -69,5 +68,36 @@ impl CorrelatedCoin {
         let outcome = stream.chance(probability);
         self.last = Some(outcome);
         outcome
+    }
+}
+
+/// A choice of every n-th frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EveryNth {
+    every: u64,
+    /// Frames up to and including the next chosen one.
+    left: u64,
+}
+
+impl EveryNth {
+    /// Reads the parameters `every` and `offset`. The verb is that of a refusal.
+    pub fn read(arguments: &Arguments<'_>, verb: &str) -> Result<EveryNth, SpecError> {
+        let every = arguments.read("every", parse_count)?;
+        let offset = arguments.read("offset", parse_count)?;
+        if every == 0 {
+            return Err(arguments.invalid(format!("every=0 {verb} no frame; the minimum is 1")));
+        }
+        let left = offset.saturating_add(every);
+        Ok(EveryNth { every, left })
+    }
+
+    /// Decides about the next frame.
+    pub fn chooses(&mut self) -> bool {
+        self.left -= 1;
+        let chosen = self.left == 0;
+        if chosen {
+            self.left = self.every;
+        }
+        chosen
     }
 }

@@ -4,9 +4,10 @@
 //! at a million frames. This FIFO grows and shrinks in small blocks. A short queue occupies one
 //! block and stays in cache, even if it was long before.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::mem;
+
+use crate::prelude::*;
 
 /// A FIFO made of blocks.
 #[derive(Clone, Debug)]

@@ -25,6 +25,15 @@
 
 extern crate alloc;
 
+/// The names of the standard prelude that `core` lacks, and the macros of `alloc`.
+mod prelude {
+    pub(crate) use alloc::borrow::ToOwned;
+    pub(crate) use alloc::boxed::Box;
+    pub(crate) use alloc::string::{String, ToString};
+    pub(crate) use alloc::vec::Vec;
+    pub(crate) use alloc::{format, vec};
+}
+
 mod coin;
 mod fifo;
 pub mod frame_context;

@@ -1,7 +1,5 @@
 //! One link: one direction of emulation.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::ops::{Bound, RangeBounds};
 
 use longwire_packet::edit;
@@ -19,6 +17,7 @@ use crate::models::rate::Transmitter;
 use crate::models::reordering::delay_least;
 use crate::models::rewrite::{self, RewriteModel};
 use crate::models::router::RouterHop;
+use crate::prelude::*;
 use crate::server::Server;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 

@@ -4,10 +4,6 @@
 mod joint;
 mod text;
 
-use alloc::boxed::Box;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-
 use longwire_units::{BitRate, Nanos, Probability};
 
 use crate::loader::Loader;
@@ -19,6 +15,7 @@ use crate::models::rate::Rate;
 use crate::models::reordering::delay_least;
 use crate::models::{self, Kind, PartModel};
 use crate::parts::{Doubt, Held, LinkConfig, LinkSpec, PARTS, Part};
+use crate::prelude::*;
 use crate::spec::{ModelSpec, SpecError};
 
 pub use text::LinkSpecError;

@@ -1,14 +1,12 @@
 //! Access to files and plugins for models, provided by the caller: the engine does no I/O.
 
-use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
-use alloc::string::String;
 use core::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos};
 
 use crate::frame_context::FrameContext;
+use crate::prelude::*;
 use crate::verdict::DropReason;
 
 /// Callback for each piece of a file; an error stops reading.

@@ -1,8 +1,5 @@
 //! Loss models at one point in a link, with their random streams.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
 use longwire_packet::header::IpHeader;
 use longwire_units::Probability;
 use longwire_units::random::{Purpose, Stream};
@@ -10,6 +7,7 @@ use longwire_units::random::{Purpose, Stream};
 use crate::frame_context::FrameContext;
 use crate::models::loss::{LossDecision, LossEcn, LossModel, LossPlace, PlacedLoss};
 use crate::origin::Origin;
+use crate::prelude::*;
 use crate::verdict::DropReason;
 
 /// Combined decision of loss models about a frame.

@@ -1,9 +1,7 @@
 //! A link's medium: loss, then corruption and duplication, then delay, reordering and the order
 //! policy.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::mem;
 
 use longwire_packet::edit::{self, Corruption};
@@ -20,6 +18,7 @@ use crate::models::order::OrderPolicy;
 use crate::models::reordering::{Displacement, ReorderingModel, delay_least};
 use crate::origin::Origin;
 use crate::parts::LinkChange;
+use crate::prelude::*;
 use crate::verdict::{Delivery, Edits, Verdict};
 
 /// A link's medium and its state.

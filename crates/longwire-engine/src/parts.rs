@@ -1,9 +1,6 @@
 //! The parts of a link: one table from which specifications, configurations, changes and the
 //! options of all interfaces are generated.
 
-use alloc::boxed::Box;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::fmt::Display;
 
 use longwire_units::Nanos;
@@ -23,6 +20,7 @@ use crate::models::rate::Rate;
 use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
 use crate::models::router::Router;
+use crate::prelude::*;
 use crate::spec::{ModelInfo, ModelSpec};
 
 /// A warning about an option value that is allowed but probably unintended.

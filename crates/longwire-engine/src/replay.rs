@@ -43,7 +43,9 @@ const ROUND_GAP: Nanos = Nanos::from_millis(1);
 /// it, and counted.
 #[derive(Clone, Debug)]
 pub struct ReplaySchedule {
-    clock: PaceClock,
+    pace: Pace,
+    /// The wire of [`Pace::Bits`].
+    wire: Serializer,
     /// Maximum gap in the trace; longer ones are clamped.
     gap_cap: Nanos,
     round: Round,
@@ -53,15 +55,6 @@ pub struct ReplaySchedule {
     last: Nanos,
     frames: u64,
     set_back: u64,
-}
-
-/// Method of computing due times.
-#[derive(Clone, Debug)]
-enum PaceClock {
-    Trace(Speed),
-    Wire(Serializer),
-    Packets(PacketRate),
-    TopSpeed,
 }
 
 /// One round of the trace.
@@ -80,13 +73,10 @@ impl ReplaySchedule {
     /// Creates a schedule. Gaps above `gap_cap`, in trace time, are clamped to it.
     pub fn new(pace: Pace, gap_cap: Option<Nanos>) -> ReplaySchedule {
         ReplaySchedule {
-            clock: match pace {
-                Pace::Trace(speed) => PaceClock::Trace(speed),
-                Pace::Bits { rate, framing } => {
-                    PaceClock::Wire(Serializer::new(Some(rate), framing))
-                }
-                Pace::Packets(rate) => PaceClock::Packets(rate),
-                Pace::TopSpeed => PaceClock::TopSpeed,
+            pace,
+            wire: match pace {
+                Pace::Bits { rate, framing } => Serializer::new(Some(rate), framing),
+                _ => Serializer::new(None, Framing::NONE),
             },
             gap_cap: gap_cap.unwrap_or(Nanos::MAX),
             round: Round::default(),
@@ -100,21 +90,19 @@ impl ReplaySchedule {
     /// Returns the next frame's due time.
     #[inline]
     pub fn due(&mut self, stamp: Nanos, wire_len: u32) -> Nanos {
-        let due = match &mut self.clock {
-            PaceClock::Trace(speed) => {
-                let speed = *speed;
+        let due = match self.pace {
+            Pace::Trace(speed) => {
                 let position = self.position(stamp);
                 self.base.saturating_add(speed.pass(position))
             }
-            PaceClock::Wire(wire) => {
+            Pace::Bits { .. } => {
                 // Due when the wire becomes free; the frame then occupies it.
-                let due = self.last;
-                self.last = wire.depart(Nanos::ZERO, wire_len);
-                self.frames += 1;
-                return due;
+                let due = self.wire.free_at();
+                self.wire.depart(Nanos::ZERO, wire_len);
+                due
             }
-            PaceClock::Packets(rate) => rate.due(self.frames),
-            PaceClock::TopSpeed => Nanos::ZERO,
+            Pace::Packets(rate) => rate.due(self.frames),
+            Pace::TopSpeed => Nanos::ZERO,
         };
         self.frames += 1;
         self.last = due;
@@ -126,14 +114,10 @@ impl ReplaySchedule {
     fn position(&mut self, stamp: Nanos) -> Nanos {
         let round = &mut self.round;
         round.frames += 1;
-        let origin = match round.origin {
-            Some(origin) => origin,
-            None => {
-                round.origin = Some(stamp);
-                round.latest = stamp;
-                stamp
-            }
-        };
+        if round.origin.is_none() {
+            round.latest = stamp;
+        }
+        let origin = *round.origin.get_or_insert(stamp);
         if stamp < round.latest {
             self.set_back += 1;
         } else {
@@ -150,7 +134,7 @@ impl ReplaySchedule {
     /// the last one; the default is the trace's mean gap.
     pub fn next_round(&mut self, gap: Option<Nanos>) {
         // A new round restarts only timestamps; rates continue.
-        if let PaceClock::Trace(speed) = self.clock {
+        if let Pace::Trace(speed) = self.pace {
             let gap = gap.unwrap_or_else(|| speed.pass(self.mean_gap()));
             self.base = self.last.saturating_add(gap);
         }
@@ -185,6 +169,6 @@ impl ReplaySchedule {
 
     /// Whether frames have no due times.
     pub fn is_top_speed(&self) -> bool {
-        matches!(self.clock, PaceClock::TopSpeed)
+        self.pace == Pace::TopSpeed
     }
 }

@@ -1,8 +1,5 @@
 //! Service of a managed queue: dequeues frames when the link is ready, in event time.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
 use longwire_packet::flow_hash::flow_hash;
 use longwire_packet::frame::{FrameMeta, priority_code_point};
 use longwire_packet::header::{Ecn, IpHeader};
@@ -14,6 +11,7 @@ use crate::medium::Medium;
 use crate::models::queue::fifo::ManagedFifo;
 use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueContext, QueuedFrame};
 use crate::models::rate::{Aggregate, Transmitter};
+use crate::prelude::*;
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 mod change;

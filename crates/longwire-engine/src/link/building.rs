@@ -1,7 +1,5 @@
 //! Builds a link from its configuration.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::mem;
 
 use longwire_units::Nanos;
@@ -19,6 +17,7 @@ use crate::models::rate::{Aggregate, Transmitter};
 use crate::models::rewrite::RewriteModel;
 use crate::models::router::{Router, RouterHop};
 use crate::origin::Origin;
+use crate::prelude::*;
 use crate::server::{ServedQueue, Server};
 
 impl Link {

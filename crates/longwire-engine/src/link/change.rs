@@ -1,7 +1,5 @@
 //! Changes a running link, in event time.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::mem;
 
 use longwire_units::random::{Purpose, Stream};
@@ -17,10 +15,11 @@ use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
 use crate::models::rate::{RateModel, Transmitter};
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
+use crate::prelude::*;
 use crate::server::{ServedQueue, Server};
 
 /// Parts replaced by a change. Drop them off the hot path: models may hold many megabytes of trace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[must_use = "drop it off the hot path"]
 pub struct ReplacedParts {
     _rate: Option<Box<dyn RateModel>>,
@@ -105,7 +104,7 @@ impl Link {
     ) -> ReplacedParts {
         debug_assert!(self.changing.is_some(), "a link that cannot be changed");
         let Some(mut changing) = self.changing.take() else {
-            return ReplacedParts::nothing();
+            return ReplacedParts::default();
         };
         let placeholder = LinkQueue::AtArrival(TailDrop::new(QueueLimit::UNLIMITED));
         let mut server = match mem::replace(&mut self.queue, placeholder) {
@@ -113,7 +112,7 @@ impl Link {
             queue @ LinkQueue::AtArrival(_) => {
                 debug_assert!(false, "a changeable link without a managed queue");
                 self.queue = queue;
-                return ReplacedParts::nothing();
+                return ReplacedParts::default();
             }
         };
         self.last_arrival = self.last_arrival.max(at);
@@ -250,17 +249,5 @@ impl ChangeState {
             LinkState::Paused => server.stop(at),
         }
         self.state = state;
-    }
-}
-
-impl ReplacedParts {
-    fn nothing() -> ReplacedParts {
-        ReplacedParts {
-            _rate: None,
-            _queue: None,
-            _losses: [None, None],
-            _models: LinkChange::default(),
-            _rewrite: Vec::new(),
-        }
     }
 }

@@ -1,10 +1,5 @@
 //! Warnings about combinations of individually valid values.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-
 use longwire_units::random::Purpose;
 use longwire_units::{Bytes, Nanos};
 
@@ -16,6 +11,7 @@ use crate::models::order::OrderPolicy;
 use crate::models::rate::slots::Caps;
 use crate::origin::Origin;
 use crate::parts::{Doubt, LinkSpec};
+use crate::prelude::*;
 
 /// Frame rate at which the effect of in-order jitter is computed.
 const FRAMES_PER_SEC: u64 = 1_000;

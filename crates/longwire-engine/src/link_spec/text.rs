@@ -1,13 +1,12 @@
 //! Specifications as one line of text: `rate=10mbit delay=20ms`.
 
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
 use super::OptionError;
 use crate::loader::{Loader, NoLoader};
 use crate::parts::{LinkSpec, PARTS, Part};
+use crate::prelude::*;
 
 /// Error in a link specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,18 +1,12 @@
 //! Corruption: bit errors in delivered frames.
 
-use alloc::boxed::Box;
-use core::fmt;
-
 use dyn_clone::DynClone;
 
 use longwire_packet::edit::Corruption;
 use longwire_packet::transport_payload;
-use longwire_units::random::Stream;
-use longwire_units::{Nanos, Probability, parse_count, parse_ratio};
+use longwire_units::{parse_count, parse_ratio};
 
-use crate::frame_context::FrameContext;
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// A process that flips bits in delivered frames.
 pub trait CorruptionModel: DynClone + fmt::Debug + Send + Sync {
@@ -59,40 +53,12 @@ const RANDOM: Entry<Box<dyn CorruptionModel>> = Entry {
             CHECKSUM,
         ],
     },
-    build: build_random,
+    build: |arguments| {
+        let rate = arguments.required("rate")?;
+        let bits = arguments.read(BITS.name, parse_count)? as u32;
+        corruption(arguments, Pattern::Random { rate, bits })
+    },
 };
-
-fn build_random(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
-    Ok(Box::new(RandomCorruption {
-        rate: arguments.required("rate")?,
-        bits: arguments.read(BITS.name, parse_count)? as u32,
-        target: Target::read(arguments)?,
-    }))
-}
-
-/// Independent corruption.
-#[derive(Clone, Copy, Debug)]
-struct RandomCorruption {
-    rate: Probability,
-    bits: u32,
-    target: Target,
-}
-
-impl CorruptionModel for RandomCorruption {
-    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
-        let (is_corrupted, seed) = (stream.chance(self.rate), stream.next_u64());
-        if !is_corrupted {
-            return None;
-        }
-        let within = self.target.range(frame)?;
-        Some(self.target.corruption(self.bits, within, Some(seed)))
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RandomCorruption { rate, bits, target } = self;
-        write!(f, "random:rate={rate},bits={bits}{target}")
-    }
-}
 
 const OFFSET: Entry<Box<dyn CorruptionModel>> = Entry {
     info: &ModelInfo {
@@ -116,47 +82,15 @@ const OFFSET: Entry<Box<dyn CorruptionModel>> = Entry {
             CHECKSUM,
         ],
     },
-    build: build_offset,
+    build: |arguments| {
+        let pattern = Pattern::Offset {
+            offset: arguments.read("offset", parse_count)? as u32,
+            bits: arguments.read(BITS.name, parse_count)? as u32,
+            rate: arguments.required("rate")?,
+        };
+        corruption(arguments, pattern)
+    },
 };
-
-fn build_offset(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
-    Ok(Box::new(OffsetCorruption {
-        offset: arguments.read("offset", parse_count)? as u32,
-        bits: arguments.read(BITS.name, parse_count)? as u32,
-        rate: arguments.required("rate")?,
-        target: Target::read(arguments)?,
-    }))
-}
-
-/// Corruption at a fixed offset.
-#[derive(Clone, Copy, Debug)]
-struct OffsetCorruption {
-    offset: u32,
-    bits: u32,
-    rate: Probability,
-    target: Target,
-}
-
-impl CorruptionModel for OffsetCorruption {
-    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
-        let is_corrupted = stream.chance(self.rate);
-        let (start, end) = self.target.range(frame)?;
-        let first = start + self.offset;
-        let is_there = first < end.min(frame.frame.len);
-        let within = (is_corrupted && is_there).then_some((first, end))?;
-        Some(self.target.corruption(self.bits, within, None))
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OffsetCorruption {
-            offset,
-            bits,
-            rate,
-            target,
-        } = self;
-        write!(f, "offset:offset={offset},bits={bits},rate={rate}{target}")
-    }
-}
 
 const BIT_ERROR: Entry<Box<dyn CorruptionModel>> = Entry {
     info: &ModelInfo {
@@ -170,43 +104,105 @@ const BIT_ERROR: Entry<Box<dyn CorruptionModel>> = Entry {
             CHECKSUM,
         ],
     },
-    build: build_bit_error,
+    build: |arguments| {
+        let last = Binomial::new(0, arguments.read("rate", parse_ratio)?);
+        corruption(arguments, Pattern::BitErrors { last })
+    },
 };
 
-fn build_bit_error(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
-    let rate = arguments.read("rate", parse_ratio)?;
-    Ok(Box::new(BitErrorCorruption {
-        rate,
-        target: Target::read(arguments)?,
-        last: Binomial::new(0, rate),
+/// Where bits are inverted.
+#[derive(Clone, Copy, Debug)]
+enum Pattern {
+    Random {
+        rate: Probability,
+        bits: u32,
+    },
+    Offset {
+        offset: u32,
+        bits: u32,
+        rate: Probability,
+    },
+    BitErrors {
+        /// Distribution for the most recent number of bits: frame lengths repeat, and the
+        /// exponential is expensive.
+        last: Binomial,
+    },
+}
+
+/// Inversion of bits of the frame or of its payload.
+#[derive(Clone, Debug)]
+struct BitCorruption {
+    /// The model's specification text.
+    text: String,
+    pattern: Pattern,
+    /// Values of [`PART`] and [`CHECKSUM`].
+    payload_only: bool,
+    repair: bool,
+}
+
+fn corruption(
+    arguments: &Arguments<'_>,
+    pattern: Pattern,
+) -> Result<Box<dyn CorruptionModel>, SpecError> {
+    let payload_only = arguments.choice(PART.name)? == 1;
+    let omitted: &[Param] = if payload_only { &[] } else { &[PART] };
+    Ok(Box::new(BitCorruption {
+        text: arguments.notation(omitted),
+        pattern,
+        payload_only,
+        repair: arguments.choice(CHECKSUM.name)? == 1,
     }))
 }
 
-/// Corruption by bit errors.
-#[derive(Clone, Copy, Debug)]
-struct BitErrorCorruption {
-    rate: f64,
-    target: Target,
-    /// Distribution for the most recent number of bits: frame lengths repeat, and the exponential
-    /// is expensive.
-    last: Binomial,
+impl BitCorruption {
+    /// Returns the corruptible byte range as start and end; `None` if empty.
+    #[inline]
+    fn range(&self, frame: &FrameContext<'_>) -> Option<(u32, u32)> {
+        if !self.payload_only {
+            return Some(Corruption::ALL);
+        }
+        let payload = transport_payload(frame.bytes)?;
+        Some((payload.start as u32, payload.end as u32))
+    }
 }
 
-impl CorruptionModel for BitErrorCorruption {
+impl CorruptionModel for BitCorruption {
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
-        let within = self.target.range(frame)?;
-        let bytes = within.1.min(frame.frame.len).saturating_sub(within.0);
-        let trials = bytes.saturating_mul(8);
-        if trials != self.last.trials {
-            self.last = Binomial::new(trials, self.rate);
-        }
-        let bits = self.last.draw(stream);
-        let corruption = |seed| self.target.corruption(bits, within, Some(seed));
-        (bits > 0).then(|| corruption(stream.next_u64()))
+        let (bits, within, seed) = match self.pattern {
+            Pattern::Random { rate, bits } => {
+                let (is_corrupted, seed) = (stream.chance(rate), stream.next_u64());
+                let within = is_corrupted.then(|| self.range(frame))??;
+                (bits, within, Some(seed))
+            }
+            Pattern::Offset { offset, bits, rate } => {
+                let is_corrupted = stream.chance(rate);
+                let (start, end) = self.range(frame)?;
+                let first = start + offset;
+                let is_there = first < end.min(frame.frame.len);
+                (is_corrupted && is_there).then_some((bits, (first, end), None))?
+            }
+            Pattern::BitErrors { mut last } => {
+                let within = self.range(frame)?;
+                let bytes = within.1.min(frame.frame.len).saturating_sub(within.0);
+                let trials = bytes.saturating_mul(8);
+                if trials != last.trials {
+                    last = Binomial::new(trials, last.probability);
+                    self.pattern = Pattern::BitErrors { last };
+                }
+                let bits = last.draw(stream);
+                (bits > 0).then(|| (bits, within, Some(stream.next_u64())))?
+            }
+        };
+        Some(Corruption {
+            bits,
+            within,
+            seed,
+            repair: self.repair,
+        })
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ber:rate={:e}{}", self.rate, self.target)
+        f.write_str(&self.text)
     }
 }
 
@@ -288,53 +284,5 @@ const CHECKSUM: Param = Param::with_default("checksum", Unit::Choice(&["keep", "
 const BITS: Param = Param::with_default("bits", Unit::Count, "1").within(
     "1",
     "524280",
-    "1 to 524280, the bits of \
-                                                                         the longest frame",
+    "1 to 524280, the bits of the longest frame",
 );
-
-/// Values of [`PART`] and [`CHECKSUM`].
-#[derive(Clone, Copy, Debug)]
-struct Target {
-    payload_only: bool,
-    repair: bool,
-}
-
-impl Target {
-    fn read(arguments: &Arguments<'_>) -> Result<Target, SpecError> {
-        Ok(Target {
-            payload_only: arguments.choice(PART.name)? == 1,
-            repair: arguments.choice(CHECKSUM.name)? == 1,
-        })
-    }
-
-    /// Returns the corruptible byte range as start and end; `None` if empty.
-    #[inline]
-    fn range(&self, frame: &FrameContext<'_>) -> Option<(u32, u32)> {
-        if !self.payload_only {
-            return Some(Corruption::ALL);
-        }
-        let payload = transport_payload(frame.bytes)?;
-        Some((payload.start as u32, payload.end as u32))
-    }
-
-    /// Returns a corruption that flips bits within a byte range.
-    fn corruption(&self, bits: u32, within: (u32, u32), seed: Option<u64>) -> Corruption {
-        Corruption {
-            bits,
-            within,
-            seed,
-            repair: self.repair,
-        }
-    }
-}
-
-/// Writes the target as trailing model parameters.
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.payload_only {
-            f.write_str(",part=payload")?;
-        }
-        let checksum = if self.repair { "repair" } else { "keep" };
-        write!(f, ",checksum={checksum}")
-    }
-}

@@ -1,17 +1,11 @@
 //! Duplication: frames that are delivered several times.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use core::fmt;
-
 use dyn_clone::DynClone;
 
-use longwire_units::random::Stream;
-use longwire_units::{Nanos, Probability, parse_count};
+use longwire_units::parse_count;
 
-use crate::frame_context::FrameContext;
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::coin::EveryNth;
+use crate::models::prelude::*;
 use crate::trace::{Chances, END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE, read_chances};
 
 /// Duplicates of one frame.
@@ -67,7 +61,7 @@ const RANDOM: Entry<Box<dyn DuplicationModel>> = Entry {
             DELAY,
         ],
     },
-    build: build_random,
+    build: |arguments| duplication(arguments, Choice::Random(arguments.required("rate")?)),
 };
 
 /// Number of copies.
@@ -78,41 +72,6 @@ const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
 /// Delay of copies.
 const DELAY: Param = Param::with_default("delay", Unit::Choice(&["same", "own"]), "same")
     .help("same: copies arrive with the frame; own: each copy draws its own delay");
-
-/// Reads [`COPIES`] and [`DELAY`].
-fn copies(arguments: &Arguments<'_>) -> Result<Copies, SpecError> {
-    Ok(Copies {
-        count: arguments.read(COPIES.name, parse_count)? as u32,
-        own_delay: arguments.choice(DELAY.name)? == 1,
-    })
-}
-
-fn build_random(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
-    Ok(Box::new(RandomDuplication {
-        text: arguments.notation(&[]),
-        rate: arguments.required("rate")?,
-        copies: copies(arguments)?,
-    }))
-}
-
-/// Independent duplication.
-#[derive(Clone, Debug)]
-struct RandomDuplication {
-    /// The model's specification text.
-    text: String,
-    rate: Probability,
-    copies: Copies,
-}
-
-impl DuplicationModel for RandomDuplication {
-    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies> {
-        stream.chance(self.rate).then_some(self.copies)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
 
 const NTH: Entry<Box<dyn DuplicationModel>> = Entry {
     info: &ModelInfo {
@@ -127,48 +86,11 @@ const NTH: Entry<Box<dyn DuplicationModel>> = Entry {
             DELAY,
         ],
     },
-    build: build_nth,
+    build: |arguments| {
+        let nth = EveryNth::read(arguments, "duplicates")?;
+        duplication(arguments, Choice::Nth(nth))
+    },
 };
-
-fn build_nth(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
-    let every = arguments.read("every", parse_count)?;
-    let offset: u64 = arguments.read("offset", parse_count)?;
-    if every == 0 {
-        return Err(arguments.invalid("every=0 duplicates no frame; the minimum is 1"));
-    }
-    Ok(Box::new(NthDuplication {
-        text: arguments.notation(&[]),
-        every,
-        copies: copies(arguments)?,
-        left: offset.saturating_add(every),
-    }))
-}
-
-/// Duplication of every n-th frame.
-#[derive(Clone, Debug)]
-struct NthDuplication {
-    /// The model's specification text.
-    text: String,
-    every: u64,
-    copies: Copies,
-    /// Frames until the next duplicated one, inclusive.
-    left: u64,
-}
-
-impl DuplicationModel for NthDuplication {
-    fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<Copies> {
-        self.left -= 1;
-        if self.left > 0 {
-            return None;
-        }
-        self.left = self.every;
-        Some(self.copies)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
 
 const TRACE: Entry<Box<dyn DuplicationModel>> = Entry {
     info: &ModelInfo {
@@ -197,7 +119,10 @@ const TRACE: Entry<Box<dyn DuplicationModel>> = Entry {
             DELAY,
         ],
     },
-    build: build_trace,
+    build: |arguments| {
+        let chances = read_chances(arguments, Quantity::Duplication)?;
+        duplication(arguments, Choice::Trace(chances))
+    },
 };
 
 /// Example table with the column names used in the parameters' examples.
@@ -212,30 +137,50 @@ const DUPLICATE_UNIT: Param = Param::new("duplicate-unit", Unit::Choice(&["perce
          ratio",
     );
 
-fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
-    Ok(Box::new(TraceDuplication {
-        text: arguments.notation(&[]),
-        chances: read_chances(arguments, Quantity::Duplication)?,
-        copies: copies(arguments)?,
-    }))
+/// How frames are chosen for duplication.
+#[derive(Clone, Debug)]
+enum Choice {
+    Random(Probability),
+    Nth(EveryNth),
+    Trace(Chances),
 }
 
-/// Duplication from a trace.
+/// Duplication of chosen frames.
 #[derive(Clone, Debug)]
-struct TraceDuplication {
+struct Duplication {
     /// The model's specification text.
     text: String,
-    chances: Chances,
+    choice: Choice,
     copies: Copies,
 }
 
-impl DuplicationModel for TraceDuplication {
+fn duplication(
+    arguments: &Arguments<'_>,
+    choice: Choice,
+) -> Result<Box<dyn DuplicationModel>, SpecError> {
+    Ok(Box::new(Duplication {
+        text: arguments.notation(&[]),
+        choice,
+        copies: Copies {
+            count: arguments.read(COPIES.name, parse_count)? as u32,
+            own_delay: arguments.choice(DELAY.name)? == 1,
+        },
+    }))
+}
+
+impl DuplicationModel for Duplication {
     fn start(&mut self, epoch: Nanos) {
-        self.chances.start(epoch);
+        if let Choice::Trace(chances) = &mut self.choice {
+            chances.start(epoch);
+        }
     }
 
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies> {
-        let chosen = self.chances.toss(frame.at, stream);
+        let chosen = match &mut self.choice {
+            Choice::Random(rate) => stream.chance(*rate),
+            Choice::Nth(nth) => nth.chooses(),
+            Choice::Trace(chances) => chances.toss(frame.at, stream),
+        };
         chosen.then_some(self.copies)
     }
 

@@ -3,13 +3,10 @@
 //! Input frames are as delivered by ports: the 14-byte Ethernet header and the payload, without
 //! FCS.
 
-use core::fmt;
-
 use longwire_packet::frame::ETHERNET_HEADER_LEN;
 use longwire_units::{parse_count, parse_signed};
 
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// Preamble and start delimiter (8), FCS (4) and interpacket gap (12), IEEE 802.3 clause 4.
 const ETHERNET_OVERHEAD: i32 = 24;

@@ -3,9 +3,6 @@
 //! A model is one file plus one row in its kind's table, at the end of its folder's `mod.rs`.
 //! Names, help, defaults, documentation and conformance tests derive from the tables.
 
-use alloc::borrow::ToOwned;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::fmt::{Debug, Display};
 
 pub mod corruption;
@@ -23,7 +20,22 @@ pub mod rewrite;
 pub mod router;
 
 use crate::loader::{Loader, NoLoader};
+use crate::prelude::*;
 use crate::spec::{Arguments, ModelInfo, SpecError};
+
+/// The names that most files of models use.
+pub(crate) mod prelude {
+    pub(crate) use core::fmt;
+
+    pub(crate) use longwire_units::random::Stream;
+    pub(crate) use longwire_units::{BitRate, Bytes, Correlation, Nanos, Packets, Probability};
+
+    pub(crate) use super::{Entry, Kind, PartModel};
+    pub(crate) use crate::frame_context::FrameContext;
+    pub(crate) use crate::prelude::*;
+    pub(crate) use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+    pub(crate) use crate::verdict::DropReason;
+}
 
 /// A part's model as stored in a link, as a value or boxed.
 pub trait PartModel: Clone + Debug + Display + Send + Sync + 'static {

@@ -1,14 +1,10 @@
 //! MTU: the maximum payload after the MAC header, and the policy for longer frames.
 
-use alloc::vec::Vec;
-use core::fmt;
-
 use longwire_packet::fragment::fragment;
 use longwire_packet::frame::{ETHERNET_HEADER_LEN, mac_header_len};
 use longwire_units::parse_count;
 
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// A link's MTU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

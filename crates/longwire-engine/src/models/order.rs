@@ -1,9 +1,6 @@
 //! Order policy: whether jitter may reorder frames.
 
-use core::fmt;
-
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::ModelInfo;
+use crate::models::prelude::*;
 
 /// Treatment of a frame whose release would precede that of an earlier frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,14 +1,7 @@
 //! Parameters, specification text and state common to the `plugin` models of all kinds.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::Nanos;
-
 use crate::loader::{Hook, Loader, Plugin, PluginHints};
-use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// Model name in every kind.
 pub(crate) const NAME: &str = "plugin";

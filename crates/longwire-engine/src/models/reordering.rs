@@ -1,20 +1,13 @@
 //! Deliberate reordering: frames held back or sent ahead. The order policy decides whether jitter
 //! may also reorder frames.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use core::fmt;
-
 use dyn_clone::DynClone;
 
-use longwire_units::random::Stream;
-use longwire_units::{Nanos, Probability, parse_count};
+use longwire_units::parse_count;
 
 use crate::coin::CorrelatedCoin;
-use crate::frame_context::FrameContext;
 use crate::models::delay::DelayModel;
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// Displacement of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

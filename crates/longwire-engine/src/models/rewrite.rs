@@ -1,19 +1,14 @@
 //! Rewriting: header changes in every frame, as by a router or policer.
 
-use alloc::boxed::Box;
-use core::fmt;
-
 use dyn_clone::DynClone;
 
 use longwire_packet::edit::{self, IpEdit};
 use longwire_packet::header::{Ecn, IpHeader, stays_on_link};
-use longwire_units::random::Stream;
-use longwire_units::{Nanos, parse_count};
+use longwire_units::parse_count;
 
 use crate::loader::{Hook, Loader};
 use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// A model that edits frame bytes but not their length.
 pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {

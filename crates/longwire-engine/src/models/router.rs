@@ -1,19 +1,14 @@
 //! Router hop: the link starts at a router, which decrements the TTL and sends ICMP errors about
 //! packets that it does not forward.
 
-use alloc::format;
-use alloc::string::ToString;
-use alloc::vec::Vec;
-use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
 use longwire_packet::icmp::{self, Refusal, RouterAddresses};
-use longwire_units::{Nanos, parse_count};
+use longwire_units::parse_count;
 
 use super::rewrite::IpRewrite;
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// A router at a link's ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

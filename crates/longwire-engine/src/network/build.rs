@@ -1,13 +1,12 @@
 //! Adds, changes and removes links and paths.
 
-use alloc::boxed::Box;
-
 use longwire_units::Nanos;
 
 use super::path::Path;
 use super::{FrameHost, Network, Node, PathId};
 use crate::lane::Lane;
 use crate::link::{Link, LinkChange, LinkId, ReplacedParts};
+use crate::prelude::*;
 use crate::release::Sequence;
 
 /// A removed link. Drop it off the hot path: models may hold many megabytes of trace.

@@ -11,9 +11,6 @@ mod in_turn;
 mod path;
 mod transit;
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
 use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
@@ -21,6 +18,7 @@ use crate::lane::{FrameAccess, Lane};
 use crate::link::{Link, LinkId};
 use crate::models::mtu::Fragments;
 use crate::models::mtu::Mtu;
+use crate::prelude::*;
 use crate::release::{ReleaseQueue, Sequence};
 use crate::verdict::{Delivery, DropReason};
 pub use build::RemovedLink;

@@ -1,8 +1,7 @@
 //! Paths: sequences of links.
 
-use alloc::boxed::Box;
-
 use crate::link::LinkId;
+use crate::prelude::*;
 
 /// Number of a path in its network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

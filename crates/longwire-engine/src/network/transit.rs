@@ -1,7 +1,5 @@
 //! Frames on paths, and forwarding of delivered frames.
 
-use alloc::vec::Vec;
-
 use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
@@ -9,6 +7,7 @@ use super::path::Path;
 use super::{Crossing, FrameHost, Network, Node, PathFrame, PathId};
 use crate::lane::{FrameAccess, Lane, LaneHost};
 use crate::link::{Link, LinkId};
+use crate::prelude::*;
 use crate::release::{ReleaseKey, ReleaseQueue, Sequence};
 use crate::verdict::{Delivery, DropReason};
 

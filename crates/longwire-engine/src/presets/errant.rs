@@ -5,16 +5,12 @@
 //! Latency is the round-trip time; each direction gets half. `latency_ms_stdev` is unused: it
 //! varies between connections, not between packets.
 
-use alloc::borrow::ToOwned;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use longwire_units::{BitRate, Nanos};
 
 use super::Duplex;
 use crate::loader::Loader;
 use crate::parts::LinkSpec;
+use crate::prelude::*;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::Quantity;
 

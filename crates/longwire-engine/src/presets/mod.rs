@@ -4,12 +4,9 @@
 //! specified by a source, without the network beyond it. Values without a source are labelled as
 //! assumptions.
 
-use alloc::borrow::ToOwned;
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use crate::loader::{Loader, NoLoader};
 use crate::parts::LinkSpec;
+use crate::prelude::*;
 use crate::spec::{ModelInfo, SpecError};
 
 mod errant;

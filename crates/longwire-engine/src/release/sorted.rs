@@ -2,13 +2,13 @@
 
 use alloc::collections::BinaryHeap;
 use alloc::collections::binary_heap::PeekMut;
-use alloc::vec::Vec;
 
 use longwire_units::Nanos;
 
 use super::WaitingItem;
 use super::wheel::{Wheel, slot_of};
 use crate::link::LinkId;
+use crate::prelude::*;
 
 /// Items pushed in any order, sorted by release slot by slot.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! A timer wheel for later releases; slots are unordered.
 
-use alloc::vec::Vec;
 use core::mem;
 
 use longwire_units::Nanos;
 
 use super::WaitingItem;
+use crate::prelude::*;
 
 /// Slot width: 2^16 nanoseconds.
 const SLOT_BITS: u32 = 16;

@@ -1,7 +1,5 @@
 //! Changes to a managed queue.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::mem;
 
 use longwire_units::Nanos;
@@ -11,6 +9,7 @@ use super::{Aggregating, FrameInService, ServedQueue, Server};
 use crate::frame_context::FrameBytes;
 use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueLimit, QueuedFrame};
 use crate::models::rate::{Aggregate, Transmitter};
+use crate::prelude::*;
 use crate::verdict::{DropReason, Verdict};
 
 impl Server {

@@ -1,10 +1,5 @@
 //! Model arguments.
 
-use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::str::FromStr;
 
@@ -12,6 +7,7 @@ use longwire_units::{BitRate, UnitError};
 
 use super::{ModelInfo, Param, SpecError, Unit};
 use crate::loader::{Hook, Loader, Plugin, TakePiece};
+use crate::prelude::*;
 use longwire_units::lines::LineSplitter;
 
 /// A model's arguments, checked against its parameters.
@@ -137,6 +133,14 @@ impl<'a> Arguments<'a> {
         self.required(key).map(Some)
     }
 
+    /// Returns a required parameter's text.
+    ///
+    /// # Errors
+    /// If it is missing.
+    pub fn required_text(&self, key: &'static str) -> Result<&str, SpecError> {
+        self.word(key).ok_or_else(|| self.missing(key))
+    }
+
     /// Like [`Arguments::required`], with a custom parser.
     ///
     /// # Errors
@@ -146,7 +150,7 @@ impl<'a> Arguments<'a> {
         key: &'static str,
         parse: impl Fn(&str) -> Result<T, UnitError>,
     ) -> Result<T, SpecError> {
-        let text = self.word(key).ok_or_else(|| self.missing(key))?;
+        let text = self.required_text(key)?;
         let in_range = self
             .param(key)
             .map_or(Ok(()), |param| param.check_range(text));
@@ -286,8 +290,8 @@ impl<'a> Arguments<'a> {
     /// [`SpecError::Missing`] if no plugin is named; [`SpecError::File`] if the plugin cannot be
     /// loaded or rejects its parameters.
     pub fn plugin(&self, key: &'static str, hook: Hook) -> Result<Box<dyn Plugin>, SpecError> {
-        let path = self.read(key, |text| Ok(text.to_owned()))?;
-        let loaded = self.loader.plugin(&path, hook, &self.rest);
+        let path = self.required_text(key)?;
+        let loaded = self.loader.plugin(path, hook, &self.rest);
         loaded.map_err(|message| self.unreadable(key, message))
     }
 
@@ -297,9 +301,9 @@ impl<'a> Arguments<'a> {
     /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader cannot read
     /// it; [`SpecError::Content`] if `take` fails.
     pub fn pieces(&self, key: &'static str, take: TakePiece<'_>) -> Result<(), SpecError> {
-        let path = self.read(key, |text| Ok(text.to_owned()))?;
+        let path = self.required_text(key)?;
         let mut refused = false;
-        let read = self.loader.read(&path, &mut |piece| {
+        let read = self.loader.read(path, &mut |piece| {
             let taken = take(piece);
             refused = taken.is_err();
             taken
@@ -417,16 +421,13 @@ pub fn reads(unit: Unit, value: &str) -> bool {
 /// Whether `value` has this unit's syntax, even if out of range.
 fn understands(unit: Unit, value: &str) -> bool {
     use UnitError::{Negative, TooFine, TooLarge, ZeroRate};
-    let meant = |error| {
-        matches!(
-            error,
-            Some(Negative { .. } | TooFine { .. } | TooLarge { .. } | ZeroRate { .. })
-        )
-    };
-    match check(unit, value) {
-        Ok(()) => true,
-        Err(error) => meant(error),
-    }
+    matches!(
+        check(unit, value),
+        Ok(())
+            | Err(Some(
+                Negative { .. } | TooFine { .. } | TooLarge { .. } | ZeroRate { .. }
+            ))
+    )
 }
 
 /// Parses `value` in this unit. There is no specific error for a word that is not among the

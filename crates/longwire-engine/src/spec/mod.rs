@@ -1,10 +1,6 @@
 //! Model syntax, shared by all interfaces: `name`, `name:key=value,key=value`, or a leading value
 //! without a key where unambiguous.
 
-use alloc::borrow::ToOwned;
-use alloc::format;
-use alloc::string::{String, ToString};
-
 use longwire_units::{UnitError, parse_count, parse_ratio, parse_real};
 
 mod arguments;
@@ -12,6 +8,8 @@ mod model;
 
 pub use arguments::{Arguments, reads};
 pub use model::ModelSpec;
+
+use crate::prelude::*;
 
 /// Unit of a model parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,12 @@
 //! A model of one part, parsed once and built any number of times.
 
-use alloc::boxed::Box;
-use alloc::string::{String, ToString};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
 
 use crate::loader::{Hook, Loader, Plugin, TakePiece};
 use crate::models::{Kind, PartModel};
+use crate::prelude::*;
 use crate::spec::SpecError;
 
 /// A parsed and checked model, ready to be built. Clones share the model and its file contents.

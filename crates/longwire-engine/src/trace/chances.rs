@@ -1,16 +1,16 @@
 //! Loss or duplication probabilities as a function of time.
 
-use alloc::vec::Vec;
-
 use longwire_units::random::Stream;
 use longwire_units::{Nanos, Probability};
 
 use super::{Contents, Cursor, End, FILE, Quantity, Series};
+use crate::prelude::*;
 use crate::spec::{Arguments, SpecError};
 
 /// Selects frames with a time-dependent probability.
 #[derive(Clone, Debug)]
 pub struct Chances {
+    series: Series,
     values: Values,
     end: End,
     cursor: Cursor,
@@ -21,13 +21,11 @@ pub struct Chances {
 enum Values {
     /// Selects each frame independently.
     Independent {
-        series: Series,
         /// Most recent value and its probability; saves a division.
         last: (u64, Probability),
     },
     /// Probabilities indexed by the current run of selected frames.
     Patterns {
-        series: Series,
         sets: Vec<Vec<Probability>>,
         /// Number of selected frames immediately before.
         run: usize,
@@ -40,24 +38,22 @@ enum Values {
 /// # Errors
 /// If a line is invalid (the message has its number), or the trace does not support the [`End`].
 pub fn read_chances(arguments: &Arguments<'_>, quantity: Quantity) -> Result<Chances, SpecError> {
-    let values = match super::read(arguments, quantity, false)? {
-        Contents::Series(series, _) => Values::Independent {
-            series,
-            last: (0, Probability::ZERO),
-        },
+    let (series, values) = match super::read(arguments, quantity, false)? {
+        Contents::Series(series, _) => {
+            let last = (0, Probability::ZERO);
+            (series, Values::Independent { last })
+        }
         Contents::Patterns(patterns, _) => {
             let set = |set: Vec<u64>| set.into_iter().map(probability).collect();
-            Values::Patterns {
-                series: patterns.series,
-                sets: patterns.sets.into_iter().map(set).collect(),
-                run: 0,
-            }
+            let sets = patterns.sets.into_iter().map(set).collect();
+            (patterns.series, Values::Patterns { sets, run: 0 })
         }
         Contents::Schedule(_) | Contents::Trains(_) => {
             return Err(arguments.file_error(FILE.name, "no probabilities"));
         }
     };
     Ok(Chances {
+        series,
         values,
         end: End::read(arguments)?,
         cursor: Cursor::default(),
@@ -78,17 +74,17 @@ impl Chances {
     /// Whether the next frame, arriving at `at`, is selected.
     pub fn toss(&mut self, at: Nanos, stream: &mut Stream) -> bool {
         let since = at.saturating_sub(self.epoch);
+        let stretch = self.series.at(&mut self.cursor, since, self.end);
+        let value = stretch.value;
         match &mut self.values {
-            Values::Independent { series, last } => {
-                let value = series.at(&mut self.cursor, since, self.end).value;
+            Values::Independent { last } => {
                 let steps = value.unwrap_or(0);
                 if steps != last.0 {
                     *last = (steps, probability(steps));
                 }
                 stream.chance(last.1)
             }
-            Values::Patterns { series, sets, run } => {
-                let value = series.at(&mut self.cursor, since, self.end).value;
+            Values::Patterns { sets, run } => {
                 let set = value.and_then(|index| sets.get(index as usize));
                 let chance = set.and_then(|set| set.get(*run).or(set.last()));
                 let chosen = stream.chance(chance.copied().unwrap_or(Probability::ZERO));

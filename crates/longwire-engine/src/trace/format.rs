@@ -1,11 +1,5 @@
 //! Trace formats and their detection.
 
-use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use super::netem_trace::{self, begins_list};
 use super::pensieve::PensieveReader;
 use super::quantity::Quantity;
@@ -13,6 +7,7 @@ use super::schedule::{OpportunitySchedule, ScheduleReader};
 use super::series::Series;
 use super::table::{Mapping, TableReader};
 use super::trains::{Trains, TrainsReader};
+use crate::prelude::*;
 use longwire_units::lines::LineSplitter;
 
 /// Trace format.
@@ -172,11 +167,8 @@ impl TraceReader {
         self.head.extend_from_slice(piece);
         let ends_line = piece.contains(&b'\n');
         let known = self.format.or_else(|| {
-            if ends_line {
-                first_line(&self.head).map(|line| self.guess(line))
-            } else {
-                None
-            }
+            let line = ends_line.then(|| first_line(&self.head)).flatten()?;
+            Some(self.guess(line))
         });
         match known {
             Some(format) => self.choose(format),
@@ -205,16 +197,12 @@ impl TraceReader {
         match self.reader {
             Some(FormatReader::Lines(mut splitter, mut lines)) => {
                 splitter.finish(&mut |_, text| lines.line(text))?;
-                match lines {
-                    Lines::Table(reader) => reader
-                        .finish()
-                        .map(|series| Contents::Series(series, false)),
-                    Lines::Mahimahi(reader) => reader.finish().map(Contents::Schedule),
-                    Lines::Pensieve(reader) => reader
-                        .finish()
-                        .map(|series| Contents::Series(series, false)),
-                    Lines::CellReplay(reader) => reader.finish().map(Contents::Trains),
-                }
+                Ok(match lines {
+                    Lines::Table(reader) => Contents::Series(reader.finish()?, false),
+                    Lines::Mahimahi(reader) => Contents::Schedule(reader.finish()?),
+                    Lines::Pensieve(reader) => Contents::Series(reader.finish()?, false),
+                    Lines::CellReplay(reader) => Contents::Trains(reader.finish()?),
+                })
             }
             Some(FormatReader::Document(bytes)) => {
                 let text = core::str::from_utf8(&bytes).map_err(|_| "not UTF-8 text")?;
@@ -222,17 +210,10 @@ impl TraceReader {
                 if let Some(rows) = netem_trace::objects(&document) {
                     let mut table = TableReader::new(self.mapping, false);
                     table.objects(rows)?;
-                    return table.finish().map(|series| Contents::Series(series, false));
+                    return Ok(Contents::Series(table.finish()?, false));
                 }
                 check(Format::NetemTrace, &self.mapping)?;
-                let model = netem_trace::read(&document, self.mapping.quantity)?;
-                Ok(match self.mapping.quantity {
-                    Quantity::Loss | Quantity::Duplication => {
-                        let (series, sets) = (model.series, model.patterns);
-                        Contents::Patterns(Patterns { series, sets }, model.repeats)
-                    }
-                    _ => Contents::Series(model.series, model.repeats),
-                })
+                netem_trace::read(&document, self.mapping.quantity)
             }
             None => Err("it is empty".to_owned()),
         }

@@ -1,12 +1,10 @@
 //! Quantities in netem-trace documents: texts such as `1Gbps 20Mbps` and `1s 500ms`, or objects
 //! with a whole and a part.
 
-use alloc::format;
-use alloc::string::{String, ToString};
-
 use serde_json::{Map, Value};
 
 use super::quantity::Quantity;
+use crate::prelude::*;
 use longwire_units::decimal::scaled;
 
 /// Reads the field `key`, or its default.

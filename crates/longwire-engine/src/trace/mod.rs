@@ -3,13 +3,9 @@
 //! The engine does no file I/O: [`Arguments`] provides the text in pieces. An invalid line is
 //! rejected with its number.
 
-use alloc::borrow::ToOwned;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use longwire_units::Nanos;
 
+use crate::prelude::*;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
 mod chances;
@@ -61,30 +57,6 @@ pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "aut
      line",
 );
 
-/// A trace of rates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Recording {
-    /// Rates over time.
-    Series(Series),
-    /// Packet delivery opportunities.
-    Schedule(schedule::OpportunitySchedule),
-}
-
-/// Reads a trace of rates according to the model's parameters: those in this module, `rate-column`
-/// and `rate-unit`.
-///
-/// # Errors
-/// If a line is invalid (the message has its number), or the trace does not support the [`End`].
-pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
-    match read(arguments, Quantity::Rate, false)? {
-        Contents::Series(series, _) => Ok(Recording::Series(series)),
-        Contents::Schedule(schedule) => Ok(Recording::Schedule(schedule)),
-        Contents::Trains(_) | Contents::Patterns(..) => {
-            Err(arguments.file_error(FILE.name, "no rates"))
-        }
-    }
-}
-
 /// Reads delays over time according to the model's parameters: those in this module, `delay-column`
 /// and `delay-unit`. `for_ramps` is set for linear interpolation, which only tables support.
 ///
@@ -101,7 +73,13 @@ pub fn read_delays(arguments: &Arguments<'_>, for_ramps: bool) -> Result<Series,
     series.map_err(|message| arguments.file_error(FILE.name, message))
 }
 
-fn read(
+/// Reads a trace according to the model's parameters: those in this module, and the quantity's
+/// column and unit, such as `rate-column` and `rate-unit`. `for_ramps` is set for linear
+/// interpolation, which only tables support.
+///
+/// # Errors
+/// If a line is invalid (the message has its number), or the trace does not support the [`End`].
+pub(crate) fn read(
     arguments: &Arguments<'_>,
     quantity: Quantity,
     for_ramps: bool,

@@ -6,10 +6,6 @@
 //! the draws differ from netem-trace's, whose generator is different.
 
 use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec;
-use alloc::vec::Vec;
 use core::f64::consts::PI;
 
 use longwire_units::BitRate;
@@ -18,19 +14,9 @@ use serde_json::{Map, Value};
 
 use super::human;
 use super::quantity::Quantity;
-use super::series::{Series, SeriesBuilder};
-
-/// A model read from a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Model {
-    /// Values in one repetition; for probabilities, indices into `patterns`.
-    pub series: Series,
-    /// Probability patterns, in steps of [`Quantity::LOSS_STEPS`]: the selection probability after
-    /// a run of 0, 1, 2 … selected frames. The last entry applies to all longer runs.
-    pub patterns: Vec<Vec<u64>>,
-    /// Whether the values repeat forever.
-    pub repeats: bool,
-}
+use super::series::SeriesBuilder;
+use super::{Contents, Patterns};
+use crate::prelude::*;
 
 /// Whether the text starts with a JSON list and not with a TOML table header.
 pub fn begins_list(text: &str) -> bool {
@@ -85,7 +71,7 @@ pub fn objects(document: &Value) -> Option<&[Value]> {
 ///
 /// # Errors
 /// A message with its position.
-pub fn read(document: &Value, quantity: Quantity) -> Result<Model, String> {
+pub fn read(document: &Value, quantity: Quantity) -> Result<Contents, String> {
     let mut rows = Rows {
         quantity,
         builder: SeriesBuilder::default(),
@@ -94,25 +80,23 @@ pub fn read(document: &Value, quantity: Quantity) -> Result<Model, String> {
         patterns: Vec::new(),
         known_patterns: BTreeMap::new(),
     };
-    let repeats = match document.as_array().map(Vec::as_slice) {
-        None => rows.model(document, true)?,
-        Some(list @ [Value::Array(_), ..]) if quantity == Quantity::Rate => {
-            rows.recorded(list)?;
-            false
-        }
-        Some(models) => {
-            rows.sequence(models)?;
-            false
-        }
-    };
-    match rows.time {
-        0 => Err("zero duration".to_string()),
-        length => Ok(Model {
-            series: rows.builder.finish_at(length)?,
-            patterns: rows.patterns,
-            repeats,
-        }),
+    let mut repeats = false;
+    match document.as_array().map(Vec::as_slice) {
+        None => repeats = rows.model(document, true)?,
+        Some(list @ [Value::Array(_), ..]) if quantity == Quantity::Rate => rows.recorded(list)?,
+        Some(models) => rows.sequence(models)?,
     }
+    if rows.time == 0 {
+        return Err("zero duration".to_string());
+    }
+    let series = rows.builder.finish_at(rows.time)?;
+    let sets = rows.patterns;
+    Ok(match quantity {
+        Quantity::Loss | Quantity::Duplication => {
+            Contents::Patterns(Patterns { series, sets }, repeats)
+        }
+        _ => Contents::Series(series, repeats),
+    })
 }
 
 /// Values read so far.

@@ -4,10 +4,9 @@
 //! As in Pensieve's simulator, a line's rate applies from the previous line's time to its own; the
 //! first line only sets the start.
 
-use alloc::string::{String, ToString};
-
 use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
+use crate::prelude::*;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 const BITS_PER_MBIT: u64 = 1_000_000;

@@ -1,11 +1,10 @@
 //! Trace quantities, with their units and column names.
 
-use alloc::format;
-use alloc::string::{String, ToString};
-
 use longwire_units::{BitRate, Date};
 
 use longwire_units::decimal::scaled;
+
+use crate::prelude::*;
 
 /// Maximum delay: one day.
 const DELAY_MAX: u64 = 86_400_000_000_000;

@@ -1,11 +1,10 @@
 //! Packet delivery opportunities over time, as recorded by mahimahi.
 
-use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use longwire_units::Nanos;
+
+use crate::prelude::*;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 

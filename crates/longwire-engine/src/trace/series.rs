@@ -1,12 +1,10 @@
 //! A quantity over time, as recorded in traces: each value holds until the next.
 
-use alloc::string::{String, ToString};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
 
 use longwire_units::Nanos;
 
+use crate::prelude::*;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
 /// Behaviour after the end of a trace.
@@ -27,21 +25,7 @@ impl End {
     /// # Errors
     /// If the value is not one of the keywords.
     pub fn read(arguments: &Arguments<'_>) -> Result<End, SpecError> {
-        Ok(match arguments.choice(END.name)? {
-            0 => End::Loop,
-            1 => End::Hold,
-            _ => End::Stop,
-        })
-    }
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            End::Loop => "loop",
-            End::Hold => "hold",
-            End::Stop => "stop",
-        })
+        Ok([End::Loop, End::Hold, End::Stop][arguments.choice(END.name)?])
     }
 }
 
@@ -116,11 +100,8 @@ impl Series {
 
     /// Returns the long-term mean under `end`, rounded to nearest.
     pub fn mean(&self, end: End) -> u64 {
-        let last = self.values[self.values.len() - 1];
-        match end {
-            End::Hold => return last,
-            _ if self.length == u64::MAX => return last,
-            End::Loop | End::Stop => {}
+        if end == End::Hold || self.length == u64::MAX {
+            return self.values[self.values.len() - 1];
         }
         let sum = self.integral();
         ((sum + u128::from(self.length / 2)) / u128::from(self.length)) as u64

@@ -5,15 +5,13 @@
 //! with `#` are ignored, and so are rows with a missing value (empty, `-`, `NA`). Times may be
 //! given as durations.
 
-use alloc::borrow::{Cow, ToOwned};
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use alloc::borrow::Cow;
 
 use serde_json::Value;
 
 use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
+use crate::prelude::*;
 use longwire_units::fields::Separator;
 
 /// Selection of rows and columns to read from a table.

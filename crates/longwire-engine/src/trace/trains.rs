@@ -2,14 +2,12 @@
 //! lone packet at that time, and the arrivals of a short burst's packets relative to the first:
 //! `time_ms base_delay_ms pdo_ms …`.
 
-use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use longwire_units::Nanos;
 
 use super::series::{Series, SeriesBuilder};
+use crate::prelude::*;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 

@@ -1,18 +1,11 @@
 //! Delay distributions with closed-form quantiles, one table row each.
 
-use alloc::boxed::Box;
-use alloc::format;
-use core::fmt;
-
-use longwire_units::random::Stream;
+use longwire_units::parse_real;
 use longwire_units::special::{GAMMA_SHAPE_MAX, gamma_quantile, gamma_tails, normal_above};
-use longwire_units::{Correlation, Nanos, parse_real};
 
 use super::DelayModel;
 use super::sampled::{CORRELATION, LOCATION, MAX, MIN, Sampler, Tails};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 type Built = Result<Box<dyn DelayModel>, SpecError>;
 

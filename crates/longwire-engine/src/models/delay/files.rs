@@ -1,21 +1,13 @@
 //! Delays from a file: a distribution (samples, a `tc` table or points), or a list with one delay
 //! per frame.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
 
-use longwire_units::random::Stream;
-use longwire_units::{Nanos, parse_signed};
+use longwire_units::parse_signed;
 
 use super::DelayModel;
 use super::sampled::{CORRELATION, LOCATION, MAX, MIN, Points, Sampler};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 use crate::trace::{END, End, FILE, Quantity};
 
 /// Unit of numbers without a unit.

@@ -1,18 +1,10 @@
 //! Propagation delay and jitter.
 
-use alloc::boxed::Box;
-use core::fmt;
-
 use dyn_clone::DynClone;
 
-use longwire_units::Nanos;
-use longwire_units::random::Stream;
-
-use crate::frame_context::FrameContext;
 use crate::loader::{Hook, Loader};
 use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 mod distributions;
 mod files;

@@ -1,17 +1,7 @@
 //! Delays as a function of time: steps or a recorded trace.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
-use core::fmt;
-
-use longwire_units::Nanos;
-use longwire_units::random::Stream;
-
 use super::DelayModel;
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 use crate::trace::{
     Cursor, END, End, FILE, Series, SeriesBuilder, TIME_COLUMN, TIME_UNIT, WHERE, read_delays,
 };
@@ -23,6 +13,8 @@ const CHANGE: Param = Param::with_default("change", Unit::Choice(&["step", "line
 /// Delays as a function of time since an epoch.
 #[derive(Clone, Debug)]
 struct DelaySchedule {
+    /// The model's specification text.
+    text: String,
     series: Series,
     /// Whether to interpolate linearly. The last entry interpolates to the first entry of the next
     /// lap, or holds.
@@ -32,22 +24,30 @@ struct DelaySchedule {
     cursor: Cursor,
 }
 
-impl DelaySchedule {
-    fn new(series: Series, is_linear: bool, end: End) -> DelaySchedule {
-        DelaySchedule {
-            series,
-            is_linear,
-            end,
-            epoch: Nanos::ZERO,
-            cursor: Cursor::default(),
-        }
+fn scheduled(
+    arguments: &Arguments<'_>,
+    params: &[Param],
+    series: Series,
+) -> Result<Box<dyn DelayModel>, SpecError> {
+    Ok(Box::new(DelaySchedule {
+        text: arguments.text(params),
+        series,
+        is_linear: arguments.choice(CHANGE.name)? == 1,
+        end: End::read(arguments)?,
+        epoch: Nanos::ZERO,
+        cursor: Cursor::default(),
+    }))
+}
+
+impl DelayModel for DelaySchedule {
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch;
     }
 
-    /// Returns the delay of a frame that enters the medium at `at`: before the epoch, the first
+    /// Returns the delay of a frame that enters the medium at this time: before the epoch, the first
     /// delay; after the end of a schedule that stops, zero.
-    #[inline]
-    fn at(&mut self, at: Nanos) -> Nanos {
-        let since = at.saturating_sub(self.epoch);
+    fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
+        let since = frame.at.saturating_sub(self.epoch);
         let stretch = self.series.at(&mut self.cursor, since, self.end);
         let Some(delay) = stretch.value else {
             return Nanos::ZERO;
@@ -61,7 +61,6 @@ impl DelaySchedule {
         Nanos::from_nanos(between(delay, next.unwrap_or(delay), gone, whole))
     }
 
-    /// Returns a lower bound of all delays.
     fn least(&self) -> Nanos {
         let least = self.series.values().iter().min();
         match (self.end, least) {
@@ -72,55 +71,25 @@ impl DelaySchedule {
 
     /// Returns the long-term mean; for a schedule that stops, the mean up to its end.
     fn mean(&self) -> Nanos {
-        if !self.is_linear || self.end == End::Hold {
+        let never_ends = self.series.length() == Nanos::MAX;
+        if !self.is_linear || self.end == End::Hold || never_ends {
             return Nanos::from_nanos(self.series.mean(self.end));
-        }
-        if self.series.length() == Nanos::MAX {
-            return Nanos::from_nanos(self.series.mean(End::Hold));
         }
         let values = self.series.values();
         let last = match self.end {
             End::Loop => values[0],
             _ => values[values.len() - 1],
         };
-        let next = values[1..].iter().chain([&last]);
-        // Twice the area under each segment.
-        let areas = self
+        let segments = self
             .series
             .stretches()
-            .zip(next)
-            .map(|((value, time), next)| {
-                (u128::from(value) + u128::from(*next)) * u128::from(time)
-            });
+            .zip(values[1..].iter().chain([&last]));
+        // Twice the area under each segment.
+        let areas = segments.map(|((value, time), next)| {
+            (u128::from(value) + u128::from(*next)) * u128::from(time)
+        });
         let length = u128::from(self.series.length().as_nanos());
         Nanos::from_nanos(((areas.sum::<u128>() + length) / (2 * length)) as u64)
-    }
-}
-
-/// A delay model that follows a schedule.
-#[derive(Clone, Debug)]
-struct ScheduledDelay {
-    /// The model's specification text.
-    text: String,
-    schedule: DelaySchedule,
-}
-
-impl DelayModel for ScheduledDelay {
-    fn start(&mut self, epoch: Nanos) {
-        self.schedule.epoch = epoch;
-    }
-
-    fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        self.schedule.at(frame.at)
-    }
-
-    fn least(&self) -> Nanos {
-        self.schedule.least()
-    }
-
-    /// Returns the long-term mean.
-    fn mean(&self) -> Nanos {
-        self.schedule.mean()
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -159,11 +128,10 @@ pub(super) const STEPS: Entry<Box<dyn DelayModel>> = Entry {
 };
 
 fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
-    let text = arguments.read("at", |text| Ok(text.to_string()))?;
     let refuse = |step: &str, message: &str| arguments.invalid(format!("at: '{step}': {message}"));
     let mut builder = SeriesBuilder::new(true);
     let mut last = None;
-    for step in text.split(';').map(str::trim) {
+    for step in arguments.required_text("at")?.split(';').map(str::trim) {
         let Some((time, delay)) = step.split_once('/') else {
             return Err(refuse(step, "expected TIME/DELAY; for example: 10s/50ms"));
         };
@@ -182,17 +150,13 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecErr
             .push(time.as_nanos(), delay.as_nanos())
             .map_err(|_| refuse(step, "time is before the previous step's"))?;
     }
-    let end = End::read(arguments)?;
     let series = builder.finish();
     let series = series.map_err(|message| arguments.invalid(format!("at: {message}")))?;
-    if series.length() == Nanos::MAX && end == End::Stop {
+    if series.length() == Nanos::MAX && End::read(arguments)? == End::Stop {
         let message = "end=stop needs at least two steps; a single step has no end";
         return Err(arguments.invalid(message));
     }
-    Ok(Box::new(ScheduledDelay {
-        text: arguments.text(STEPS.info.params),
-        schedule: DelaySchedule::new(series, arguments.choice(CHANGE.name)? == 1, end),
-    }))
+    scheduled(arguments, STEPS.info.params, series)
 }
 
 pub(super) const TRACE: Entry<Box<dyn DelayModel>> = Entry {
@@ -228,9 +192,9 @@ const DELAY_UNIT: Param = Param::new("delay-unit", Unit::Choice(&["ms", "us", "n
 
 fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let is_linear = arguments.choice(CHANGE.name)? == 1;
-    let series = read_delays(arguments, is_linear)?;
-    Ok(Box::new(ScheduledDelay {
-        text: arguments.text(TRACE.info.params),
-        schedule: DelaySchedule::new(series, is_linear, End::read(arguments)?),
-    }))
+    scheduled(
+        arguments,
+        TRACE.info.params,
+        read_delays(arguments, is_linear)?,
+    )
 }

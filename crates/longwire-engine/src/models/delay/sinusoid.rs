@@ -1,18 +1,11 @@
 //! Sinusoidal delays, such as those of a satellite in orbit.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
 use core::f64::consts::PI;
-use core::fmt;
 
-use longwire_units::random::Stream;
-use longwire_units::{Nanos, parse_real};
+use longwire_units::parse_real;
 
 use super::DelayModel;
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// Registry entry.
 pub(super) const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

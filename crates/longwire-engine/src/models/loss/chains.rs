@@ -1,16 +1,10 @@
 //! Bursty loss: Markov chains and bursts.
 
-use alloc::format;
-
-use longwire_units::random::Stream;
-use longwire_units::{Probability, parse_count};
+use longwire_units::parse_count;
 
 use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::coin::CorrelatedCoin;
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 pub(super) const GILBERT: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {

@@ -1,18 +1,9 @@
 //! Loss by frame contents.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::ToString;
-
 use longwire_packet::filter::Filter;
-use longwire_units::Probability;
-use longwire_units::random::Stream;
 
 use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
@@ -36,8 +27,7 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let text = arguments.read("match", |text| Ok(text.to_string()))?;
-    let filter = Filter::parse(&text);
+    let filter = Filter::parse(arguments.required_text("match")?);
     let filter = filter.map_err(|error| arguments.invalid(format!("match: {error}")))?;
     let content = ContentLoss {
         filter: Box::new(filter),

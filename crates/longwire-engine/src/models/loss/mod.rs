@@ -1,21 +1,10 @@
 //! Loss, before the queue or on the medium.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
-use core::fmt;
-
 use dyn_clone::DynClone;
 
-use longwire_units::random::Stream;
-use longwire_units::{Nanos, Probability};
-
-use crate::frame_context::FrameContext;
 use crate::loader::{Hook, Loader};
 use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 mod chains;
 mod content;
@@ -124,15 +113,8 @@ pub(super) fn placed(
     arguments: &Arguments,
     model: impl LossModel + 'static,
 ) -> Result<PlacedLoss, SpecError> {
-    let place = match arguments.choice(PLACE.name)? {
-        0 => LossPlace::Medium,
-        _ => LossPlace::Entry,
-    };
-    let ecn = match arguments.choice(ECN.name)? {
-        0 => LossEcn::Drop,
-        1 => LossEcn::Mark,
-        _ => LossEcn::MarkOnly,
-    };
+    let place = [LossPlace::Medium, LossPlace::Entry][arguments.choice(PLACE.name)?];
+    let ecn = [LossEcn::Drop, LossEcn::Mark, LossEcn::MarkOnly][arguments.choice(ECN.name)?];
     let mut text = arguments.notation(&[PLACE, ECN]);
     for param in [PLACE, ECN] {
         let word = arguments.word(param.name);

@@ -1,18 +1,12 @@
 //! Losses by frame number: every n-th frame, a list, or a file with one entry per frame.
 
-use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use longwire_units::parse_count;
-use longwire_units::random::Stream;
 
 use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::coin::EveryNth;
+use crate::models::prelude::*;
 
 pub(super) const NTH: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
@@ -25,38 +19,16 @@ pub(super) const NTH: Entry<PlacedLoss> = Entry {
             ECN,
         ],
     },
-    build: build_nth,
+    build: |arguments| placed(arguments, NthLoss(EveryNth::read(arguments, "drops")?)),
 };
-
-fn build_nth(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let every = arguments.read("every", parse_count)?;
-    let offset: u64 = arguments.read("offset", parse_count)?;
-    if every == 0 {
-        return Err(arguments.invalid("every=0 drops no frame; the minimum is 1"));
-    }
-    let nth = NthLoss {
-        every,
-        left: offset.saturating_add(every),
-    };
-    placed(arguments, nth)
-}
 
 /// Loss of every n-th frame.
 #[derive(Clone, Copy, Debug)]
-struct NthLoss {
-    every: u64,
-    /// Frames up to and including the next lost one.
-    left: u64,
-}
+struct NthLoss(EveryNth);
 
 impl LossModel for NthLoss {
     fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
-        self.left -= 1;
-        if self.left > 0 {
-            return None;
-        }
-        self.left = self.every;
-        Some(DropReason::Loss)
+        self.0.chooses().then_some(DropReason::Loss)
     }
 }
 
@@ -81,8 +53,7 @@ pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", 
     .help("after the last entry: stop loses no more frames, loop repeats the list");
 
 fn build_list(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let text = arguments.read("packets", |text| Ok(text.to_string()))?;
-    let ranges = read_ranges(&text);
+    let ranges = read_ranges(arguments.required_text("packets")?);
     let ranges = ranges.map_err(|message| arguments.invalid(format!("packets: {message}")))?;
     let list = ListLoss {
         ranges,

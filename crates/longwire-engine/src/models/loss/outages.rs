@@ -1,17 +1,7 @@
 //! Outages of the medium: periodic, or at given times.
 
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-
-use longwire_units::Nanos;
-use longwire_units::random::Stream;
-
 use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 pub(super) const OUTAGE: Entry<PlacedLoss> = Entry {
     info: &ModelInfo {
@@ -90,8 +80,7 @@ pub(super) const OUTAGES: Entry<PlacedLoss> = Entry {
 };
 
 fn build_outages(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let text = arguments.read("schedule", |text| Ok(text.to_string()))?;
-    let outages = read_outages(&text);
+    let outages = read_outages(arguments.required_text("schedule")?);
     let outages = outages.map_err(|message| arguments.invalid(format!("schedule: {message}")))?;
     let repeat: Nanos = arguments.required("repeat")?;
     let end = outages.last().map_or(0, |(_, end)| *end);

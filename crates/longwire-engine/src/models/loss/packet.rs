@@ -1,16 +1,9 @@
 //! Independent frame loss, optionally with a maximum run length, and bit-error loss.
 
-use alloc::boxed::Box;
-use alloc::format;
-
-use longwire_units::random::Stream;
-use longwire_units::{Probability, parse_count, parse_ratio};
+use longwire_units::{parse_count, parse_ratio};
 
 use super::{ECN, LossDecision, LossEcn, LossModel, LossPlace, PLACE, PlacedLoss, placed};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 pub(super) const PACKET: Entry<PlacedLoss> = Entry { info: &INFO, build };
 

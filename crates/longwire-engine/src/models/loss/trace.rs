@@ -1,14 +1,8 @@
 //! Recorded loss over time.
 
-use longwire_units::Nanos;
-use longwire_units::random::Stream;
-
 use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 use crate::trace::{Chances, END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE, read_chances};
-use crate::verdict::DropReason;
 
 pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 

@@ -1,15 +1,7 @@
 //! Traffic classes by IP or VLAN code point, and their syntax.
 
-use alloc::borrow::ToOwned;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::{Bytes, Packets};
-
 use super::{HeaderFields, QueueLimit, QueuedFrame};
-use crate::spec::{Arguments, SpecError};
+use crate::models::prelude::*;
 
 /// Traffic classes and their code points.
 ///
@@ -62,11 +54,14 @@ const WEIGHT_MAX: u32 = 1_000_000;
 impl Classes {
     /// Parses the parameter `classes`; the value `pcp` means `pcp_classes`.
     pub(super) fn read(arguments: &Arguments, pcp_classes: &str) -> Result<Classes, SpecError> {
-        let text = arguments.read("classes", |text| Ok(text.to_owned()))?;
-        let written = if text == "pcp" { pcp_classes } else { &text };
+        let text = arguments.required_text("classes")?;
+        let written = if text == "pcp" { pcp_classes } else { text };
         let classes = Classes::parse(written)
             .map_err(|message| arguments.invalid(format!("classes={text}: {message}")))?;
-        Ok(Classes { text, ..classes })
+        Ok(Classes {
+            text: text.to_owned(),
+            ..classes
+        })
     }
 
     /// Parses classes.
@@ -209,17 +204,16 @@ fn read_points(text: &str) -> Result<(ClassField, usize, usize), String> {
 }
 
 fn named(name: &str) -> Option<usize> {
-    let digit = |byte: u8, least, most| {
-        let digit = usize::from(byte.wrapping_sub(b'0'));
-        (least..=most).contains(&digit).then_some(digit)
-    };
+    let digit = |byte: &u8| usize::from(byte - b'0');
     match name.as_bytes() {
         b"df" => Some(0),
         b"le" => Some(1),
         b"va" => Some(44),
         b"ef" => Some(46),
-        [b'c', b's', class] => Some(8 * digit(*class, 0, 7)?),
-        [b'a', b'f', class, drop] => Some(8 * digit(*class, 1, 4)? + 2 * digit(*drop, 1, 3)?),
+        [b'c', b's', class @ b'0'..=b'7'] => Some(8 * digit(class)),
+        [b'a', b'f', class @ b'1'..=b'4', drop @ b'1'..=b'3'] => {
+            Some(8 * digit(class) + 2 * digit(drop))
+        }
         _ => None,
     }
 }
@@ -251,10 +245,6 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &str) -> Result<Classes, String> {
-        Classes::parse(text)
-    }
-
     fn by_dscp(dscp: u8) -> QueuedFrame {
         let mut frame = QueuedFrame::new(0, FrameMeta::new(Nanos::ZERO, 100));
         frame.set_class(dscp, Ecn::NotCapable);
@@ -271,12 +261,12 @@ mod tests {
 
     #[test]
     fn code_points_find_their_class() {
-        let classes = parse("ef+va*4@100p/rest@64kb/le+8-10+af41").unwrap();
+        let classes = Classes::parse("ef+va*4@100p/rest@64kb/le+8-10+af41").unwrap();
         let of = |class| (0..64u8).filter(move |dscp| classes.of(&by_dscp(*dscp)) == class);
         assert_eq!(of.clone()(0).collect::<Vec<_>>(), [44, 46]);
         assert_eq!(of.clone()(2).collect::<Vec<_>>(), [1, 8, 9, 10, 34]);
         assert_eq!(of(1).count(), 64 - 7);
-        let classes = parse("ef+va*4@100p/rest@64kb/le").unwrap();
+        let classes = Classes::parse("ef+va*4@100p/rest@64kb/le").unwrap();
         let weights: Vec<u32> = classes.list().iter().map(|class| class.weight).collect();
         assert_eq!(weights, [4, 1, 1]);
         assert_eq!(classes.list()[0].limit.packets, Some(Packets(100)));
@@ -286,7 +276,7 @@ mod tests {
 
     #[test]
     fn without_rest_the_last_class_has_it() {
-        let classes = parse("cs6+cs7/af11/df").unwrap();
+        let classes = Classes::parse("cs6+cs7/af11/df").unwrap();
         assert_eq!(
             [48, 56, 10, 0, 63].map(|dscp| classes.of(&by_dscp(dscp))),
             [0, 0, 1, 2, 2]
@@ -300,12 +290,15 @@ mod tests {
             ("pcp6-7*3/pcp5+vi@9p/rest/pcp1", [2, 3, 2, 2, 1, 1, 0, 0]),
             ("vo/pcp0", [1, 1, 1, 1, 1, 0, 1, 1]),
         ] {
-            let classes = parse(text).unwrap();
+            let classes = Classes::parse(text).unwrap();
             let found: Vec<usize> = (0..8).map(|pcp| classes.of(&by_pcp(pcp))).collect();
             assert_eq!(found, expected, "{text}");
             assert_eq!(classes.reads(), HeaderFields::Tag);
         }
-        assert_eq!(parse("ef/rest").unwrap().reads(), HeaderFields::Class);
+        assert_eq!(
+            Classes::parse("ef/rest").unwrap().reads(),
+            HeaderFields::Class
+        );
     }
 
     #[test]
@@ -338,7 +331,7 @@ mod tests {
             ("vo/rest/1", "'1' is a DSCP"),
             ("ef/rest/bk", "'bk' is a VLAN priority"),
         ] {
-            let error = parse(text).unwrap_err();
+            let error = Classes::parse(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
         }
     }

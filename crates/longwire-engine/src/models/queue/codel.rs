@@ -1,20 +1,11 @@
 //! CoDel: controlled delay.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::{Bytes, Nanos};
-
 use super::fifo::FrameLine;
 use super::{Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters};
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 /// Registry entry.
-pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "codel",
@@ -45,14 +36,17 @@ pub(super) const MTU: Param = Param::with_default("mtu", Unit::Size, "1514b")
     .help("backlog in bytes up to which nothing is dropped; usually the longest frame");
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
-    let limit = parameters::read_limit(arguments)?;
-    let law = CodelLaw::read(arguments)?;
-    Ok(Queue::Managed(Box::new(Codel::new(limit, law))))
+    Ok(Queue::Managed(Box::new(Codel {
+        limit: parameters::read_limit(arguments)?,
+        law: CodelLaw::read(arguments)?,
+        line: FrameLine::default(),
+        state: CodelState::NEW,
+    })))
 }
 
 /// Parameters of CoDel's control law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CodelLaw {
+pub(super) struct CodelLaw {
     /// Tolerated standing delay.
     pub target: Nanos,
     /// Time for which the delay must exceed the target before frames are dropped; not zero.
@@ -278,23 +272,11 @@ impl CodelState {
 ///   scheduled as after a drop.
 /// * The difference of `now` and `drop_next` is signed: a future `drop_next` counts as recent.
 #[derive(Clone, Debug)]
-pub struct Codel {
+struct Codel {
     limit: QueueLimit,
     law: CodelLaw,
     line: FrameLine,
     state: CodelState,
-}
-
-impl Codel {
-    /// Creates an empty queue.
-    pub fn new(limit: QueueLimit, law: CodelLaw) -> Codel {
-        Codel {
-            limit,
-            law,
-            line: FrameLine::default(),
-            state: CodelState::NEW,
-        }
-    }
 }
 
 impl Discipline for Codel {
@@ -323,8 +305,7 @@ impl Discipline for Codel {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(INFO.name)?;
-        parameters::write_limit(f, &self.limit)?;
+        parameters::write_limit(f, INFO.name, &self.limit)?;
         write!(f, ",{}", self.law)
     }
 }

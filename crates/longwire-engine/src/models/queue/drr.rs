@@ -1,22 +1,15 @@
 //! Deficit round robin among traffic classes.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::{Bytes, Nanos};
 
 use super::fifo::FrameLine;
 use super::{
     Classes, Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters,
 };
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 /// Registry entry.
-pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "drr",
@@ -46,8 +39,20 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;
     let classes = Classes::read(arguments, "nc+ic+vo*4/rest*8/bk")?;
     let quantum = parameters::read_size(arguments, "quantum")?;
-    let queue = DeficitRoundRobin::new(classes, quantum, limit);
-    Ok(Queue::Managed(Box::new(queue)))
+    let lines = classes.list().iter().map(|class| ClassLine {
+        frames: FrameLine::default(),
+        weight: class.weight,
+        quantum: quantum.0.saturating_mul(u64::from(class.weight)),
+        deficit: 0,
+    });
+    Ok(Queue::Managed(Box::new(DeficitRoundRobin {
+        lines: lines.collect(),
+        active: VecDeque::with_capacity(classes.list().len()),
+        classes,
+        quantum,
+        limit,
+        in_turn: false,
+    })))
 }
 
 /// Deficit round robin (Shreedhar and Varghese, IEEE/ACM Transactions on Networking, June 1996).
@@ -62,7 +67,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// as in McKenney, "Stochastic Fairness Queueing", 1990). Ties go to the arriving frame's class,
 /// which drops that frame, then to the first class. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
-pub struct DeficitRoundRobin {
+struct DeficitRoundRobin {
     classes: Classes,
     quantum: Bytes,
     /// Combined limit of all classes.
@@ -96,24 +101,6 @@ impl ClassLine {
 }
 
 impl DeficitRoundRobin {
-    /// Creates an empty queue. `quantum` must not be zero; `limit` applies to all classes together.
-    pub fn new(classes: Classes, quantum: Bytes, limit: QueueLimit) -> DeficitRoundRobin {
-        let lines = classes.list().iter().map(|class| ClassLine {
-            frames: FrameLine::default(),
-            weight: class.weight,
-            quantum: quantum.0.saturating_mul(u64::from(class.weight)),
-            deficit: 0,
-        });
-        DeficitRoundRobin {
-            lines: lines.collect(),
-            active: VecDeque::with_capacity(classes.list().len()),
-            classes,
-            quantum,
-            limit,
-            in_turn: false,
-        }
-    }
-
     /// Skips rounds in which no class could send: adds their quanta to every backlogged class.
     #[cold]
     fn pass_rounds(&mut self) {
@@ -233,8 +220,7 @@ impl Discipline for DeficitRoundRobin {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(INFO.name)?;
-        parameters::write_limit(f, &self.limit)?;
+        parameters::write_limit(f, INFO.name, &self.limit)?;
         write!(f, ",classes={},quantum={}", self.classes, self.quantum)
     }
 }

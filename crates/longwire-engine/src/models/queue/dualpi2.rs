@@ -1,27 +1,34 @@
 //! DualPI2: coupled AQM for an L4S queue and a classic queue.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::vec::Vec;
-use core::fmt;
-
 use longwire_packet::header::Ecn;
-use longwire_units::{Bytes, Nanos, Packets, parse_count, parse_real};
+use longwire_units::{parse_count, parse_real};
 
 use super::fifo::FrameLine;
 use super::ticks::Ticks;
 use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame};
 use super::{difference, parameters};
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 pub(super) const ENTRY: Entry<Queue> = Entry {
     info: &INFO,
     build: |arguments| {
         let limit = parameters::read_limit(arguments)?;
         let law = DualPi2Law::read(arguments)?;
-        Ok(Queue::Managed(Box::new(DualPi2::new(limit, law))))
+        Ok(Queue::Managed(Box::new(DualPi2 {
+            limit,
+            law,
+            alpha: law.alpha(),
+            beta: law.beta(),
+            classic_max: law.classic_max(),
+            low_latency: CountedLine::default(),
+            classic: CountedLine::default(),
+            ticks: Ticks::new(law.tupdate),
+            p: 0.0,
+            p_classic: 0.0,
+            p_coupled: 0.0,
+            delay_before: Nanos::ZERO,
+            owed: 0,
+        })))
     },
 };
 
@@ -67,7 +74,7 @@ const TSHIFT: Param = Param::with_default("tshift", Unit::Time, "50ms")
 
 /// Scheduler for the two queues (RFC 9332, section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DualScheduler {
+enum DualScheduler {
     /// Weighted round robin: L4S bytes per classic byte while both queues are backlogged; not zero.
     WeightedRoundRobin(u32),
     /// Serves the head with the longest waiting time, after adding this time to the L4S head's.
@@ -76,7 +83,7 @@ pub enum DualScheduler {
 
 /// Parameters of DualPI2 (RFC 9332, figure 2).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DualPi2Law {
+struct DualPi2Law {
     /// Target delay of the classic queue.
     pub target: Nanos,
     /// Maximum expected round-trip time (`RTT_max`); not zero.
@@ -102,7 +109,7 @@ pub struct DualPi2Law {
 const DRAIN_TICKS_MAX: f64 = 1e7;
 
 impl DualPi2Law {
-    pub(super) fn read(arguments: &Arguments) -> Result<DualPi2Law, SpecError> {
+    fn read(arguments: &Arguments) -> Result<DualPi2Law, SpecError> {
         let least = Nanos::from_micros(10);
         let target = parameters::read_time(arguments, "target", Nanos::from_nanos(1))?;
         let rtt_max = parameters::read_time(arguments, "rtt-max", least)?;
@@ -137,19 +144,19 @@ impl DualPi2Law {
     }
 
     /// Returns the integral gain, in Hz: `0.1 tupdate / rtt_max^2`.
-    pub fn alpha(&self) -> f64 {
+    fn alpha(&self) -> f64 {
         let (tupdate, rtt_max) = self.seconds();
         0.1 * tupdate / (rtt_max * rtt_max)
     }
 
     /// Returns the proportional gain, in Hz: `0.3 / rtt_max`.
-    pub fn beta(&self) -> f64 {
+    fn beta(&self) -> f64 {
         0.3 / self.seconds().1
     }
 
     /// Returns the probability above which ECN-capable classic frames are dropped too (`p_Cmax`):
     /// `min(1 / k^2, 1)`.
-    pub fn classic_max(&self) -> f64 {
+    fn classic_max(&self) -> f64 {
         f64::min(1.0 / (self.coupling * self.coupling), 1.0)
     }
 
@@ -193,7 +200,7 @@ impl DualPi2Law {
 /// * A limit in bytes works as in figure 3, with one `mtu` kept free; a limit in frames is an
 ///   addition.
 #[derive(Clone, Debug)]
-pub struct DualPi2 {
+struct DualPi2 {
     limit: QueueLimit,
     law: DualPi2Law,
     alpha: f64,
@@ -239,25 +246,6 @@ impl CountedLine {
 }
 
 impl DualPi2 {
-    /// Creates an empty queue.
-    pub fn new(limit: QueueLimit, law: DualPi2Law) -> DualPi2 {
-        DualPi2 {
-            limit,
-            law,
-            alpha: law.alpha(),
-            beta: law.beta(),
-            classic_max: law.classic_max(),
-            low_latency: CountedLine::default(),
-            classic: CountedLine::default(),
-            ticks: Ticks::new(law.tupdate),
-            p: 0.0,
-            p_classic: 0.0,
-            p_coupled: 0.0,
-            delay_before: Nanos::ZERO,
-            owed: 0,
-        }
-    }
-
     /// Processes the ticks due at `now`.
     #[inline]
     fn update(&mut self, now: Nanos) {
@@ -434,8 +422,7 @@ impl Discipline for DualPi2 {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(INFO.name)?;
-        parameters::write_limit(f, &self.limit)?;
+        parameters::write_limit(f, INFO.name, &self.limit)?;
         let law = &self.law;
         let (target, rtt_max, tupdate) = (law.target, law.rtt_max, law.tupdate);
         write!(f, ",target={target},rtt-max={rtt_max},tupdate={tupdate}")?;

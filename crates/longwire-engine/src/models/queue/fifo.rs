@@ -1,17 +1,9 @@
 //! Managed FIFOs. The tail-drop FIFO serves changeable links and rates that aggregate frames, where
 //! verdicts on arrival are impossible.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::{Bytes, Nanos, Packets};
-
 use super::{Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, parameters};
 use crate::fifo::Fifo;
-use crate::models::Entry;
-use crate::spec::ModelInfo;
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 /// A tail-drop FIFO.
 #[derive(Clone, Debug)]
@@ -108,26 +100,17 @@ pub(super) const HEAD_DROP: Entry<Queue> = Entry {
     },
     build: |arguments| {
         let limit = parameters::read_limit(arguments)?;
-        Ok(Queue::Managed(Box::new(HeadDrop::new(limit))))
+        let line = FrameLine::default();
+        Ok(Queue::Managed(Box::new(HeadDrop { limit, line })))
     },
 };
 
 /// FIFO with head drop. A frame that does not fit even in an empty queue is dropped instead of the
 /// head. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
-pub struct HeadDrop {
+struct HeadDrop {
     limit: QueueLimit,
     line: FrameLine,
-}
-
-impl HeadDrop {
-    /// Creates an empty queue.
-    pub fn new(limit: QueueLimit) -> HeadDrop {
-        HeadDrop {
-            limit,
-            line: FrameLine::default(),
-        }
-    }
 }
 
 impl Discipline for HeadDrop {
@@ -158,8 +141,7 @@ impl Discipline for HeadDrop {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HEAD_DROP.info.name)?;
-        parameters::write_limit(f, &self.limit)
+        parameters::write_limit(f, HEAD_DROP.info.name, &self.limit)
     }
 }
 

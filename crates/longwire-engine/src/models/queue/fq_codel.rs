@@ -1,22 +1,14 @@
 //! FQ-CoDel: round robin among flows, each with its own CoDel.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::vec;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::{Bytes, Nanos, parse_count};
+use longwire_units::parse_count;
 
 use super::codel::{self, CodelLaw, CodelLine, CodelState};
 use super::pool::{Pool, PoolLine};
 use super::{Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters};
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 /// Registry entry.
-pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "fq-codel",
@@ -59,13 +51,27 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
         quantum,
         ce_threshold: arguments.optional("ce-threshold")?,
     };
-    let limit = parameters::read_limit(arguments)?;
-    Ok(Queue::Managed(Box::new(FqCodel::new(limit, law))))
+    let flow = Flow {
+        line: PoolLine::EMPTY,
+        codel: CodelState::NEW,
+        credits: 0,
+        next: NONE,
+        active: false,
+    };
+    Ok(Queue::Managed(Box::new(FqCodel {
+        limit: parameters::read_limit(arguments)?,
+        law,
+        pool: Pool::new(),
+        flows: vec![flow; law.flows as usize],
+        backlogs: vec![0; law.flows as usize],
+        new: FlowList::EMPTY,
+        old: FlowList::EMPTY,
+    })))
 }
 
 /// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FqCodelLaw {
+struct FqCodelLaw {
     /// CoDel parameters of each queue.
     pub codel: CodelLaw,
     /// Number of queues, 1 to 65536.
@@ -117,7 +123,7 @@ const NONE: u32 = u32::MAX;
 /// * When the link becomes idle, it has found every active queue empty, so none is active at the
 ///   next arrival (section 4.2).
 #[derive(Clone, Debug)]
-pub struct FqCodel {
+struct FqCodel {
     limit: QueueLimit,
     law: FqCodelLaw,
     pool: Pool,
@@ -193,26 +199,6 @@ impl CodelLine for FlowLine<'_> {
 }
 
 impl FqCodel {
-    /// Creates an empty queue.
-    pub fn new(limit: QueueLimit, law: FqCodelLaw) -> FqCodel {
-        let flow = Flow {
-            line: PoolLine::EMPTY,
-            codel: CodelState::NEW,
-            credits: 0,
-            next: NONE,
-            active: false,
-        };
-        FqCodel {
-            limit,
-            law,
-            pool: Pool::new(),
-            flows: vec![flow; law.flows as usize],
-            backlogs: vec![0; law.flows as usize],
-            new: FlowList::EMPTY,
-            old: FlowList::EMPTY,
-        }
-    }
-
     #[cold]
     fn drop_from_largest(&mut self, context: &mut QueueContext) {
         let mut largest = 0;
@@ -332,8 +318,7 @@ impl Discipline for FqCodel {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(INFO.name)?;
-        parameters::write_limit(f, &self.limit)?;
+        parameters::write_limit(f, INFO.name, &self.limit)?;
         let FqCodelLaw {
             codel,
             flows,

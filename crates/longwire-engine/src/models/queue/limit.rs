@@ -1,13 +1,7 @@
 //! Queue limits in packets, bytes or both, and tail drop, which has no other parameters.
 
-use alloc::format;
-use core::fmt;
-
-use longwire_units::{BitRate, Bytes, Nanos, Packets};
-
 use super::Queue;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// Registry entry.
 pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };

@@ -1,29 +1,24 @@
 //! Queue disciplines: service order, and which frames to drop or mark.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
-use core::fmt;
 
 use dyn_clone::DynClone;
 
 use longwire_packet::frame::FrameMeta;
 use longwire_packet::header::Ecn;
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Bytes, Nanos, Packets};
 
-use crate::models::{Kind, PartModel};
+use crate::models::prelude::*;
 use crate::verdict::{DropReason, Verdict};
 
-pub mod codel;
-pub mod drr;
-pub mod dualpi2;
+mod codel;
+mod drr;
+mod dualpi2;
 pub mod fifo;
-pub mod fq_codel;
+mod fq_codel;
 pub mod limit;
-pub mod pie;
-pub mod priority;
-pub mod red;
+mod pie;
+mod priority;
+mod red;
 
 mod classes;
 mod parameters;

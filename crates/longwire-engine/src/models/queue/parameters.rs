@@ -1,12 +1,7 @@
 //! Parameters shared by queue disciplines.
 
-use alloc::format;
-use core::fmt;
-
-use longwire_units::{Bytes, Nanos, Packets};
-
 use super::{HeaderFields, QueueLimit};
-use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// A Boolean; the first keyword means true.
 pub(super) const BOOLEAN: Unit = Unit::Choice(&["true", "false"]);
@@ -58,8 +53,13 @@ pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError>
     Ok(limit)
 }
 
-/// Writes `limit` and `limit-bytes` as the first parameters.
-pub(super) fn write_limit(f: &mut fmt::Formatter<'_>, limit: &QueueLimit) -> fmt::Result {
+/// Writes the model's name, with `limit` and `limit-bytes` as the first parameters.
+pub(super) fn write_limit(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    limit: &QueueLimit,
+) -> fmt::Result {
+    f.write_str(name)?;
     if let Some(packets) = limit.packets {
         write!(f, ":limit={packets}")?;
     }

@@ -1,21 +1,15 @@
 //! PIE: Proportional Integral controller Enhanced.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::{Bytes, Nanos, Probability, parse_real};
+use longwire_units::parse_real;
 
 use super::fifo::FrameLine;
 use super::ticks::Ticks;
 use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame};
 use super::{difference, parameters};
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 /// Registry entry.
-pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "pie",
@@ -61,13 +55,26 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
         ecn: parameters::read_bool(arguments, "ecn")?,
         ecn_threshold: arguments.required("ecn-threshold")?,
     };
-    let limit = parameters::read_limit(arguments)?;
-    Ok(Queue::Managed(Box::new(Pie::new(limit, law))))
+    Ok(Queue::Managed(Box::new(Pie {
+        text: arguments.notation(&[]),
+        limit: parameters::read_limit(arguments)?,
+        law,
+        ecn_threshold: law.ecn_threshold.as_f64(),
+        line: FrameLine::default(),
+        ticks: Ticks::new(law.tupdate),
+        delay: Nanos::ZERO,
+        state: PieState {
+            probability: 0.0,
+            delay_before: Nanos::ZERO,
+            burst: law.max_burst,
+        },
+        accumulated: 0.0,
+    })))
 }
 
 /// Parameters of PIE's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PieLaw {
+struct PieLaw {
     /// Target delay (`QDELAY_REF`).
     pub target: Nanos,
     /// Update interval of the probability (`T_UPDATE`); not zero.
@@ -117,7 +124,9 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 ///   appendix B, they do.
 /// * `MEAN_PKTSIZE`, which the RFC leaves open, is a parameter.
 #[derive(Clone, Debug)]
-pub struct Pie {
+struct Pie {
+    /// The model's specification text.
+    text: String,
     limit: QueueLimit,
     law: PieLaw,
     ecn_threshold: f64,
@@ -140,24 +149,6 @@ struct PieState {
 }
 
 impl Pie {
-    /// Creates an empty queue.
-    pub fn new(limit: QueueLimit, law: PieLaw) -> Pie {
-        Pie {
-            limit,
-            law,
-            ecn_threshold: law.ecn_threshold.as_f64(),
-            line: FrameLine::default(),
-            ticks: Ticks::new(law.tupdate),
-            delay: Nanos::ZERO,
-            state: PieState {
-                probability: 0.0,
-                delay_before: Nanos::ZERO,
-                burst: law.max_burst,
-            },
-            accumulated: 0.0,
-        }
-    }
-
     /// Processes the ticks due at `now`.
     #[inline]
     fn update(&mut self, now: Nanos) {
@@ -287,15 +278,6 @@ impl Discipline for Pie {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(INFO.name)?;
-        parameters::write_limit(f, &self.limit)?;
-        let law = &self.law;
-        let (target, tupdate) = (law.target, law.tupdate);
-        write!(f, ",target={target},tupdate={tupdate}")?;
-        write!(f, ",alpha={},beta={}", law.alpha, law.beta)?;
-        let (max_burst, mean_packet) = (law.max_burst, law.mean_packet);
-        write!(f, ",max-burst={max_burst},mean-packet={mean_packet}")?;
-        let (ecn, threshold) = (law.ecn, law.ecn_threshold);
-        write!(f, ",ecn={ecn},ecn-threshold={threshold}")
+        f.write_str(&self.text)
     }
 }

@@ -1,8 +1,7 @@
 //! Many short frame queues in shared memory.
 
-use alloc::vec::Vec;
-
 use super::QueuedFrame;
+use crate::models::prelude::*;
 
 /// Null index of a slot.
 const NONE: u32 = u32::MAX;

@@ -1,21 +1,13 @@
 //! Strict priority among traffic classes.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::Nanos;
-
 use super::fifo::FrameLine;
 use super::{
     Classes, Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters,
 };
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 /// Registry entry.
-pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
+pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "priority",
@@ -44,7 +36,13 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     if classes.list().iter().any(|class| class.weight != 1) {
         return Err(arguments.invalid("classes have an order, not weights; for weights, use drr"));
     }
-    Ok(Queue::Managed(Box::new(Priority::new(classes, limit))))
+    let lines = classes.list().iter().map(|_| FrameLine::default());
+    Ok(Queue::Managed(Box::new(Priority {
+        lines: lines.collect(),
+        classes,
+        limit,
+        waiting: 0,
+    })))
 }
 
 /// Strict priority. Code points determine the class; frames without IP, or without a VLAN tag, have
@@ -54,7 +52,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// of the lowest backlogged classes below its own; if that would free too little space, only the
 /// frame itself is dropped. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
-pub struct Priority {
+struct Priority {
     classes: Classes,
     /// Combined limit of all classes.
     limit: QueueLimit,
@@ -64,17 +62,6 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// Creates an empty queue. `limit` applies to all classes together.
-    pub fn new(classes: Classes, limit: QueueLimit) -> Priority {
-        let lines = classes.list().iter().map(|_| FrameLine::default());
-        Priority {
-            lines: lines.collect(),
-            classes,
-            limit,
-            waiting: 0,
-        }
-    }
-
     /// Drops frames from classes below `class` until the queue is within its limit, including an
     /// arriving frame of `len` bytes. Returns `false`, without effect, if that is impossible.
     #[cold]
@@ -143,8 +130,7 @@ impl Discipline for Priority {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(INFO.name)?;
-        parameters::write_limit(f, &self.limit)?;
+        parameters::write_limit(f, INFO.name, &self.limit)?;
         write!(f, ",classes={}", self.classes)
     }
 }

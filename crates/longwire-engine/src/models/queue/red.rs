@@ -1,25 +1,34 @@
 //! Random early detection, including gentle and adaptive RED.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::{BitRate, Bytes, Nanos, Packets, Probability, parse_ratio};
+use longwire_units::parse_ratio;
 
 use super::fifo::FrameLine;
 use super::parameters::{self, BOOLEAN};
 use super::ticks::Ticks;
 use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame};
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::verdict::DropReason;
+use crate::models::prelude::*;
 
 pub(super) const ENTRY: Entry<Queue> = Entry {
     info: &INFO,
     build: |arguments| {
         let limit = parameters::read_limit(arguments)?;
         let law = RedLaw::read(arguments)?;
-        Ok(Queue::Managed(Box::new(Red::new(limit, law))))
+        let packet = law.packet.0 as f64;
+        let unit = if law.in_bytes { packet } else { 1.0 };
+        Ok(Queue::Managed(Box::new(Red {
+            limit,
+            law,
+            line: FrameLine::default(),
+            min: law.min.0 as f64 * unit,
+            max: law.max.0 as f64 * unit,
+            weight: WEIGHT,
+            decay: 0.0,
+            maxp: law.maxp.as_f64(),
+            average: 0.0,
+            count: -1,
+            idle_since: Nanos::ZERO,
+            ticks: Ticks::new(INTERVAL),
+        })))
     },
 };
 
@@ -68,7 +77,7 @@ const PACKET: Param = Param::with_default("packet", Unit::Size, "1000b")
 
 /// Parameters of RED's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RedLaw {
+struct RedLaw {
     /// Average queue below which no frame is dropped.
     pub min: Packets,
     /// Average queue at which the probability is `maxp`; at least `min`, and not zero.
@@ -92,16 +101,14 @@ pub struct RedLaw {
 }
 
 impl RedLaw {
-    pub(super) fn read(arguments: &Arguments) -> Result<RedLaw, SpecError> {
-        let weight = match arguments.word("weight") {
-            Some(_) => Some(arguments.read("weight", parse_ratio)?),
-            None => None,
-        };
+    fn read(arguments: &Arguments) -> Result<RedLaw, SpecError> {
+        let weight = arguments.word("weight");
+        let weight = weight.map(|_| arguments.read("weight", parse_ratio));
         let law = RedLaw {
             min: arguments.required::<Packets>("min")?,
             max: arguments.required::<Packets>("max")?,
             maxp: arguments.required::<Probability>("maxp")?,
-            weight,
+            weight: weight.transpose()?,
             gentle: parameters::read_bool(arguments, "gentle")?,
             adaptive: parameters::read_bool(arguments, "adaptive")?,
             in_bytes: arguments.choice("unit")? == 1,
@@ -161,7 +168,7 @@ const INTERVAL: Nanos = Nanos::from_millis(500);
 /// One number is drawn per frame that may be dropped at random. Drops are [`DropReason::Aqm`] or,
 /// at the limit, [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
-pub struct Red {
+struct Red {
     limit: QueueLimit,
     law: RedLaw,
     line: FrameLine,
@@ -190,29 +197,6 @@ enum Decision {
 }
 
 impl Red {
-    /// Creates an empty queue.
-    pub fn new(limit: QueueLimit, law: RedLaw) -> Red {
-        let unit = if law.in_bytes {
-            law.packet.0 as f64
-        } else {
-            1.0
-        };
-        Red {
-            limit,
-            law,
-            line: FrameLine::default(),
-            min: law.min.0 as f64 * unit,
-            max: law.max.0 as f64 * unit,
-            weight: WEIGHT,
-            decay: 0.0,
-            maxp: law.maxp.as_f64(),
-            average: 0.0,
-            count: -1,
-            idle_since: Nanos::ZERO,
-            ticks: Ticks::new(INTERVAL),
-        }
-    }
-
     /// Returns the average for an arrival at `now`, before counting that arrival.
     fn average_at(&self, now: Nanos) -> f64 {
         if !self.line.is_empty() || self.average == 0.0 {
@@ -381,8 +365,7 @@ impl Discipline for Red {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(INFO.name)?;
-        parameters::write_limit(f, &self.limit)?;
+        parameters::write_limit(f, INFO.name, &self.limit)?;
         let law = &self.law;
         write!(f, ",min={},max={},maxp={}", law.min, law.max, law.maxp)?;
         if let Some(weight) = law.weight {

@@ -1,12 +1,10 @@
 //! Tail drop, computed only from departures.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::mem;
 
-use longwire_units::{Bytes, Nanos, Packets};
-
 use super::QueueLimit;
+use crate::models::prelude::*;
 
 /// A tail-drop queue, computed only from departures (as in TLEM): a frame occupies the queue until
 /// it departs, so an arrival finds all frames with later departures queued.

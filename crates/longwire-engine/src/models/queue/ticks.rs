@@ -1,7 +1,7 @@
 //! A control law's periodic timer, evaluated lazily: ticks are processed when the queue is next
 //! used.
 
-use longwire_units::Nanos;
+use crate::models::prelude::*;
 
 /// Periodic ticks; the first is one period after the link's epoch.
 ///

@@ -1,17 +1,8 @@
 //! Short and long bursts on a cellular link, as in CellReplay.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use core::fmt;
-
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Nanos};
-
 use super::mahimahi::{OPPORTUNITY, OVERHEAD, Opportunities, counted, sizes};
 use super::{Rate, RateModel};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 use crate::trace::schedule::ScheduleReader;
 use crate::trace::trains::{Trains, TrainsReader, interpolated};
 

@@ -1,17 +1,9 @@
 //! Packet delivery opportunities, following mahimahi.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
-use core::fmt;
-
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Bytes, Nanos, parse_signed};
+use longwire_units::parse_signed;
 
 use super::{Rate, RateModel};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 use crate::trace::End;
 use crate::trace::schedule::{OpportunityCursor, OpportunitySchedule, ScheduleReader};
 

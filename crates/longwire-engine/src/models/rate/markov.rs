@@ -1,18 +1,11 @@
 //! Rates that follow a continuous-time Markov chain.
 
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec;
-use alloc::vec::Vec;
-
-use longwire_units::random::Stream;
-use longwire_units::{Nanos, parse_real};
+use longwire_units::parse_real;
 
 use super::Rate;
 use super::schedule::{RateOrZero, rate_or_zero};
 use super::varying::{RateSource, RateStretch, varying};
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 pub(super) const MARKOV: Entry<Rate> = Entry {
     info: &ModelInfo {
@@ -41,13 +34,12 @@ const STATES_MAX: usize = 64;
 const TIME_MIN: Nanos = Nanos::from_micros(1);
 
 fn build_markov(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
-    let text = |key| arguments.read(key, |text| Ok(text.to_string()));
     let invalid = |message: String| arguments.invalid(message);
-    let rates = list(&text("rates")?, "rates", |item| {
+    let rates = list(arguments.required_text("rates")?, "rates", |item| {
         rate_or_zero(item).map_err(|error| error.to_string())
     });
     let rates = rates.map_err(invalid)?;
-    let times = list(&text("times")?, "times", |item| {
+    let times = list(arguments.required_text("times")?, "times", |item| {
         item.parse::<Nanos>().map_err(|error| error.to_string())
     });
     let times = times.map_err(invalid)?;

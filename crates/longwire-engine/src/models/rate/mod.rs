@@ -1,19 +1,13 @@
 //! Rate: link speed and frame serialisation.
 
-use alloc::boxed::Box;
 use core::{fmt, mem};
 
 use dyn_clone::DynClone;
 
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Nanos};
-
-use crate::frame_context::FrameContext;
 use crate::loader::{Hook, Loader};
 use crate::models::framing::Framing;
 use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
-use crate::models::{Entry, Kind, PartModel};
-use crate::spec::{ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 mod cellreplay;
 mod mahimahi;

@@ -1,12 +1,8 @@
 //! Serialisation at a piecewise linear rate, computed from its integral.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
-use longwire_units::Nanos;
-
+use super::RateModel;
 use super::varying::NANOBITS;
+use crate::models::prelude::*;
 
 /// The rate is `rate` bit/s from `time` nanoseconds after the epoch on; 0 stops the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,13 +100,16 @@ impl LinearRamp {
     }
 }
 
-/// A serialiser with a piecewise linear rate.
+/// A rate model with a piecewise linear rate.
 ///
 /// Departures are rounded down to nanoseconds, and the remainder is carried. Within a ramp, nothing
 /// is rounded; at the end of a ramp, the remaining work of a frame is rounded by less than half a
 /// billionth of a bit.
 #[derive(Clone, Debug)]
 pub struct Ramps {
+    mean: Option<BitRate>,
+    /// The model's specification text.
+    text: String,
     ramps: Vec<LinearRamp>,
     /// Rate after the last ramp, unless the ramps repeat.
     last: u64,
@@ -132,11 +131,17 @@ pub struct Ramps {
 }
 
 impl Ramps {
-    /// Creates ramps between steps and, with a period, back to the first step at its end.
+    /// Creates ramps between steps and, with a period, back to the first step at its end. The
+    /// mean is in bit/s.
     ///
     /// # Errors
     /// If a ramp sends more than can be counted exactly.
-    pub fn new(steps: &[Step], period: Option<Nanos>) -> Result<Ramps, String> {
+    pub fn new(
+        steps: &[Step],
+        period: Option<Nanos>,
+        mean: u64,
+        text: String,
+    ) -> Result<Ramps, String> {
         let mut ramps = Vec::with_capacity(steps.len());
         let back = period.map(|period| Step {
             time: period.as_nanos(),
@@ -155,6 +160,8 @@ impl Ramps {
         }
         let halves = |ramp: &LinearRamp| ramp.total / u128::from(ramp.span);
         Ok(Ramps {
+            mean: BitRate::from_bits_per_sec(mean),
+            text,
             lap_halves: ramps.iter().map(halves).sum(),
             ramps,
             last: steps[steps.len() - 1].rate,
@@ -166,76 +173,6 @@ impl Ramps {
             sent: 0,
             left: 0,
         })
-    }
-
-    /// Sets the origin of times.
-    pub fn start(&mut self, epoch: Nanos) {
-        self.epoch = epoch.as_nanos();
-    }
-
-    /// Returns the earliest time, at or after `from`, with a non-zero rate.
-    #[inline]
-    pub fn ready(&mut self, from: Nanos) -> Nanos {
-        let since = from.as_nanos().saturating_sub(self.epoch);
-        self.idle_until(since);
-        let mut ready = since.max(self.at);
-        loop {
-            match self.ramps.get(self.index) {
-                Some(ramp) if ramp.total == self.sent => {
-                    ready = ready.max(self.next_ramp());
-                }
-                None if self.last == 0 => return Nanos::MAX,
-                _ => break,
-            }
-            if ready == u64::MAX {
-                return Nanos::MAX;
-            }
-        }
-        Nanos::from_nanos(self.epoch.saturating_add(ready)).max(from)
-    }
-
-    /// Returns the time at which the last of `bits` departs if served from `from` on.
-    #[inline]
-    pub fn serve(&mut self, from: Nanos, bits: u64) -> Nanos {
-        self.idle_until(from.as_nanos().saturating_sub(self.epoch));
-        if let Some(ramp) = self.ramps.get(self.index)
-            && let Some(work) = bits.checked_mul(HALVES)
-            && let Some(sent) = (u128::from(work) * u128::from(ramp.span)).checked_add(self.sent)
-            && sent < ramp.total
-        {
-            let begin = self.lap + ramp.start;
-            self.sent = sent;
-            self.at = begin + ramp.time(sent, self.at - begin, work);
-            return Nanos::from_nanos(self.epoch.saturating_add(self.at));
-        }
-        self.cross(u128::from(bits) * u128::from(HALVES))
-    }
-
-    /// Like [`Ramps::serve`], for work in billionths of a bit.
-    pub fn resume(&mut self, from: Nanos, work: u128) -> Nanos {
-        self.idle_until(from.as_nanos().saturating_sub(self.epoch));
-        self.cross(work * 2)
-    }
-
-    /// Discards transmissions after `at`.
-    pub fn rewind(&mut self, at: Nanos) {
-        self.at = at.as_nanos().saturating_sub(self.epoch);
-        (self.index, self.lap, self.left) = (0, 0, 0);
-        self.seek(self.at);
-    }
-
-    /// Returns the work sent between `at` and the last departure, plus work that never completes,
-    /// in billionths of a bit, rounded up.
-    pub fn unsent(&self, at: Nanos) -> u128 {
-        let since = at.as_nanos().saturating_sub(self.epoch);
-        let until = match self.ramps.get(self.index) {
-            Some(ramp) => {
-                self.halves_before(self.lap + ramp.start) + self.sent / u128::from(ramp.span)
-            }
-            None => self.halves_before(self.at) + self.sent,
-        };
-        let done = until.saturating_sub(self.halves_before(since));
-        (done + self.left).div_ceil(2)
     }
 
     /// Returns the halves that a saturated link sends from the epoch to `since`.
@@ -349,5 +286,78 @@ impl Ramps {
             Some(ramp) => ramp.sent(inside - ramp.start),
             None => 0,
         };
+    }
+}
+
+impl RateModel for Ramps {
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch.as_nanos();
+    }
+
+    #[inline]
+    fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
+        let since = from.as_nanos().saturating_sub(self.epoch);
+        self.idle_until(since);
+        let mut ready = since.max(self.at);
+        loop {
+            match self.ramps.get(self.index) {
+                Some(ramp) if ramp.total == self.sent => {
+                    ready = ready.max(self.next_ramp());
+                }
+                None if self.last == 0 => return Nanos::MAX,
+                _ => break,
+            }
+            if ready == u64::MAX {
+                return Nanos::MAX;
+            }
+        }
+        Nanos::from_nanos(self.epoch.saturating_add(ready)).max(from)
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
+        self.idle_until(frame.at.as_nanos().saturating_sub(self.epoch));
+        if let Some(ramp) = self.ramps.get(self.index)
+            && let Some(work) = wire_bits.checked_mul(HALVES)
+            && let Some(sent) = (u128::from(work) * u128::from(ramp.span)).checked_add(self.sent)
+            && sent < ramp.total
+        {
+            let begin = self.lap + ramp.start;
+            self.sent = sent;
+            self.at = begin + ramp.time(sent, self.at - begin, work);
+            return Nanos::from_nanos(self.epoch.saturating_add(self.at));
+        }
+        self.cross(u128::from(wire_bits) * u128::from(HALVES))
+    }
+
+    fn unsent(&self, at: Nanos) -> Option<u128> {
+        let since = at.as_nanos().saturating_sub(self.epoch);
+        let until = match self.ramps.get(self.index) {
+            Some(ramp) => {
+                self.halves_before(self.lap + ramp.start) + self.sent / u128::from(ramp.span)
+            }
+            None => self.halves_before(self.at) + self.sent,
+        };
+        let done = until.saturating_sub(self.halves_before(since));
+        Some((done + self.left).div_ceil(2))
+    }
+
+    fn rewind(&mut self, at: Nanos) {
+        self.at = at.as_nanos().saturating_sub(self.epoch);
+        (self.index, self.lap, self.left) = (0, 0, 0);
+        self.seek(self.at);
+    }
+
+    fn resume(&mut self, frame: &FrameContext<'_>, work: u128, _stream: &mut Stream) -> Nanos {
+        self.idle_until(frame.at.as_nanos().saturating_sub(self.epoch));
+        self.cross(work * 2)
+    }
+
+    fn mean(&self) -> Option<BitRate> {
+        self.mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }

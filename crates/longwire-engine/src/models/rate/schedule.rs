@@ -1,22 +1,13 @@
 //! Rates as a function of time: steps (stepwise or linear) or a recorded trace.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-use core::fmt;
+use longwire_units::UnitError;
 
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Nanos, UnitError};
-
+use super::Rate;
 use super::mahimahi::Mahimahi;
 use super::ramp::{Ramps, Step};
 use super::varying::{SeriesSource, varying};
-use super::{Rate, RateModel};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::trace::{self, End, FORMAT, Recording, SeriesBuilder};
+use crate::models::prelude::*;
+use crate::trace::{self, Contents, End, FORMAT, Quantity, SeriesBuilder};
 
 pub(super) const STEPS: Entry<Rate> = Entry {
     info: &ModelInfo {
@@ -60,9 +51,8 @@ impl fmt::Display for RateOrZero {
 }
 
 fn build_steps(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
-    let text = arguments.read("at", |text| Ok(String::from(text)))?;
     let invalid = |message: String| arguments.invalid(format!("at: {message}"));
-    let steps = read_steps(&text).map_err(invalid)?;
+    let steps = read_steps(arguments.required_text("at")?).map_err(invalid)?;
     let period: Option<Nanos> = arguments.optional("period")?;
     if let (Some(period), Some(last)) = (period, steps.last())
         && period.as_nanos() <= last.time
@@ -78,11 +68,8 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let mean = mean_of(&steps, period, linear);
     let text = text_of(&steps, period, linear);
     if linear {
-        return Ok(Rate::Model(Box::new(LinearRate {
-            line: Ramps::new(&steps, period).map_err(invalid)?,
-            mean: BitRate::from_bits_per_sec(mean),
-            text,
-        })));
+        let ramps = Ramps::new(&steps, period, mean, text).map_err(invalid)?;
+        return Ok(Rate::Model(Box::new(ramps)));
     }
     let mut rows = SeriesBuilder::default();
     for step in &steps {
@@ -116,11 +103,7 @@ fn read_steps(text: &str) -> Result<Vec<Step>, String> {
             _ => steps.push(Step { time, rate }),
         }
     }
-    if steps.is_empty() {
-        Err("no steps".into())
-    } else {
-        Ok(steps)
-    }
+    Ok(steps)
 }
 
 /// Returns the mean over one period, rounded to bit/s. Without a period, this is the last rate or,
@@ -163,51 +146,6 @@ fn text_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> String {
     format!("steps:at={},change={change}{period}", steps.join(";"))
 }
 
-/// A rate that changes linearly between steps.
-#[derive(Clone, Debug)]
-struct LinearRate {
-    line: Ramps,
-    mean: Option<BitRate>,
-    /// The model's specification text.
-    text: String,
-}
-
-impl RateModel for LinearRate {
-    fn start(&mut self, epoch: Nanos) {
-        self.line.start(epoch);
-    }
-
-    #[inline]
-    fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
-        self.line.ready(from)
-    }
-
-    #[inline]
-    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
-        self.line.serve(frame.at, wire_bits)
-    }
-
-    fn unsent(&self, at: Nanos) -> Option<u128> {
-        Some(self.line.unsent(at))
-    }
-
-    fn rewind(&mut self, at: Nanos) {
-        self.line.rewind(at);
-    }
-
-    fn resume(&mut self, frame: &FrameContext<'_>, work: u128, _stream: &mut Stream) -> Nanos {
-        self.line.resume(frame.at, work)
-    }
-
-    fn mean(&self) -> Option<BitRate> {
-        self.mean
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
 pub(super) const TRACE: Entry<Rate> = Entry {
     info: &ModelInfo {
         name: "trace",
@@ -238,8 +176,8 @@ pub(super) const TRACE: Entry<Rate> = Entry {
 fn build_trace(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let end = End::read(arguments)?;
     let text = arguments.text(TRACE.info.params);
-    match trace::read_rates(arguments)? {
-        Recording::Series(series) => {
+    match trace::read(arguments, Quantity::Rate, false)? {
+        Contents::Series(series, _) => {
             // Mean over the trace, or over its infinite continuation.
             let mean = series.mean(end);
             if mean == 0 && end == End::Loop {
@@ -248,7 +186,7 @@ fn build_trace(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
             }
             Ok(varying(SeriesSource::new(series, end), mean, text))
         }
-        Recording::Schedule(schedule) => {
+        Contents::Schedule(schedule) => {
             if end == End::Hold {
                 let message = "delivery opportunities have no last rate to hold; write end=loop or \
                                end=stop";
@@ -256,6 +194,9 @@ fn build_trace(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
             }
             let model = Mahimahi::usual(schedule, end, text);
             Ok(Rate::Model(Box::new(model)))
+        }
+        Contents::Trains(_) | Contents::Patterns(..) => {
+            Err(arguments.file_error(trace::FILE.name, "no rates"))
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Exact serialisation at a fixed rate.
 
-use longwire_units::{BitRate, Nanos};
-
 use super::varying::divide;
 use crate::models::framing::Framing;
+use crate::models::prelude::*;
 
 /// One link's serialiser.
 ///

@@ -1,23 +1,12 @@
 //! Transmission slots, as with netem's `slot`.
 
-use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-use core::fmt;
-
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Bytes, Nanos, Packets};
-
 use super::varying::NANOBITS;
 use super::{Rate, RateModel, Serializer};
-use crate::frame_context::FrameContext;
 use crate::models::delay::{self, DelayModel};
 use crate::models::framing::Framing;
+use crate::models::is_scheduled;
+use crate::models::prelude::*;
 use crate::models::queue::limit::FULL_FRAME;
-use crate::models::{Entry, is_scheduled};
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
@@ -43,13 +32,13 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
-    let text = arguments.read("wait", |text| Ok(text.to_owned()))?;
+    let text = arguments.required_text("wait")?;
     let caps = Caps::read(arguments)?;
     if caps.packets == Some(Packets(0)) || caps.bytes == Some(Bytes(0)) {
         return Err(arguments.invalid("a slot of 0 passes no frames; the minimum is 1p or 1b"));
     }
     Ok(Rate::Model(Box::new(Slots {
-        wait: read_wait(arguments, &text)?,
+        wait: read_wait(arguments, text)?,
         text: arguments.notation(&[]),
         caps,
         line: Serializer::new(arguments.optional("rate")?, Framing::NONE),

@@ -1,17 +1,8 @@
 //! Time-division multiplexing: the link sends only in its slot of each period.
 
-use alloc::boxed::Box;
-use alloc::format;
-use core::fmt;
-
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Nanos};
-
 use super::varying::NANOBITS;
 use super::{Rate, RateModel};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

@@ -1,18 +1,8 @@
 //! Token bucket: tokens saved while idle allow a burst.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
-use core::fmt;
-
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Bytes, Nanos};
-
 use super::varying::divide;
 use super::{Rate, RateModel};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

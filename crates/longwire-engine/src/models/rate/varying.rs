@@ -1,15 +1,8 @@
 //! Exact serialisation at a rate that changes over time.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use core::fmt;
-
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Nanos};
-
 use super::{Rate, RateModel};
-use crate::frame_context::FrameContext;
-use crate::trace::{Cursor, End, Series};
+use crate::models::prelude::*;
+use crate::trace::{Cursor, End, Series, Stretch};
 
 /// Billionths per bit: 1 bit/s sends one billionth per nanosecond.
 pub(super) const NANOBITS: u64 = 1_000_000_000;
@@ -24,6 +17,15 @@ pub(super) struct RateStretch {
     pub end: u64,
     /// Rate in bit/s; 0 stops the link.
     pub rate: u64,
+}
+
+impl From<Stretch> for RateStretch {
+    fn from(stretch: Stretch) -> RateStretch {
+        RateStretch {
+            end: stretch.end.as_nanos(),
+            rate: stretch.value.unwrap_or(0),
+        }
+    }
 }
 
 /// A source of piecewise constant rates.
@@ -75,11 +77,7 @@ impl SeriesSource {
 impl RateSource for SeriesSource {
     fn stretch(&mut self, since: u64, _stream: &mut Stream) -> RateStretch {
         let since = Nanos::from_nanos(since);
-        let stretch = self.series.at(&mut self.cursor, since, self.end);
-        RateStretch {
-            end: stretch.end.as_nanos(),
-            rate: stretch.value.unwrap_or(0),
-        }
+        self.series.at(&mut self.cursor, since, self.end).into()
     }
 
     fn lap(&self) -> Option<(u64, u128)> {
@@ -89,21 +87,21 @@ impl RateSource for SeriesSource {
     fn stretch_at(&self, since: u64) -> Option<RateStretch> {
         let since = Nanos::from_nanos(since);
         let stretch = self.series.at(&mut self.cursor.clone(), since, self.end);
-        Some(RateStretch {
-            end: stretch.end.as_nanos(),
-            rate: stretch.value.unwrap_or(0),
-        })
+        Some(stretch.into())
     }
 }
 
-/// A serialiser at a source's rate.
+/// A rate model that follows a source.
 ///
 /// Exact: bits are counted in billionths, and each nanosecond sends a whole number of them. The
 /// last departure is at `at + carry / rate`; reported departures are rounded down, so errors do not
 /// accumulate.
 #[derive(Clone, Debug)]
-pub(super) struct Varying<S> {
+struct Varying<S> {
     source: S,
+    mean: Option<BitRate>,
+    /// The model's specification text.
+    text: String,
     epoch: u64,
     /// Current stretch, and the time of its lookup. All earlier time was used or had rate 0.
     stretch: RateStretch,
@@ -115,69 +113,6 @@ pub(super) struct Varying<S> {
 }
 
 impl<S: RateSource> Varying<S> {
-    /// Creates an idle serialiser.
-    pub fn new(source: S) -> Varying<S> {
-        Varying {
-            source,
-            epoch: 0,
-            stretch: RateStretch { end: 0, rate: 0 },
-            found: 0,
-            at: 0,
-            carry: 0,
-            left: 0,
-        }
-    }
-
-    /// Returns the earliest time, at or after `from`, with a non-zero rate.
-    #[inline]
-    pub fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
-        let since = from.as_nanos().saturating_sub(self.epoch);
-        let mut since = since.max(self.found);
-        while since >= self.stretch.end || self.stretch.rate == 0 {
-            if since < self.stretch.end {
-                since = self.stretch.end;
-            }
-            if since == u64::MAX {
-                return Nanos::MAX;
-            }
-            self.find(since, stream);
-        }
-        Nanos::from_nanos(self.epoch.saturating_add(since)).max(from)
-    }
-
-    /// Returns the time at which the last of `bits` departs if served from `from` on.
-    #[inline]
-    pub fn serve(&mut self, from: Nanos, bits: u64, stream: &mut Stream) -> Nanos {
-        let from = from.as_nanos().saturating_sub(self.epoch);
-        let from = from.max(self.found);
-        // At the exact departure time, the carried remainder has not been sent yet.
-        if from > self.at {
-            self.at = from;
-            self.carry = 0;
-        }
-        let left = self.stretch.end.saturating_sub(self.at);
-        if left > 0
-            && self.stretch.rate > 0
-            && let Some(work) = bits.checked_mul(NANOBITS)
-            && let Some(work) = work.checked_add(self.carry)
-        {
-            let nanos = work / self.stretch.rate;
-            if nanos < left {
-                self.at += nanos;
-                self.carry = work % self.stretch.rate;
-                return Nanos::from_nanos(self.epoch.saturating_add(self.at));
-            }
-        }
-        self.cross(u128::from(bits) * u128::from(NANOBITS), stream)
-    }
-
-    /// Like [`Varying::serve`], for work in billionths of a bit.
-    pub fn resume(&mut self, from: Nanos, work: u128, stream: &mut Stream) -> Nanos {
-        self.at = from.as_nanos().saturating_sub(self.epoch).max(self.found);
-        self.carry = 0;
-        self.cross(work, stream)
-    }
-
     /// Skips whole laps, leaving some work, and returns the remaining work. A lap sends the same
     /// amount from any starting point.
     fn pass_laps(&mut self, work: u128) -> u128 {
@@ -233,10 +168,70 @@ impl<S: RateSource> Varying<S> {
             self.carry = 0;
         }
     }
+}
 
-    /// Returns the work sent between `at` and the last departure, plus work that never completes,
-    /// in billionths of a bit; `None` unless rates are a function of time.
-    pub fn unsent(&self, at: Nanos) -> Option<u128> {
+/// Creates a rate model from a source, its long-term mean in bit/s and its specification text.
+pub(super) fn varying(source: impl RateSource, mean: u64, text: String) -> Rate {
+    Rate::Model(Box::new(Varying {
+        source,
+        mean: BitRate::from_bits_per_sec(mean),
+        text,
+        epoch: 0,
+        stretch: RateStretch { end: 0, rate: 0 },
+        found: 0,
+        at: 0,
+        carry: 0,
+        left: 0,
+    }))
+}
+
+impl<S: RateSource> RateModel for Varying<S> {
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch.as_nanos();
+    }
+
+    #[inline]
+    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        let since = from.as_nanos().saturating_sub(self.epoch);
+        let mut since = since.max(self.found);
+        while since >= self.stretch.end || self.stretch.rate == 0 {
+            if since < self.stretch.end {
+                since = self.stretch.end;
+            }
+            if since == u64::MAX {
+                return Nanos::MAX;
+            }
+            self.find(since, stream);
+        }
+        Nanos::from_nanos(self.epoch.saturating_add(since)).max(from)
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        let from = frame.at.as_nanos().saturating_sub(self.epoch);
+        let from = from.max(self.found);
+        // At the exact departure time, the carried remainder has not been sent yet.
+        if from > self.at {
+            self.at = from;
+            self.carry = 0;
+        }
+        let left = self.stretch.end.saturating_sub(self.at);
+        if left > 0
+            && self.stretch.rate > 0
+            && let Some(work) = wire_bits.checked_mul(NANOBITS)
+            && let Some(work) = work.checked_add(self.carry)
+        {
+            let nanos = work / self.stretch.rate;
+            if nanos < left {
+                self.at += nanos;
+                self.carry = work % self.stretch.rate;
+                return Nanos::from_nanos(self.epoch.saturating_add(self.at));
+            }
+        }
+        self.cross(u128::from(wire_bits) * u128::from(NANOBITS), stream)
+    }
+
+    fn unsent(&self, at: Nanos) -> Option<u128> {
         let mut since = at.as_nanos().saturating_sub(self.epoch);
         let mut work = u128::from(self.carry) + self.left;
         self.source.stretch_at(since)?;
@@ -254,59 +249,19 @@ impl<S: RateSource> Varying<S> {
         Some(work)
     }
 
-    /// Discards transmissions after `at`, if rates are a function of time.
-    pub fn rewind(&mut self, at: Nanos) {
+    fn rewind(&mut self, at: Nanos) {
         let since = at.as_nanos().saturating_sub(self.epoch);
         if let Some(stretch) = self.source.stretch_at(since) {
             (self.at, self.carry, self.left) = (since, 0, 0);
             (self.found, self.stretch) = (since, stretch);
         }
     }
-}
-
-/// A rate model that follows a source.
-#[derive(Clone, Debug)]
-struct VaryingRate<S> {
-    line: Varying<S>,
-    mean: Option<BitRate>,
-    /// The model's specification text.
-    text: String,
-}
-
-/// Creates a rate model from a source, its long-term mean in bit/s and its specification text.
-pub(super) fn varying(source: impl RateSource, mean: u64, text: String) -> Rate {
-    Rate::Model(Box::new(VaryingRate {
-        line: Varying::new(source),
-        mean: BitRate::from_bits_per_sec(mean),
-        text,
-    }))
-}
-
-impl<S: RateSource> RateModel for VaryingRate<S> {
-    fn start(&mut self, epoch: Nanos) {
-        self.line.epoch = epoch.as_nanos();
-    }
-
-    #[inline]
-    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
-        self.line.ready(from, stream)
-    }
-
-    #[inline]
-    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
-        self.line.serve(frame.at, wire_bits, stream)
-    }
-
-    fn unsent(&self, at: Nanos) -> Option<u128> {
-        self.line.unsent(at)
-    }
-
-    fn rewind(&mut self, at: Nanos) {
-        self.line.rewind(at);
-    }
 
     fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
-        self.line.resume(frame.at, work, stream)
+        let from = frame.at.as_nanos().saturating_sub(self.epoch);
+        self.at = from.max(self.found);
+        self.carry = 0;
+        self.cross(work, stream)
     }
 
     fn mean(&self) -> Option<BitRate> {

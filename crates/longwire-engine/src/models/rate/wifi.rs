@@ -1,17 +1,10 @@
 //! A Wi-Fi station: waits for the medium, then sends queued frames as an aggregate.
 
-use alloc::boxed::Box;
-use alloc::string::String;
-use core::fmt;
-
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Bytes, Nanos, parse_count};
+use longwire_units::parse_count;
 
 use super::varying::{NANOBITS, divide};
 use super::{Aggregate, Rate, RateModel};
-use crate::frame_context::FrameContext;
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::models::prelude::*;
 
 /// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

@@ -1,12 +1,8 @@
 //! Correlated delays with an unchanged marginal distribution, by a Gaussian copula: a first-order
 //! autoregressive Gaussian process provides the ranks.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
-use longwire_units::random::Stream;
-
 use super::inverse::{Inverse, Moments, Octaves, Tails};
+use crate::models::prelude::*;
 use longwire_units::special::{normal_above, normal_density};
 
 /// The process z' = r z + sqrt(1 - r²) e, with e standard normal. Then z is standard normal too,

@@ -1,9 +1,8 @@
 //! Quantile functions as lookup tables.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
 use longwire_units::special::normal_quantile;
+
+use crate::models::prelude::*;
 
 /// A position in a distribution, as lower and upper tail probability. The smaller one is the more
 /// precise, so both are stored.

@@ -1,25 +1,16 @@
 //! Delays drawn from a distribution, with truncation, offset and correlation. Each distribution
 //! contributes only its formula.
 
-use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
 
 mod copula;
 mod inverse;
 #[cfg(test)]
 mod tests;
 
-use longwire_units::random::Stream;
-use longwire_units::{Correlation, Nanos};
-
 use super::DelayModel;
 use super::distributions::Formula;
-use crate::frame_context::FrameContext;
-use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::models::prelude::*;
 use copula::Copula;
 use inverse::{Inverse, Octaves};
 
