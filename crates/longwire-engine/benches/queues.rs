@@ -118,7 +118,7 @@ fn bench_queues(criterion: &mut Criterion) {
                 // The backlog would grow without bound.
                 continue;
             }
-            let mut traffic = Traffic::new(&text(entry.info), load);
+            let mut traffic = Traffic::new(&text(&entry.info), load);
             group.bench_function(format!("{}, {name}", entry.info.name), |bencher| {
                 bencher.iter_custom(|frames| traffic.time(frames));
             });

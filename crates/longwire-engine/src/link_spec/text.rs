@@ -92,38 +92,3 @@ impl fmt::Display for LinkSpec {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_read_back() {
-        for line in [
-            "",
-            "rate=10mbit delay=20ms",
-            "queue=64kb loss=1% loss=burst:start=1%,length=4 order=reorder",
-            "loss=content:match=udp port 53 and ip.addr == 10.0.0.1 delay=1ms",
-        ] {
-            let spec: LinkSpec = line.parse().expect("options");
-            assert_eq!(spec.to_string(), line);
-        }
-    }
-
-    #[test]
-    fn errors_name_the_word() {
-        for (line, expected) in [
-            ("20ms", "'20ms' has no name"),
-            ("delay=", "'delay=' has no value"),
-            (
-                "delay=1ms dely=2ms",
-                "unknown option 'dely'; options are rate, framing",
-            ),
-            ("delay=1ms delay=2ms", "delay is given twice"),
-            ("delay=1kg", "delay: "),
-        ] {
-            let error = line.parse::<LinkSpec>().expect_err("an error").to_string();
-            assert!(error.contains(expected), "{line}: {error}");
-        }
-    }
-}

@@ -41,48 +41,41 @@ pub static KIND: Kind<Box<dyn CorruptionModel>> = Kind {
     entries: &[RANDOM, BIT_ERROR, OFFSET],
 };
 
-const RANDOM: Entry<Box<dyn CorruptionModel>> = Entry {
-    info: &ModelInfo {
-        name: "random",
-        summary: "corrupts frames independently, inverting a fixed number of random bits in each \
-                  (netem's corrupt: one bit)",
-        params: &[
-            Param::new("rate", Unit::Probability).help("probability that a frame is corrupted"),
-            BITS.help("number of inverted bits per corrupted frame"),
-            PART,
-            CHECKSUM,
-        ],
-    },
-    build: |arguments| {
+const RANDOM: Entry<Box<dyn CorruptionModel>> = Entry::new(
+    "random",
+    "corrupts frames independently, inverting a fixed number of random bits in each (netem's \
+     corrupt: one bit)",
+    &[
+        Param::new("rate", Unit::Probability).help("probability that a frame is corrupted"),
+        BITS.help("number of inverted bits per corrupted frame"),
+        PART,
+        CHECKSUM,
+    ],
+    |arguments| {
         let rate = arguments.required("rate")?;
         let bits = arguments.read(BITS.name, parse_count)? as u32;
         corruption(arguments, Pattern::Random { rate, bits })
     },
-};
+);
 
-const OFFSET: Entry<Box<dyn CorruptionModel>> = Entry {
-    info: &ModelInfo {
-        name: "offset",
-        summary: "inverts bits at a fixed offset; shorter frames are unchanged",
-        params: &[
-            Param::new("offset", Unit::Count)
-                .within(
-                    "0",
-                    "65534",
-                    "0 to 65534, the last byte of the longest frame",
-                )
-                .help("offset in bytes from the start of the part, 0 to 65534"),
-            BITS.help(
-                "number of bits to invert, starting at the most significant bit of that \
-                 byte",
-            ),
-            Param::with_default("rate", Unit::Probability, "100%")
-                .help("probability that a frame is corrupted"),
-            PART,
-            CHECKSUM,
-        ],
-    },
-    build: |arguments| {
+const OFFSET: Entry<Box<dyn CorruptionModel>> = Entry::new(
+    "offset",
+    "inverts bits at a fixed offset; shorter frames are unchanged",
+    &[
+        Param::new("offset", Unit::Count)
+            .within(
+                "0",
+                "65534",
+                "0 to 65534, the last byte of the longest frame",
+            )
+            .help("offset in bytes from the start of the part, 0 to 65534"),
+        BITS.help("number of bits to invert, starting at the most significant bit of that byte"),
+        Param::with_default("rate", Unit::Probability, "100%")
+            .help("probability that a frame is corrupted"),
+        PART,
+        CHECKSUM,
+    ],
+    |arguments| {
         let pattern = Pattern::Offset {
             offset: arguments.read("offset", parse_count)? as u32,
             bits: arguments.read(BITS.name, parse_count)? as u32,
@@ -90,25 +83,23 @@ const OFFSET: Entry<Box<dyn CorruptionModel>> = Entry {
         };
         corruption(arguments, pattern)
     },
-};
+);
 
-const BIT_ERROR: Entry<Box<dyn CorruptionModel>> = Entry {
-    info: &ModelInfo {
-        name: "ber",
-        summary: "independent bit errors; the loss model ber drops the affected frames instead",
-        params: &[
-            Param::new("rate", Unit::Ratio)
-                .within("0", "0.5", "0 to 0.5")
-                .help("bit error rate, a ratio from 0 to 0.5, such as 1e-6"),
-            PART,
-            CHECKSUM,
-        ],
-    },
-    build: |arguments| {
+const BIT_ERROR: Entry<Box<dyn CorruptionModel>> = Entry::new(
+    "ber",
+    "independent bit errors; the loss model ber drops the affected frames instead",
+    &[
+        Param::new("rate", Unit::Ratio)
+            .within("0", "0.5", "0 to 0.5")
+            .help("bit error rate, a ratio from 0 to 0.5, such as 1e-6"),
+        PART,
+        CHECKSUM,
+    ],
+    |arguments| {
         let last = Binomial::new(0, arguments.read("rate", parse_ratio)?);
         corruption(arguments, Pattern::BitErrors { last })
     },
-};
+);
 
 /// Where bits are inverted.
 #[derive(Clone, Copy, Debug)]

@@ -51,18 +51,16 @@ pub static KIND: Kind<Box<dyn DuplicationModel>> = Kind {
     entries: &[RANDOM, NTH, TRACE],
 };
 
-const RANDOM: Entry<Box<dyn DuplicationModel>> = Entry {
-    info: &ModelInfo {
-        name: "random",
-        summary: "duplicates frames on the medium independently; lost frames are not duplicated",
-        params: &[
-            Param::new("rate", Unit::Probability).help("probability that a frame is duplicated"),
-            COPIES,
-            DELAY,
-        ],
-    },
-    build: |arguments| duplication(arguments, Choice::Random(arguments.required("rate")?)),
-};
+const RANDOM: Entry<Box<dyn DuplicationModel>> = Entry::new(
+    "random",
+    "duplicates frames on the medium independently; lost frames are not duplicated",
+    &[
+        Param::new("rate", Unit::Probability).help("probability that a frame is duplicated"),
+        COPIES,
+        DELAY,
+    ],
+    |arguments| duplication(arguments, Choice::Random(arguments.required("rate")?)),
+);
 
 /// Number of copies.
 const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
@@ -73,57 +71,52 @@ const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
 const DELAY: Param = Param::with_default("delay", Unit::Choice(&["same", "own"]), "same")
     .help("same: copies arrive with the frame; own: each copy draws its own delay");
 
-const NTH: Entry<Box<dyn DuplicationModel>> = Entry {
-    info: &ModelInfo {
-        name: "nth",
-        summary: "duplicates every n-th frame that reaches the medium; lost frames are not \
-                  duplicated",
-        params: &[
-            Param::new("every", Unit::Count)
-                .help("distance between duplicated frames; 1 duplicates all"),
-            Param::with_default("offset", Unit::Count, "0").help("frames to skip first"),
-            COPIES,
-            DELAY,
-        ],
-    },
-    build: |arguments| {
+const NTH: Entry<Box<dyn DuplicationModel>> = Entry::new(
+    "nth",
+    "duplicates every n-th frame that reaches the medium; lost frames are not duplicated",
+    &[
+        Param::new("every", Unit::Count)
+            .help("distance between duplicated frames; 1 duplicates all"),
+        Param::with_default("offset", Unit::Count, "0").help("frames to skip first"),
+        COPIES,
+        DELAY,
+    ],
+    |arguments| {
         let nth = EveryNth::read(arguments, "duplicates")?;
         duplication(arguments, Choice::Nth(nth))
     },
-};
+);
 
-const TRACE: Entry<Box<dyn DuplicationModel>> = Entry {
-    info: &ModelInfo {
-        name: "trace",
-        summary: "duplication probability over time, from a table or a duplicate model of the \
-                  crate netem-trace, whose patterns depend on the number of consecutive duplicated \
-                  frames; times count from the link's start",
-        params: &[
-            Param {
-                help: "file: rows of time and probability, separated by commas, tabs or spaces; \
-                       the first row may name columns and units, such as time_s,duplicate_percent; \
-                       or netem-trace JSON or TOML",
-                unit: Unit::File(EXAMPLE),
-                ..FILE
-            },
-            END.help(
-                "after the last row: loop repeats the trace, hold keeps the last probability, stop \
-                 adds no duplicates; the last row lasts as long as the previous one",
-            ),
-            TIME_COLUMN,
-            TIME_UNIT,
-            DUPLICATE_COLUMN,
-            DUPLICATE_UNIT,
-            WHERE,
-            COPIES,
-            DELAY,
-        ],
-    },
-    build: |arguments| {
+const TRACE: Entry<Box<dyn DuplicationModel>> = Entry::new(
+    "trace",
+    "duplication probability over time, from a table or a duplicate model of the crate \
+     netem-trace, whose patterns depend on the number of consecutive duplicated frames; times \
+     count from the link's start",
+    &[
+        Param {
+            help: "file: rows of time and probability, separated by commas, tabs or spaces; the \
+                   first row may name columns and units, such as time_s,duplicate_percent; or \
+                   netem-trace JSON or TOML",
+            unit: Unit::File(EXAMPLE),
+            ..FILE
+        },
+        END.help(
+            "after the last row: loop repeats the trace, hold keeps the last probability, stop \
+             adds no duplicates; the last row lasts as long as the previous one",
+        ),
+        TIME_COLUMN,
+        TIME_UNIT,
+        DUPLICATE_COLUMN,
+        DUPLICATE_UNIT,
+        WHERE,
+        COPIES,
+        DELAY,
+    ],
+    |arguments| {
         let chances = read_chances(arguments, Quantity::Duplication)?;
         duplication(arguments, Choice::Trace(chances))
     },
-};
+);
 
 /// Example table with the column names used in the parameters' examples.
 const EXAMPLE: &str = "time_s,duplicate_percent,cell\n0,0.5,7\n1,1,7\n";

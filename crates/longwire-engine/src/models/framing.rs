@@ -118,48 +118,42 @@ impl fmt::Display for Framing {
     }
 }
 
-const NONE_ENTRY: Entry<Framing> = Entry {
-    info: &ModelInfo {
-        name: "none",
-        summary: "no overhead: 14-byte Ethernet header and payload only",
-        params: &[],
-    },
-    build: |_| Ok(Framing::NONE),
-};
+const NONE_ENTRY: Entry<Framing> = Entry::new(
+    "none",
+    "no overhead: 14-byte Ethernet header and payload only",
+    &[],
+    |_| Ok(Framing::NONE),
+);
 
-const ETHERNET_ENTRY: Entry<Framing> = Entry {
-    info: &ModelInfo {
-        name: "ethernet",
-        summary: "24 bytes per frame: preamble, frame check sequence and gap (IEEE 802.3); at \
-                  least 84 bytes in total",
-        params: &[],
-    },
-    build: |_| Ok(Framing::ETHERNET),
-};
+const ETHERNET_ENTRY: Entry<Framing> = Entry::new(
+    "ethernet",
+    "24 bytes per frame: preamble, frame check sequence and gap (IEEE 802.3); at least 84 bytes in \
+     total",
+    &[],
+    |_| Ok(Framing::ETHERNET),
+);
 
-const ATM_ENTRY: Entry<Framing> = Entry {
-    info: &ModelInfo {
-        name: "atm",
-        summary: "ATM cells of 53 bytes with 48 of payload, padded, with AAL5 trailer (ITU-T \
-                  I.363.5) and encapsulation (RFC 2684, 2364, 2516)",
-        params: &[Param::with_default(
-            "over",
-            Unit::Choice(&[
-                "pppoe-llc",
-                "pppoe-vcmux",
-                "pppoa-llc",
-                "pppoa-vcmux",
-                "bridged-llc",
-                "bridged-vcmux",
-                "ipoa-llc",
-                "ipoa-vcmux",
-            ]),
+const ATM_ENTRY: Entry<Framing> = Entry::new(
+    "atm",
+    "ATM cells of 53 bytes with 48 of payload, padded, with AAL5 trailer (ITU-T I.363.5) and \
+     encapsulation (RFC 2684, 2364, 2516)",
+    &[Param::with_default(
+        "over",
+        Unit::Choice(&[
             "pppoe-llc",
-        )
-        .help("AAL5 encapsulation, as shown by the DSL modem")],
-    },
-    build: build_atm,
-};
+            "pppoe-vcmux",
+            "pppoa-llc",
+            "pppoa-vcmux",
+            "bridged-llc",
+            "bridged-vcmux",
+            "ipoa-llc",
+            "ipoa-vcmux",
+        ]),
+        "pppoe-llc",
+    )
+    .help("AAL5 encapsulation, as shown by the DSL modem")],
+    build_atm,
+);
 
 /// Encapsulations and the bytes that they add to an IP packet: AAL5 trailer 8; LLC/SNAP 8, or 10
 /// with bridging; padding for VC-multiplexed bridging 2 (RFC 2684); Ethernet without FCS 14; PPPoE
@@ -188,14 +182,12 @@ fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     })
 }
 
-const DOCSIS_ENTRY: Entry<Framing> = Entry {
-    info: &ModelInfo {
-        name: "docsis",
-        summary: "DOCSIS service rate: Ethernet frame including frame check sequence, at least 64 \
-                  bytes (DOCSIS MULPI, annex C, maximum sustained traffic rate)",
-        params: &[],
-    },
-    build: |_| {
+const DOCSIS_ENTRY: Entry<Framing> = Entry::new(
+    "docsis",
+    "DOCSIS service rate: Ethernet frame including frame check sequence, at least 64 bytes (DOCSIS \
+     MULPI, annex C, maximum sustained traffic rate)",
+    &[],
+    |_| {
         Ok(Framing {
             overhead: 4,
             minimum: 64,
@@ -203,25 +195,23 @@ const DOCSIS_ENTRY: Entry<Framing> = Entry {
             ..Framing::NONE
         })
     },
-};
+);
 
-const WIREGUARD_ENTRY: Entry<Framing> = Entry {
-    info: &ModelInfo {
-        name: "wireguard",
-        summary: "WireGuard tunnel over Ethernet: the packet, padded to a multiple of 16 bytes but \
-                  at most to the tunnel's MTU; 32 bytes of WireGuard (Donenfeld, NDSS 2017); outer \
-                  UDP, IP and Ethernet headers",
-        params: &[
-            Param::with_default("over", Unit::Choice(&["ipv4", "ipv6"]), "ipv4")
-                .help("outer IP protocol"),
-            // At least the minimum MTU of an IPv4 link (RFC 791, section 3.2).
-            Param::with_default("mtu", Unit::Count, "1420")
-                .within("68", "65535", "68..65535")
-                .help("MTU of the tunnel interface, 68 to 65535 bytes (`ip link show wg0`)"),
-        ],
-    },
-    build: build_wireguard,
-};
+const WIREGUARD_ENTRY: Entry<Framing> = Entry::new(
+    "wireguard",
+    "WireGuard tunnel over Ethernet: the packet, padded to a multiple of 16 bytes but at most to \
+     the tunnel's MTU; 32 bytes of WireGuard (Donenfeld, NDSS 2017); outer UDP, IP and Ethernet \
+     headers",
+    &[
+        Param::with_default("over", Unit::Choice(&["ipv4", "ipv6"]), "ipv4")
+            .help("outer IP protocol"),
+        // At least the minimum MTU of an IPv4 link (RFC 791, section 3.2).
+        Param::with_default("mtu", Unit::Count, "1420")
+            .within("68", "65535", "68..65535")
+            .help("MTU of the tunnel interface, 68 to 65535 bytes (`ip link show wg0`)"),
+    ],
+    build_wireguard,
+);
 
 /// Outer protocols of tunnels, with header lengths.
 static OUTER: [(&str, u32); 2] = [("ipv4", 20), ("ipv6", 40)];
@@ -240,15 +230,12 @@ fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     })
 }
 
-const WIFI_ENTRY: Entry<Framing> = Entry {
-    info: &ModelInfo {
-        name: "wifi",
-        summary: "subframe of an A-MPDU (IEEE 802.11-2020, 9.7.1): delimiter, QoS data header, \
-                  LLC and SNAP, and frame check sequence in place of the Ethernet header, padded \
-                  to a multiple of 4 bytes",
-        params: &[],
-    },
-    build: |_| {
+const WIFI_ENTRY: Entry<Framing> = Entry::new(
+    "wifi",
+    "subframe of an A-MPDU (IEEE 802.11-2020, 9.7.1): delimiter, QoS data header, LLC and SNAP, \
+     and frame check sequence in place of the Ethernet header, padded to a multiple of 4 bytes",
+    &[],
+    |_| {
         Ok(Framing {
             overhead: 4 + 26 + 8 + 4 - ETHERNET_HEADER_LEN as i32,
             cell: 4,
@@ -256,17 +243,12 @@ const WIFI_ENTRY: Entry<Framing> = Entry {
             ..Framing::NONE
         })
     },
-};
+);
 
-const BYTES_ENTRY: Entry<Framing> = Entry {
-    info: &BYTES_INFO,
-    build: build_bytes,
-};
-
-static BYTES_INFO: ModelInfo = ModelInfo {
-    name: "bytes",
-    summary: "fixed overhead per frame, then padding to whole cells",
-    params: &[
+const BYTES_ENTRY: Entry<Framing> = Entry::new(
+    "bytes",
+    "fixed overhead per frame, then padding to whole cells",
+    &[
         // The lower bound matches that of tc.
         Param::with_default("overhead", Unit::Signed, "0")
             .within("-64", "65535", "-64..65535; -14 counts IP packets")
@@ -287,7 +269,8 @@ static BYTES_INFO: ModelInfo = ModelInfo {
                  is negative",
             ),
     ],
-};
+    build_bytes,
+);
 
 /// Returns the minimum length on the wire: 1 byte if `overhead` is negative, so that every frame
 /// takes time.

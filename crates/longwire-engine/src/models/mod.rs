@@ -21,7 +21,7 @@ pub mod router;
 
 use crate::loader::{Loader, NoLoader};
 use crate::prelude::*;
-use crate::spec::{Arguments, ModelInfo, SpecError};
+use crate::spec::{Arguments, ModelInfo, Param, SpecError};
 
 /// The names that most files of models use.
 pub(crate) mod prelude {
@@ -33,7 +33,7 @@ pub(crate) mod prelude {
     pub(crate) use super::{Entry, Kind, PartModel};
     pub(crate) use crate::frame_context::FrameContext;
     pub(crate) use crate::prelude::*;
-    pub(crate) use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+    pub(crate) use crate::spec::{Arguments, Param, SpecError, Unit};
     pub(crate) use crate::verdict::DropReason;
 }
 
@@ -52,9 +52,27 @@ pub trait PartModel: Clone + Debug + Display + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Entry<M> {
     /// Name, parameters and help.
-    pub info: &'static ModelInfo,
+    pub info: ModelInfo,
     /// Builds the model from checked arguments.
     pub build: fn(&Arguments<'_>) -> Result<M, SpecError>,
+}
+
+impl<M> Entry<M> {
+    /// Creates a row: the model's name, a line about it with the formula's source, its parameters,
+    /// and its constructor.
+    pub const fn new(
+        name: &'static str,
+        summary: &'static str,
+        params: &'static [Param],
+        build: fn(&Arguments<'_>) -> Result<M, SpecError>,
+    ) -> Entry<M> {
+        let info = ModelInfo {
+            name,
+            summary,
+            params,
+        };
+        Entry { info, build }
+    }
 }
 
 /// The models of one kind.
@@ -72,7 +90,7 @@ impl<M> Kind<M> {
     /// Returns the kind's name with each model's description.
     pub fn infos(&self) -> impl Iterator<Item = (&'static str, &'static ModelInfo)> + use<M> {
         let (name, entries) = (self.name, self.entries);
-        entries.iter().map(move |entry| (name, entry.info))
+        entries.iter().map(move |entry| (name, &entry.info))
     }
 
     /// Parses a model that needs no file or plugin; otherwise, use [`Kind::parse_with`].
@@ -110,7 +128,7 @@ impl<M> Kind<M> {
         let (name, arguments) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
         if let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) {
-            let arguments = Arguments::parse(entry.info, arguments, loader)?;
+            let arguments = Arguments::parse(&entry.info, arguments, loader)?;
             let model = (entry.build)(&arguments)?;
             doubts.extend(arguments.into_doubts());
             return Ok(model);
@@ -123,7 +141,7 @@ impl<M> Kind<M> {
         if !is_value || is_named || default.info.params.is_empty() {
             return Err(self.unknown(name));
         }
-        let arguments = Arguments::parse(default.info, text, loader)?;
+        let arguments = Arguments::parse(&default.info, text, loader)?;
         let model = (default.build)(&arguments).map_err(|error| match error {
             // For plain values, the error omits the parameter's name.
             SpecError::Value { source, .. } => SpecError::Plain(source),
@@ -142,7 +160,7 @@ impl<M> Kind<M> {
             return None;
         }
         let entry = self.entries.iter().find(|entry| entry.info.name == name)?;
-        Arguments::parse(entry.info, arguments, &NoLoader).ok()
+        Arguments::parse(&entry.info, arguments, &NoLoader).ok()
     }
 
     /// Returns the error for an unknown name.

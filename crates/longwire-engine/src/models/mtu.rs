@@ -123,30 +123,19 @@ pub static KIND: Kind<Mtu> = Kind {
     name: "mtu",
     example: "1500",
     entries: &[
-        Entry {
-            info: &ModelInfo {
-                name: "drop",
-                summary: "drops longer frames, like a switch",
-                params: &[BYTES],
-            },
-            build: |arguments| bytes(arguments).map(Mtu::Drop),
-        },
-        Entry {
-            info: &ModelInfo {
-                name: "fragment",
-                summary: "fragments longer IPv4 packets without DF (RFC 791), like a router; \
-                          drops other longer frames",
-                params: &[BYTES],
-            },
-            build: |arguments| bytes(arguments).map(Mtu::Fragment),
-        },
-        Entry {
-            info: &ModelInfo {
-                name: "none",
-                summary: "no limit on frame length",
-                params: &[],
-            },
-            build: |_| Ok(Mtu::None),
-        },
+        Entry::new(
+            "drop",
+            "drops longer frames, like a switch",
+            &[BYTES],
+            |arguments| bytes(arguments).map(Mtu::Drop),
+        ),
+        Entry::new(
+            "fragment",
+            "fragments longer IPv4 packets without DF (RFC 791), like a router; drops other longer \
+             frames",
+            &[BYTES],
+            |arguments| bytes(arguments).map(Mtu::Fragment),
+        ),
+        Entry::new("none", "no limit on frame length", &[], |_| Ok(Mtu::None)),
     ],
 };

@@ -29,21 +29,14 @@ pub static KIND: Kind<OrderPolicy> = Kind {
     name: "order",
     example: "in-order",
     entries: &[
-        Entry {
-            info: &ModelInfo {
-                name: "in-order",
-                summary: "jitter never reorders: no frame is released before its predecessor",
-                params: &[],
-            },
-            build: |_| Ok(OrderPolicy::InOrder),
-        },
-        Entry {
-            info: &ModelInfo {
-                name: "reorder",
-                summary: "jitter may reorder frames",
-                params: &[],
-            },
-            build: |_| Ok(OrderPolicy::Reorder),
-        },
+        Entry::new(
+            "in-order",
+            "jitter never reorders: no frame is released before its predecessor",
+            &[],
+            |_| Ok(OrderPolicy::InOrder),
+        ),
+        Entry::new("reorder", "jitter may reorder frames", &[], |_| {
+            Ok(OrderPolicy::Reorder)
+        }),
     ],
 };

@@ -69,26 +69,21 @@ pub static KIND: Kind<Box<dyn ReorderingModel>> = Kind {
     entries: &[HOLD, GAP],
 };
 
-const HOLD: Entry<Box<dyn ReorderingModel>> = Entry {
-    info: &ModelInfo {
-        name: "hold",
-        summary: "holds frames back with a fixed probability, so that later frames overtake them \
-                  (Rizzo and Lettieri's TLEM, 2016)",
-        params: &[
-            Param::new("rate", Unit::Probability).help("probability that a frame is held back"),
-            Param::new("time", Unit::Time).help(
-                "time for which it is held, in addition to its \
-                 delay",
-            ),
-        ],
-    },
-    build: |arguments| {
+const HOLD: Entry<Box<dyn ReorderingModel>> = Entry::new(
+    "hold",
+    "holds frames back with a fixed probability, so that later frames overtake them (Rizzo and \
+     Lettieri's TLEM, 2016)",
+    &[
+        Param::new("rate", Unit::Probability).help("probability that a frame is held back"),
+        Param::new("time", Unit::Time).help("time for which it is held, in addition to its delay"),
+    ],
+    |arguments| {
         Ok(Box::new(Hold {
             rate: arguments.required("rate")?,
             time: arguments.required("time")?,
         }))
     },
-};
+);
 
 /// Holds back random frames.
 #[derive(Clone, Copy, Debug)]
@@ -113,25 +108,21 @@ impl ReorderingModel for Hold {
     }
 }
 
-const GAP: Entry<Box<dyn ReorderingModel>> = Entry {
-    info: &ModelInfo {
-        name: "gap",
-        summary: "sends frames ahead without delay: after one is sent ahead, the next gap - 1 \
-                  frames are delayed as usual; then each frame is sent ahead with probability rate \
-                  until one is (netem's reorder with gap)",
-        params: &[
-            Param::with_default("gap", Unit::Count, "1")
-                .help("minimum distance in frames between frames sent ahead, at least 1"),
-            Param::with_default("rate", Unit::Probability, "100%")
-                .help("probability that an eligible frame is sent ahead"),
-            Param::with_default("correlation", Unit::Correlation, "0%").help(
-                "correlation between consecutive decisions, below 100%; the rate is \
-                 unchanged",
-            ),
-        ],
-    },
-    build: build_gap,
-};
+const GAP: Entry<Box<dyn ReorderingModel>> = Entry::new(
+    "gap",
+    "sends frames ahead without delay: after one is sent ahead, the next gap - 1 frames are \
+     delayed as usual; then each frame is sent ahead with probability rate until one is (netem's \
+     reorder with gap)",
+    &[
+        Param::with_default("gap", Unit::Count, "1")
+            .help("minimum distance in frames between frames sent ahead, at least 1"),
+        Param::with_default("rate", Unit::Probability, "100%")
+            .help("probability that an eligible frame is sent ahead"),
+        Param::with_default("correlation", Unit::Correlation, "0%")
+            .help("correlation between consecutive decisions, below 100%; the rate is unchanged"),
+    ],
+    build_gap,
+);
 
 fn build_gap(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecError> {
     let gap = arguments.read("gap", parse_count)?;

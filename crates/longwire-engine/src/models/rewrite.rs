@@ -54,29 +54,6 @@ impl fmt::Display for dyn RewriteModel {
     }
 }
 
-static IP_INFO: ModelInfo = ModelInfo {
-    name: "ip",
-    summary: "changes fields of IPv4 and IPv6 headers, and updates the IPv4 header checksum; other \
-              frames are unchanged",
-    params: &[
-        Param::with_default("ttl", Unit::Count, "0")
-            .within("0", "255", "0..255")
-            .help(
-                "amount subtracted from the time to live or hop limit, 0 to 255; packets that \
-                 would reach 0 are dropped. Neighbour discovery and link-local multicast are \
-                 unchanged",
-            ),
-        Param::with_default("dscp", Unit::Text("46"), "keep")
-            .help("DSCP, 0 to 63 (RFC 2474), or keep"),
-        Param::with_default(
-            "ecn",
-            Unit::Choice(&["keep", "not-ect", "ect0", "ect1", "ce"]),
-            "keep",
-        )
-        .help("ECN field (RFC 3168); not-ect bleaches it"),
-    ],
-};
-
 const ECN_WORDS: [(&str, Option<Ecn>); 5] = [
     ("keep", None),
     ("not-ect", Some(Ecn::NotCapable)),
@@ -159,38 +136,30 @@ pub(crate) fn expires(bytes: &[u8], hops: u32) -> bool {
             .is_some_and(|ip| u32::from(ip.ttl) <= hops && !stays_on_link(bytes, &ip))
 }
 
-const PLUGIN: Entry<Box<dyn RewriteModel>> = Entry {
-    info: &ModelInfo {
-        name: NAME,
-        summary: "rewriting by a C plugin's rewrite hook, which cannot change the length",
-        params: &[FILE, OWN],
-    },
-    build: |arguments| {
-        let hook = PluginHook::load(arguments, Hook::Rewrite)?;
-        Ok(Box::new(PluginRewrite(hook)))
-    },
-};
+const PLUGIN: Entry<Box<dyn RewriteModel>> = Entry::new(
+    NAME,
+    "rewriting by a C plugin's rewrite hook, which cannot change the length",
+    &[FILE, OWN],
+    |arguments| Ok(Box::new(PluginHook::load(arguments, Hook::Rewrite)?)),
+);
 
-#[derive(Clone, Debug)]
-struct PluginRewrite(PluginHook);
-
-impl RewriteModel for PluginRewrite {
+impl RewriteModel for PluginHook {
     fn start(&mut self, epoch: Nanos) {
-        self.0.start(epoch);
+        PluginHook::start(self, epoch);
     }
 
     fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        self.0.bind(loader)
+        PluginHook::bind(self, loader)
     }
 
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream) {
-        if let Some(state) = self.0.state() {
+        if let Some(state) = self.state() {
             state.rewrite(at, bytes, stream);
         }
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -199,10 +168,29 @@ pub static KIND: Kind<Box<dyn RewriteModel>> = Kind {
     name: "rewrite",
     example: "ip:ttl=1",
     entries: &[
-        Entry {
-            info: &IP_INFO,
-            build: build_ip,
-        },
+        Entry::new(
+"ip",
+"changes fields of IPv4 and IPv6 headers, and updates the IPv4 header checksum; other frames are \
+ unchanged",
+&[
+        Param::with_default("ttl", Unit::Count, "0")
+            .within("0", "255", "0..255")
+            .help(
+                "amount subtracted from the time to live or hop limit, 0 to 255; packets that \
+                 would reach 0 are dropped. Neighbour discovery and link-local multicast are \
+                 unchanged",
+            ),
+        Param::with_default("dscp", Unit::Text("46"), "keep")
+            .help("DSCP, 0 to 63 (RFC 2474), or keep"),
+        Param::with_default(
+            "ecn",
+            Unit::Choice(&["keep", "not-ect", "ect0", "ect1", "ce"]),
+            "keep",
+        )
+        .help("ECN field (RFC 3168); not-ect bleaches it"),
+    ],
+build_ip,
+),
         PLUGIN,
     ],
 };

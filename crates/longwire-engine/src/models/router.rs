@@ -124,40 +124,6 @@ impl RouterHop {
     }
 }
 
-static HOP_INFO: ModelInfo = ModelInfo {
-    name: "hop",
-    summary: "router at the entry: decrements the time to live, and sends ICMP time exceeded, \
-              fragmentation needed (for packets with DF) and packet too big to the ingress port \
-              (RFC 792, 1191, 4443)",
-    params: &[
-        Param::with_default("address", Unit::Text("10.0.0.1"), AUTO).help(
-            "IPv4 source address of ICMP errors; auto: in `exec` an unused address of the network, \
-             else the dummy address 192.0.0.8 (RFC 7600)",
-        ),
-        Param::with_default("address6", Unit::Text("fd00::1"), AUTO).help(
-            "IPv6 source address of ICMP errors; auto: in `exec` an unused address of the network, \
-             else fe80::8",
-        ),
-        Param::with_default("limit", Unit::Count, "1000")
-            .within("0", "1000000", "0 to 1000000 errors/s")
-            .help("maximum ICMP errors per second (token bucket); 0: send none"),
-        Param::with_default("burst", Unit::Count, "50")
-            .within("1", "1000000", "1 to 1000000 errors")
-            .help("maximum burst of ICMP errors"),
-    ],
-};
-
-fn build(arguments: &Arguments<'_>) -> Result<Router, SpecError> {
-    let is_host = |v4: &Ipv4Addr| !matches!(v4.octets()[0], 0 | 127 | 224..);
-    let is_host6 = |v6: &Ipv6Addr| !(v6.is_multicast() || v6.is_unspecified() || v6.is_loopback());
-    Ok(Router {
-        v4: address(arguments, "address", is_host)?,
-        v6: address(arguments, "address6", is_host6)?,
-        limit: arguments.read("limit", parse_count)? as u32,
-        burst: arguments.read("burst", parse_count)? as u32,
-    })
-}
-
 /// Parses an address that is valid as a source.
 fn address<A: FromStr>(
     arguments: &Arguments<'_>,
@@ -181,8 +147,35 @@ fn address<A: FromStr>(
 pub static KIND: Kind<Router> = Kind {
     name: "router",
     example: "hop",
-    entries: &[Entry {
-        info: &HOP_INFO,
-        build,
-    }],
+    entries: &[Entry::new(
+"hop",
+"router at the entry: decrements the time to live, and sends ICMP time exceeded, fragmentation \
+ needed (for packets with DF) and packet too big to the ingress port (RFC 792, 1191, 4443)",
+&[
+        Param::with_default("address", Unit::Text("10.0.0.1"), AUTO).help(
+            "IPv4 source address of ICMP errors; auto: in `exec` an unused address of the network, \
+             else the dummy address 192.0.0.8 (RFC 7600)",
+        ),
+        Param::with_default("address6", Unit::Text("fd00::1"), AUTO).help(
+            "IPv6 source address of ICMP errors; auto: in `exec` an unused address of the network, \
+             else fe80::8",
+        ),
+        Param::with_default("limit", Unit::Count, "1000")
+            .within("0", "1000000", "0 to 1000000 errors/s")
+            .help("maximum ICMP errors per second (token bucket); 0: send none"),
+        Param::with_default("burst", Unit::Count, "50")
+            .within("1", "1000000", "1 to 1000000 errors")
+            .help("maximum burst of ICMP errors"),
+    ],
+|arguments| {
+    let is_host = |v4: &Ipv4Addr| !matches!(v4.octets()[0], 0 | 127 | 224..);
+    let is_host6 = |v6: &Ipv6Addr| !(v6.is_multicast() || v6.is_unspecified() || v6.is_loopback());
+    Ok(Router {
+        v4: address(arguments, "address", is_host)?,
+        v6: address(arguments, "address6", is_host6)?,
+        limit: arguments.read("limit", parse_count)? as u32,
+        burst: arguments.read("burst", parse_count)? as u32,
+    })
+},
+)],
 };

@@ -23,8 +23,7 @@ pub static INFO: ModelInfo = ModelInfo {
         Param::new(
             "file",
             Unit::File(
-                "operator,country,rat,signal_quality,download_kbps,upload_kbps,latency_ms_avg,\
-                 latency_ms_stdev\n1,norway,4G,good,21487.6,15707.7,92.9,43.8\n",
+                "operator,country,rat,signal_quality,download_kbps,upload_kbps,latency_ms_avg,latency_ms_stdev\n1,norway,4G,good,21487.6,15707.7,92.9,43.8\n",
             ),
         )
         .help("ERRANT's profiles.csv"),
@@ -32,8 +31,7 @@ pub static INFO: ModelInfo = ModelInfo {
         Param::new("country", Unit::Text("norway")).help("country; required if several rows match"),
         Param::new("rat", Unit::Text("4G")).help("technology; required if several rows match"),
         Param::new("quality", Unit::Text("good")).help(
-            "signal quality; required if several rows \
-                                                        match",
+            "signal quality; required if several rows match",
         ),
     ],
 };

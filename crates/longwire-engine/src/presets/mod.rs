@@ -26,13 +26,10 @@ pub struct Preset {
     /// Values without a source.
     pub assumptions: &'static str,
     /// Options for both directions, set before those of `up` or `down`.
-    both: Texts,
-    up: Texts,
-    down: Texts,
+    both: &'static str,
+    up: &'static str,
+    down: &'static str,
 }
-
-/// Options as name and text.
-type Texts = &'static [(&'static str, &'static str)];
 
 /// Options for both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,13 +65,10 @@ pub enum PresetError {
 impl Preset {
     /// Returns the preset's options.
     pub fn options(&self) -> Duplex {
-        let of = |one_way: Texts| {
-            let mut spec = LinkSpec::default();
-            for (name, text) in self.both.iter().chain(one_way) {
-                let set = spec.set(name, text, &NoLoader);
-                debug_assert!(set.is_ok(), "{}: {set:?}", self.name);
-            }
-            spec
+        let of = |one_way: &str| {
+            let spec = LinkSpec::parse(&format!("{} {one_way}", self.both), &NoLoader);
+            debug_assert!(spec.is_ok(), "{}: {spec:?}", self.name);
+            spec.unwrap_or_default()
         };
         Duplex {
             up: of(self.up),

@@ -203,7 +203,7 @@ impl<'a> Arguments<'a> {
 
     /// Returns the text of `key` or of its default, if any.
     pub fn word(&self, key: &str) -> Option<&str> {
-        let index = self.model.params.iter().position(|p| p.name == key)?;
+        let index = index_of(self.model, key)?;
         self.values[index]
             .as_deref()
             .or(self.model.params[index].default)
@@ -341,7 +341,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn param(&self, key: &str) -> Option<&'static Param> {
-        self.model.params.iter().find(|param| param.name == key)
+        Some(&self.model.params[index_of(self.model, key)?])
     }
 
     pub(crate) fn example(&self, key: &str) -> &'static str {
@@ -350,9 +350,12 @@ impl<'a> Arguments<'a> {
     }
 }
 
+fn index_of(model: &ModelInfo, key: &str) -> Option<usize> {
+    model.params.iter().position(|param| param.name == key)
+}
+
 fn find_param(model: &'static ModelInfo, key: &str) -> Result<usize, SpecError> {
-    let found = model.params.iter().position(|param| param.name == key);
-    found.ok_or_else(|| SpecError::UnknownParam {
+    index_of(model, key).ok_or_else(|| SpecError::UnknownParam {
         model: model.name,
         key: key.to_owned(),
         known: known_params(model),

@@ -53,8 +53,7 @@ pub const WHERE: Param = Param::new("where", Unit::Text("cell/7"))
 
 /// Format of a trace.
 pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "auto").help(
-    "table, mahimahi, pensieve, cellreplay, netem-trace or json; auto: detect from the first \
-     line",
+    "table, mahimahi, pensieve, cellreplay, netem-trace or json; auto: detect from the first line",
 );
 
 /// Reads delays over time according to the model's parameters: those in this module, `delay-column`
@@ -147,8 +146,7 @@ fn check_end(arguments: &Arguments<'_>, series: &Series, repeats: bool) -> Resul
     let end = End::read(arguments)?;
     let message = match end {
         End::Stop if series.is_constant() => {
-            "end=stop needs at least two rows; a single row has \
-             no end"
+            "end=stop needs at least two rows; a single row has no end"
         }
         End::Stop | End::Hold if repeats => "repeats forever; write end=loop",
         _ => return Ok(()),

@@ -169,7 +169,7 @@ impl Rows {
     }
 
     fn fixed(&mut self, fields: &Map<String, Value>, key: &str, usual: u64) -> Result<(), String> {
-        known(fields, &[key, "duration"])?;
+        known(fields, &format!("{key}, duration"))?;
         let value = human::field(fields, key, self.quantity, usual)?;
         let duration = human::field(fields, "duration", Quantity::Time, SECOND)?;
         self.push(value, duration)
@@ -177,16 +177,8 @@ impl Rows {
 
     /// Adds one clamped normal value per step.
     fn normal(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
-        let keys = [
-            "mean",
-            "std_dev",
-            "upper_bound",
-            "lower_bound",
-            "duration",
-            "step",
-            "seed",
-        ];
-        known(fields, &keys)?;
+        let keys = "mean, std_dev, upper_bound, lower_bound, duration, step, seed";
+        known(fields, keys)?;
         let rate = |key, usual| human::field(fields, key, Quantity::Rate, usual);
         let (mean, deviation) = (rate("mean", 12 * MBIT)?, rate("std_dev", 0)?);
         let bounds = (rate("lower_bound", 0)?, rate("upper_bound", u64::MAX)?);
@@ -199,21 +191,9 @@ impl Rows {
 
     /// Adds a sawtooth with normal noise.
     fn sawtooth(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
-        known(
-            fields,
-            &[
-                "bottom",
-                "top",
-                "interval",
-                "duty_ratio",
-                "duration",
-                "step",
-                "seed",
-                "std_dev",
-                "upper_noise_bound",
-                "lower_noise_bound",
-            ],
-        )?;
+        let keys = "bottom, top, interval, duty_ratio, duration, step, seed, std_dev, \
+                    upper_noise_bound, lower_noise_bound";
+        known(fields, keys)?;
         let rate = |key, usual| human::field(fields, key, Quantity::Rate, usual);
         let (bottom, top) = (rate("bottom", 0)?, rate("top", 12 * MBIT)?);
         let interval = human::field(fields, "interval", Quantity::Time, SECOND)?;
@@ -262,7 +242,7 @@ impl Rows {
 
     /// Adds models in sequence, a number of times or forever.
     fn repeated(&mut self, fields: &Map<String, Value>, outermost: bool) -> Result<bool, String> {
-        known(fields, &["pattern", "count"])?;
+        known(fields, "pattern, count")?;
         let pattern = fields.get("pattern").and_then(Value::as_array);
         let pattern = pattern.ok_or("pattern: must be a list of models")?;
         let count = fields.get("count").map_or(Some(0), Value::as_u64);
@@ -292,7 +272,7 @@ impl Rows {
 
     /// Reads selection probabilities after runs of 0, 1, 2 … selected frames.
     fn pattern(&mut self, fields: &Map<String, Value>, key: &str) -> Result<(), String> {
-        known(fields, &[key, "duration"])?;
+        known(fields, &format!("{key}, duration"))?;
         let pattern = match fields.get(key) {
             None => PATTERN.to_vec(),
             Some(value) => probabilities(value).map_err(|message| format!("{key}: {message}"))?,
@@ -333,7 +313,7 @@ const RECORDED: &str = "not a list such as [[\"25ms\", [\"10Mbps\", \"20Mbps\"]]
 fn recorded_pattern(value: &Value) -> Result<&[Value], String> {
     let rows = match value {
         Value::Object(fields) => {
-            known(fields, &["pattern"])?;
+            known(fields, "pattern")?;
             match fields.get("pattern") {
                 Some(rows) => rows.as_array().map(Vec::as_slice),
                 None => Some(&[][..]),
@@ -360,10 +340,10 @@ fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
 }
 
 /// Rejects unknown keys, which would have no effect.
-fn known(fields: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
-    let unknown = fields.keys().find(|key| !keys.contains(&key.as_str()));
-    match unknown {
-        Some(key) => Err(format!("unknown key '{key}'; known: {}", keys.join(", "))),
+fn known(fields: &Map<String, Value>, keys: &str) -> Result<(), String> {
+    let is_known = |key: &str| keys.split(", ").any(|known| known == key);
+    match fields.keys().find(|key| !is_known(key)) {
+        Some(key) => Err(format!("unknown key '{key}'; known: {keys}")),
         None => Ok(()),
     }
 }

@@ -108,14 +108,14 @@ struct Idle;
 
 impl Plugin for Idle {}
 
-fn assert_builds<M: Display>(kind: &Kind<M>, entry: &Entry<M>) {
+fn assert_builds<M: Display>(kind: &Kind<M>, entry: &'static Entry<M>) {
     let open = entry
         .info
         .params
         .iter()
         .any(|param| param.unit == Unit::Rest);
-    let loader = ExampleFiles(entry.info);
-    for text in model_examples(entry.info) {
+    let loader = ExampleFiles(&entry.info);
+    for text in model_examples(&entry.info) {
         let model = kind
             .parse_with(&text, &loader)
             .unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -169,7 +169,7 @@ pub fn assert_models_conform<M: Display>(kind: &Kind<M>, seen: &mut BTreeSet<(&s
             "{} twice",
             entry.info.name
         );
-        assert_described(entry.info);
+        assert_described(&entry.info);
         assert_builds(kind, entry);
     }
 }

@@ -12,9 +12,9 @@ use longwire_units::{BitRate, Nanos, Packets};
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
 
 /// Registry entry.
-pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: INFO, build };
 
-static INFO: ModelInfo = ModelInfo {
+const INFO: ModelInfo = ModelInfo {
     name: "burst",
     summary: "back-to-back bursts of a fixed number of frames, at even intervals that keep the \
               mean rate",

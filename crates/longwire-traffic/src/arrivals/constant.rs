@@ -11,7 +11,7 @@ use super::{ArrivalModel, Arrivals, EvenClock, Load};
 
 /// Registry entry.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
-    info: &ModelInfo {
+    info: ModelInfo {
         name: "constant",
         summary: "evenly spaced frames, exact: the remainder is carried",
         params: &[],

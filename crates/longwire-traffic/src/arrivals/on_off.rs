@@ -10,9 +10,9 @@ use longwire_units::{Nanos, UnitError, parse_real};
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
 
 /// Registry entry.
-pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: INFO, build };
 
-static INFO: ModelInfo = ModelInfo {
+const INFO: ModelInfo = ModelInfo {
     name: "on-off",
     summary: "on periods with evenly spaced frames at rate·(on+off)/on, and silent off periods. \
               The aggregate of many sources with Pareto periods of shape below 2 is self-similar \

@@ -11,7 +11,7 @@ use super::{ArrivalModel, Arrivals, Load};
 
 /// Registry entry.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
-    info: &ModelInfo {
+    info: ModelInfo {
         name: "poisson",
         summary: "a Poisson process: gaps between frames are independent and exponential \
                   (RFC 2330, section 11.1.1), independent of frame sizes",

@@ -13,9 +13,9 @@ use longwire_units::{Bytes, Nanos, Packets, Probability, parse_count};
 use super::{ArrivalModel, Arrivals, Load};
 
 /// Registry entry.
-pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: INFO, build };
 
-static INFO: ModelInfo = ModelInfo {
+const INFO: ModelInfo = ModelInfo {
     name: "ramp",
     summary: "ramps exactly between two shares of the rate, linearly or in steps, then stays \
               constant",

@@ -10,9 +10,9 @@ use longwire_units::random::Stream;
 use super::{FCS, Fcs, SizeModel};
 
 /// Registry entry.
-pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
+pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: INFO, build };
 
-static INFO: ModelInfo = ModelInfo {
+const INFO: ModelInfo = ModelInfo {
     name: "fixed",
     summary: "all frames have the same size",
     params: &[

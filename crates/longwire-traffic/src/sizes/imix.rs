@@ -8,11 +8,11 @@ use super::{FCS, SizeModel};
 
 /// Registry entry.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry {
-    info: &INFO,
+    info: INFO,
     build: |arguments| Weighted::build("imix:", SIMPLE.to_vec(), arguments),
 };
 
-static INFO: ModelInfo = ModelInfo {
+const INFO: ModelInfo = ModelInfo {
     name: "imix",
     summary: "simple Internet mix: IP packets of 40, 576 and 1500 bytes in the ratio 7:4:1, or \
               Ethernet frames of 64, 594 and 1518 bytes with FCS (predates RFC 6985, which \

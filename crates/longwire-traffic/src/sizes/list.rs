@@ -7,9 +7,9 @@ use super::weighted::{ORDER, Weighted, read_weighted};
 use super::{FCS, SizeModel};
 
 /// Registry entry.
-pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
+pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: INFO, build };
 
-static INFO: ModelInfo = ModelInfo {
+const INFO: ModelInfo = ModelInfo {
     name: "list",
     summary: "sizes and weights from a file",
     params: &[

@@ -10,9 +10,9 @@ use longwire_units::random::Stream;
 use super::{FCS, Fcs, SizeModel};
 
 /// Registry entry.
-pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
+pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: INFO, build };
 
-static INFO: ModelInfo = ModelInfo {
+const INFO: ModelInfo = ModelInfo {
     name: "uniform",
     summary: "uniformly distributed sizes from min to max, inclusive",
     params: &[

@@ -172,7 +172,7 @@ pub enum Inside {
 fn kind_help<M>(summary: &str, kind: &Kind<M>) -> String {
     let models = kind.entries.iter();
     let models =
-        models.map(|entry| format!("\n* {}: {}", synopsis(entry.info), entry.info.summary));
+        models.map(|entry| format!("\n* {}: {}", synopsis(&entry.info), entry.info.summary));
     format!("{summary}\n{}", models.collect::<String>())
 }
 

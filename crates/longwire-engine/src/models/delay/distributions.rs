@@ -15,22 +15,16 @@ const MEAN: Param = Param::new("mean", Unit::Time).help("mean, before truncation
 const STDDEV: Param =
     Param::new("stddev", Unit::Time).help("standard deviation (jitter), before truncation");
 
-pub(super) const NORMAL: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "normal",
-        summary: "normal distribution, truncated at 0 and at the bounds; truncation shifts the \
-                  mean",
-        params: &[MEAN, STDDEV, MIN, MAX, CORRELATION],
-    },
-    build: build_normal,
-};
+pub(super) const NORMAL: Entry<Box<dyn DelayModel>> = Entry::new(
+    "normal",
+    "normal distribution, truncated at 0 and at the bounds; truncation shifts the mean",
+    &[MEAN, STDDEV, MIN, MAX, CORRELATION],
+    build_normal,
+);
 
 fn build_normal(arguments: &Arguments<'_>) -> Built {
-    let model = build_by_spread(arguments, |mean, stddev| {
-        Ok(Formula::Normal { mean, stddev })
-    })?;
-    let (mean, stddev): (Nanos, Nanos) =
-        (arguments.required("mean")?, arguments.required("stddev")?);
+    let model = build_by_spread(arguments, |mean, stddev| Ok(Formula::Normal(mean, stddev)))?;
+    let (mean, stddev) = mean_and_stddev(arguments)?;
     if stddev > mean {
         let left = model.mean();
         arguments.doubt(format!(
@@ -41,14 +35,18 @@ fn build_normal(arguments: &Arguments<'_>) -> Built {
     Ok(model)
 }
 
+/// Reads `mean` and `stddev`.
+pub(super) fn mean_and_stddev(arguments: &Arguments<'_>) -> Result<(Nanos, Nanos), SpecError> {
+    Ok((arguments.required("mean")?, arguments.required("stddev")?))
+}
+
 /// Builds a distribution from mean and standard deviation in nanoseconds. A deviation of zero gives
 /// a constant delay.
 fn build_by_spread(
     arguments: &Arguments<'_>,
     formula: impl Fn(f64, f64) -> Result<Formula, SpecError>,
 ) -> Built {
-    let (mean, stddev): (Nanos, Nanos) =
-        (arguments.required("mean")?, arguments.required("stddev")?);
+    let (mean, stddev) = mean_and_stddev(arguments)?;
     let sampler = Sampler::new(arguments, &[])?;
     let (mean, stddev) = (mean.as_nanos() as f64, stddev.as_nanos() as f64);
     if stddev == 0.0 {
@@ -57,23 +55,21 @@ fn build_by_spread(
     sampler.formula(formula(mean, stddev)?)
 }
 
-pub(super) const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "lognormal",
-        summary: "location plus a lognormal delay of this mean and standard deviation; its \
-                  logarithm has variance v = ln(1 + (stddev/mean)²) and mean ln(mean) - v/2",
-        params: &[
-            Param::new("mean", Unit::Time)
-                .help("mean of the delay itself, not of its logarithm; excludes location"),
-            Param::new("stddev", Unit::Time).help("standard deviation (jitter) of the delay"),
-            LOCATION,
-            MIN,
-            MAX,
-            CORRELATION,
-        ],
-    },
-    build: build_lognormal,
-};
+pub(super) const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry::new(
+    "lognormal",
+    "location plus a lognormal delay of this mean and standard deviation; its logarithm has \
+     variance v = ln(1 + (stddev/mean)²) and mean ln(mean) - v/2",
+    &[
+        Param::new("mean", Unit::Time)
+            .help("mean of the delay itself, not of its logarithm; excludes location"),
+        Param::new("stddev", Unit::Time).help("standard deviation (jitter) of the delay"),
+        LOCATION,
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+    build_lognormal,
+);
 
 fn build_lognormal(arguments: &Arguments<'_>) -> Built {
     if arguments.required::<Nanos>("mean")? == Nanos::ZERO {
@@ -82,30 +78,26 @@ fn build_lognormal(arguments: &Arguments<'_>) -> Built {
     build_by_spread(arguments, |mean, stddev| {
         let ratio = stddev / mean;
         let variance = libm::log1p(ratio * ratio);
-        Ok(Formula::Lognormal {
-            mean: libm::log(mean) - variance / 2.0,
-            stddev: libm::sqrt(variance),
-        })
+        let log_mean = libm::log(mean) - variance / 2.0;
+        Ok(Formula::Lognormal(log_mean, libm::sqrt(variance)))
     })
 }
 
-pub(super) const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "gamma",
-        summary: "location plus a gamma-distributed delay of this mean and standard deviation: \
-                  shape (mean/stddev)², scale stddev²/mean",
-        params: &[
-            Param::new("mean", Unit::Time).help("mean, excluding location"),
-            Param::new("stddev", Unit::Time)
-                .help("standard deviation (jitter), from mean/100 to 10 times mean, or 0"),
-            LOCATION,
-            MIN,
-            MAX,
-            CORRELATION,
-        ],
-    },
-    build: build_gamma,
-};
+pub(super) const GAMMA: Entry<Box<dyn DelayModel>> = Entry::new(
+    "gamma",
+    "location plus a gamma-distributed delay of this mean and standard deviation: shape \
+     (mean/stddev)², scale stddev²/mean",
+    &[
+        Param::new("mean", Unit::Time).help("mean, excluding location"),
+        Param::new("stddev", Unit::Time)
+            .help("standard deviation (jitter), from mean/100 to 10 times mean, or 0"),
+        LOCATION,
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+    build_gamma,
+);
 
 /// Minimum shape; below it, `f64` cannot resolve the lower tail.
 const GAMMA_SHAPE_MIN: f64 = 0.01;
@@ -121,40 +113,36 @@ fn build_gamma(arguments: &Arguments<'_>) -> Built {
                            within 1 %)";
             return Err(arguments.invalid(refusal));
         }
-        Ok(Formula::Gamma { shape, scale })
+        Ok(Formula::Gamma(shape, scale))
     })
 }
 
-pub(super) const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "pareto-normal",
-        summary: "sum of 1/4 of the normal and 3/4 of the Pareto (shape 3) quantile at the same \
-                  rank (netem's paretonormal, from NIST Net), scaled to this mean and deviation, \
-                  and truncated at 0 and at the bounds, which shifts the mean",
-        params: &[MEAN, STDDEV, MIN, MAX, CORRELATION],
-    },
-    build: |arguments| {
+pub(super) const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry::new(
+    "pareto-normal",
+    "sum of 1/4 of the normal and 3/4 of the Pareto (shape 3) quantile at the same rank (netem's \
+     paretonormal, from NIST Net), scaled to this mean and deviation, and truncated at 0 and at \
+     the bounds, which shifts the mean",
+    &[MEAN, STDDEV, MIN, MAX, CORRELATION],
+    |arguments| {
         build_by_spread(arguments, |mean, stddev| {
-            Ok(Formula::ParetoNormal { mean, stddev })
+            Ok(Formula::ParetoNormal(mean, stddev))
         })
     },
-};
+);
 
-pub(super) const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "exponential",
-        summary: "min plus an exponentially distributed delay; mean is that of the sum (Rizzo and \
-                  Lettieri's TLEM, 2016)",
-        params: &[
-            Param::new("mean", Unit::Time)
-                .help("mean of the delay, including min, before truncation at max"),
-            MIN.help("minimum delay"),
-            MAX,
-            CORRELATION,
-        ],
-    },
-    build: build_exponential,
-};
+pub(super) const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry::new(
+    "exponential",
+    "min plus an exponentially distributed delay; mean is that of the sum (Rizzo and Lettieri's \
+     TLEM, 2016)",
+    &[
+        Param::new("mean", Unit::Time)
+            .help("mean of the delay, including min, before truncation at max"),
+        MIN.help("minimum delay"),
+        MAX,
+        CORRELATION,
+    ],
+    build_exponential,
+);
 
 fn build_exponential(arguments: &Arguments<'_>) -> Built {
     let (min, mean): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("mean")?);
@@ -165,51 +153,43 @@ fn build_exponential(arguments: &Arguments<'_>) -> Built {
     if min == mean {
         return sampler.constant(mean.as_nanos() as f64);
     }
-    sampler.formula(Formula::Exponential {
-        min: min.as_nanos() as f64,
-        scale: mean.saturating_sub(min).as_nanos() as f64,
-    })
+    let scale = mean.saturating_sub(min).as_nanos() as f64;
+    sampler.formula(Formula::Exponential(min.as_nanos() as f64, scale))
 }
 
-pub(super) const PARETO: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "pareto",
-        summary: "location plus a Pareto-distributed delay of at least scale, P(X > t) = \
-                  (scale/t)^shape, with mean scale·shape/(shape-1) for shapes above 1 and finite \
-                  variance for shapes above 2",
-        params: &[
-            Param::new("scale", Unit::Time).help("minimum of the Pareto variable"),
-            Param::with_default("shape", Unit::Real, "3")
-                .within("0.1", "1000", "0.1 to 1000")
-                .help("tail index, 0.1 to 1000; netem's table has 3"),
-            LOCATION,
-            MIN,
-            MAX,
-            CORRELATION,
-        ],
-    },
-    build: |arguments| build_scaled(arguments, |scale, shape| Formula::Pareto { scale, shape }),
-};
+pub(super) const PARETO: Entry<Box<dyn DelayModel>> = Entry::new(
+    "pareto",
+    "location plus a Pareto-distributed delay of at least scale, P(X > t) = (scale/t)^shape, with \
+     mean scale·shape/(shape-1) for shapes above 1 and finite variance for shapes above 2",
+    &[
+        Param::new("scale", Unit::Time).help("minimum of the Pareto variable"),
+        Param::with_default("shape", Unit::Real, "3")
+            .within("0.1", "1000", "0.1 to 1000")
+            .help("tail index, 0.1 to 1000; netem's table has 3"),
+        LOCATION,
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+    |arguments| build_scaled(arguments, Formula::Pareto),
+);
 
-pub(super) const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "weibull",
-        summary: "location plus a Weibull-distributed delay, P(X > t) = exp(-(t/scale)^shape), \
-                  with mean scale·Γ(1 + 1/shape)",
-        params: &[
-            Param::new("scale", Unit::Time)
-                .help("36.8 % (1/e) of the delays exceed location + scale"),
-            Param::new("shape", Unit::Real)
-                .within("0.1", "100", "0.1 to 100")
-                .help("shape, 0.1 to 100; below 1, the tail is heavier than exponential"),
-            LOCATION,
-            MIN,
-            MAX,
-            CORRELATION,
-        ],
-    },
-    build: |arguments| build_scaled(arguments, |scale, shape| Formula::Weibull { scale, shape }),
-};
+pub(super) const WEIBULL: Entry<Box<dyn DelayModel>> = Entry::new(
+    "weibull",
+    "location plus a Weibull-distributed delay, P(X > t) = exp(-(t/scale)^shape), with mean \
+     scale·Γ(1 + 1/shape)",
+    &[
+        Param::new("scale", Unit::Time).help("36.8 % (1/e) of the delays exceed location + scale"),
+        Param::new("shape", Unit::Real)
+            .within("0.1", "100", "0.1 to 100")
+            .help("shape, 0.1 to 100; below 1, the tail is heavier than exponential"),
+        LOCATION,
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+    |arguments| build_scaled(arguments, Formula::Weibull),
+);
 
 /// Builds a distribution from scale and shape.
 fn build_scaled(arguments: &Arguments<'_>, formula: impl Fn(f64, f64) -> Formula) -> Built {
@@ -222,18 +202,16 @@ fn build_scaled(arguments: &Arguments<'_>, formula: impl Fn(f64, f64) -> Formula
     sampler.formula(formula(scale.as_nanos() as f64, shape))
 }
 
-pub(super) const UNIFORM: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "uniform",
-        summary: "uniform distribution from min to max, inclusive",
-        params: &[
-            Param::new("min", Unit::Time).help("minimum delay"),
-            Param::new("max", Unit::Time).help("maximum delay"),
-            CORRELATION,
-        ],
-    },
-    build: build_uniform,
-};
+pub(super) const UNIFORM: Entry<Box<dyn DelayModel>> = Entry::new(
+    "uniform",
+    "uniform distribution from min to max, inclusive",
+    &[
+        Param::new("min", Unit::Time).help("minimum delay"),
+        Param::new("max", Unit::Time).help("maximum delay"),
+        CORRELATION,
+    ],
+    build_uniform,
+);
 
 fn build_uniform(arguments: &Arguments<'_>) -> Built {
     let (min, max): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("max")?);
@@ -243,10 +221,8 @@ fn build_uniform(arguments: &Arguments<'_>) -> Built {
     if correlation == Correlation::ZERO || min == max {
         return Ok(Box::new(UniformDelay { min, max }));
     }
-    sampler.formula(Formula::Uniform {
-        min: min.as_nanos() as f64,
-        span: max.saturating_sub(min).as_nanos() as f64,
-    })
+    let span = max.saturating_sub(min).as_nanos() as f64;
+    sampler.formula(Formula::Uniform(min.as_nanos() as f64, span))
 }
 
 /// A uniform delay.
@@ -277,44 +253,26 @@ impl DelayModel for UniformDelay {
     }
 }
 
-/// A continuous distribution; times are in nanoseconds.
+/// A continuous distribution with its two parameters; times are in nanoseconds.
 pub(super) enum Formula {
-    Normal {
-        mean: f64,
-        stddev: f64,
-    },
+    /// Mean and standard deviation.
+    Normal(f64, f64),
     /// Mean and standard deviation of the logarithm.
-    Lognormal {
-        mean: f64,
-        stddev: f64,
-    },
-    Gamma {
-        shape: f64,
-        scale: f64,
-    },
-    /// Sum of quantiles. At rank u: N(u)/4 + 3/4·4/3·(P(u) - 3/2), where N is the standard normal
-    /// quantile and P the quantile of the Pareto distribution with shape 3 and scale 1, whose mean
-    /// is 3/2.
-    ParetoNormal {
-        mean: f64,
-        stddev: f64,
-    },
-    Exponential {
-        min: f64,
-        scale: f64,
-    },
-    Pareto {
-        scale: f64,
-        shape: f64,
-    },
-    Weibull {
-        scale: f64,
-        shape: f64,
-    },
-    Uniform {
-        min: f64,
-        span: f64,
-    },
+    Lognormal(f64, f64),
+    /// Shape and scale.
+    Gamma(f64, f64),
+    /// Mean and standard deviation of a sum of quantiles. At rank u: N(u)/4 + 3/4·4/3·(P(u) - 3/2),
+    /// where N is the standard normal quantile and P the quantile of the Pareto distribution with
+    /// shape 3 and scale 1, whose mean is 3/2.
+    ParetoNormal(f64, f64),
+    /// Minimum and scale.
+    Exponential(f64, f64),
+    /// Scale and shape.
+    Pareto(f64, f64),
+    /// Scale and shape.
+    Weibull(f64, f64),
+    /// Minimum and span.
+    Uniform(f64, f64),
 }
 
 /// Standard deviation of the sum in [`Formula::ParetoNormal`]. The variance is 1/16 + 3/4 + Cov(N,
@@ -366,21 +324,21 @@ impl Formula {
     /// Returns the tail probabilities at `time`.
     pub fn tails(&self, time: f64) -> Tails {
         match *self {
-            Formula::Normal { mean, stddev } => normal_tails((time - mean) / stddev),
-            Formula::Lognormal { .. } if time <= 0.0 => Tails::LOWEST,
-            Formula::Lognormal { mean, stddev } => normal_tails((libm::log(time) - mean) / stddev),
-            Formula::Gamma { shape, scale } => {
+            Formula::Normal(mean, stddev) => normal_tails((time - mean) / stddev),
+            Formula::Lognormal(..) if time <= 0.0 => Tails::LOWEST,
+            Formula::Lognormal(mean, stddev) => normal_tails((libm::log(time) - mean) / stddev),
+            Formula::Gamma(shape, scale) => {
                 let (below, above) = gamma_tails(shape, time / scale);
                 Tails { below, above }
             }
-            Formula::ParetoNormal { mean, stddev } => pareto_normal_tails((time - mean) / stddev),
-            Formula::Exponential { min, scale } => exponential_tails((time - min).max(0.0) / scale),
-            Formula::Pareto { scale, .. } if time <= scale => Tails::LOWEST,
-            Formula::Pareto { scale, shape } => exponential_tails(shape * libm::log(time / scale)),
-            Formula::Weibull { scale, shape } => {
+            Formula::ParetoNormal(mean, stddev) => pareto_normal_tails((time - mean) / stddev),
+            Formula::Exponential(min, scale) => exponential_tails((time - min).max(0.0) / scale),
+            Formula::Pareto(scale, _) if time <= scale => Tails::LOWEST,
+            Formula::Pareto(scale, shape) => exponential_tails(shape * libm::log(time / scale)),
+            Formula::Weibull(scale, shape) => {
                 exponential_tails(libm::pow(time.max(0.0) / scale, shape))
             }
-            Formula::Uniform { min, span } => {
+            Formula::Uniform(min, span) => {
                 let below = ((time - min) / span).clamp(0.0, 1.0);
                 Tails {
                     below,
@@ -393,14 +351,14 @@ impl Formula {
     /// Returns the quantile at a position whose tails are both positive.
     pub fn quantile(&self, at: Tails) -> f64 {
         match *self {
-            Formula::Normal { mean, stddev } => mean + at.normal() * stddev,
-            Formula::Lognormal { mean, stddev } => libm::exp(mean + at.normal() * stddev),
-            Formula::Gamma { shape, scale } => scale * gamma_quantile(shape, at.below, at.above),
-            Formula::ParetoNormal { mean, stddev } => mean + standard_pareto_normal(at) * stddev,
-            Formula::Exponential { min, scale } => min + at.exponential() * scale,
-            Formula::Pareto { scale, shape } => scale * libm::exp(at.exponential() / shape),
-            Formula::Weibull { scale, shape } => scale * libm::pow(at.exponential(), 1.0 / shape),
-            Formula::Uniform { min, span } => min + at.below * span,
+            Formula::Normal(mean, stddev) => mean + at.normal() * stddev,
+            Formula::Lognormal(mean, stddev) => libm::exp(mean + at.normal() * stddev),
+            Formula::Gamma(shape, scale) => scale * gamma_quantile(shape, at.below, at.above),
+            Formula::ParetoNormal(mean, stddev) => mean + standard_pareto_normal(at) * stddev,
+            Formula::Exponential(min, scale) => min + at.exponential() * scale,
+            Formula::Pareto(scale, shape) => scale * libm::exp(at.exponential() / shape),
+            Formula::Weibull(scale, shape) => scale * libm::pow(at.exponential(), 1.0 / shape),
+            Formula::Uniform(min, span) => min + at.below * span,
         }
     }
 }

@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use longwire_units::parse_signed;
 
 use super::DelayModel;
+use super::distributions::mean_and_stddev;
 use super::sampled::{CORRELATION, LOCATION, MAX, MIN, Points, Sampler};
 use crate::models::prelude::*;
 use crate::trace::{END, End, FILE, Quantity};
@@ -42,26 +43,24 @@ fn read_delays(
     })
 }
 
-pub(super) const SAMPLES: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "samples",
-        summary: "samples the empirical distribution of the delays in a file, with linearly \
-                  interpolated quantiles (Hyndman and Fan 1996, definition 7)",
-        params: &[
-            Param::new(
-                "file",
-                Unit::File("# measured at noon\n20.1 20.4\n19.9ms, 22\n"),
-            )
-            .help("file: delays separated by spaces, commas or newlines; # starts a comment"),
-            UNIT,
-            LOCATION,
-            MIN,
-            MAX,
-            CORRELATION,
-        ],
-    },
-    build: build_samples,
-};
+pub(super) const SAMPLES: Entry<Box<dyn DelayModel>> = Entry::new(
+    "samples",
+    "samples the empirical distribution of the delays in a file, with linearly interpolated \
+     quantiles (Hyndman and Fan 1996, definition 7)",
+    &[
+        Param::new(
+            "file",
+            Unit::File("# measured at noon\n20.1 20.4\n19.9ms, 22\n"),
+        )
+        .help("file: delays separated by spaces, commas or newlines; # starts a comment"),
+        UNIT,
+        LOCATION,
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+    build_samples,
+);
 
 fn build_samples(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let sampler = Sampler::new(arguments, &[])?;
@@ -79,29 +78,27 @@ fn build_samples(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecE
     sampler.values(delays)
 }
 
-pub(super) const CDF: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "cdf",
-        summary: "samples a distribution function given as points in a file, linearly \
-                  interpolated; the first delay is drawn with the first point's probability",
-        params: &[
-            Param::new(
-                "file",
-                Unit::File("# ms, probability of no more\n10 0\n20 0.5\n80 100%\n"),
-            )
-            .help(
-                "file: one point per line, delay and cumulative probability (0.5 or 50%); both \
-                 non-decreasing, up to 1",
-            ),
-            UNIT,
-            LOCATION,
-            MIN,
-            MAX,
-            CORRELATION,
-        ],
-    },
-    build: build_cdf,
-};
+pub(super) const CDF: Entry<Box<dyn DelayModel>> = Entry::new(
+    "cdf",
+    "samples a distribution function given as points in a file, linearly interpolated; the first \
+     delay is drawn with the first point's probability",
+    &[
+        Param::new(
+            "file",
+            Unit::File("# ms, probability of no more\n10 0\n20 0.5\n80 100%\n"),
+        )
+        .help(
+            "file: one point per line, delay and cumulative probability (0.5 or 50%); both \
+             non-decreasing, up to 1",
+        ),
+        UNIT,
+        LOCATION,
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+    build_cdf,
+);
 
 fn build_cdf(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let sampler = Sampler::new(arguments, &[])?;
@@ -157,39 +154,34 @@ fn read_point(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> R
     Ok(())
 }
 
-pub(super) const TABLE: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "table",
-        summary: "distribution of a tc .dist file: evenly spaced quantiles, in units of \
-                  stddev/8192 from the mean, linearly interpolated and truncated at 0",
-        params: &[
-            Param::new(
-                "file",
-                Unit::File("# half of a triangle\n-8192 -5000 -2000\n1000 5000 11192\n"),
-            )
-            .help(".dist file: integers separated by spaces; # starts a comment"),
-            Param::new("mean", Unit::Time).help(
-                "delay for the value 0: the mean, before truncation, if the table has mean \
-                 0",
-            ),
-            Param::new("stddev", Unit::Time).help(
-                "delay added by the value 8192: the standard deviation (jitter) if the table has \
-                 deviation 8192",
-            ),
-            MIN,
-            MAX,
-            CORRELATION,
-        ],
-    },
-    build: build_table,
-};
+pub(super) const TABLE: Entry<Box<dyn DelayModel>> = Entry::new(
+    "table",
+    "distribution of a tc .dist file: evenly spaced quantiles, in units of stddev/8192 from the \
+     mean, linearly interpolated and truncated at 0",
+    &[
+        Param::new(
+            "file",
+            Unit::File("# half of a triangle\n-8192 -5000 -2000\n1000 5000 11192\n"),
+        )
+        .help(".dist file: integers separated by spaces; # starts a comment"),
+        Param::new("mean", Unit::Time)
+            .help("delay for the value 0: the mean, before truncation, if the table has mean 0"),
+        Param::new("stddev", Unit::Time).help(
+            "delay added by the value 8192: the standard deviation (jitter) if the table has \
+             deviation 8192",
+        ),
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+    build_table,
+);
 
 /// One standard deviation in a `tc` table (NETEM_DIST_SCALE).
 const SCALE: f64 = 8192.0;
 
 fn build_table(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
-    let (mean, stddev): (Nanos, Nanos) =
-        (arguments.required("mean")?, arguments.required("stddev")?);
+    let (mean, stddev) = mean_and_stddev(arguments)?;
     let sampler = Sampler::new(arguments, &[])?;
     let mut entries: Vec<i16> = Vec::new();
     arguments.lines("file", &mut |_, line| read_entries(line, &mut entries))?;
@@ -218,23 +210,21 @@ fn read_entries(line: &str, entries: &mut Vec<i16>) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) const PER_PACKET: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "per-packet",
-        summary: "delays from a file in order, one per frame that reaches the medium (like \
-                  Link'Em's delay lists)",
-        params: &[
-            Param::new("file", Unit::File("20.1 20.4\n19.9ms\n22\n"))
-                .help("file: delays separated by spaces, commas or newlines; # starts a comment"),
-            UNIT,
-            END.help(
-                "after the last delay: loop repeats the file, hold keeps the last delay, stop adds \
-                 none",
-            ),
-        ],
-    },
-    build: build_per_packet,
-};
+pub(super) const PER_PACKET: Entry<Box<dyn DelayModel>> = Entry::new(
+    "per-packet",
+    "delays from a file in order, one per frame that reaches the medium (like Link'Em's delay \
+     lists)",
+    &[
+        Param::new("file", Unit::File("20.1 20.4\n19.9ms\n22\n"))
+            .help("file: delays separated by spaces, commas or newlines; # starts a comment"),
+        UNIT,
+        END.help(
+            "after the last delay: loop repeats the file, hold keeps the last delay, stop adds \
+             none",
+        ),
+    ],
+    build_per_packet,
+);
 
 /// Maximum number of delays: 256 MiB, or 512 MiB if any exceeds 4.29 s.
 const DELAYS_MAX: usize = 1 << 26;

@@ -81,14 +81,12 @@ impl fmt::Display for dyn DelayModel {
     }
 }
 
-const CONSTANT: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "constant",
-        summary: "the same delay for every frame",
-        params: &[Param::new("delay", Unit::Time).help("one-way propagation delay")],
-    },
-    build: |arguments| Ok(Box::new(ConstantDelay(arguments.required("delay")?))),
-};
+const CONSTANT: Entry<Box<dyn DelayModel>> = Entry::new(
+    "constant",
+    "the same delay for every frame",
+    &[Param::new("delay", Unit::Time).help("one-way propagation delay")],
+    |arguments| Ok(Box::new(ConstantDelay(arguments.required("delay")?))),
+);
 
 /// A constant delay.
 #[derive(Clone, Copy, Debug)]
@@ -112,33 +110,25 @@ impl DelayModel for ConstantDelay {
     }
 }
 
-const PLUGIN: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: NAME,
-        summary: "delays from a C plugin's delay hook",
-        params: &[FILE, OWN],
-    },
-    build: |arguments| {
-        let hook = PluginHook::load(arguments, Hook::Delay)?;
-        Ok(Box::new(PluginDelay(hook)))
-    },
-};
+const PLUGIN: Entry<Box<dyn DelayModel>> = Entry::new(
+    NAME,
+    "delays from a C plugin's delay hook",
+    &[FILE, OWN],
+    |arguments| Ok(Box::new(PluginHook::load(arguments, Hook::Delay)?)),
+);
 
-#[derive(Clone, Debug)]
-struct PluginDelay(PluginHook);
-
-impl DelayModel for PluginDelay {
+impl DelayModel for PluginHook {
     fn start(&mut self, epoch: Nanos) {
-        self.0.start(epoch);
+        PluginHook::start(self, epoch);
     }
 
     fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        self.0.bind(loader)
+        PluginHook::bind(self, loader)
     }
 
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         let least = self.least();
-        let state = self.0.state();
+        let state = self.state();
         // A failed plugin returns zero, but callers rely on the lower bound until the run ends.
         state.map_or(least, |state| state.delay(frame, stream).max(least))
     }
@@ -148,16 +138,16 @@ impl DelayModel for PluginDelay {
     }
 
     fn least(&self) -> Nanos {
-        self.0.hints.delay_least
+        self.hints.delay_least
     }
 
     /// Returns the plugin's hint, which may be inexact.
     fn mean(&self) -> Nanos {
-        self.0.hints.delay_mean
+        self.hints.delay_mean
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -108,24 +108,22 @@ fn between(from: u64, to: u64, gone: u64, whole: u64) -> u64 {
     }
 }
 
-pub(super) const STEPS: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "steps",
-        summary: "delays that change at given times after the link starts; each frame gets the \
-                  delay in force when it enters the medium",
-        params: &[
-            Param::new("at", Unit::Text("0s/20ms;10s/50ms;15s/20ms")).help(
-                "TIME/DELAY;TIME/DELAY…: delay from each time on; the first time is 0s, and the \
-                 last step lasts as long as the one before it",
-            ),
-            CHANGE,
-            END.default("hold").help(
-                "after the last step: loop repeats the steps, hold keeps the delay, stop adds none",
-            ),
-        ],
-    },
-    build: build_steps,
-};
+pub(super) const STEPS: Entry<Box<dyn DelayModel>> = Entry::new(
+    "steps",
+    "delays that change at given times after the link starts; each frame gets the delay in force \
+     when it enters the medium",
+    &[
+        Param::new("at", Unit::Text("0s/20ms;10s/50ms;15s/20ms")).help(
+            "TIME/DELAY;TIME/DELAY…: delay from each time on; the first time is 0s, and the last \
+             step lasts as long as the one before it",
+        ),
+        CHANGE,
+        END.default("hold").help(
+            "after the last step: loop repeats the steps, hold keeps the delay, stop adds none",
+        ),
+    ],
+    build_steps,
+);
 
 fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let refuse = |step: &str, message: &str| arguments.invalid(format!("at: '{step}': {message}"));
@@ -159,42 +157,38 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecErr
     scheduled(arguments, STEPS.info.params, series)
 }
 
-pub(super) const TRACE: Entry<Box<dyn DelayModel>> = Entry {
-    info: &ModelInfo {
-        name: "trace",
-        summary: "delays over time from a table, with times counted from the link's start; each \
-                  frame gets the delay in force when it enters the medium",
-        params: &[
-            FILE.help(
-                "file: rows of time and delay, separated by commas, tabs or spaces; the first row \
-                 may name columns and units, such as time_s,delay_ms",
-            ),
-            CHANGE,
-            END.help(
-                "after the last row: loop repeats the trace, hold keeps the last delay, stop adds \
-                 no delay; the last row lasts as long as the previous one",
-            ),
-            TIME_COLUMN,
-            TIME_UNIT,
-            DELAY_COLUMN,
-            DELAY_UNIT,
-            WHERE,
-        ],
+pub(super) const TRACE: Entry<Box<dyn DelayModel>> = Entry::new(
+    "trace",
+    "delays over time from a table, with times counted from the link's start; each frame gets the \
+     delay in force when it enters the medium",
+    &[
+        FILE.help(
+            "file: rows of time and delay, separated by commas, tabs or spaces; the first row may \
+             name columns and units, such as time_s,delay_ms",
+        ),
+        CHANGE,
+        END.help(
+            "after the last row: loop repeats the trace, hold keeps the last delay, stop adds no \
+             delay; the last row lasts as long as the previous one",
+        ),
+        TIME_COLUMN,
+        TIME_UNIT,
+        DELAY_COLUMN,
+        DELAY_UNIT,
+        WHERE,
+    ],
+    |arguments| {
+        let is_linear = arguments.choice(CHANGE.name)? == 1;
+        scheduled(
+            arguments,
+            TRACE.info.params,
+            read_delays(arguments, is_linear)?,
+        )
     },
-    build: build_trace,
-};
+);
 
 const DELAY_COLUMN: Param =
     Param::new("delay-column", Unit::Text("delay_ms")).help("column of delays, by name or number");
 
 const DELAY_UNIT: Param = Param::new("delay-unit", Unit::Choice(&["ms", "us", "ns", "s"]))
     .help("unit of delays written without one; default: the unit in the column's name");
-
-fn build_trace(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
-    let is_linear = arguments.choice(CHANGE.name)? == 1;
-    scheduled(
-        arguments,
-        TRACE.info.params,
-        read_delays(arguments, is_linear)?,
-    )
-}

@@ -8,13 +8,11 @@ use super::DelayModel;
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "sinusoid",
-    summary: "mean + amplitude·sin(2π t/period + phase), t from the link's start; models a \
-              satellite at varying distance",
-    params: &[
+pub(super) const ENTRY: Entry<Box<dyn DelayModel>> = Entry::new(
+    "sinusoid",
+    "mean + amplitude·sin(2π t/period + phase), t from the link's start; models a satellite at \
+     varying distance",
+    &[
         Param::new("mean", Unit::Time).help("mean delay"),
         Param::new("amplitude", Unit::Time).help("amplitude, at most the mean"),
         Param::new("period", Unit::Time).help("period"),
@@ -22,7 +20,8 @@ static INFO: ModelInfo = ModelInfo {
             .within("-360", "360", "-360 to 360 degrees")
             .help("initial phase in degrees, -360 to 360; 90 starts at the maximum delay"),
     ],
-};
+    build,
+);
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let (mean, amplitude): (Nanos, Nanos) = (

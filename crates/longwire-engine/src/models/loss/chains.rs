@@ -6,58 +6,45 @@ use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::coin::CorrelatedCoin;
 use crate::models::prelude::*;
 
-pub(super) const GILBERT: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "gilbert",
-        summary: "simple Gilbert model (Gilbert 1960; every frame in the bad state is lost): loss \
-                  rate p/(p + r), mean run length 1/r",
-        params: &[
-            Param::new("p", Unit::Probability).help(
-                "transition probability from good to bad, per \
-                 frame",
-            ),
-            Param::new("r", Unit::Probability).help(
-                "transition probability from bad to good, per \
-                 frame",
-            ),
-            PLACE,
-            ECN,
-        ],
-    },
-    build: |arguments| build_two_states(arguments, None),
-};
+pub(super) const GILBERT: Entry<PlacedLoss> = Entry::new(
+    "gilbert",
+    "simple Gilbert model (Gilbert 1960; every frame in the bad state is lost): loss rate p/(p + \
+     r), mean run length 1/r",
+    &[
+        Param::new("p", Unit::Probability)
+            .help("transition probability from good to bad, per frame"),
+        Param::new("r", Unit::Probability)
+            .help("transition probability from bad to good, per frame"),
+        PLACE,
+        ECN,
+    ],
+    |arguments| build_two_states(arguments, None),
+);
 
-pub(super) const GILBERT_ELLIOTT: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "gilbert-elliott",
-        summary: "two states, each with independent losses (Elliott 1963; in netem's gemodel, 1-h \
-                  is loss-bad and 1-k is loss-good); the bad state has the stationary probability \
-                  p/(p + r)",
-        params: &[
-            Param::new("p", Unit::Probability).help(
-                "transition probability from good to bad, per \
-                 frame",
-            ),
-            Param::new("r", Unit::Probability).help(
-                "transition probability from bad to good, per \
-                 frame",
-            ),
-            Param::with_default("loss-good", Unit::Probability, "0%")
-                .help("loss probability in the good state"),
-            Param::with_default("loss-bad", Unit::Probability, "100%")
-                .help("loss probability in the bad state"),
-            PLACE,
-            ECN,
-        ],
-    },
-    build: |arguments| {
+pub(super) const GILBERT_ELLIOTT: Entry<PlacedLoss> = Entry::new(
+    "gilbert-elliott",
+    "two states, each with independent losses (Elliott 1963; in netem's gemodel, 1-h is loss-bad \
+     and 1-k is loss-good); the bad state has the stationary probability p/(p + r)",
+    &[
+        Param::new("p", Unit::Probability)
+            .help("transition probability from good to bad, per frame"),
+        Param::new("r", Unit::Probability)
+            .help("transition probability from bad to good, per frame"),
+        Param::with_default("loss-good", Unit::Probability, "0%")
+            .help("loss probability in the good state"),
+        Param::with_default("loss-bad", Unit::Probability, "100%")
+            .help("loss probability in the bad state"),
+        PLACE,
+        ECN,
+    ],
+    |arguments| {
         let losses = [
             arguments.required("loss-good")?,
             arguments.required("loss-bad")?,
         ];
         build_two_states(arguments, Some(losses))
     },
-};
+);
 
 fn build_two_states(
     arguments: &Arguments<'_>,
@@ -95,32 +82,27 @@ impl LossModel for TwoStateLoss {
     }
 }
 
-pub(super) const STATE: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "state",
-        summary: "the four-state Markov model of netem's loss state (Salsano, Ludovici, Ordine, \
-                  Giannuzzi 2012): 1 received in a gap, 2 received in a burst, 3 lost in a burst, \
-                  4 lost in a gap",
-        params: &[
-            Param::new("p13", Unit::Probability).help("transition probability from gap to burst"),
-            Param::new("p31", Unit::Probability).help(
-                "transition probability from burst loss to gap; 1 - p13 makes losses \
-                 independent",
-            ),
-            Param::with_default("p32", Unit::Probability, "0%")
-                .help("transition probability from burst loss to burst reception"),
-            Param::with_default("p23", Unit::Probability, "100%")
-                .help("transition probability from burst reception to burst loss"),
-            Param::with_default("p14", Unit::Probability, "0%").help(
-                "transition probability from gap to an isolated loss, which always returns \
-                 to gap",
-            ),
-            PLACE,
-            ECN,
-        ],
-    },
-    build: build_state,
-};
+pub(super) const STATE: Entry<PlacedLoss> = Entry::new(
+    "state",
+    "the four-state Markov model of netem's loss state (Salsano, Ludovici, Ordine, Giannuzzi \
+     2012): 1 received in a gap, 2 received in a burst, 3 lost in a burst, 4 lost in a gap",
+    &[
+        Param::new("p13", Unit::Probability).help("transition probability from gap to burst"),
+        Param::new("p31", Unit::Probability).help(
+            "transition probability from burst loss to gap; 1 - p13 makes losses independent",
+        ),
+        Param::with_default("p32", Unit::Probability, "0%")
+            .help("transition probability from burst loss to burst reception"),
+        Param::with_default("p23", Unit::Probability, "100%")
+            .help("transition probability from burst reception to burst loss"),
+        Param::with_default("p14", Unit::Probability, "0%").help(
+            "transition probability from gap to an isolated loss, which always returns to gap",
+        ),
+        PLACE,
+        ECN,
+    ],
+    build_state,
+);
 
 fn build_state(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let probability = |name| arguments.required::<Probability>(name);
@@ -192,22 +174,19 @@ impl LossModel for StateLoss {
     }
 }
 
-pub(super) const CORRELATED: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "correlated",
-        summary: "two-state Markov chain with exactly this loss rate and correlation between \
-                  consecutive frames; after a loss, the loss probability is rate + correlation·(1 \
-                  - rate)",
-        params: &[
-            Param::new("rate", Unit::Probability).help("loss rate"),
-            Param::new("correlation", Unit::Correlation)
-                .help("correlation of consecutive losses, below 100%"),
-            PLACE,
-            ECN,
-        ],
-    },
-    build: |arguments| placed(arguments, CorrelatedLoss(CorrelatedCoin::read(arguments)?)),
-};
+pub(super) const CORRELATED: Entry<PlacedLoss> = Entry::new(
+    "correlated",
+    "two-state Markov chain with exactly this loss rate and correlation between consecutive \
+     frames; after a loss, the loss probability is rate + correlation·(1 - rate)",
+    &[
+        Param::new("rate", Unit::Probability).help("loss rate"),
+        Param::new("correlation", Unit::Correlation)
+            .help("correlation of consecutive losses, below 100%"),
+        PLACE,
+        ECN,
+    ],
+    |arguments| placed(arguments, CorrelatedLoss(CorrelatedCoin::read(arguments)?)),
+);
 
 /// Correlated loss.
 #[derive(Clone, Copy, Debug)]
@@ -219,37 +198,29 @@ impl LossModel for CorrelatedLoss {
     }
 }
 
-pub(super) const BURST: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "burst",
-        summary: "loss bursts that start with a fixed probability per frame; the loss rate is \
-                  length/(length + 1/start - 1)",
-        params: &[
-            Param::new("start", Unit::Probability).help(
-                "probability that a burst starts at a \
-                                                         frame",
-            ),
-            Param::new("length", Unit::Count)
-                .within("1", "1000000", "1 to 1000000 frames")
-                .help(
-                    "frames per burst, 1 to 1000000; with distribution other than fixed, the \
-                     mean",
-                ),
-            Param::with_default(
-                "distribution",
-                Unit::Choice(&["fixed", "geometric", "uniform"]),
-                "fixed",
-            )
-            .help(
-                "distribution of burst lengths: fixed, geometric from 1, or uniform from 1 to \
-                 2·length - 1",
-            ),
-            PLACE,
-            ECN,
-        ],
-    },
-    build: build_burst,
-};
+pub(super) const BURST: Entry<PlacedLoss> = Entry::new(
+    "burst",
+    "loss bursts that start with a fixed probability per frame; the loss rate is length/(length + \
+     1/start - 1)",
+    &[
+        Param::new("start", Unit::Probability).help("probability that a burst starts at a frame"),
+        Param::new("length", Unit::Count)
+            .within("1", "1000000", "1 to 1000000 frames")
+            .help("frames per burst, 1 to 1000000; with distribution other than fixed, the mean"),
+        Param::with_default(
+            "distribution",
+            Unit::Choice(&["fixed", "geometric", "uniform"]),
+            "fixed",
+        )
+        .help(
+            "distribution of burst lengths: fixed, geometric from 1, or uniform from 1 to 2·length \
+             - 1",
+        ),
+        PLACE,
+        ECN,
+    ],
+    build_burst,
+);
 
 /// Burst length distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

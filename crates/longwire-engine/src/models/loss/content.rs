@@ -5,15 +5,13 @@ use longwire_packet::filter::Filter;
 use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::models::prelude::*;
 
-pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "content",
-    summary: concat!(
+pub const ENTRY: Entry<PlacedLoss> = Entry::new(
+    "content",
+    concat!(
         "drops frames that match a filter; filters are written ",
         longwire_packet::filter_language!()
     ),
-    params: &[
+    &[
         Param::new(
             "match",
             Unit::Text("udp port 53 and not (src net 10.0.0.0/8 or len > 100)"),
@@ -24,17 +22,16 @@ static INFO: ModelInfo = ModelInfo {
         PLACE,
         ECN,
     ],
-};
-
-fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let filter = Filter::parse(arguments.required_text("match")?);
-    let filter = filter.map_err(|error| arguments.invalid(format!("match: {error}")))?;
-    let content = ContentLoss {
-        filter: Box::new(filter),
-        probability: arguments.required("probability")?,
-    };
-    placed(arguments, content)
-}
+    |arguments| {
+        let filter = Filter::parse(arguments.required_text("match")?);
+        let filter = filter.map_err(|error| arguments.invalid(format!("match: {error}")))?;
+        let content = ContentLoss {
+            filter: Box::new(filter),
+            probability: arguments.required("probability")?,
+        };
+        placed(arguments, content)
+    },
+);
 
 /// Loss of frames with matching contents.
 #[derive(Clone, Debug)]

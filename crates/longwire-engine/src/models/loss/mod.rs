@@ -131,28 +131,20 @@ pub(super) fn placed(
     })
 }
 
-const PLUGIN: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: NAME,
-        summary: "losses from a C plugin's lose hook",
-        params: &[FILE, PLACE, ECN, OWN],
-    },
-    build: |arguments| {
-        let hook = PluginHook::load(arguments, Hook::Loss)?;
-        placed(arguments, PluginLoss(hook))
-    },
-};
+const PLUGIN: Entry<PlacedLoss> = Entry::new(
+    NAME,
+    "losses from a C plugin's lose hook",
+    &[FILE, PLACE, ECN, OWN],
+    |arguments| placed(arguments, PluginHook::load(arguments, Hook::Loss)?),
+);
 
-#[derive(Clone, Debug)]
-struct PluginLoss(PluginHook);
-
-impl LossModel for PluginLoss {
+impl LossModel for PluginHook {
     fn start(&mut self, epoch: Nanos) {
-        self.0.start(epoch);
+        PluginHook::start(self, epoch);
     }
 
     fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        self.0.bind(loader)
+        PluginHook::bind(self, loader)
     }
 
     fn reads_bytes(&self) -> bool {
@@ -160,7 +152,7 @@ impl LossModel for PluginLoss {
     }
 
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
-        self.0.state()?.lose(frame, stream)
+        self.state()?.lose(frame, stream)
     }
 }
 

@@ -8,19 +8,17 @@ use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::coin::EveryNth;
 use crate::models::prelude::*;
 
-pub(super) const NTH: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "nth",
-        summary: "drops every n-th frame that reaches the model",
-        params: &[
-            Param::new("every", Unit::Count).help("distance between lost frames; 1 drops all"),
-            Param::with_default("offset", Unit::Count, "0").help("frames to skip first"),
-            PLACE,
-            ECN,
-        ],
-    },
-    build: |arguments| placed(arguments, NthLoss(EveryNth::read(arguments, "drops")?)),
-};
+pub(super) const NTH: Entry<PlacedLoss> = Entry::new(
+    "nth",
+    "drops every n-th frame that reaches the model",
+    &[
+        Param::new("every", Unit::Count).help("distance between lost frames; 1 drops all"),
+        Param::with_default("offset", Unit::Count, "0").help("frames to skip first"),
+        PLACE,
+        ECN,
+    ],
+    |arguments| placed(arguments, NthLoss(EveryNth::read(arguments, "drops")?)),
+);
 
 /// Loss of every n-th frame.
 #[derive(Clone, Copy, Debug)]
@@ -32,21 +30,18 @@ impl LossModel for NthLoss {
     }
 }
 
-pub(super) const LIST: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "list",
-        summary: "drops frames by number, counted from 1 for the first frame that reaches the \
-                  model",
-        params: &[
-            Param::new("packets", Unit::Text("3;7;9-12"))
-                .help("numbers and ranges, separated by semicolons"),
-            END,
-            PLACE,
-            ECN,
-        ],
-    },
-    build: build_list,
-};
+pub(super) const LIST: Entry<PlacedLoss> = Entry::new(
+    "list",
+    "drops frames by number, counted from 1 for the first frame that reaches the model",
+    &[
+        Param::new("packets", Unit::Text("3;7;9-12"))
+            .help("numbers and ranges, separated by semicolons"),
+        END,
+        PLACE,
+        ECN,
+    ],
+    build_list,
+);
 
 /// Behaviour after the last entry of a loss list.
 pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
@@ -119,22 +114,19 @@ impl LossModel for ListLoss {
     }
 }
 
-pub(super) const PER_PACKET: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "per-packet",
-        summary: "losses from a file with one entry per frame that reaches the model: 0 loses it, \
-                  1 keeps it (like Link'Em's loss lists)",
-        params: &[
-            Param::new("file", Unit::File("1110111\n1 1 0 1\n")).help(
-                "file: a 0 or 1 per frame; spaces and newlines are ignored, # starts a comment",
-            ),
-            END.default("loop"),
-            PLACE,
-            ECN,
-        ],
-    },
-    build: build_per_packet,
-};
+pub(super) const PER_PACKET: Entry<PlacedLoss> = Entry::new(
+    "per-packet",
+    "losses from a file with one entry per frame that reaches the model: 0 loses it, 1 keeps it \
+     (like Link'Em's loss lists)",
+    &[
+        Param::new("file", Unit::File("1110111\n1 1 0 1\n"))
+            .help("file: a 0 or 1 per frame; spaces and newlines are ignored, # starts a comment"),
+        END.default("loop"),
+        PLACE,
+        ECN,
+    ],
+    build_per_packet,
+);
 
 /// Maximum number of frames: 128 MiB.
 const FRAMES_MAX: u64 = 1 << 30;

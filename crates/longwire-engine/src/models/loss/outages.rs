@@ -3,22 +3,20 @@
 use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::models::prelude::*;
 
-pub(super) const OUTAGE: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "outage",
-        summary: "periodic outages. Drops frames whose last bit enters the medium during an \
-                  outage; with at=entry, drops frames that arrive during one",
-        params: &[
-            Param::new("period", Unit::Time).help("time from the start of one outage to the next"),
-            Param::new("duration", Unit::Time).help("duration of each outage"),
-            Param::with_default("offset", Unit::Time, "0ns")
-                .help("start of the first outage, after the link starts"),
-            PLACE,
-            ECN,
-        ],
-    },
-    build: build_outage,
-};
+pub(super) const OUTAGE: Entry<PlacedLoss> = Entry::new(
+    "outage",
+    "periodic outages. Drops frames whose last bit enters the medium during an outage; with \
+     at=entry, drops frames that arrive during one",
+    &[
+        Param::new("period", Unit::Time).help("time from the start of one outage to the next"),
+        Param::new("duration", Unit::Time).help("duration of each outage"),
+        Param::with_default("offset", Unit::Time, "0ns")
+            .help("start of the first outage, after the link starts"),
+        PLACE,
+        ECN,
+    ],
+    build_outage,
+);
 
 fn build_outage(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let outage = OutageLoss {
@@ -62,22 +60,20 @@ impl LossModel for OutageLoss {
     }
 }
 
-pub(super) const OUTAGES: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "outages",
-        summary: "outages at given times after the link starts. Drops frames whose last bit enters \
-                  the medium during an outage; with at=entry, drops frames that arrive during one",
-        params: &[
-            Param::new("schedule", Unit::Text("2ms/1ms;10ms/5ms"))
-                .help("START/DURATION;START/DURATION…"),
-            Param::with_default("repeat", Unit::Time, "0ns")
-                .help("period of the schedule; 0: no repetition"),
-            PLACE,
-            ECN,
-        ],
-    },
-    build: build_outages,
-};
+pub(super) const OUTAGES: Entry<PlacedLoss> = Entry::new(
+    "outages",
+    "outages at given times after the link starts. Drops frames whose last bit enters the medium \
+     during an outage; with at=entry, drops frames that arrive during one",
+    &[
+        Param::new("schedule", Unit::Text("2ms/1ms;10ms/5ms"))
+            .help("START/DURATION;START/DURATION…"),
+        Param::with_default("repeat", Unit::Time, "0ns")
+            .help("period of the schedule; 0: no repetition"),
+        PLACE,
+        ECN,
+    ],
+    build_outages,
+);
 
 fn build_outages(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let outages = read_outages(arguments.required_text("schedule")?);

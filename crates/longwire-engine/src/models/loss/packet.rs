@@ -5,12 +5,10 @@ use longwire_units::{parse_count, parse_ratio};
 use super::{ECN, LossDecision, LossEcn, LossModel, LossPlace, PLACE, PlacedLoss, placed};
 use crate::models::prelude::*;
 
-pub(super) const PACKET: Entry<PlacedLoss> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "packet",
-    summary: "drops frames independently with a fixed probability",
-    params: &[
+pub(super) const PACKET: Entry<PlacedLoss> = Entry::new(
+    "packet",
+    "drops frames independently with a fixed probability",
+    &[
         Param::new("rate", Unit::Probability).help("probability that a frame is lost"),
         Param::new("run-max", Unit::Count).help(
             "maximum number k of consecutive losses (the QUIC interop runner's burst); the loss \
@@ -19,7 +17,8 @@ static INFO: ModelInfo = ModelInfo {
         PLACE,
         ECN,
     ],
-};
+    build,
+);
 
 fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
     let mut model = PacketLoss::new(arguments.required("rate")?);
@@ -36,7 +35,7 @@ fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
 /// Returns independent loss on the medium.
 pub(crate) fn independent(probability: Probability) -> PlacedLoss {
     PlacedLoss {
-        name: INFO.name,
+        name: PACKET.info.name,
         text: format!("packet:rate={probability}"),
         place: LossPlace::Medium,
         ecn: LossEcn::Drop,
@@ -100,23 +99,19 @@ impl LossModel for PacketLoss {
     }
 }
 
-pub(super) const BIT_ERROR: Entry<PlacedLoss> = Entry {
-    info: &ModelInfo {
-        name: "ber",
-        summary: "drops frames with a bit error: probability 1 - (1 - ber)^bits",
-        params: &[
-            Param::new("rate", Unit::Ratio).help("bit error rate, a ratio such as 1e-6"),
-            PLACE,
-            ECN,
-        ],
+pub(super) const BIT_ERROR: Entry<PlacedLoss> = Entry::new(
+    "ber",
+    "drops frames with a bit error: probability 1 - (1 - ber)^bits",
+    &[
+        Param::new("rate", Unit::Ratio).help("bit error rate, a ratio such as 1e-6"),
+        PLACE,
+        ECN,
+    ],
+    |arguments| {
+        let rate = arguments.read("rate", parse_ratio)?;
+        placed(arguments, BitErrorLoss::new(rate))
     },
-    build: build_ber,
-};
-
-fn build_ber(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
-    let rate = arguments.read("rate", parse_ratio)?;
-    placed(arguments, BitErrorLoss::new(rate))
-}
+);
 
 /// Loss by bit errors.
 #[derive(Clone, Copy, Debug)]

@@ -4,14 +4,11 @@ use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::models::prelude::*;
 use crate::trace::{Chances, END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE, read_chances};
 
-pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "trace",
-    summary: "loss probability over time, from a table or a loss model of the crate netem-trace, \
-              whose patterns depend on the number of consecutive losses; times count from the \
-              link's start",
-    params: &[
+pub const ENTRY: Entry<PlacedLoss> = Entry::new(
+    "trace",
+    "loss probability over time, from a table or a loss model of the crate netem-trace, whose \
+     patterns depend on the number of consecutive losses; times count from the link's start",
+    &[
         FILE.help(
             "file: rows of time and probability, separated by commas, tabs or spaces; the first \
              row may name columns and units, such as time_s,loss_percent; or netem-trace JSON or \
@@ -29,22 +26,20 @@ static INFO: ModelInfo = ModelInfo {
         PLACE,
         ECN,
     ],
-};
+    |arguments| {
+        placed(
+            arguments,
+            TraceLoss(read_chances(arguments, Quantity::Loss)?),
+        )
+    },
+);
 
 const LOSS_COLUMN: Param = Param::new("loss-column", Unit::Text("loss_percent"))
     .help("column of probabilities, by name or number");
 
 const LOSS_UNIT: Param = Param::new("loss-unit", Unit::Choice(&["percent", "ratio"])).help(
-    "unit of probabilities written without one; default: the unit in the column's name, or \
-     ratio",
+    "unit of probabilities written without one; default: the unit in the column's name, or ratio",
 );
-
-fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    placed(
-        arguments,
-        TraceLoss(read_chances(arguments, Quantity::Loss)?),
-    )
-}
 
 /// Recorded loss.
 #[derive(Clone, Debug)]

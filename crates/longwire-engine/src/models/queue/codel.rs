@@ -5,13 +5,11 @@ use super::{Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFra
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "codel",
-    summary: "controlled delay (RFC 8289): drops the head once all frames have waited longer than \
-              target for an interval, and again after interval / sqrt(drops)",
-    params: &[
+pub(super) const ENTRY: Entry<Queue> = Entry::new(
+    "codel",
+    "controlled delay (RFC 8289): drops the head once all frames have waited longer than target \
+     for an interval, and again after interval / sqrt(drops)",
+    &[
         parameters::limit("1000p"),
         parameters::LIMIT_BYTES,
         TARGET,
@@ -19,7 +17,15 @@ static INFO: ModelInfo = ModelInfo {
         MTU,
         parameters::ecn("false"),
     ],
-};
+    |arguments| {
+        Ok(Queue::Managed(Box::new(Codel {
+            limit: parameters::read_limit(arguments)?,
+            law: CodelLaw::read(arguments)?,
+            line: FrameLine::default(),
+            state: CodelState::NEW,
+        })))
+    },
+);
 
 /// Tolerated standing delay.
 pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms")
@@ -34,15 +40,6 @@ pub(super) const INTERVAL: Param = Param::with_default("interval", Unit::Time, "
 /// Backlog up to which no frame is dropped.
 pub(super) const MTU: Param = Param::with_default("mtu", Unit::Size, "1514b")
     .help("backlog in bytes up to which nothing is dropped; usually the longest frame");
-
-fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
-    Ok(Queue::Managed(Box::new(Codel {
-        limit: parameters::read_limit(arguments)?,
-        law: CodelLaw::read(arguments)?,
-        line: FrameLine::default(),
-        state: CodelState::NEW,
-    })))
-}
 
 /// Parameters of CoDel's control law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -305,7 +302,7 @@ impl Discipline for Codel {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, INFO.name, &self.limit)?;
+        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
         write!(f, ",{}", self.law)
     }
 }

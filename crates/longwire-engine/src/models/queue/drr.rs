@@ -9,14 +9,12 @@ use super::{
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "drr",
-    summary: "deficit round robin (Shreedhar and Varghese 1996): classes of code points (DSCP, or \
-              PCP of the VLAN tag) share the link by weight; each is a FIFO. A full queue drops \
-              the newest frame of the class with the most bytes per weight",
-    params: &[
+pub(super) const ENTRY: Entry<Queue> = Entry::new(
+    "drr",
+    "deficit round robin (Shreedhar and Varghese 1996): classes of code points (DSCP, or PCP of \
+     the VLAN tag) share the link by weight; each is a FIFO. A full queue drops the newest frame \
+     of the class with the most bytes per weight",
+    &[
         Param::with_default(
             "classes",
             Unit::Text("ef+va*4@100p/rest*8/le"),
@@ -33,7 +31,8 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("quantum", Unit::Size, "1514b")
             .help("bytes per round for a class of weight 1"),
     ],
-};
+    build,
+);
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;
@@ -220,7 +219,7 @@ impl Discipline for DeficitRoundRobin {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, INFO.name, &self.limit)?;
+        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
         write!(f, ",classes={},quantum={}", self.classes, self.quantum)
     }
 }

@@ -9,34 +9,11 @@ use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit
 use super::{difference, parameters};
 use crate::models::prelude::*;
 
-pub(super) const ENTRY: Entry<Queue> = Entry {
-    info: &INFO,
-    build: |arguments| {
-        let limit = parameters::read_limit(arguments)?;
-        let law = DualPi2Law::read(arguments)?;
-        Ok(Queue::Managed(Box::new(DualPi2 {
-            limit,
-            law,
-            alpha: law.alpha(),
-            beta: law.beta(),
-            classic_max: law.classic_max(),
-            low_latency: CountedLine::default(),
-            classic: CountedLine::default(),
-            ticks: Ticks::new(law.tupdate),
-            p: 0.0,
-            p_classic: 0.0,
-            p_coupled: 0.0,
-            delay_before: Nanos::ZERO,
-            owed: 0,
-        })))
-    },
-};
-
-static INFO: ModelInfo = ModelInfo {
-    name: "dualpi2",
-    summary: "two queues with coupled control (RFC 9332): a shallow one for L4S, ECT(1) and CE, \
-              and a classic one under PI2",
-    params: &[
+pub(super) const ENTRY: Entry<Queue> = Entry::new(
+    "dualpi2",
+    "two queues with coupled control (RFC 9332): a shallow one for L4S, ECT(1) and CE, and a \
+     classic one under PI2",
+    &[
         parameters::limit("10000p"),
         parameters::LIMIT_BYTES
             .help("maximum bytes in both queues; one mtu of it is kept free; default: unlimited"),
@@ -59,7 +36,26 @@ static INFO: ModelInfo = ModelInfo {
         TSHIFT,
         Param::with_default("mtu", Unit::Size, "1514b").help("longest frame, for limit-bytes"),
     ],
-};
+    |arguments| {
+        let limit = parameters::read_limit(arguments)?;
+        let law = DualPi2Law::read(arguments)?;
+        Ok(Queue::Managed(Box::new(DualPi2 {
+            limit,
+            law,
+            alpha: law.alpha(),
+            beta: law.beta(),
+            classic_max: law.classic_max(),
+            low_latency: CountedLine::default(),
+            classic: CountedLine::default(),
+            ticks: Ticks::new(law.tupdate),
+            p: 0.0,
+            p_classic: 0.0,
+            p_coupled: 0.0,
+            delay_before: Nanos::ZERO,
+            owed: 0,
+        })))
+    },
+);
 
 const TUPDATE: Param = Param::new("tupdate", Unit::Time).help(
     "probability update interval, at least 10us; default: the smaller of target and rtt-max/3",
@@ -422,7 +418,7 @@ impl Discipline for DualPi2 {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, INFO.name, &self.limit)?;
+        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
         let law = &self.law;
         let (target, rtt_max, tupdate) = (law.target, law.rtt_max, law.tupdate);
         write!(f, ",target={target},rtt-max={rtt_max},tupdate={tupdate}")?;

@@ -91,19 +91,17 @@ impl Discipline for ManagedFifo {
     }
 }
 
-pub(super) const HEAD_DROP: Entry<Queue> = Entry {
-    info: &ModelInfo {
-        name: "head-drop",
-        summary: "FIFO that drops the oldest frames when full, so senders notice losses one \
-                  queueing delay earlier (Yin and Hluchyj 1990)",
-        params: &[parameters::limit("1000p"), parameters::LIMIT_BYTES],
-    },
-    build: |arguments| {
+pub(super) const HEAD_DROP: Entry<Queue> = Entry::new(
+    "head-drop",
+    "FIFO that drops the oldest frames when full, so senders notice losses one queueing delay \
+     earlier (Yin and Hluchyj 1990)",
+    &[parameters::limit("1000p"), parameters::LIMIT_BYTES],
+    |arguments| {
         let limit = parameters::read_limit(arguments)?;
         let line = FrameLine::default();
         Ok(Queue::Managed(Box::new(HeadDrop { limit, line })))
     },
-};
+);
 
 /// FIFO with head drop. A frame that does not fit even in an empty queue is dropped instead of the
 /// head. Drops are [`DropReason::QueueFull`].

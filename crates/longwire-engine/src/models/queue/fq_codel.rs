@@ -8,13 +8,11 @@ use super::{Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFra
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "fq-codel",
-    summary: "per-flow queues with CoDel (RFC 8290): sparse flows first, the others by deficit \
-              round robin; each flow queue has its own CoDel state",
-    params: &[
+pub(super) const ENTRY: Entry<Queue> = Entry::new(
+    "fq-codel",
+    "per-flow queues with CoDel (RFC 8290): sparse flows first, the others by deficit round robin; \
+     each flow queue has its own CoDel state",
+    &[
         parameters::limit("10240p"),
         parameters::LIMIT_BYTES
             .default("32mb")
@@ -34,7 +32,8 @@ static INFO: ModelInfo = ModelInfo {
         ),
         parameters::ecn("true"),
     ],
-};
+    build,
+);
 
 /// Minimum quantum; a smaller one only costs more turns.
 const QUANTUM_MIN: Bytes = Bytes(64);
@@ -318,7 +317,7 @@ impl Discipline for FqCodel {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, INFO.name, &self.limit)?;
+        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
         let FqCodelLaw {
             codel,
             flows,

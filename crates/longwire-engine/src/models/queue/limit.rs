@@ -4,31 +4,23 @@ use super::Queue;
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "tail-drop",
-    summary: "FIFO that drops arrivals above a limit; the frame in service counts, framing does \
-              not",
-    params: &[
+pub const ENTRY: Entry<Queue> = Entry::new(
+    "tail-drop",
+    "FIFO that drops arrivals above a limit; the frame in service counts, framing does not",
+    &[
         Param::new("packets", Unit::Packets).help("maximum frames in the queue"),
         Param::new("bytes", Unit::Size).help("maximum bytes in the queue"),
     ],
-};
-
-fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
-    QueueLimit::read(arguments).map(Queue::TailDrop)
-}
+    |arguments| QueueLimit::read(arguments).map(Queue::TailDrop),
+);
 
 /// Registry entry of `unlimited`.
-pub const UNLIMITED_ENTRY: Entry<Queue> = Entry {
-    info: &ModelInfo {
-        name: "unlimited",
-        summary: "FIFO without a limit; memory grows with the queue",
-        params: &[],
-    },
-    build: |_| Ok(Queue::TailDrop(QueueLimit::UNLIMITED)),
-};
+pub const UNLIMITED_ENTRY: Entry<Queue> = Entry::new(
+    "unlimited",
+    "FIFO without a limit; memory grows with the queue",
+    &[],
+    |_| Ok(Queue::TailDrop(QueueLimit::UNLIMITED)),
+);
 
 /// Maximum standard Ethernet frame, without FCS.
 pub(crate) const FULL_FRAME: Bytes = Bytes(1514);

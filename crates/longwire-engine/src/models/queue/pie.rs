@@ -9,13 +9,11 @@ use super::{difference, parameters};
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "pie",
-    summary: "proportional integral controller enhanced (RFC 8033): drops arrivals with a \
-              probability controlled by the queueing delay",
-    params: &[
+pub(super) const ENTRY: Entry<Queue> = Entry::new(
+    "pie",
+    "proportional integral controller enhanced (RFC 8033): drops arrivals with a probability \
+     controlled by the queueing delay",
+    &[
         parameters::limit("1000p"),
         parameters::LIMIT_BYTES,
         Param::with_default("target", Unit::Time, "15ms").help("target delay"),
@@ -36,7 +34,8 @@ static INFO: ModelInfo = ModelInfo {
              5.1)",
         ),
     ],
-};
+    build,
+);
 
 const MAX_BURST: Param = Param::with_default("max-burst", Unit::Time, "150ms")
     .help("burst allowance: no drops for this long after an uncongested period");

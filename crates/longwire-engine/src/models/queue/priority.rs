@@ -7,13 +7,11 @@ use super::{
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "priority",
-    summary: "strict priority by DSCP (RFC 2474) or VLAN PCP (802.1Q), one FIFO per class. When \
-              full, an arrival evicts the newest frames of lower classes, or is dropped",
-    params: &[
+pub(super) const ENTRY: Entry<Queue> = Entry::new(
+    "priority",
+    "strict priority by DSCP (RFC 2474) or VLAN PCP (802.1Q), one FIFO per class. When full, an \
+     arrival evicts the newest frames of lower classes, or is dropped",
+    &[
         Param::with_default(
             "classes",
             Unit::Text("ef+va@100p/rest/le"),
@@ -28,7 +26,8 @@ static INFO: ModelInfo = ModelInfo {
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,
     ],
-};
+    build,
+);
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;
@@ -130,7 +129,7 @@ impl Discipline for Priority {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, INFO.name, &self.limit)?;
+        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
         write!(f, ",classes={}", self.classes)
     }
 }

@@ -8,35 +8,11 @@ use super::ticks::Ticks;
 use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame};
 use crate::models::prelude::*;
 
-pub(super) const ENTRY: Entry<Queue> = Entry {
-    info: &INFO,
-    build: |arguments| {
-        let limit = parameters::read_limit(arguments)?;
-        let law = RedLaw::read(arguments)?;
-        let packet = law.packet.0 as f64;
-        let unit = if law.in_bytes { packet } else { 1.0 };
-        Ok(Queue::Managed(Box::new(Red {
-            limit,
-            law,
-            line: FrameLine::default(),
-            min: law.min.0 as f64 * unit,
-            max: law.max.0 as f64 * unit,
-            weight: WEIGHT,
-            decay: 0.0,
-            maxp: law.maxp.as_f64(),
-            average: 0.0,
-            count: -1,
-            idle_since: Nanos::ZERO,
-            ticks: Ticks::new(INTERVAL),
-        })))
-    },
-};
-
-static INFO: ModelInfo = ModelInfo {
-    name: "red",
-    summary: "random early detection (Floyd and Jacobson 1993), gentle (Floyd 2000) and adaptive \
-              (Floyd, Gummadi and Shenker 2001)",
-    params: &[
+pub(super) const ENTRY: Entry<Queue> = Entry::new(
+    "red",
+    "random early detection (Floyd and Jacobson 1993), gentle (Floyd 2000) and adaptive (Floyd, \
+     Gummadi and Shenker 2001)",
+    &[
         parameters::limit("1000p"),
         parameters::LIMIT_BYTES,
         MIN,
@@ -56,12 +32,31 @@ static INFO: ModelInfo = ModelInfo {
         ),
         PACKET,
         Param::new("bandwidth", Unit::Rate).help(
-            "service rate assumed while idle; default: the link's rate, or 10mbit if \
-             unknown",
+            "service rate assumed while idle; default: the link's rate, or 10mbit if unknown",
         ),
         parameters::ecn("false"),
     ],
-};
+    |arguments| {
+        let limit = parameters::read_limit(arguments)?;
+        let law = RedLaw::read(arguments)?;
+        let packet = law.packet.0 as f64;
+        let unit = if law.in_bytes { packet } else { 1.0 };
+        Ok(Queue::Managed(Box::new(Red {
+            limit,
+            law,
+            line: FrameLine::default(),
+            min: law.min.0 as f64 * unit,
+            max: law.max.0 as f64 * unit,
+            weight: WEIGHT,
+            decay: 0.0,
+            maxp: law.maxp.as_f64(),
+            average: 0.0,
+            count: -1,
+            idle_since: Nanos::ZERO,
+            ticks: Ticks::new(INTERVAL),
+        })))
+    },
+);
 
 const MIN: Param = Param::with_default("min", Unit::Packets, "5p")
     .help("average queue length below which nothing is dropped");
@@ -365,7 +360,7 @@ impl Discipline for Red {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, INFO.name, &self.limit)?;
+        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
         let law = &self.law;
         write!(f, ",min={},max={},maxp={}", law.min, law.max, law.maxp)?;
         if let Some(weight) = law.weight {

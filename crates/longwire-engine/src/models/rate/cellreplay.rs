@@ -7,13 +7,11 @@ use crate::trace::schedule::ScheduleReader;
 use crate::trace::trains::{Trains, TrainsReader, interpolated};
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "cellreplay",
-    summary: "packets after an idle period leave like recorded packet trains, later ones at the \
-              recorded opportunities of a loaded link (CellReplay: Sentosa et al., NSDI 2025)",
-    params: &[
+pub(super) const ENTRY: Entry<Rate> = Entry::new(
+    "cellreplay",
+    "packets after an idle period leave like recorded packet trains, later ones at the recorded \
+     opportunities of a loaded link (CellReplay: Sentosa et al., NSDI 2025)",
+    &[
         Param::new(
             "trains",
             Unit::File("0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n"),
@@ -27,7 +25,8 @@ static INFO: ModelInfo = ModelInfo {
         OPPORTUNITY,
         OVERHEAD,
     ],
-};
+    build,
+);
 
 const BASE_DELAY: Param = Param::with_default(
     "base-delay",
@@ -61,7 +60,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         heavy_until: None,
         delivers: arguments.choice(BASE_DELAY.name)? == 1,
         delivered: Nanos::ZERO,
-        text: arguments.text(INFO.params),
+        text: arguments.text(ENTRY.info.params),
     })))
 }
 

@@ -8,13 +8,11 @@ use crate::trace::End;
 use crate::trace::schedule::{OpportunityCursor, OpportunitySchedule, ScheduleReader};
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "mahimahi",
-    summary: "packet delivery opportunities from a file, one time in ms per line, with the \
-              semantics of mahimahi's link shell (Netravali et al., USENIX ATC 2015)",
-    params: &[
+pub(super) const ENTRY: Entry<Rate> = Entry::new(
+    "mahimahi",
+    "packet delivery opportunities from a file, one time in ms per line, with the semantics of \
+     mahimahi's link shell (Netravali et al., USENIX ATC 2015)",
+    &[
         Param::new("file", Unit::File("1\n1\n3\n10\n"))
             .help("trace: one opportunity per line, in whole milliseconds"),
         Param::with_default("end", Unit::Choice(&["loop", "stop"]), "loop")
@@ -22,7 +20,8 @@ static INFO: ModelInfo = ModelInfo {
         OPPORTUNITY,
         OVERHEAD,
     ],
-};
+    build,
+);
 
 /// Bytes per opportunity.
 pub(super) const OPPORTUNITY: Param = Param::with_default("opportunity", Unit::Size, "1504b")
@@ -53,7 +52,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         _ => End::Stop,
     };
     let (size, overhead) = sizes(arguments)?;
-    let text = arguments.text(INFO.params);
+    let text = arguments.text(ENTRY.info.params);
     let opportunities = Opportunities::new(schedule, size, end == End::Loop);
     Ok(Rate::Model(Box::new(Mahimahi {
         opportunities,

@@ -7,24 +7,22 @@ use super::schedule::{RateOrZero, rate_or_zero};
 use super::varying::{RateSource, RateStretch, varying};
 use crate::models::prelude::*;
 
-pub(super) const MARKOV: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "markov",
-        summary: "continuous-time Markov chain with a rate per state, exponential holding times \
-                  and weighted transitions",
-        params: &[
-            Param::new("rates", Unit::Text("10mbit;5mbit;0"))
-                .help("rate of each state, RATE;RATE;…; 0 stops the link"),
-            Param::new("times", Unit::Text("5s;2s;100ms"))
-                .help("mean holding time of each state, TIME;TIME;…; at least 1us"),
-            Param::new("matrix", Unit::Text("0/9/1;5/0/5;1/1/0")).help(
-                "transition weights, one row per state, W/W;W/W; default: equal weights for all \
-                 other states",
-            ),
-        ],
-    },
-    build: build_markov,
-};
+pub(super) const MARKOV: Entry<Rate> = Entry::new(
+    "markov",
+    "continuous-time Markov chain with a rate per state, exponential holding times and weighted \
+     transitions",
+    &[
+        Param::new("rates", Unit::Text("10mbit;5mbit;0"))
+            .help("rate of each state, RATE;RATE;…; 0 stops the link"),
+        Param::new("times", Unit::Text("5s;2s;100ms"))
+            .help("mean holding time of each state, TIME;TIME;…; at least 1us"),
+        Param::new("matrix", Unit::Text("0/9/1;5/0/5;1/1/0")).help(
+            "transition weights, one row per state, W/W;W/W; default: equal weights for all other \
+             states",
+        ),
+    ],
+    build_markov,
+);
 
 /// Maximum number of states.
 const STATES_MAX: usize = 64;
@@ -145,23 +143,18 @@ fn markov(
     }
 }
 
-pub(super) const TWO_STATE: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "two-state",
-        summary: "alternates between a good and a bad rate with exponential holding times; bad=0 \
-                  makes an on-off link",
-        params: &[
-            Param::new("good", Unit::Rate).help("rate of the good state"),
-            Param::new("bad", Unit::Rate).help("rate of the bad state; 0 stops the link"),
-            Param::new("good-time", Unit::Time).help(
-                "mean duration of the good state; at least \
-                                                      1us",
-            ),
-            Param::new("bad-time", Unit::Time).help("mean duration of the bad state; at least 1us"),
-        ],
-    },
-    build: build_two_state,
-};
+pub(super) const TWO_STATE: Entry<Rate> = Entry::new(
+    "two-state",
+    "alternates between a good and a bad rate with exponential holding times; bad=0 makes an \
+     on-off link",
+    &[
+        Param::new("good", Unit::Rate).help("rate of the good state"),
+        Param::new("bad", Unit::Rate).help("rate of the bad state; 0 stops the link"),
+        Param::new("good-time", Unit::Time).help("mean duration of the good state; at least 1us"),
+        Param::new("bad-time", Unit::Time).help("mean duration of the bad state; at least 1us"),
+    ],
+    build_two_state,
+);
 
 fn build_two_state(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let state = |rate, time| {

@@ -445,56 +445,49 @@ impl ModelState {
     }
 }
 
-const FIXED: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "fixed",
-        summary: "departure = max(departure of the previous frame, arrival) + bits / rate, exact: \
-                  the remainder is carried (Rizzo and Lettieri's TLEM, 2016)",
-        params: &[Param::new("rate", Unit::Rate).help("bit rate, including framing")],
-    },
-    build: |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
-};
+const FIXED: Entry<Rate> = Entry::new(
+    "fixed",
+    "departure = max(departure of the previous frame, arrival) + bits / rate, exact: the remainder \
+     is carried (Rizzo and Lettieri's TLEM, 2016)",
+    &[Param::new("rate", Unit::Rate).help("bit rate, including framing")],
+    |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
+);
 
-const UNLIMITED: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "unlimited",
-        summary: "infinitely fast: a frame departs when it arrives",
-        params: &[],
-    },
-    build: |_| Ok(Rate::Unlimited),
-};
+const UNLIMITED: Entry<Rate> = Entry::new(
+    "unlimited",
+    "infinitely fast: a frame departs when it arrives",
+    &[],
+    |_| Ok(Rate::Unlimited),
+);
 
-const PLUGIN: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: NAME,
-        summary: "departures from a C plugin's ready and depart hooks",
-        params: &[FILE, OWN],
+const PLUGIN: Entry<Rate> = Entry::new(
+    NAME,
+    "departures from a C plugin's ready and depart hooks",
+    &[FILE, OWN],
+    |arguments| {
+        Ok(Rate::Model(Box::new(PluginHook::load(
+            arguments,
+            Hook::Rate,
+        )?)))
     },
-    build: |arguments| {
-        let hook = PluginHook::load(arguments, Hook::Rate)?;
-        Ok(Rate::Model(Box::new(PluginRate(hook))))
-    },
-};
+);
 
-#[derive(Clone, Debug)]
-struct PluginRate(PluginHook);
-
-impl RateModel for PluginRate {
+impl RateModel for PluginHook {
     fn start(&mut self, epoch: Nanos) {
-        self.0.start(epoch);
+        PluginHook::start(self, epoch);
     }
 
     fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        self.0.bind(loader)
+        PluginHook::bind(self, loader)
     }
 
     fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
-        let state = self.0.state();
+        let state = self.state();
         state.map_or(from, |state| state.ready(from, stream))
     }
 
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
-        let state = self.0.state();
+        let state = self.state();
         state.map_or(frame.at, |state| state.depart(frame, wire_bits, stream))
     }
 
@@ -504,11 +497,11 @@ impl RateModel for PluginRate {
 
     /// Returns the plugin's hint, which may be inexact.
     fn mean(&self) -> Option<BitRate> {
-        self.0.hints.rate_mean
+        self.hints.rate_mean
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        fmt::Display::fmt(self, f)
     }
 }
 

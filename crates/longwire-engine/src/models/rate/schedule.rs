@@ -9,21 +9,19 @@ use super::varying::{SeriesSource, varying};
 use crate::models::prelude::*;
 use crate::trace::{self, Contents, End, FORMAT, Quantity, SeriesBuilder};
 
-pub(super) const STEPS: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "steps",
-        summary: "rate that changes at given times after the link starts, in steps or linearly",
-        params: &[
-            Param::new("at", Unit::Text("0s/10mbit;10ms/5mbit"))
-                .help("TIME/RATE;TIME/RATE…, quoted for the shell; a rate of 0 stops the link"),
-            Param::with_default("change", Unit::Choice(&["stepwise", "linear"]), "stepwise")
-                .help("stepwise: the rate changes at the given time; linear: it is interpolated"),
-            Param::new("period", Unit::Time)
-                .help("time after which the steps repeat; default: the last rate holds"),
-        ],
-    },
-    build: build_steps,
-};
+pub(super) const STEPS: Entry<Rate> = Entry::new(
+    "steps",
+    "rate that changes at given times after the link starts, in steps or linearly",
+    &[
+        Param::new("at", Unit::Text("0s/10mbit;10ms/5mbit"))
+            .help("TIME/RATE;TIME/RATE…, quoted for the shell; a rate of 0 stops the link"),
+        Param::with_default("change", Unit::Choice(&["stepwise", "linear"]), "stepwise")
+            .help("stepwise: the rate changes at the given time; linear: it is interpolated"),
+        Param::new("period", Unit::Time)
+            .help("time after which the steps repeat; default: the last rate holds"),
+    ],
+    build_steps,
+);
 
 /// Maximum number of steps, which are given on the command line.
 const STEPS_MAX: usize = 100_000;
@@ -146,32 +144,27 @@ fn text_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> String {
     format!("steps:at={},change={change}{period}", steps.join(";"))
 }
 
-pub(super) const TRACE: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "trace",
-        summary: "recorded rate: a table of times and rates, a mahimahi trace, or another format \
-                  (docs/traces.md)",
-        params: &[
-            trace::FILE,
-            trace::END,
-            FORMAT,
-            trace::TIME_COLUMN,
-            trace::TIME_UNIT,
-            Param::new("rate-column", Unit::Text("rate_mbps"))
-                .help("column of rates, by name or number"),
-            Param::new(
-                "rate-unit",
-                Unit::Choice(&["bit", "kbit", "mbit", "gbit", "byte", "kbyte", "mbyte"]),
-            )
-            .help(
-                "unit of rates, per second; default: the unit in the column's name or in the \
-                 values",
-            ),
-            trace::WHERE,
-        ],
-    },
-    build: build_trace,
-};
+pub(super) const TRACE: Entry<Rate> = Entry::new(
+    "trace",
+    "recorded rate: a table of times and rates, a mahimahi trace, or another format \
+     (docs/traces.md)",
+    &[
+        trace::FILE,
+        trace::END,
+        FORMAT,
+        trace::TIME_COLUMN,
+        trace::TIME_UNIT,
+        Param::new("rate-column", Unit::Text("rate_mbps"))
+            .help("column of rates, by name or number"),
+        Param::new(
+            "rate-unit",
+            Unit::Choice(&["bit", "kbit", "mbit", "gbit", "byte", "kbyte", "mbyte"]),
+        )
+        .help("unit of rates, per second; default: the unit in the column's name or in the values"),
+        trace::WHERE,
+    ],
+    build_trace,
+);
 
 fn build_trace(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let end = End::read(arguments)?;

@@ -9,14 +9,12 @@ use crate::models::prelude::*;
 use crate::models::queue::limit::FULL_FRAME;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "slots",
-    summary: "frames wait in the queue for the next slot and leave together, as on a shared medium \
-              with aggregation (netem's slot, Linux 4.16); a slot ends when the queue is empty, or \
-              after a number of packets or bytes",
-    params: &[
+pub(super) const ENTRY: Entry<Rate> = Entry::new(
+    "slots",
+    "frames wait in the queue for the next slot and leave together, as on a shared medium with \
+     aggregation (netem's slot, Linux 4.16); a slot ends when the queue is empty, or after a \
+     number of packets or bytes",
+    &[
         Param::new("wait", Unit::Text("10ms..20ms")).help(
             "time to the next slot, counted from the end of the previous slot, or on an idle link \
              from a frame's arrival: 10ms, a range 10ms..20ms, or a delay distribution with ; \
@@ -29,7 +27,8 @@ static INFO: ModelInfo = ModelInfo {
         ),
         Param::new("rate", Unit::Rate).help("rate within a slot; default: infinite"),
     ],
-};
+    build,
+);
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let text = arguments.required_text("wait")?;

@@ -5,13 +5,11 @@ use super::{Rate, RateModel};
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "tdm",
-    summary: "time-division multiplexing: frames wait for the link's next slot, even when it is \
-              idle (Rizzo and Lettieri's TLEM, 2016)",
-    params: &[
+pub(super) const ENTRY: Entry<Rate> = Entry::new(
+    "tdm",
+    "time-division multiplexing: frames wait for the link's next slot, even when it is idle (Rizzo \
+     and Lettieri's TLEM, 2016)",
+    &[
         Param::new("rate", Unit::Rate).help("rate within the slot"),
         Param::new("period", Unit::Time).help("time between the starts of slots"),
         Param::new("slot", Unit::Time).help("duration of a slot"),
@@ -25,7 +23,8 @@ static INFO: ModelInfo = ModelInfo {
              the next slot; frames longer than a slot are always split",
         ),
     ],
-};
+    build,
+);
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let time = |key| arguments.required::<Nanos>(key).map(Nanos::as_nanos);

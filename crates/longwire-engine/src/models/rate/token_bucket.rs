@@ -5,13 +5,11 @@ use super::{Rate, RateModel};
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "token-bucket",
-    summary: "a frame leaves once the bucket holds tokens for its bytes (Turner 1986; with ticks \
-              like DEMU, Puakalong et al.)",
-    params: &[
+pub(super) const ENTRY: Entry<Rate> = Entry::new(
+    "token-bucket",
+    "a frame leaves once the bucket holds tokens for its bytes (Turner 1986; with ticks like DEMU, \
+     Puakalong et al.)",
+    &[
         Param::new("rate", Unit::Rate).help("token rate"),
         Param::new("burst", Unit::Size).help(
             "bucket size; the bucket starts full. A frame longer than the bucket leaves when the \
@@ -21,7 +19,8 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("tick", Unit::Time, "0")
             .help("interval at which tokens arrive, such as DEMU's 1us; 0: continuously"),
     ],
-};
+    build,
+);
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let rate: BitRate = arguments.required("rate")?;

@@ -7,58 +7,38 @@ use super::{Aggregate, Rate, RateModel};
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
-
-/// Creates a time parameter.
-const fn time(name: &'static str, default: &'static str, help: &'static str) -> Param {
-    Param::with_default(name, Unit::Time, default).help(help)
-}
-
-static INFO: ModelInfo = ModelInfo {
-    name: "wifi",
-    summary: "best-effort Wi-Fi station: contends for the medium, then sends queued frames as one \
-              A-MPDU, whose frames all arrive when it ends (IEEE 802.11-2020, clauses 9.7 and \
-              10.23.2)",
-    params: &[
+pub(super) const ENTRY: Entry<Rate> = Entry::new(
+    "wifi",
+    "best-effort Wi-Fi station: contends for the medium, then sends queued frames as one A-MPDU, \
+     whose frames all arrive when it ends (IEEE 802.11-2020, clauses 9.7 and 10.23.2)",
+    &[
         Param::new("rate", Unit::Rate).help("physical layer (PHY) rate"),
         // The 802.11be block ack covers 1024 frames.
         Param::with_default("frames", Unit::Count, "64")
             .within("1", "1024", "1 to 1024")
             .help(
-                "maximum frames in an aggregate: 64 with a basic block ack, 1 for no \
-                   aggregation",
+                "maximum frames in an aggregate: 64 with a basic block ack, 1 for no aggregation",
             ),
         Param::with_default("bytes", Unit::Size, "65535b").help(
             "maximum bytes in an aggregate, for frames of up to 1514 bytes: 65535b in 802.11n, \
              1048575b in 802.11ac",
         ),
-        time(
-            "duration",
-            "5484us",
-            "maximum duration of an aggregate's frames: aPPDUMaxTime",
-        ),
-        time("preamble", "40us", "preamble before each aggregate"),
-        time(
-            "ack",
-            "48us",
-            "time after each aggregate: SIFS of 16us and a block ack",
-        ),
-        time(
-            "aifs",
-            "43us",
-            "idle time of the medium before the backoff counts down",
-        ),
-        time("slot", "9us", "slot time of the backoff"),
+        Param::with_default("duration", Unit::Time, "5484us")
+            .help("maximum duration of an aggregate's frames: aPPDUMaxTime"),
+        Param::with_default("preamble", Unit::Time, "40us").help("preamble before each aggregate"),
+        Param::with_default("ack", Unit::Time, "48us")
+            .help("time after each aggregate: SIFS of 16us and a block ack"),
+        Param::with_default("aifs", Unit::Time, "43us")
+            .help("idle time of the medium before the backoff counts down"),
+        Param::with_default("slot", Unit::Time, "9us").help("slot time of the backoff"),
         Param::with_default("window", Unit::Count, "15")
             .within("0", "32767", "0 to 32767")
             .help("contention window: the backoff is uniform from 0 to this number of slots"),
-        time(
-            "contention",
-            "0",
-            "mean of the exponential wait for other stations",
-        ),
+        Param::with_default("contention", Unit::Time, "0")
+            .help("mean of the exponential wait for other stations"),
     ],
-};
+    build,
+);
 
 /// Length of a full frame in bytes, reserved before closing an aggregate.
 const FRAME: u64 = 1514;

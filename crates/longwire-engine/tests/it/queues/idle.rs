@@ -34,7 +34,7 @@ fn busy() -> Duration {
 #[test]
 fn a_year_of_idling_costs_nothing() {
     for entry in models::QUEUE.entries {
-        for text in texts(entry.info) {
+        for text in texts(&entry.info) {
             let start = busy();
             let mut run = Run::new(link(10_000_000, &text, 1), 20 * 1_000);
             for number in 0..20 * 1_000 {
@@ -54,7 +54,7 @@ fn a_year_of_idling_costs_nothing() {
 #[test]
 fn hours_of_waiting_cost_little() {
     for entry in models::QUEUE.entries {
-        for text in texts(entry.info) {
+        for text in texts(&entry.info) {
             let start = busy();
             let mut run = Run::new(link(1, &text, 1), 200);
             for number in 0..200 {

@@ -32,7 +32,7 @@ pub fn texts(info: &ModelInfo) -> Vec<String> {
 /// `take` receives text, pattern and seed.
 pub fn for_every_queue(patterns: u64, mut take: impl FnMut(&str, &Pattern, u64)) {
     for entry in models::QUEUE.entries {
-        for text in texts(entry.info) {
+        for text in texts(&entry.info) {
             for seed in 0..patterns {
                 let mut draws = Draws::new(seed);
                 let frames = draws.scale(10, 1_500) as usize;

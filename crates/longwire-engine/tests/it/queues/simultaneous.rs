@@ -38,7 +38,7 @@ fn the_first_of_several_frames_of_one_stamp_is_in_service() {
     let sent = [1, 2, 3].map(|n| Ok(AT + n * SERVICE));
     let mut managed = 0;
     for entry in models::QUEUE.entries {
-        let info = entry.info;
+        let info = &entry.info;
         if !info.params.iter().any(|param| param.name == "limit") {
             continue;
         }
