@@ -4,7 +4,7 @@ use crate::common::files::file;
 use crate::common::special::normal_cdf;
 use crate::common::{ks_bound, ks_distance};
 use longwire_engine::models::DELAY;
-use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_engine::{Nanos, Verdict};
 use longwire_units::random::{Purpose, Stream};
 
 const CONFIDENCE: f64 = 0.998;
@@ -150,24 +150,4 @@ fn copies_do_not_disturb_the_frames() {
             copies.len()
         );
     }
-}
-
-/// Equal seeds yield equal delays; another seed yields different ones.
-#[test]
-fn a_seed_decides_correlated_delays() {
-    let text = "gamma:mean=20ms,stddev=10ms,correlation=50%";
-    let run = |seed| {
-        let config = LinkConfig {
-            delay: DELAY.parse(text).unwrap(),
-            ..LinkConfig::default()
-        };
-        let mut link = Link::new(config, seed, LinkId(0));
-        let offer = |index: u64| {
-            let arrival = Nanos::from_secs(index);
-            link.offer(FrameMeta { arrival, len: 100 }, &[])
-        };
-        (0..1_000).map(offer).collect::<Vec<_>>()
-    };
-    assert_eq!(run(7), run(7));
-    assert_ne!(run(7), run(8));
 }

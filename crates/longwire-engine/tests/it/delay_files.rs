@@ -4,6 +4,7 @@ use crate::common::files::{self, Contents, frame_context};
 use crate::common::{ks_bound, ks_distance};
 use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
+use longwire_testbed::support::rows;
 use longwire_units::random::{Purpose, Stream};
 
 const CONFIDENCE: f64 = 0.998;
@@ -151,37 +152,33 @@ fn a_large_table_is_read_in_pieces() {
 
 #[test]
 fn wrong_lines_are_refused_with_their_number() {
-    let table = |contents| refusal("table:file=a.dist,mean=1ms,stddev=1ms", contents);
-    assert_eq!(
-        table("# remark\n1 2\n3 x4\n"),
-        "table: file: a.dist: line 3: 'x4' is not an integer from -32768 to 32767"
-    );
-    assert!(table("1\n32768").contains("line 2: '32768' is not"));
-    assert!(table("1.5").contains("line 1: '1.5' is not"));
-    assert_eq!(table("# nothing\n"), "table: file: a.dist: no entries");
+    for [text, contents, message] in rows(
+        "
+        table:file=x,mean=1ms,stddev=1ms | # remark/1 2/3 x4/ | line 3: 'x4' is not an integer from -32768 to 32767
+        table:file=x,mean=1ms,stddev=1ms | 1/32768            | line 2: '32768' is not an integer from -32768 to 32767
+        table:file=x,mean=1ms,stddev=1ms | 1.5                | line 1: '1.5' is not an integer from -32768 to 32767
+        table:file=x,mean=1ms,stddev=1ms | # nothing/         | no entries
+        samples:file=x                   | 1/2 -3/            | line 2: delay: '-3' is negative
+        samples:file=x                   | 1/nan              | line 2: delay: 'nan' is not a number
+        samples:file=x                   | 25h                | line 1: delay: '25h' is too large; the maximum is 24h
+        samples:file=x                   |                    | no delays
+        cdf:file=x                       | 1 0/3 0.5/2 1/     | line 3: delay is below the previous point's
+        cdf:file=x                       | 1 0.5/2 0.4        | line 2: probability is below the previous point's
+        cdf:file=x                       | 1 0/2 0.9          | the last probability is 0.9; it must be 1
+        cdf:file=x                       | 1 0/2              | line 2: 1 fields; write a delay and a probability
+        cdf:file=x                       | 1 1.5              | line 1: probability: '1.5' is too large; the maximum is 100%
+        cdf:file=x                       | #                  | no points
+        ",
+    ) {
+        let (model, _) = text.split_once(':').expect("a model");
+        let refused = refusal(text, &contents.replace('/', "\n"));
+        assert_eq!(refused, format!("{model}: file: x: {message}"), "{contents}");
+    }
     assert_eq!(
         refusal("table:file=a.dist,mean=1ms,stddev=1ms,min=3ms", "-1 0 1"),
         "table: only 0.0e0 of the distribution is between min=3ms and max=86400s; the minimum \
          is 1e-6"
     );
-    let samples = |contents| refusal("samples:file=s.txt", contents);
-    assert_eq!(
-        samples("1\n2 -3\n"),
-        "samples: file: s.txt: line 2: delay: '-3' is negative"
-    );
-    assert!(samples("1\nnan").ends_with("line 2: delay: 'nan' is not a number"));
-    assert!(samples("25h").ends_with("line 1: delay: '25h' is too large; the maximum is 24h"));
-    assert!(samples("").ends_with("no delays"));
-    let cdf = |contents| refusal("cdf:file=c.txt", contents);
-    assert_eq!(
-        cdf("1 0\n3 0.5\n2 1\n"),
-        "cdf: file: c.txt: line 3: delay is below the previous point's"
-    );
-    assert!(cdf("1 0.5\n2 0.4").ends_with("line 2: probability is below the previous point's"));
-    assert!(cdf("1 0\n2 0.9").ends_with("the last probability is 0.9; it must be 1"));
-    assert!(cdf("1 0\n2").ends_with("line 2: 1 fields; write a delay and a probability"));
-    assert!(cdf("1 1.5").ends_with("line 1: probability: '1.5' is too large; the maximum is 100%"));
-    assert!(cdf("#").ends_with("no points"));
     let error = DELAY.parse("samples:file=s.txt").unwrap_err().to_string();
     assert_eq!(
         error,

@@ -110,23 +110,6 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn departures_are_exact(
-        rate in any_rate(),
-        wire in any_wire(),
-        arrivals in any_arrivals(),
-    ) {
-        let mut link = link(rate, wire, QueueLimit::UNLIMITED);
-        let mut oracle = Oracle { rate: u128::from(rate), wire, idle_at: 0 };
-        for (arrival, len) in arrivals {
-            let departure = oracle.depart(arrival, len);
-            match link.offer(frame(arrival, len), &[]) {
-                Verdict::Deliver(delivery) => prop_assert_eq!(delivery.departure, departure),
-                verdict => prop_assert!(false, "{:?}", verdict),
-            }
-        }
-    }
-
-    #[test]
     fn the_queue_holds_what_a_list_would(
         rate in any_rate(),
         wire in any_wire(),
@@ -163,27 +146,6 @@ proptest! {
             prop_assert_eq!(link.occupancy(), (Packets(held_now.0), Bytes(held_now.1)));
             prop_assert_eq!(link.occupancy_max(), (Packets(packets_max), Bytes(bytes_max)));
         }
-    }
-}
-
-/// Three million back-to-back frames whose serialisation time is not a whole number of nanoseconds:
-/// accumulated rounding would show.
-#[test]
-fn no_rounding_is_carried_on() {
-    let wire = Wire {
-        overhead: 0,
-        cell: 1,
-        cell_header: 0,
-    };
-    // 3 Gbit/s: 1000 bytes take 2666 + 2/3 ns.
-    let mut link = link(3_000_000_000, wire, QueueLimit::UNLIMITED);
-    let mut departure = Nanos::ZERO;
-    for index in 0..3_000_000u64 {
-        // Each frame arrives when the previous one departs, so the link is never idle.
-        if let Verdict::Deliver(delivery) = link.offer(frame(departure.as_nanos(), 1000), &[]) {
-            departure = delivery.departure;
-        }
-        assert_eq!(departure.as_nanos(), (index + 1) * 8_000 / 3);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Duplicates and displaced frames.
 
 use crate::common::{assert_binomial, frame, link};
-use longwire_engine::models::{DUPLICATION, REORDERING};
 use longwire_engine::{Delivery, Link, Nanos, Verdict};
 
 const CONFIDENCE: f64 = 0.9998;
@@ -142,12 +141,4 @@ fn those_in_turn_stay_in_order() {
         }
         assert!((1_000..3_000).contains(&out_of_turn), "{out_of_turn}");
     }
-}
-
-#[test]
-fn text_round_trips() {
-    let text = "nth:every=3,offset=2,copies=2,delay=own";
-    assert_eq!(DUPLICATION.parse(text).unwrap().to_string(), text);
-    let text = "gap:gap=5,rate=30%,correlation=-10%";
-    assert_eq!(REORDERING.parse(text).unwrap().to_string(), text);
 }

@@ -13,6 +13,10 @@ fn rates(text: &str) -> Result<Contents, String> {
     read_usual(Quantity::Rate, text)
 }
 
+fn rates_in(text: &[u8], piece: usize) -> Result<Contents, String> {
+    read_pieces(None, &Mapping::usual(Quantity::Rate), text, piece)
+}
+
 fn rates_as(format: Format, text: &str) -> Result<Contents, String> {
     read(Some(format), &Mapping::usual(Quantity::Rate), text)
 }
@@ -244,15 +248,9 @@ fn wrong_models_are_refused_with_their_place() {
 #[test]
 fn non_traces_are_refused_early() {
     let long = vec![b'a'; 70_000];
-    let refused = read_pieces(None, &Mapping::usual(Quantity::Rate), &long, 4_096).unwrap_err();
+    let refused = rates_in(&long, 4_096).unwrap_err();
     assert_eq!(refused, "line 1: longer than 65536 bytes");
-    let binary = read_pieces(
-        None,
-        &Mapping::usual(Quantity::Rate),
-        b"\xff\xfe\x00\n1\n",
-        4_096,
-    )
-    .unwrap_err();
+    let binary = rates_in(b"\xff\xfe\x00\n1\n", 4_096).unwrap_err();
     assert_eq!(binary, "line 1: not UTF-8 text");
     assert_eq!(rates(""), Err("it is empty".to_owned()));
     assert_eq!(rates("#\n\n#"), Err("it is empty".to_owned()));
@@ -261,13 +259,7 @@ fn non_traces_are_refused_early() {
     let json = format!("{{{spaces}\"StaticBwConfig\":{{}}}}");
     assert_eq!(stretches(&series(rates(&json))), [(12 * MBIT, SECOND)]);
     let endless = format!("{{{}", " ".repeat(17 << 20));
-    let refused = read_pieces(
-        None,
-        &Mapping::usual(Quantity::Rate),
-        endless.as_bytes(),
-        65_536,
-    )
-    .unwrap_err();
+    let refused = rates_in(endless.as_bytes(), 65_536).unwrap_err();
     assert!(refused.contains("longer than 16 MB"), "{refused}");
 }
 
@@ -285,22 +277,12 @@ fn a_long_trace_is_read_in_good_time() {
             row % 997
         );
     }
-    let series = series(read_pieces(
-        None,
-        &Mapping::usual(Quantity::Rate),
-        text.as_bytes(),
-        65_536,
-    ));
+    let series = series(rates_in(text.as_bytes(), 65_536));
     assert_eq!(series.values().len(), 300_000);
     assert_eq!(series.length(), Nanos::from_secs(30_000));
     let opportunities: String = (0..1_000_000u32)
         .map(|line| format!("{}\n", 1 + line / 83))
         .collect();
-    let schedule = read_pieces(
-        None,
-        &Mapping::usual(Quantity::Rate),
-        opportunities.as_bytes(),
-        65_536,
-    );
+    let schedule = rates_in(opportunities.as_bytes(), 65_536);
     assert!(matches!(schedule, Ok(Contents::Schedule(schedule)) if schedule.count() == 1_000_000));
 }

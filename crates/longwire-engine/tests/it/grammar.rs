@@ -60,9 +60,24 @@ fn names_keys_and_bare_values_are_read() {
         ber:1e-6 | ber:rate=1e-6
         ",
     );
-    for framing in ["ethernet", "bytes:overhead=18,cell=48,cell-header=5"] {
+    assert_written(
+        &models::ROUTER,
+        "
+        10.0.0.9 | hop:address=10.0.0.9,address6=auto,limit=1000,burst=50
+        10.0.0.9,address6=fd00::9 | hop:address=10.0.0.9,address6=fd00::9,limit=1000,burst=50
+        ",
+    );
+    for framing in [
+        "ethernet",
+        "bytes:overhead=18,cell=48,cell-header=5",
+        "wireguard:over=ipv6,mtu=1380",
+    ] {
         assert_eq!(written(&models::FRAMING, framing), framing);
     }
+    let copies = "nth:every=3,offset=2,copies=2,delay=own";
+    assert_eq!(written(&models::DUPLICATION, copies), copies);
+    let gap = "gap:gap=5,rate=30%,correlation=-10%";
+    assert_eq!(written(&models::REORDERING, gap), gap);
     assert_eq!(written(&models::ORDER, "reorder"), "reorder");
 }
 

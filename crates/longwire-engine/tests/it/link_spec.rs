@@ -22,6 +22,7 @@ fn a_specification_is_printed_as_it_was_written() {
         "rate=10000kbit delay=0.02s",
         "queue=derived loss=none delay=none",
         "loss=1% loss=ber:1e-9,entry rewrite=ip:ttl=1 rewrite=ip:dscp=46",
+        "queue=64kb loss=1% loss=burst:start=1%,length=4 order=reorder",
         "loss=content:match=udp port 53 and ip.addr == 10.0.0.1 mtu=fragment:1.4e3",
     ] {
         assert_eq!(spec(line).to_string(), line);
@@ -95,13 +96,18 @@ fn typed_builders_equal_their_texts() {
 }
 
 #[test]
-fn the_word_for_no_model_stands_alone() {
+fn wrong_lines_are_refused() {
     for [line, message] in rows(
         "
         loss=none loss=1%             | loss: unknown loss model 'none'; known: packet,
         loss=1% loss=none             | loss: unknown loss model 'none'; known: packet,
         loss=none loss=none           | loss: unknown loss model 'none'; known: packet,
         rewrite=none rewrite=ip:ttl=1 | rewrite: unknown rewrite model 'none'; known: ip,
+        20ms                          | '20ms' has no name
+        delay=                        | 'delay=' has no value
+        delay=1ms dely=2ms            | unknown option 'dely'; options are rate, framing
+        delay=1ms delay=2ms           | delay is given twice
+        delay=1kg                     | delay:
         ",
     ) {
         let error = line.parse::<LinkSpec>().unwrap_err().to_string();

@@ -212,12 +212,3 @@ fn a_lane_reports_the_errors_of_its_router() {
     let errors: Vec<_> = fates.errors.iter().map(|error| kind_of(error)).collect();
     assert_eq!(errors, [(11, 0, 0)]);
 }
-
-#[test]
-fn bare_values_are_addresses() {
-    let plain = longwire_engine::models::ROUTER.parse("10.0.0.9").unwrap();
-    let written = "hop:address=10.0.0.9,address6=auto,limit=1000,burst=50";
-    assert_eq!(plain.to_string(), written);
-    let plain = longwire_engine::models::ROUTER.parse("10.0.0.9,address6=fd00::9");
-    assert!(plain.unwrap().to_string().contains("address6=fd00::9,"));
-}

@@ -18,12 +18,6 @@ fn is_loss(verdict: &Verdict) -> bool {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_verdicts() {
-    let line = "loss=5% loss=ber:1e-6 delay=uniform:1ms,9ms";
-    assert_eq!(outcome(line), outcome(line));
-}
-
-#[test]
 fn another_seed_or_link_gives_others() {
     let line = "loss=50% delay=uniform:1ms,9ms";
     let run = |seed, id| {

@@ -122,21 +122,6 @@ fn errors_are_reported_with_their_line() {
     }
 }
 
-#[test]
-fn of_rows_of_one_time_the_last_counts_and_equal_ones_are_kept_once() {
-    let text = "time,rate_mbps\n5,1\n5,2\n6,2\n7,3\n9,3\n9,4\n";
-    let rate = usual(Quantity::Rate, text).unwrap();
-    let mbit = 1_000_000;
-    assert_eq!(
-        stretches(&rate),
-        [
-            (2 * mbit, 2 * SECOND),
-            (3 * mbit, 2 * SECOND),
-            (4 * mbit, 2 * SECOND)
-        ]
-    );
-}
-
 /// Finds a series value by scanning the rows.
 fn oracle(rows: &[(u64, u64)], length: u64, since: u64, end: End) -> Option<u64> {
     let inside = match end {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 
 use longwire_engine::{
-    Delivery, DropReason, FrameMeta, Lane, Link, LinkChange, LinkId, Nanos, NoLoader, Verdict,
+    Delivery, DropReason, FrameMeta, Lane, Link, LinkChange, LinkId, LinkState, Nanos, NoLoader,
+    Verdict,
 };
 
 use crate::common::fates::Fates;
@@ -21,6 +22,17 @@ pub enum Event {
 /// Returns the changeable link specified by `line`.
 pub fn link(line: &str) -> Link {
     Link::new_changeable(config(line), 7, LinkId(3))
+}
+
+pub fn frame(len: usize) -> Event {
+    Event::Frame(vec![0; len])
+}
+
+pub fn state(state: LinkState) -> Event {
+    Event::Change(Box::new(LinkChange {
+        state: Some(state),
+        ..LinkChange::default()
+    }))
 }
 
 /// Returns a change to the parts in `line`.

@@ -3,12 +3,8 @@
 use longwire_engine::{BitRate, DropReason, LinkChange, LinkState, Nanos};
 use proptest::prelude::*;
 
-use super::driven::{Event, link, outcomes, run, set};
+use super::driven::{Event, frame, link, outcomes, run, set, state};
 use crate::common::config;
-
-fn frame(len: usize) -> Event {
-    Event::Frame(vec![0; len])
-}
 
 /// A line simulated nanosecond by nanosecond. At r bit/s, each step sends r billionths of a bit.
 #[derive(Default)]
@@ -120,10 +116,7 @@ proptest! {
             let event = match event {
                 LineEvent::Frame(len) => frame(len),
                 LineEvent::Rate(rate) => set_rate(rate),
-                LineEvent::State(state) => Event::Change(Box::new(LinkChange {
-                    state: Some(state),
-                    ..LinkChange::default()
-                })),
+                LineEvent::State(to) => state(to),
             };
             events.push((now, event));
         }

@@ -1,7 +1,9 @@
 //! Sequential links, whose verdicts by frame number and through [`SequentialLink`] must be equal.
 
-use longwire_engine::{FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
+use longwire_engine::{FrameMeta, Link, Nanos, Verdict};
 use proptest::prelude::*;
+
+use super::driven::link;
 
 /// Specifications of sequential links.
 const LINKS: [&str; 7] = [
@@ -14,22 +16,18 @@ const LINKS: [&str; 7] = [
     "rate=steps:at=0s/10mbit;3ms/2mbit queue=6p",
 ];
 
-fn link(line: &str) -> Link {
-    let spec: LinkSpec = line.parse().expect("a valid line");
-    let config = spec.build(&NoLoader).expect("a link");
-    Link::new_changeable(config, 5, LinkId(1))
-}
+/// Follows the last frame.
+const END: FrameMeta = FrameMeta {
+    arrival: Nanos::MAX,
+    len: 0,
+};
 
 /// Returns verdicts by number, obtained through the general interface.
 fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     // Frames dropped before the queue have no number.
     let mut numbered = Vec::new();
-    let end = FrameMeta {
-        arrival: Nanos::MAX,
-        len: 0,
-    };
-    for (index, frame) in frames.iter().chain([&end]).enumerate() {
+    for (index, frame) in frames.iter().chain([&END]).enumerate() {
         while let Some((number, verdict)) = link.poll(..=frame.arrival, &()) {
             let decided: usize = numbered[number as usize];
             verdicts[decided] = Some(verdict);
@@ -50,11 +48,7 @@ fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
 fn in_turn(link: &mut Link, frames: &[FrameMeta], steady: u64) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     let mut queued = std::collections::VecDeque::new();
-    let end = FrameMeta {
-        arrival: Nanos::MAX,
-        len: 0,
-    };
-    for (index, frame) in frames.iter().chain([&end]).enumerate() {
+    for (index, frame) in frames.iter().chain([&END]).enumerate() {
         while let Some(verdict) = link.in_turn().poll(..=frame.arrival) {
             let next: usize = queued.pop_front().expect("a queued frame");
             verdicts[next] = Some(verdict);

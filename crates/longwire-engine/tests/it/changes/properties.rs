@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::driven::{Event, run_all};
 use crate::common::any_spec::{Choices, Examples, any_spec};
+use crate::common::composition::packet;
 
 const EPOCH: u64 = 900_000_000;
 
@@ -16,21 +17,6 @@ fn build(spec: &LinkSpec) -> LinkConfig {
         epoch: Nanos::from_nanos(EPOCH),
         ..config.unwrap_or_else(|error| panic!("{spec}: {error}"))
     }
-}
-
-/// UDP over IPv4, or a frame without IP.
-fn packet(choices: &mut Choices<'_>) -> Vec<u8> {
-    let len: usize = choices.pick(&[60, 64, 590, 1514, 1514, 4000]);
-    let flow = choices.below(5) as u8;
-    let mut bytes = vec![flow; len];
-    if flow > 0 {
-        bytes[12..14].copy_from_slice(&[0x08, 0x00]);
-        let total = (len - 14) as u16;
-        bytes[14..16].copy_from_slice(&[0x45, [0x00, 0x02, 0x01, 0xb9, 0x03][flow as usize]]);
-        bytes[16..18].copy_from_slice(&total.to_be_bytes());
-        bytes[18..24].copy_from_slice(&[0, 0, 0, 0, 64, 17]);
-    }
-    bytes
 }
 
 /// Returns a change to some parts or to the state.
@@ -75,7 +61,8 @@ fn events(data: &[u8], changes: bool, gap_least: u64) -> (Vec<(u64, Event)>, Str
             let change = LinkChange { state, ..parts };
             events.push((now, Event::Change(Box::new(change))));
         } else {
-            events.push((now, Event::Frame(packet(&mut choices))));
+            let len = choices.pick(&[60, 64, 590, 1514, 1514, 4000]);
+            events.push((now, Event::Frame(packet(choices.below(5), len))));
         }
     }
     (events, said)

@@ -2,25 +2,14 @@
 
 use longwire_engine::models::{self, Entry};
 use longwire_engine::{
-    Delivery, DropReason, LinkChange, LinkSpec, LinkSpecError, LinkState, Nanos, NoLoader, Verdict,
+    Delivery, DropReason, LinkSpec, LinkSpecError, LinkState, Nanos, NoLoader, Verdict,
 };
 use longwire_testbed::support::rows;
 
-use super::driven::{Event, Verdicts, link, outcomes, run, set};
+use super::driven::{Event, Verdicts, frame, link, outcomes, run, set, state};
 use crate::common::spec;
 
 const MS: u64 = 1_000_000;
-
-fn state(state: LinkState) -> Event {
-    Event::Change(Box::new(LinkChange {
-        state: Some(state),
-        ..LinkChange::default()
-    }))
-}
-
-fn frame(len: usize) -> Event {
-    Event::Frame(vec![0; len])
-}
 
 /// A 1000-byte IPv4 packet with this DSCP.
 fn packet(dscp: u8) -> Event {

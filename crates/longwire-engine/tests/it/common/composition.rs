@@ -41,7 +41,7 @@ fn frames(choices: &mut Choices<'_>) -> Vec<Offered> {
 }
 
 /// UDP over IPv4 or IPv6, or a frame without IP.
-fn packet(flow: usize, len: usize) -> Vec<u8> {
+pub fn packet(flow: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![0xa5; len];
     let class = [0x00, 0x02, 0x01, 0xb9, 0x03][flow];
     match flow {
@@ -148,6 +148,10 @@ fn run(config: LinkConfig, seed: u64, frames: &[Offered], often: bool) -> Outcom
         };
         while often && let Some(next) = earlier(&mut lane, &fates) {
             step(&mut lane, next, &mut fates, &mut polled);
+        }
+        if often {
+            let before = Nanos::from_nanos(frame.arrival - 1);
+            step(&mut lane, before, &mut fates, &mut polled);
         }
         step(&mut lane, arrival, &mut fates, &mut polled);
         let meta = FrameMeta::new(arrival, frame.bytes.len() as u32);

@@ -1,10 +1,12 @@
 //! mahimahi's rules.
 
 use longwire_engine::models;
+use longwire_testbed::support::rows;
 use proptest::prelude::*;
 
+use crate::common::files;
 use crate::opportunities::{
-    Files, MILLI, Opportunities, any_frames, any_millis, counted, departures, lines,
+    MILLI, Opportunities, any_frames, any_millis, counted, departures, lines,
 };
 
 proptest! {
@@ -68,36 +70,18 @@ fn a_frame_of_very_many_opportunities_is_delivered_at_once() {
 
 #[test]
 fn wrong_lines_are_refused_with_their_number() {
-    let refusal = |text: &str| {
-        let files = [("t.up", text.to_owned())];
-        let rate = models::RATE.parse_with("mahimahi:t.up", &Files(&files));
-        rate.err()
-            .map_or_else(|| panic!("{text:?} was read"), |error| error.to_string())
-    };
-    for (text, message) in [
-        (
-            "1\n5\n4\n",
-            "line 3: 4 ms is before the previous line's 5 ms",
-        ),
-        (
-            "1\n\n2\n",
-            "line 2: '' is not a whole number of milliseconds",
-        ),
-        (
-            "1.5\n",
-            "line 1: '1.5' is not a whole number of milliseconds",
-        ),
-        ("-1\n", "line 1: '-1' is not a whole number of milliseconds"),
-        (
-            "4294967296\n",
-            "line 1: '4294967296' is too large; the maximum is 4294967295",
-        ),
-        ("", "no opportunities"),
-        (
-            "0\n0\n",
-            "the trace has no duration: its last opportunity is at 0 ms",
-        ),
-    ] {
-        assert_eq!(refusal(text), format!("mahimahi: file: t.up: {message}"));
+    for [text, message] in rows(
+        "
+        1/5/4/      | line 3: 4 ms is before the previous line's 5 ms
+        1//2/       | line 2: '' is not a whole number of milliseconds
+        1.5/        | line 1: '1.5' is not a whole number of milliseconds
+        -1/         | line 1: '-1' is not a whole number of milliseconds
+        4294967296/ | line 1: '4294967296' is too large; the maximum is 4294967295
+                    | no opportunities
+        0/0/        | the trace has no duration: its last opportunity is at 0 ms
+        ",
+    ) {
+        let refused = files::parse_error(&models::RATE, "mahimahi:t.up", &text.replace('/', "\n"));
+        assert_eq!(refused, format!("mahimahi: file: t.up: {message}"));
     }
 }

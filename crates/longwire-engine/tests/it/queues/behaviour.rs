@@ -1,8 +1,6 @@
 //! Known properties of each discipline under TCP. The TCP model is seeded and runs in virtual time,
 //! so every figure is reproducible; the bounds allow for model changes, not for chance.
 
-use longwire_engine::{FrameMeta, Nanos, Verdict};
-
 use crate::queues::link::link;
 use crate::queues::tcp::{Control, FRAME, Network, Seen, Sender};
 
@@ -218,49 +216,4 @@ fn nobody_is_marked_unless_asked() {
         let flows = together(&run(queue, &five_reno(2)));
         assert!(flows.losses > 100 && flows.marks == 0, "{queue}");
     }
-}
-
-/// A datagram's fragments stay in order and share a queue while twenty other flows are active. When
-/// the first fragment's hash included its ports, all 29 datagrams arrived out of order.
-#[test]
-fn fq_codel_keeps_the_fragments_of_a_datagram_together() {
-    let packet = |ports: [u16; 2], fragment: u16| {
-        let mut bytes = vec![0; 1_514];
-        bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
-        bytes[16..18].copy_from_slice(&1_500u16.to_be_bytes());
-        bytes[20..22].copy_from_slice(&fragment.to_be_bytes());
-        bytes[22..24].copy_from_slice(&[64, 17]);
-        bytes[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
-        bytes[34..36].copy_from_slice(&ports[0].to_be_bytes());
-        bytes[36..38].copy_from_slice(&ports[1].to_be_bytes());
-        bytes
-    };
-    let mut link = link(RATE, "fq-codel", 1);
-    let (mut numbers, mut sent) = (Vec::new(), 0);
-    let mut order = Vec::new();
-    let mut poll = |link: &mut longwire_engine::Link, now, numbers: &Vec<Option<u64>>| {
-        while let Some((number, _)) = link.poll(..=Nanos::from_nanos(now), &()) {
-            order.extend(numbers[number as usize]);
-        }
-    };
-    for datagram in 0..29u64 {
-        let now = datagram * 10 * MILLISECOND;
-        let mut offer = |bytes: &[u8], fragment: Option<u64>| {
-            poll(&mut link, now, &numbers);
-            let frame = FrameMeta::new(Nanos::from_nanos(now), bytes.len() as u32);
-            assert_eq!(link.offer(frame, bytes), Verdict::Queued);
-            numbers.push(fragment);
-        };
-        for other in 0..20 {
-            offer(&packet([40_000 + other, 53], 0), None);
-        }
-        for (fragment, field) in [0x2000, 0x20b9, 0x2172, 0x022b].into_iter().enumerate() {
-            sent += 1;
-            // Only the first fragment has ports; later ones have arbitrary bytes at that offset.
-            offer(&packet([9_000 + fragment as u16, 9_001], field), Some(sent));
-        }
-    }
-    poll(&mut link, u64::MAX, &numbers);
-    assert_eq!(order.len(), 29 * 4);
-    assert!(order.is_sorted(), "{order:?}");
 }

@@ -3,7 +3,7 @@
 
 use longwire_engine::{Bytes, Packets};
 
-use crate::queues::late::for_every_queue;
+use crate::queues::for_every_queue;
 use crate::queues::link::{Fate, Run, link};
 use crate::queues::traffic::{Kind, Packet};
 

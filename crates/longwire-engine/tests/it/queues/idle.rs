@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use longwire_engine::models;
 
-use crate::queues::late::texts;
 use crate::queues::link::{Run, link};
+use crate::queues::texts;
 use crate::queues::traffic::Packet;
 
 /// A year, in nanoseconds.
@@ -30,41 +30,25 @@ fn busy() -> Duration {
     Duration::from_nanos(first.expect("a number"))
 }
 
-/// Half a second of overload, then half a year of idling, twenty times.
+/// Half a second of overload, then half a year of idling, twenty times; and at 1 bit/s, where a
+/// frame takes hours while other frames are queued.
 #[test]
-fn a_year_of_idling_costs_nothing() {
+fn idling_and_waiting_cost_little() {
+    let bursts = (0..20_000).map(|nth| nth / 1_000 * YEAR / 2 + nth % 1_000 * 500_000);
+    let runs: [(u64, Vec<u64>); 2] = [(10_000_000, bursts.collect()), (1, (0..200).collect())];
     for entry in models::QUEUE.entries {
         for text in texts(&entry.info) {
-            let start = busy();
-            let mut run = Run::new(link(10_000_000, &text, 1), 20 * 1_000);
-            for number in 0..20 * 1_000 {
-                let (burst, within) = (number as u64 / 1_000, number as u64 % 1_000);
-                let packet = packet(number, burst * YEAR / 2 + within * 500_000);
-                run.poll(packet.arrival);
-                run.offer(&packet);
+            for (rate, arrivals) in &runs {
+                let start = busy();
+                let mut run = Run::new(link(*rate, &text, 1), arrivals.len());
+                for (number, arrival) in arrivals.iter().enumerate() {
+                    run.poll(*arrival);
+                    run.offer(&packet(number, *arrival));
+                }
+                run.finish();
+                let took = busy() - start;
+                assert!(took < SOON, "{text} at {rate} bit/s: {took:?}");
             }
-            run.finish();
-            let took = busy() - start;
-            assert!(took < SOON, "{text}: {took:?}");
-        }
-    }
-}
-
-/// At 1 bit/s, a frame takes hours while other frames are queued.
-#[test]
-fn hours_of_waiting_cost_little() {
-    for entry in models::QUEUE.entries {
-        for text in texts(&entry.info) {
-            let start = busy();
-            let mut run = Run::new(link(1, &text, 1), 200);
-            for number in 0..200 {
-                let packet = packet(number, number as u64);
-                run.poll(packet.arrival);
-                run.offer(&packet);
-            }
-            run.finish();
-            let took = busy() - start;
-            assert!(took < SOON, "{text}: {took:?}");
         }
     }
 }

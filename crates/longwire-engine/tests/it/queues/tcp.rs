@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use longwire_engine::{Link, Nanos, Verdict};
 
-use crate::queues::traffic::{Kind, Packet};
+use crate::queues::traffic::Packet;
 
 /// Full frame length.
 pub const FRAME: u32 = 1_514;
@@ -284,14 +284,10 @@ impl Network {
         let flow = &mut self.flows[index];
         flow.in_flight += 1;
         let packet = Packet {
-            number: self.sent.len(),
-            arrival: now,
             len: FRAME,
-            dscp: 0,
             ecn: flow.sender.ecn,
             flow: index as u8,
-            kind: Kind::Ipv4,
-            tag: None,
+            ..Packet::plain(self.sent.len(), now)
         };
         let verdict = self.link.offer(packet.meta(), &packet.bytes());
         self.sent.push((index, now));

@@ -72,18 +72,8 @@ impl Packet {
                 bytes.extend([10, 0, 0, self.flow, 10, 0, 1, 1]);
             }
             Kind::Ipv6 => {
-                bytes.extend([
-                    0x86,
-                    0xdd,
-                    0x60 | class >> 4,
-                    class << 4,
-                    0,
-                    0,
-                    0,
-                    26,
-                    17,
-                    64,
-                ]);
+                bytes.extend([0x86, 0xdd, 0x60 | class >> 4, class << 4]);
+                bytes.extend([0, 0, 0, 26, 17, 64]);
                 bytes.extend([0xfd; 15]);
                 bytes.push(self.flow);
                 bytes.extend([0xfd; 16]);
@@ -241,14 +231,12 @@ impl Phase {
     fn packet(&self, draws: &mut Draws, number: usize, arrival: u64) -> Packet {
         let (least, most) = self.len;
         Packet {
-            number,
-            arrival,
             len: draws.between(u64::from(least), u64::from(most)) as u32,
             dscp: draws.choose(&[0, 0, 1, 8, 34, 46, 48, 63]),
             ecn: draws.choose(self.ecn),
             flow: draws.between(0, u64::from(self.flows) - 1) as u8,
             kind: draws.choose(self.kinds),
-            tag: None,
+            ..Packet::plain(number, arrival)
         }
     }
 }
