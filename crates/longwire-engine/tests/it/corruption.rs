@@ -1,5 +1,7 @@
 //! Corruption: number and position of flipped bits, and checksums.
 
+use std::ops::Range;
+
 use crate::common::{assert_binomial, cross, link};
 use longwire_engine::DropReason;
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, Sample};
@@ -30,36 +32,43 @@ fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
     assert_binomial(what, count, trials, p, CONFIDENCE);
 }
 
+/// Returns one frame as it arrives.
+fn arrived(corrupt: &str, frame: &[u8]) -> Vec<u8> {
+    let mut arrived = Vec::new();
+    send(corrupt, frame, 1, |bytes, _| arrived = bytes.to_vec());
+    arrived
+}
+
+/// Asserts that half of the frames have `bits` flipped bits, and that those in `range` are flipped
+/// equally often and others never.
+fn assert_spread(
+    (what, corrupt): (&str, &str),
+    frame: &[u8],
+    (bits, range): (u64, Range<u64>),
+    (frames, confidence): (u64, f64),
+) {
+    let mut hits = vec![0u64; frame.len() * 8];
+    let mut corrupted = 0;
+    send(corrupt, frame, frames, |_, changed| {
+        assert!(changed.is_empty() || changed.len() as u64 == bits, "{what}");
+        corrupted += u64::from(!changed.is_empty());
+        changed.iter().for_each(|bit| hits[*bit as usize] += 1);
+    });
+    assert_within(what, corrupted, frames, 0.5);
+    let share = bits as f64 / (range.end - range.start) as f64;
+    for (bit, hits) in (0..).zip(hits) {
+        let p = if range.contains(&bit) { share } else { 0.0 };
+        assert_binomial(format!("{what}: bit {bit}"), hits, corrupted, p, confidence);
+    }
+}
+
 /// All 80 bits are flipped equally often, and each frame has the requested number of flipped bits.
 #[test]
 fn random_bits_are_spread_evenly() {
-    const FRAMES: u64 = 40_000;
     for bits in [1u64, 3, 16, 17, 79, 80, 500] {
-        let wanted = bits.min(80);
-        let mut hits = [0u64; 80];
-        let mut corrupted_frames = 0;
-        send(
-            &format!("random:rate=50%,bits={bits}"),
-            &[0x5a; 10],
-            FRAMES,
-            |_, changed| {
-                corrupted_frames += u64::from(!changed.is_empty());
-                assert!(changed.is_empty() || changed.len() as u64 == wanted);
-                changed.iter().for_each(|bit| hits[*bit as usize] += 1);
-            },
-        );
-        assert_within("frames", corrupted_frames, FRAMES, 0.5);
-        for (bit, hits) in hits.into_iter().enumerate() {
-            match wanted {
-                80 => assert_eq!(hits, corrupted_frames),
-                wanted => assert_within(
-                    &format!("bit {bit}"),
-                    hits,
-                    corrupted_frames,
-                    wanted as f64 / 80.0,
-                ),
-            }
-        }
+        let text = format!("random:rate=50%,bits={bits}");
+        let (wanted, sample) = ((bits.min(80), 0..80), (40_000, CONFIDENCE));
+        assert_spread((&text, &text), &[0x5a; 10], wanted, sample);
     }
 }
 
@@ -152,10 +161,8 @@ fn checksums_are_kept_or_repaired() {
         let end = frame.len();
         for at in [end - 1, end - 2, sample.transport_at, address] {
             let arrived = |checksum| {
-                let mut arrived = Vec::new();
                 let text = format!("offset:offset={at},bits=2,checksum={checksum}");
-                send(&text, frame, 1, |bytes, _| arrived = bytes.to_vec());
-                arrived
+                arrived(&text, frame)
             };
             let kept = arrived("keep");
             assert_eq!(changed_bytes(frame, &kept), [at], "{name}");
@@ -186,15 +193,10 @@ fn the_length_of_a_datagram_counts_in_its_checksum() {
         let ethertype = if version == 4 { 0x0800 } else { 0x86dd };
         let frame = frames::ethernet(&[], ethertype, &packet);
         let udp = frame.len() - datagram.len();
-        let arrived = |bit: u32, checksum: &str| {
-            let text = format!("offset:offset={},bits={bit},checksum={checksum}", udp + 5);
-            let mut arrived = Vec::new();
-            send(&text, &frame, 1, |bytes, _| arrived = bytes.to_vec());
-            arrived
-        };
         // The length 64 becomes 192, 128, 160 or 191, beyond the end of the packet.
         for bits in [1, 2, 3, 8] {
-            let repaired = arrived(bits, "repair");
+            let text = format!("offset:offset={},bits={bits},checksum=repair", udp + 5);
+            let repaired = arrived(&text, &frame);
             assert_eq!(
                 changed_bytes(&frame, &repaired),
                 [udp + 5],
@@ -256,34 +258,15 @@ fn payload_at(sample: &Sample) -> usize {
 /// Payload bits are flipped equally often; headers and padding never are.
 #[test]
 fn only_bits_of_the_payload_are_inverted() {
-    const FRAMES: u64 = 20_000;
     for sample in frames::samples() {
-        let name = sample.name;
-        let (start, end) = (
-            payload_at(&sample) as u64 * 8,
-            sample.frame.len() as u64 * 8,
-        );
+        let range = payload_at(&sample) as u64 * 8..sample.frame.len() as u64 * 8;
         let padded = [sample.frame.as_slice(), &[0; 20]].concat();
-        let bits = 3.min(end - start);
-        let mut hits = vec![0u64; padded.len() * 8];
-        let mut corrupted = 0;
+        let bits = 3.min(range.end - range.start);
         let text = format!("random:rate=50%,bits={bits},part=payload");
-        send(&text, &padded, FRAMES, |_, changed| {
-            assert!(changed.is_empty() || changed.len() as u64 == bits, "{name}");
-            corrupted += u64::from(!changed.is_empty());
-            changed.iter().for_each(|bit| hits[*bit as usize] += 1);
-        });
-        assert_within(name, corrupted, FRAMES, 0.5);
-        for (bit, hits) in (0..).zip(hits) {
-            if (start..end).contains(&bit) {
-                let p = bits as f64 / (end - start) as f64;
-                // 6,000 bits in total: fewer than one in 1,000 correct models would fail.
-                let what = format!("{name}: bit {bit}");
-                assert_binomial(what, hits, corrupted, p, 0.999_999_9);
-            } else {
-                assert_eq!(hits, 0, "{name}: bit {bit}");
-            }
-        }
+        // 6,000 bits in total: fewer than one in 1,000 correct models would fail.
+        let confidence = 0.999_999_9;
+        let (wanted, trials) = ((bits, range), (20_000, confidence));
+        assert_spread((sample.name, &text), &padded, wanted, trials);
     }
 }
 

@@ -234,6 +234,11 @@ fn wrong_models_are_refused_with_their_place() {
         {"NormalizedBwConfig":{"duration":"20s","step":"1us"}} | more than 10000000 values
         {"TraceBwConfig":[[1]]}      | row 1: not a list such as
         {"TraceBwConfig":[[-1,[1]]]} | negative
+        {"TraceBwConfig":{"pattern":[["25ms"]]}}        | row 1: not a list such as
+        {"TraceBwConfig":{"pattern":[["25ms",["10"]]]}} | row 1: '10' is not of the form 12Mbps
+        {"TraceBwConfig":{"patern":[]}} | unknown key 'patern'; known: pattern
+        {"TraceBwConfig":{}} | zero duration
+        {"TraceBwConfig":7}  | not a list such as
         "#,
     ) {
         // A slash ends a line of the file.

@@ -201,6 +201,7 @@ fn correlated_losses_have_their_rate_and_correlation() {
         ("correlated:rate=20%,correlation=80%", 0.2, 0.8),
         ("correlated:rate=40%,correlation=-50%", 0.4, -0.5),
         ("correlated:rate=30%,correlation=0%", 0.3, 0.0),
+        ("packet:20%", 0.2, 0.0),
     ] {
         let (p, r) = (
             rate * (1.0 - correlation),

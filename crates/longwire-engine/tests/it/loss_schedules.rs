@@ -5,6 +5,7 @@ use crate::common::files::{self, frame_context, stream};
 use longwire_engine::models::LOSS;
 use longwire_engine::models::loss::LossModel;
 use longwire_engine::{DropReason, Nanos, Verdict};
+use longwire_testbed::support::rows;
 use longwire_units::random::{Purpose, Stream};
 
 const MS: u64 = 1_000_000;
@@ -29,26 +30,27 @@ fn lost(model: &str, contents: &str, frames: u64) -> Vec<u64> {
     (1..=frames).filter(|number| judge(number)).collect()
 }
 
+/// Ranges of a list may be unordered and overlap; a loop repeats the list after its last number.
 #[test]
-fn every_nth_frame_is_lost() {
-    assert_eq!(lost("nth:every=100", "", 350), [100, 200, 300]);
-    assert_eq!(lost("nth:every=3,offset=4", "", 14), [7, 10, 13]);
-    assert_eq!(lost("nth:1", "", 4), [1, 2, 3, 4]);
-    assert!(lost("nth:every=18446744073709551615,offset=3", "", 1_000).is_empty());
-}
-
-#[test]
-fn listed_frames_are_lost() {
-    assert_eq!(lost("list:packets=3;7;9-12", "", 40), [3, 7, 9, 10, 11, 12]);
-    // Ranges may be unordered and overlap.
-    assert_eq!(
-        lost("list:packets=9-12; 3 ;10-14;7-8", "", 40),
-        [3, 7, 8, 9, 10, 11, 12, 13, 14]
-    );
-    // A loop repeats the list after its last number.
-    let looped = lost("list:packets=2;4-5,end=loop", "", 16);
-    assert_eq!(looped, [2, 4, 5, 7, 9, 10, 12, 14, 15]);
-    assert_eq!(lost("list:packets=1,end=loop", "", 3), [1, 2, 3]);
+fn chosen_frames_are_lost() {
+    for [model, frames, numbers] in rows(
+        "
+        nth:every=100                        | 350  | 100 200 300
+        nth:every=3,offset=4                 | 14   | 7 10 13
+        nth:1                                | 4    | 1 2 3 4
+        nth:every=18446744073709551615,offset=3 | 1000 |
+        list:packets=3;7;9-12                | 40   | 3 7 9 10 11 12
+        list:packets=9-12; 3 ;10-14;7-8      | 40   | 3 7 8 9 10 11 12 13 14
+        list:packets=2;4-5,end=loop          | 16   | 2 4 5 7 9 10 12 14 15
+        list:packets=1,end=loop              | 3    | 1 2 3
+        ",
+    ) {
+        let numbers = numbers
+            .split_whitespace()
+            .map(|number| number.parse().expect(number));
+        let found = lost(model, "", frames.parse().expect(frames));
+        assert_eq!(found, numbers.collect::<Vec<u64>>(), "{model}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use longwire_units::random::Stream;
 use proptest::prelude::*;
 
 use crate::common::fates::Fates;
-use crate::common::spec;
+use crate::common::{config, spec};
 
 const SEED: u64 = 11;
 
@@ -122,16 +122,23 @@ fn sent(paths: usize, frames: u64, seed: u64) -> Sent {
     sent
 }
 
+/// Returns a network of these links, numbered in order, with these paths.
+fn network(links: impl Iterator<Item = Link>, paths: &[Vec<usize>]) -> Network<Frame> {
+    let mut network = Network::new();
+    for (link, id) in links.zip(0..) {
+        network.add_link(LinkId(id), link);
+    }
+    for (path, id) in paths.iter().zip(0..) {
+        let links: Vec<_> = path.iter().map(|link| LinkId(*link as u32)).collect();
+        assert!(network.add_path(PathId(id), &links));
+    }
+    network
+}
+
 /// Runs the network, calling it at arrivals and at extra times.
 fn through_network(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent, extra: u64) -> Notes {
-    let mut network = Network::new();
-    for (id, spec) in links.iter().enumerate() {
-        network.add_link(LinkId(id as u32), link(spec, id));
-    }
-    for (id, path) in paths.iter().enumerate() {
-        let links: Vec<_> = path.iter().map(|link| LinkId(*link as u32)).collect();
-        assert!(network.add_path(PathId(id as u32), &links));
-    }
+    let links = links.iter().zip(0..).map(|(spec, id)| link(spec, id));
+    let mut network = network(links, paths);
     let mut notes = Notes::default();
     let mut stream = Stream::of_seed(extra);
     let mut before = Nanos::ZERO;
@@ -154,17 +161,10 @@ fn through_network(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent, extra:
     }
     assert_eq!(network.frames(), 0);
     for (id, came) in &notes.came {
-        let of_it = |link: &LinkId| usize::from(link == id);
-        let first = notes
-            .delivered
-            .iter()
-            .filter(|(.., is_duplicate)| !is_duplicate);
-        let gone = first.map(|(link, ..)| of_it(link)).sum::<usize>()
-            + notes
-                .dropped
-                .iter()
-                .map(|(link, ..)| of_it(link))
-                .sum::<usize>();
+        let delivered = notes.delivered.iter();
+        let delivered = delivered.filter(|(link, .., is_duplicate)| link == id && !is_duplicate);
+        let dropped = notes.dropped.iter().filter(|(link, ..)| link == id);
+        let gone = delivered.count() + dropped.count();
         assert_eq!(*came, gone, "frames of {id:?}");
     }
     notes
@@ -352,17 +352,16 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         "rate=50mbit delay=1ms queue=2p loss=gilbert:p=5%,r=40%",
         "rate=45mbit delay=1ms queue=fq-codel:target=1ms duplicate=3%",
     ];
-    let mut network = Network::new();
-    for (id, text) in specs.iter().enumerate() {
-        let config = spec(text).build(&NoLoader).expect("no plugins");
-        let id = LinkId(id as u32);
-        network.add_link(id, Link::new_changeable(config, SEED, id));
-    }
-    let paths: [&[u32]; 5] = [&[0, 4], &[1, 0], &[1, 2, 3], &[4, 3, 1], &[2]];
-    for (id, path) in paths.iter().enumerate() {
-        let links: Vec<_> = path.iter().copied().map(LinkId).collect();
-        assert!(network.add_path(PathId(id as u32), &links));
-    }
+    let links = specs.iter().zip(0..);
+    let links = links.map(|(text, id)| Link::new_changeable(config(text), SEED, LinkId(id)));
+    let paths = [
+        vec![0, 4],
+        vec![1, 0],
+        vec![1, 2, 3],
+        vec![4, 3, 1],
+        vec![2],
+    ];
+    let mut network = network(links, &paths);
     let mut notes = Notes {
         watches_offers,
         ..Notes::default()

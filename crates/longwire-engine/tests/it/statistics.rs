@@ -92,16 +92,6 @@ fn no_loss_and_certain_loss_are_exact() {
     assert_eq!(lost(&all, DropReason::BitError), 1_000);
 }
 
-/// 120,000 adjacent pairs at 20 %: if losses were correlated, more or fewer than 4 % of the pairs
-/// would lose both frames.
-#[test]
-fn losses_of_neighbours_are_independent() {
-    let verdicts = verdicts(&mut link("loss=20%", 1), 240_000, 1_000);
-    let both = |pair: &&[Verdict]| lost(pair, DropReason::Loss) == 2;
-    let pairs = verdicts.chunks(2).filter(both).count() as u64;
-    assert_binomial("pairs", pairs, 120_000, 0.04, CONFIDENCE);
-}
-
 /// 120,000 frames of each length, alternating: the probability cached for one length must not be
 /// used for the other.
 #[test]

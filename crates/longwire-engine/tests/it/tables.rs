@@ -1,28 +1,23 @@
 //! Text tables and the series read from them.
 
 use longwire_engine::Nanos;
-use longwire_engine::trace::{Cursor, End, Mapping, Quantity, RowTimes, Series, TableReader};
+use longwire_engine::trace::{Contents, Cursor, End, Format, Mapping, Quantity, RowTimes, Series};
 use longwire_testbed::support::rows;
 use proptest::prelude::*;
+
+use crate::common::traces::{self, stretches};
 
 const SECOND: u64 = 1_000_000_000;
 
 fn read(mapping: &Mapping, text: &str) -> Result<Series, String> {
-    let mut reader = TableReader::new(mapping.clone(), false);
-    for (number, line) in text.lines().enumerate() {
-        let place = |message| format!("line {}: {message}", number + 1);
-        reader.line(line).map_err(place)?;
+    match traces::read(Some(Format::Table), mapping, text)? {
+        Contents::Series(series, false) => Ok(series),
+        other => panic!("no series: {other:?}"),
     }
-    reader.finish()
 }
 
 fn usual(quantity: Quantity, text: &str) -> Result<Series, String> {
     read(&Mapping::usual(quantity), text)
-}
-
-/// Returns the values in one lap with their times.
-fn stretches(series: &Series) -> Vec<(u64, u64)> {
-    series.stretches().collect()
 }
 
 #[test]

@@ -107,7 +107,8 @@ pub fn check(data: &[u8]) {
     );
 }
 
-fn build(spec: &LinkSpec) -> LinkConfig {
+/// Builds the link, with an epoch of 0.9 s.
+pub fn build(spec: &LinkSpec) -> LinkConfig {
     let config = spec.build(&Examples);
     let config = config.unwrap_or_else(|error| panic!("{spec}: {error}"));
     LinkConfig {

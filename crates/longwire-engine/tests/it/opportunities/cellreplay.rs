@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::opportunities::{Files, MILLI, Opportunities, any_frames, any_millis, counted, lines};
+use crate::common::files::Files;
+use crate::opportunities::{MILLI, Opportunities, any_frames, any_millis, counted, lines};
 use crate::rates::links;
 
 /// CellReplay's rules in one pass over the arrivals, with times in nanoseconds. Computes each
@@ -142,11 +143,7 @@ proptest! {
             } else {
                 heavy.arrive(release, bytes);
                 heavy_count += 1;
-                let mut served = Opportunities { departures: heavy.departures.clone(), ..Opportunities::new(&millis, SIZE, true) };
-                served.next = heavy.next;
-                served.base = heavy.base;
-                served.transit = heavy.transit;
-                served.waiting = heavy.waiting.clone();
+                let mut served = heavy.clone();
                 served.drain();
                 served.departures[heavy_count - 1]
             };

@@ -5,9 +5,8 @@ use longwire_testbed::support::rows;
 use proptest::prelude::*;
 
 use crate::common::files;
-use crate::opportunities::{
-    MILLI, Opportunities, any_frames, any_millis, counted, departures, lines,
-};
+use crate::opportunities::{MILLI, Opportunities, any_frames, any_millis, counted, lines};
+use crate::rates::links::both_ways;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
@@ -31,11 +30,7 @@ proptest! {
         let rate = format!(
             "mahimahi:file=t,end={end},opportunity={size}b,overhead={overhead}"
         );
-        let files = [("t", lines(&millis))];
-        for managed in [false, true] {
-            let departures = departures(&rate, &files, epoch, managed, &frames);
-            prop_assert_eq!(&departures, &expected, "managed: {}", managed);
-        }
+        prop_assert_eq!(both_ways(&rate, &lines(&millis), epoch, &frames), expected);
     }
 }
 
@@ -43,10 +38,9 @@ proptest! {
 /// on. A full frame takes exactly one opportunity.
 #[test]
 fn a_trace_begins_again_at_its_last_time() {
-    let files = [("t", "2\n2\n5\n".to_owned())];
     let full = vec![(0u64, 1_514u32); 7];
     let at = |rate: &str, frames: &[(u64, u32)]| {
-        let departures = departures(rate, &files, 0, false, frames);
+        let departures = both_ways(rate, "2\n2\n5\n", 0, frames);
         departures.iter().map(|at| at / MILLI).collect::<Vec<u64>>()
     };
     assert_eq!(at("trace:t", &full), [2, 2, 5, 7, 7, 10, 12]);
@@ -62,9 +56,8 @@ fn a_trace_begins_again_at_its_last_time() {
 /// 4 GB, one byte per opportunity, three opportunities per 5 ms.
 #[test]
 fn a_frame_of_very_many_opportunities_is_delivered_at_once() {
-    let files = [("t", "2\n2\n5\n".to_owned())];
     let rate = "mahimahi:file=t,opportunity=1b,overhead=0";
-    let departures = departures(rate, &files, 0, false, &[(0, u32::MAX)]);
+    let departures = both_ways(rate, "2\n2\n5\n", 0, &[(0, u32::MAX)]);
     assert_eq!(departures, [u64::from(u32::MAX) / 3 * 5 * MILLI]);
 }
 

@@ -8,24 +8,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use crate::common::files::Files;
 use crate::rates::links;
 
 const MILLI: u64 = 1_000_000;
-
-/// Returns the departures of the frames that are eventually sent.
-fn departures(
-    rate: &str,
-    files: &[(&str, String)],
-    epoch: u64,
-    managed: bool,
-    frames: &[(u64, u32)],
-) -> Vec<u64> {
-    links::departures(
-        &mut links::link_with(rate, &Files(files), epoch, managed),
-        frames,
-    )
-}
 
 /// Returns file contents with one number per line.
 fn lines(numbers: &[u64]) -> String {
@@ -34,6 +19,7 @@ fn lines(numbers: &[u64]) -> String {
 
 /// A queue served at opportunities, in event order: each opportunity's bytes serve frames that
 /// arrived before it.
+#[derive(Clone)]
 struct Opportunities<'a> {
     millis: &'a [u64],
     repeats: bool,

@@ -203,17 +203,3 @@ fn marks_take_the_place_of_drops() {
         assert!(flows.losses > 100 && flows.marks == 0, "{queue}");
     }
 }
-
-/// Without ECN, no frame is marked.
-#[test]
-fn nobody_is_marked_unless_asked() {
-    for queue in [
-        "codel:ecn=false",
-        "fq-codel:ecn=false",
-        "pie:ecn=false",
-        "red:ecn=false",
-    ] {
-        let flows = together(&run(queue, &five_reno(2)));
-        assert!(flows.losses > 100 && flows.marks == 0, "{queue}");
-    }
-}

@@ -83,10 +83,6 @@ fn draw_limit(draws: &mut Draws) -> Limit {
     }
 }
 
-fn draw_bool(draws: &mut Draws) -> bool {
-    draws.once_in(2)
-}
-
 #[test]
 fn head_drop() {
     let seen = compare(1, |draws, _, _| {
@@ -105,7 +101,7 @@ fn draw_codel(draws: &mut Draws, pattern: &Pattern) -> CodelParams {
         target: i128::from(draws.scale(1, interval)),
         interval: i128::from(interval),
         maxpacket: draws.choose(&[512, 1_514]),
-        ecn: draw_bool(draws),
+        ecn: draws.once_in(2),
     }
 }
 
@@ -165,7 +161,7 @@ fn draw_pie(draws: &mut Draws, pattern: &Pattern) -> PieParams {
         beta: (1.25 * scale).min(1e6),
         max_burst: draws.choose(&[0, 1, 10, 100]) * unit,
         mean_pktsize: draws.choose(&[0, 500, 1_000]),
-        ecn: draw_bool(draws),
+        ecn: draws.once_in(2),
         mark_ecnth: draws.choose(&[0.1, 0.5, 1.0]),
     }
 }
@@ -197,12 +193,12 @@ fn draw_red(draws: &mut Draws, pattern: &Pattern) -> (String, RedParams) {
     let min = draws.between(0, 30);
     let max = min + draws.choose(&[0, 1, 10, 60]);
     let max = max.max(1);
-    let (in_bytes, packet) = (draw_bool(draws), draws.choose(&[64, 500, 1_000]));
+    let (in_bytes, packet) = (draws.once_in(2), draws.choose(&[64, 500, 1_000]));
     let percent = draws.choose(&[0, 1, 10, 100]);
     let weight = draws
         .once_in(4)
         .then(|| draws.choose(&[0.002, 0.05, 0.3, 1.0]));
-    let (gentle, adaptive, ecn) = (draw_bool(draws), draw_bool(draws), draw_bool(draws));
+    let (gentle, adaptive, ecn) = (draws.once_in(2), draws.once_in(2), draws.once_in(2));
     let bandwidth = draws
         .once_in(3)
         .then(|| draws.scale(100_000, 1_000_000_000));

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use longwire_engine::models;
+use longwire_engine::spec::{ModelInfo, Param, Unit};
 
 use crate::queues::link::{Run, link};
-use crate::queues::texts;
 use crate::queues::traffic::Packet;
 
 /// A year, in nanoseconds.
@@ -17,6 +17,28 @@ fn packet(number: usize, arrival: u64) -> Packet {
         flow: (number % 5) as u8,
         ..Packet::plain(number, arrival)
     }
+}
+
+/// Returns the queue's texts: with each value of each choice, and with examples for parameters
+/// without a default.
+fn texts(info: &ModelInfo) -> Vec<String> {
+    let pair = |param: &Param, value: &str| format!("{}={value}", param.name);
+    let with = |pairs: &[String]| format!("{}:{}", info.name, pairs.join(","));
+    let optional = info.params.iter().filter(|param| param.default.is_none());
+    let optional: Vec<String> = optional
+        .map(|param| pair(param, param.unit.example()))
+        .collect();
+    let mut texts = vec![with(&optional)];
+    for param in info.params {
+        if let Unit::Choice(words) = param.unit {
+            let chosen = |word: &&str| [&optional[..], &[pair(param, word)]].concat();
+            texts.extend(words.iter().map(|word| with(&chosen(word))));
+        }
+    }
+    if info.params.iter().any(|param| param.name == "classes") {
+        texts.push(with(&["classes=pcp".to_owned()]));
+    }
+    texts
 }
 
 /// CPU time limit. A year has two billion ticks of 15 ms; processing each one would take minutes.
@@ -40,7 +62,7 @@ fn idling_and_waiting_cost_little() {
         for text in texts(&entry.info) {
             for (rate, arrivals) in &runs {
                 let start = busy();
-                let mut run = Run::new(link(*rate, &text, 1), arrivals.len());
+                let mut run = Run::new(link(*rate, &text, 1));
                 for (number, arrival) in arrivals.iter().enumerate() {
                     run.poll(*arrival);
                     run.offer(&packet(number, *arrival));

@@ -1,7 +1,7 @@
 //! Runs a pattern through the engine's link and through a naive one.
 
 use longwire_engine::{
-    BitRate, DropReason, Link, LinkConfig, LinkId, Nanos, Packets, Verdict, models,
+    BitRate, Bytes, DropReason, Link, LinkConfig, LinkId, Nanos, Verdict, models,
 };
 
 use crate::queues::oracle::Oracle;
@@ -29,23 +29,27 @@ pub fn link(rate: u64, queue: &str, seed: u64) -> Link {
     Link::new(config, seed, LinkId(0))
 }
 
-/// A link and its decisions.
+/// A link and its decisions. Asserts that each frame is decided exactly once, and that the
+/// occupancy of a managed queue equals offered minus decided frames.
 pub struct Run {
-    pub link: Link,
-    fates: Vec<Option<Fate>>,
-    /// Frames in verdict order.
-    pub order: Vec<usize>,
+    link: Link,
+    /// Each frame's length, and its fate if decided.
+    frames: Vec<(u64, Option<Fate>)>,
     /// Queued frames, by queue number.
     queued: Vec<usize>,
+    /// Undecided frames and their bytes.
+    held: (u64, u64),
+    bytes_max: Bytes,
 }
 
 impl Run {
-    pub fn new(link: Link, frames: usize) -> Run {
+    pub fn new(link: Link) -> Run {
         Run {
             link,
-            fates: vec![None; frames],
-            order: Vec::new(),
+            frames: Vec::new(),
             queued: Vec::new(),
+            held: (0, 0),
+            bytes_max: Bytes(0),
         }
     }
 
@@ -54,14 +58,26 @@ impl Run {
         while let Some((number, verdict)) = self.link.poll(..=Nanos::from_nanos(now), &()) {
             self.decide(self.queued[number as usize], verdict);
         }
+        if self.link.is_managed() {
+            let (packets, bytes) = self.link.occupancy();
+            assert_eq!((packets.0, bytes.0), self.held);
+        }
     }
 
     /// Offers a frame; the link must have been polled.
     pub fn offer(&mut self, packet: &Packet) {
-        let verdict = self.link.offer(packet.meta(), &packet.bytes());
-        match verdict {
+        let len = u64::from(packet.len);
+        self.frames.push((len, None));
+        self.held = (self.held.0 + 1, self.held.1 + len);
+        match self.link.offer(packet.meta(), &packet.bytes()) {
             Verdict::Queued => self.queued.push(packet.number),
             decided => self.decide(packet.number, decided),
+        }
+        if self.link.is_managed() {
+            // Drops on arrival are only returned by the next poll.
+            let (packets, bytes) = self.link.occupancy();
+            assert!(packets.0 <= self.held.0);
+            self.bytes_max = self.bytes_max.max(bytes);
         }
     }
 
@@ -74,33 +90,30 @@ impl Run {
             Verdict::Drop(reason) => Fate::Dropped(reason),
             Verdict::Queued => panic!("frame {frame} was decided to be queued"),
         };
-        let before = self.fates[frame].replace(fate);
+        let (len, decided) = &mut self.frames[frame];
+        let before = decided.replace(fate);
         assert_eq!(before, None, "frame {frame} was decided twice");
-        self.order.push(frame);
+        self.held = (self.held.0 - 1, self.held.1 - *len);
     }
 
     /// Decides all remaining frames.
-    pub fn finish(mut self) -> (Vec<Fate>, Vec<usize>) {
+    pub fn finish(mut self) -> Vec<Fate> {
         self.poll(u64::MAX);
         assert_eq!(self.link.next_at(), None);
-        if self.link.is_managed() {
-            assert_eq!(self.link.occupancy().0, Packets(0));
-        }
-        let fates = self.fates.into_iter().enumerate();
-        let fates = fates
-            .map(|(frame, fate)| fate.unwrap_or_else(|| panic!("frame {frame} was never decided")));
-        (fates.collect(), self.order)
+        assert!(self.link.occupancy_max().1 >= self.bytes_max);
+        let decided = |(_, fate): (u64, Option<Fate>)| fate.expect("every frame is decided");
+        self.frames.into_iter().map(decided).collect()
     }
 }
 
 /// Runs a pattern through the engine.
 pub fn run_engine(pattern: &Pattern, queue: &str, seed: u64) -> Vec<Fate> {
-    let mut run = Run::new(link(pattern.rate, queue, seed), pattern.packets.len());
+    let mut run = Run::new(link(pattern.rate, queue, seed));
     for packet in &pattern.packets {
         run.poll(packet.arrival);
         run.offer(packet);
     }
-    run.finish().0
+    run.finish()
 }
 
 /// Runs a pattern through an oracle, event by event. At one instant, a timer tick precedes a

@@ -155,11 +155,6 @@ fn unit(rate: u64) -> u64 {
 /// serialisation time.
 pub fn pattern(draws: &mut Draws, frames: usize) -> Pattern {
     let rate = draws.scale(100_000, 20_000_000_000);
-    pattern_at(draws, frames, rate)
-}
-
-/// Draws a pattern for a link of this rate.
-pub fn pattern_at(draws: &mut Draws, frames: usize, rate: u64) -> Pattern {
     let unit = unit(rate);
     let mut packets: Vec<Packet> = Vec::with_capacity(frames);
     let mut now = draws.between(0, 3 * unit);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use longwire_engine::DropReason;
 
-use super::{Limit, Oracle, Stored, drop_packet};
+use super::{Limit, Oracle, Stored, bytes, drop_packet};
 use crate::queues::link::Fate;
 use crate::queues::traffic::Packet;
 
@@ -47,11 +47,6 @@ impl CodelQueue {
         }
     }
 
-    pub fn bytes(&self) -> u64 {
-        let len = |stored: &Stored| u64::from(stored.packet.len);
-        self.queue.iter().map(len).sum()
-    }
-
     fn control_law(&self, t: i128, count: u32) -> i128 {
         t + (self.params.interval as f64 / f64::from(count).sqrt()) as i128
     }
@@ -66,7 +61,7 @@ impl CodelQueue {
             return r;
         };
         let sojourn_time = now - (i128::from(p.tstamp) + 1);
-        if sojourn_time < self.params.target || self.bytes() <= self.params.maxpacket {
+        if sojourn_time < self.params.target || bytes(&self.queue) <= self.params.maxpacket {
             self.first_above_time = 0;
         } else if self.first_above_time == 0 {
             self.first_above_time = now + self.params.interval;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use longwire_engine::DropReason;
 
-use super::{Oracle, Stored, drop_packet, seconds};
+use super::{Oracle, Stored, bytes, drop_packet, seconds};
 use crate::queues::link::Fate;
 use crate::queues::traffic::Packet;
 
@@ -37,11 +37,6 @@ struct Queue {
 }
 
 impl Queue {
-    fn byt(&self) -> u64 {
-        let len = |stored: &Stored| u64::from(stored.packet.len);
-        self.packets.iter().map(len).sum()
-    }
-
     fn time(&self, now: u64) -> u64 {
         self.packets.front().map_or(0, |head| now - head.tstamp)
     }
@@ -174,7 +169,7 @@ impl Oracle for DualPi2 {
 
     fn enqueue(&mut self, now: u64, packet: Packet, fates: &mut [Option<Fate>]) {
         let room = self.params.mtu.max(u64::from(packet.len));
-        let bytes = self.lq.byt() + self.cq.byt();
+        let bytes = bytes(&self.lq.packets) + bytes(&self.cq.packets);
         if self.len() >= self.params.limit_packets
             || self
                 .params

@@ -6,7 +6,7 @@ use longwire_engine::DropReason;
 use longwire_packet::flow_hash::flow_hash;
 
 use super::codel::{CodelParams, CodelQueue};
-use super::{Limit, Oracle, Stored, drop_packet};
+use super::{Limit, Oracle, Stored, bytes, drop_packet};
 use crate::queues::link::Fate;
 use crate::queues::traffic::Packet;
 
@@ -49,12 +49,12 @@ impl FqCodel {
     }
 
     fn bytes(&self) -> u64 {
-        self.flows.iter().map(CodelQueue::bytes).sum()
+        self.flows.iter().map(|flow| bytes(&flow.queue)).sum()
     }
 
     /// Drops half of the largest queue's packets from its head, at least one and at most 64.
     fn drop_from_largest(&mut self, fates: &mut [Option<Fate>]) {
-        let backlogs: Vec<u64> = self.flows.iter().map(CodelQueue::bytes).collect();
+        let backlogs: Vec<u64> = self.flows.iter().map(|flow| bytes(&flow.queue)).collect();
         let most = backlogs.iter().max().copied().unwrap_or(0);
         let largest = backlogs
             .iter()

@@ -63,8 +63,7 @@ pub struct Limit {
 impl Limit {
     pub fn fits<'a>(&self, held: impl Iterator<Item = &'a Stored> + Clone, len: u32) -> bool {
         let packets = held.clone().count() as u64;
-        let bytes: u64 = held.map(|stored| u64::from(stored.packet.len)).sum();
-        let fits_bytes = |most| bytes + u64::from(len) <= most;
+        let fits_bytes = |most| bytes(held) + u64::from(len) <= most;
         packets < self.packets && self.bytes.is_none_or(fits_bytes)
     }
 
@@ -75,6 +74,14 @@ impl Limit {
             None => packets,
         }
     }
+}
+
+/// Returns the length of these packets.
+pub fn bytes<'a>(packets: impl IntoIterator<Item = &'a Stored>) -> u64 {
+    packets
+        .into_iter()
+        .map(|stored| u64::from(stored.packet.len))
+        .sum()
 }
 
 pub fn drop_packet(fates: &mut [Option<Fate>], packet: &Packet, reason: DropReason) {

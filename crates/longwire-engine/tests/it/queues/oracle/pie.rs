@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use longwire_engine::DropReason;
 use longwire_units::random::Stream;
 
-use super::{Limit, Oracle, Stored, drop_packet, seconds};
+use super::{Limit, Oracle, Stored, bytes, drop_packet, seconds};
 use crate::queues::link::Fate;
 use crate::queues::traffic::Packet;
 
@@ -48,18 +48,13 @@ impl Pie {
         }
     }
 
-    fn byte_length(&self) -> u64 {
-        let len = |stored: &Stored| u64::from(stored.packet.len);
-        self.queue.iter().map(len).sum()
-    }
-
     fn below_half(&self, qdelay: u64) -> bool {
         (qdelay as f64) < self.params.qdelay_ref as f64 / 2.0
     }
 
     fn drop_early(&mut self) -> bool {
         if self.below_half(self.qdelay_old) && self.drop_prob < 0.2
-            || self.byte_length() <= 2 * self.params.mean_pktsize
+            || bytes(&self.queue) <= 2 * self.params.mean_pktsize
         {
             return false;
         }

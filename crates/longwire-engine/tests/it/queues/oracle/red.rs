@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use longwire_engine::DropReason;
 use longwire_units::random::Stream;
 
-use super::{Limit, Oracle, Stored, drop_packet};
+use super::{Limit, Oracle, Stored, bytes, drop_packet};
 use crate::queues::link::Fate;
 use crate::queues::traffic::Packet;
 
@@ -51,9 +51,8 @@ impl Red {
     }
 
     fn q(&self) -> f64 {
-        let len = |stored: &Stored| u64::from(stored.packet.len);
         if self.params.in_bytes {
-            self.queue.iter().map(len).sum::<u64>() as f64
+            bytes(&self.queue) as f64
         } else {
             self.queue.len() as f64
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use longwire_engine::DropReason;
 
-use super::{Limit, Oracle, Stored, drop_packet};
+use super::{Limit, Oracle, Stored, bytes, drop_packet};
 use crate::queues::link::Fate;
 use crate::queues::traffic::Packet;
 
@@ -42,15 +42,6 @@ pub struct Class {
     pub limit: Option<Limit>,
     pub queue: VecDeque<Stored>,
     pub deficit: i64,
-}
-
-impl Class {
-    fn bytes(&self) -> u128 {
-        self.queue
-            .iter()
-            .map(|stored| u128::from(stored.packet.len))
-            .sum()
-    }
 }
 
 /// Classes; the last one takes all remaining code points.
@@ -148,8 +139,8 @@ impl Drr {
     fn longest(&self, own: usize, len: u32) -> usize {
         let share = |index: usize| {
             let class = &self.classes.classes[index];
-            let more = if index == own { u128::from(len) } else { 0 };
-            (class.bytes() + more, class.weight as u128)
+            let more = if index == own { u64::from(len) } else { 0 };
+            (bytes(&class.queue) + more, class.weight as u64)
         };
         let mut longest = own;
         for index in 0..self.classes.classes.len() {
