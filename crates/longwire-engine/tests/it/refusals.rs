@@ -1,6 +1,6 @@
 //! Rejected model specifications and their error messages.
 
-use longwire_engine::{LinkSpec, LinkSpecError, NoLoader, models};
+use longwire_engine::models;
 use longwire_testbed::support::rows;
 
 use crate::common::refusal;
@@ -203,10 +203,4 @@ fn faults_of_lists_name_the_item() {
         loss  | outages:schedule=5s/2s,repeat=6s | outages: repeat=6s is before the end of the last outage, at 7s
         ",
     );
-}
-
-#[test]
-fn an_error_has_its_option() {
-    let error = LinkSpec::new().set("mtu", "0", &NoLoader).unwrap_err();
-    assert!(matches!(error, LinkSpecError::Option(error) if error.option == "mtu"));
 }

@@ -9,27 +9,23 @@ use crate::rates::links::{departures, link};
 const PLAIN: &str =
     "wifi:rate=80mbit,preamble=20us,ack=30us,aifs=10us,slot=9us,window=0,contention=0";
 
+/// An idle station sends at once.
 #[test]
 fn queued_frames_leave_as_one_aggregate() {
     // 1000 bytes take 100 us. The first frame is sent alone; the next three arrive during its
-    // transmission, and the last during theirs.
+    // transmission, the fifth during theirs, and the last much later.
     let frames = [
         (0, 1_000),
         (10_000, 1_000),
         (119_000, 1_000),
         (150_000, 500),
         (200_000, 1_000),
+        (10_000_000, 1_000),
     ];
     let departures = departures(&mut link(PLAIN, "", 0, false), &frames);
     // 120; 120 + 40 + 20 + 250; 430 + 40 + 20 + 100.
-    assert_eq!(departures, [120_000, 430_000, 430_000, 430_000, 590_000]);
-}
-
-#[test]
-fn an_idle_station_sends_at_once() {
-    let frames = [(0, 1_000), (10_000_000, 1_000)];
-    let departures = departures(&mut link(PLAIN, "", 0, false), &frames);
-    assert_eq!(departures, [120_000, 10_120_000]);
+    let expected = [120_000, 430_000, 430_000, 430_000, 590_000, 10_120_000];
+    assert_eq!(departures, expected);
 }
 
 /// Returns the aggregate sizes on a saturated link.
