@@ -83,10 +83,9 @@ impl Topology {
     pub fn is_scheduled(&self) -> bool {
         let links = self.links.iter();
         let specs = links.flat_map(|link| [Some(&link.up), link.down.as_ref()]);
-        let texts = specs.flatten().flat_map(|spec| {
-            let texts = PARTS.iter().filter_map(|part| part.texts(spec));
-            texts.flatten()
-        });
+        let texts = specs
+            .flatten()
+            .flat_map(|spec| PARTS.iter().filter_map(|part| part.texts(spec)).flatten());
         !self.timeline.events.is_empty() || texts.into_iter().any(|text| is_scheduled(&text))
     }
 

@@ -253,8 +253,7 @@ fn check_removed(removed: &[Class], moved: &HashMap<Class, Class>, builder: &mut
     let goes = |class: Class| removed.binary_search(&class).is_ok();
     let mut refused: Vec<(String, &str)> = Vec::new();
     for (index, path) in builder.topology.paths.iter().enumerate() {
-        let needed = path.hops.iter().find(|hop| goes(Class::Link(hop.link)));
-        if let Some(hop) = needed
+        if let Some(hop) = path.hops.iter().find(|hop| goes(Class::Link(hop.link)))
             && !path.is_removed()
             && !goes(Class::Path(index as u32))
         {

@@ -356,8 +356,7 @@ impl Placement<'_> {
         builder: &Builder,
     ) -> Result<(), (u32, usize)> {
         let moved = self.targets.get(&rule.target.class).cloned();
-        let classes = moved.unwrap_or_default();
-        for class in std::iter::once(rule.target.class).chain(classes) {
+        for class in std::iter::once(rule.target.class).chain(moved.unwrap_or_default()) {
             for hop in hops(class, rule.target.direction, &builder.topology.paths) {
                 let is_shared = builder.topology.links[hop.link as usize].down.is_none();
                 let direction = if is_shared {

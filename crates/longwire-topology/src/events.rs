@@ -7,7 +7,7 @@ use std::sync::Arc;
 use longwire_engine::{Nanos, Part};
 
 use super::builder::{Builder, split_direction};
-use super::fields::{EVENT, Field, Kind, Section};
+use super::fields::{AT, Section};
 use super::plan::{Class, Direction};
 use super::problem::{Diagnostics, suggestion};
 use super::ramp::Ramp;
@@ -128,8 +128,7 @@ fn other_state(
         _ => None,
     };
     let all = 0..builder.topology.links.len();
-    let all = all.filter(|_| glob::is_pattern(name));
-    let fits = all.filter(|link| {
+    let fits = all.filter(|_| glob::is_pattern(name)).filter(|link| {
         let link = &builder.topology.links[*link];
         !link.is_removed() && glob::fits(name, &link.name)
     });
@@ -330,20 +329,14 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
 
 /// Sections of a scenario file.
 static SCENARIO: Section = Section {
-    name: "scenario",
     help: "Changes of a topology during the run",
     options: false,
-    fields: &[Field {
-        name: "at",
-        kind: Kind::Tables(&EVENT),
-        help: "changes during the run, sorted by time",
-    }],
+    fields: &[AT],
 };
 
 /// Whether a file looks like a scenario.
 pub(super) fn is_scenario(file: &Table<'_>) -> bool {
-    let named = |name: &str| SCENARIO.fields.iter().any(|field| field.name == name);
-    !file.is_empty() && file.keys().all(named)
+    !file.is_empty() && file.keys().all(|name| SCENARIO.field(name).is_some())
 }
 
 /// Reads a scenario. Requires all links and paths to have been read. Problems refer to the

@@ -144,8 +144,7 @@ impl Topology {
         text: &str,
         files: &Arc<dyn Files>,
     ) -> Result<Topology, Vec<Problem>> {
-        let folder = Path::new("");
-        Topology::parse_in_steps((name, text), folder, None, files, Steps::ignored())
+        Topology::parse_in_steps((name, text), Path::new(""), None, files, Steps::ignored())
     }
 
     fn parse_in_steps(
@@ -216,15 +215,11 @@ fn named_text(path: &Path) -> Result<NamedText, Vec<Problem>> {
     let name = path.display().to_string();
     match read_file(path) {
         Ok(text) => Ok((name, text)),
-        Err(reason) => {
-            let mut diagnostics = Diagnostics::new(&name, "");
-            let place = problem::Place::Row {
-                file: name.clone(),
-                line: 0,
-            };
-            diagnostics.refuse(place, "", reason, "");
-            Err(diagnostics.finish().err().unwrap_or_default())
-        }
+        Err(reason) => Err(vec![Problem {
+            file: name,
+            reason,
+            ..Problem::default()
+        }]),
     }
 }
 

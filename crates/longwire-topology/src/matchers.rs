@@ -32,8 +32,7 @@ impl PortNames<'_> {
                 numbered.push(',');
             }
             let port = part.trim().strip_prefix(KEY).map(str::trim);
-            let named = port.filter(|port| port.parse::<u16>().is_err());
-            match named {
+            match port.filter(|port| port.parse::<u16>().is_err()) {
                 Some(name) => {
                     let place = self.ports.iter().position(|port| port.name == name);
                     let place = place.ok_or_else(|| self.no_port(name))?;

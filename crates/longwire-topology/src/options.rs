@@ -148,8 +148,7 @@ impl OptionStore {
         for (name, text) in spec.given() {
             key = key + name + "\u{0}" + &text + "\u{0}";
         }
-        let shared = self.shared.entry(key);
-        Arc::clone(shared.or_insert_with(|| Arc::new(spec)))
+        Arc::clone(self.shared.entry(key).or_insert_with(|| Arc::new(spec)))
     }
 }
 
@@ -182,8 +181,7 @@ pub fn duplex_of_json(
     tree::check(&fields::DEFAULTS, &table, AT, &mut diagnostics);
     diagnostics.checking_shape = false;
     let duplex = OptionStore::with(Arc::clone(files)).duplex(&table, AT, &mut diagnostics);
-    let warnings = diagnostics.finish()?;
-    Ok((duplex, warnings))
+    Ok((duplex, diagnostics.finish()?))
 }
 
 #[cfg(test)]

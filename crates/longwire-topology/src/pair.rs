@@ -109,8 +109,7 @@ impl Topology {
         // Do not check these options here: building the links reports their warnings.
         let known = [&up, &down].map(|options| Arc::as_ptr(options) as usize);
         builder.judged.extend(known);
-        let ports = pairs.iter().flat_map(|pair| pair.ports.clone());
-        builder.topology.ports = ports.collect();
+        builder.topology.ports = pairs.iter().flat_map(|pair| pair.ports.clone()).collect();
         for (position, pair) in pairs.into_iter().enumerate() {
             let mut link = NewLink {
                 name: pair.link,

@@ -260,8 +260,7 @@ impl<'a> Diagnostics<'a> {
 /// Converts a byte offset to a line and column, from 1.
 fn line_and_column(text: &str, lines: &mut Vec<usize>, at: usize) -> (usize, usize) {
     if lines.is_empty() {
-        let ends = text.bytes().enumerate();
-        let ends = ends.filter(|(_, byte)| *byte == b'\n');
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         lines.push(0);
         lines.extend(ends.map(|(at, _)| at + 1));
     }
@@ -274,8 +273,7 @@ fn line_and_column(text: &str, lines: &mut Vec<usize>, at: usize) -> (usize, usi
 /// Suggests the closest known name, or lists the known names.
 pub(super) fn suggestion<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     // Removed links and paths have empty names.
-    let known = known.into_iter().filter(|name| !name.is_empty());
-    let known: Vec<&str> = known.collect();
+    let known: Vec<&str> = known.into_iter().filter(|name| !name.is_empty()).collect();
     let state = STATES.iter().find(|(word, _)| *word == text);
     let state = state.map(|(_, state)| *state);
     let meant = state.filter(|state| known.contains(state));

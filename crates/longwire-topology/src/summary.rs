@@ -144,8 +144,7 @@ impl Summary {
             rates.extend(options.bit_rate().map(BitRate::bits_per_sec));
             delays.push(options.mean_delay().as_nanos());
             memory = memory.and_then(|sum| {
-                let more = memory_of(options)?.saturating_mul(directions as u64);
-                Some(sum.saturating_add(more))
+                Some(sum.saturating_add(memory_of(options)?.saturating_mul(directions as u64)))
             });
             kinds.push(LinkKind {
                 directions,
@@ -332,10 +331,9 @@ fn hosts(topology: &Topology) -> Vec<HostSummary> {
 /// Counts directions by options, most frequent first.
 fn counts(links: &[LinkPlan]) -> Vec<(&LinkSpec, usize)> {
     let mut counts: HashMap<*const LinkSpec, (&LinkSpec, usize, usize)> = HashMap::new();
-    let directions = links.iter().flat_map(|link| {
-        let down = link.down.as_ref();
-        std::iter::once(&link.up).chain(down)
-    });
+    let directions = links
+        .iter()
+        .flat_map(|link| std::iter::once(&link.up).chain(link.down.as_ref()));
     for (place, options) in directions.enumerate() {
         // Equal options share an allocation, so compare addresses.
         let entry = counts.entry(Arc::as_ptr(options));

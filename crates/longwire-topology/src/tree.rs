@@ -135,8 +135,7 @@ fn is_pair(value: &Value<'_>) -> bool {
 
 /// Returns a string in a table; `None` if missing or of another type.
 pub(super) fn text<'t>(table: &'t Table<'_>, name: &str) -> Option<Placed<&'t str>> {
-    let value = table.get(name)?;
-    placed(value)
+    placed(table.get(name)?)
 }
 
 /// Returns a string or a list of strings.

@@ -343,8 +343,7 @@ mod tests {
 
     fn read(body: &Json) -> Result<(Table<'_>, JsonSource), JsonFault> {
         let mut source = JsonSource::default();
-        let table = source.read(body.as_object().expect("an object"))?;
-        Ok((table, source))
+        Ok((source.read(body.as_object().expect("an object"))?, source))
     }
 
     #[test]

@@ -12,8 +12,7 @@ fn read(right: &str, more: &str) -> Result<Topology, String> {
         "[ports]\nleft = 'tap:lw0'\nright = {right}\n\
          [[link]]\nname = 'wire'\nmatch = 'in-port=left'\n{more}"
     );
-    let topology = Topology::parse("net.toml", &text, Path::new(""));
-    topology.map_err(|problems| problems[0].to_string())
+    Topology::parse("net.toml", &text, Path::new("")).map_err(|problems| problems[0].to_string())
 }
 
 #[test]

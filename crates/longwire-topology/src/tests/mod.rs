@@ -223,8 +223,7 @@ fn matchers_without_an_address_select_frames_of_the_first_port() {
     for special in ["dport=53", "src=10.0.0.1,dport=53", "dst=10.0.0.0/8"] {
         for rest in ["any", "in-port=a"] {
             let topology = good(&(link("x", special) + &link("y", rest)));
-            let doubts = topology.doubts();
-            assert_eq!(doubts, Vec::<String>::new(), "{special} {rest}");
+            assert_eq!(topology.doubts(), Vec::<String>::new(), "{special} {rest}");
         }
     }
     // In the opposite order, no frame reaches the specific link.
