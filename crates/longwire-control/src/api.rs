@@ -53,21 +53,16 @@ pub struct Api {
 }
 
 impl Api {
-    /// Creates the API of a run.
-    pub fn new(state: Arc<ApiState>, files: Files) -> Api {
+    /// Creates the API of a run. Runs may share `work`, the permits of requests.
+    pub fn new(state: Arc<ApiState>, files: Files, work: Arc<Semaphore>) -> Api {
         Api {
             state,
             files,
             bodies: Bodies::new(),
-            work: Arc::new(Semaphore::new(WORK_MAX)),
+            work,
             trimming: AtomicBool::new(false),
             turn: Semaphore::new(1),
         }
-    }
-
-    /// Shares request permits with other runs.
-    pub fn with_work(self, work: Arc<Semaphore>) -> Api {
-        Api { work, ..self }
     }
 
     /// Returns whether this is the API of a run.
@@ -77,15 +72,6 @@ impl Api {
 
     /// Answers an admitted request.
     pub async fn answer(
-        self: Arc<Api>,
-        request: Request<Incoming>,
-        caller: Caller,
-    ) -> Response<Body> {
-        let answered = self.handle(request, caller).await;
-        answered.unwrap_or_else(Refusal::into_response)
-    }
-
-    async fn handle(
         self: Arc<Api>,
         request: Request<Incoming>,
         caller: Caller,

@@ -1,6 +1,7 @@
 //! Errors while setting up a control API.
 
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use longwire_client::Address;
@@ -43,6 +44,14 @@ pub(crate) const CANNOT_LISTEN: &str = "cannot listen";
 
 impl ControlError {
     /// Adds a path and an action to a system error.
+    /// Returns a wrapper for errors when listening at an address.
+    pub(crate) fn listen(address: SocketAddr) -> impl Fn(io::Error) -> ControlError {
+        move |source| ControlError::Listen {
+            address: Address::Tcp(address),
+            source,
+        }
+    }
+
     pub(crate) fn file<E: Into<io::Error>>(
         path: &Path,
         action: &'static str,

@@ -135,8 +135,7 @@ impl Tokens {
                          --control-token-file";
             return Err(Refusal::unknown(error));
         };
-        let token = bearer(first).filter(|_| second.is_none());
-        let token = token.ok_or_else(|| {
+        let token = bearer(first).filter(|_| second.is_none()).ok_or_else(|| {
             Refusal::unknown("send exactly one Authorization header: Bearer TOKEN")
         })?;
         // Compare with all tokens, each in constant time.

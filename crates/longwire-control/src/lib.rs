@@ -58,9 +58,9 @@ pub use longwire_client::Address;
 use longwire_network::Controller;
 use serde_json::Value;
 pub use server::Server;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
-use self::api::Api;
+use self::api::{Api, WORK_MAX};
 use self::guard::{Files, Tokens};
 use self::node::{Attachments, NodeApi};
 use self::server::{Admission, Background, Handler, Listener, SlowPool, serve};
@@ -115,14 +115,7 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
                 notes.push(format!("control: {address}"));
             }
             Address::Tcp(wanted) => {
-                let failed = |source: io::Error| ControlError::Listen {
-                    address: address.clone(),
-                    source,
-                };
-                let listener = TcpListener::bind(wanted).map_err(failed)?;
-                listener.set_nonblocking(true).map_err(failed)?;
-                // Port 0 lets the system choose one.
-                let taken = listener.local_addr().map_err(failed)?;
+                let (listener, taken) = listen(*wanted).map_err(ControlError::listen(*wanted))?;
                 notes.push(format!("control: {}", Address::Tcp(taken)));
                 if !taken.ip().is_loopback() {
                     notes.push(format!(
@@ -147,10 +140,8 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
             )),
         }
     }
-    let view = match &config.view {
-        Some(view) => Some(bind_view(view, &mut listeners, &mut notes, &mut tokens)?),
-        None => None,
-    };
+    let view = config.view.as_ref();
+    let view = view.map(|view| bind_view(view, &mut listeners, &mut notes, &mut tokens));
     Ok(Bound {
         listeners,
         notes,
@@ -158,9 +149,17 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
         limit: config.limit,
         metrics: config.metrics,
         files,
-        view,
+        view: view.transpose()?,
         judge: config.judge,
     })
+}
+
+/// Listens at an address, and returns the one taken: for port 0, the system chooses a port.
+fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let taken = listener.local_addr()?;
+    Ok((listener, taken))
 }
 
 /// Binds the address of a view, and adds its tokens.
@@ -170,13 +169,8 @@ fn bind_view(
     notes: &mut Vec<String>,
     tokens: &mut Tokens,
 ) -> Result<BoundView, ControlError> {
-    let failed = |source: io::Error| ControlError::Listen {
-        address: Address::Tcp(config.address),
-        source,
-    };
-    let listener = TcpListener::bind(config.address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    let taken = listener.local_addr().map_err(failed)?;
+    let failed = ControlError::listen(config.address);
+    let (listener, taken) = listen(config.address).map_err(&failed)?;
     let own = ViewTokens::random().map_err(failed)?;
     let url = |token: &str| format!("http://{}/#token={token}", shown(taken));
     if !taken.ip().is_loopback() {
@@ -209,26 +203,15 @@ fn shown(taken: SocketAddr) -> SocketAddr {
     shown
 }
 
-/// Binds all addresses and starts the server.
-///
-/// # Errors
-/// See [`bind`] and [`Bound::serve`].
-pub fn start(controller: Arc<Controller>, config: &Config) -> Result<Option<Server>, ControlError> {
-    bind(config)?.serve(controller)
-}
-
 /// Returns the change that a request makes, if any, as parsed by the server. `target` is the path
 /// with its query.
 ///
 /// # Errors
 /// The refusal in one line.
 pub fn requested_change(method: &str, target: &str, body: &[u8]) -> Result<Option<Value>, String> {
-    let (path, query) = match target.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (target, None),
-    };
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let read = || {
-        let (route, mut call) = api::read_head(method, path, query)?;
+        let (route, mut call) = api::read_head(method, path, Some(query))?;
         if route.body.is_some() {
             call.body = api::parse_body(body)?;
         }
@@ -285,10 +268,12 @@ impl Bound {
         }
         let (stop, stopped) = watch::channel(false);
         let slow = SlowPool::new()?;
-        let state = ApiState::new(controller, self.metrics, stopped, slow.handle());
-        let view = View::new(self.view.is_some(), self.judge);
-        let state = Arc::new(state.with_view(view));
-        let api = Arc::new(Api::new(Arc::clone(&state), self.files.clone()));
+        let state = Arc::new(ApiState {
+            view: Arc::new(View::new(self.view.is_some(), self.judge)),
+            ..ApiState::new(controller, self.metrics, stopped, slow.handle())
+        });
+        let work = Arc::new(Semaphore::new(WORK_MAX));
+        let api = Arc::new(Api::new(Arc::clone(&state), self.files.clone(), work));
         let handler: Arc<Handler> =
             Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
         let sampling: Background = Box::pin(view::answers::sample(state));

@@ -249,8 +249,7 @@ impl SlotTable {
             let idle = taken.slots.values().filter(|slot| !slot.is_working());
             let longest = idle.min_by_key(|slot| slot.active_ns.load(Ordering::Relaxed));
             let number = longest?.number;
-            let slot = taken.slots.remove(&number)?;
-            slot.evicted.notify_one();
+            taken.slots.remove(&number)?.evicted.notify_one();
         }
         taken.next += 1;
         let slot = Arc::new(Slot {

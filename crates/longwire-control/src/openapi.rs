@@ -5,7 +5,7 @@ use longwire_network::LinkView;
 use longwire_topology::fields::{CHANGE, LINK, SET};
 use longwire_topology::schema;
 use schemars::Schema;
-use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value, json};
 
@@ -211,38 +211,23 @@ pub fn all() -> Map<String, Value> {
     all
 }
 
+/// Returns the settings of schemas that refer to each other.
+pub fn schema_settings() -> SchemaSettings {
+    let settings = SchemaSettings::draft2020_12();
+    settings.with(|settings| settings.definitions_path = "/components/schemas".into())
+}
+
 /// Returns the schemas of responses and their parts, by name.
 fn response_schemas() -> Map<String, Value> {
-    let settings = SchemaSettings::draft2020_12().for_serialize();
-    let settings =
-        settings.with(|settings| settings.definitions_path = "/components/schemas".into());
-    let mut generator = settings
+    let mut generator = schema_settings()
+        .for_serialize()
         .with_transform(RecursiveTransform(simplify))
         .into_generator();
-    for add in [
-        SchemaGenerator::subschema_for::<ChangeResult>,
-        SchemaGenerator::subschema_for::<Changes>,
-        SchemaGenerator::subschema_for::<ErrorBody>,
-        SchemaGenerator::subschema_for::<Report>,
-        SchemaGenerator::subschema_for::<LinkView>,
-        SchemaGenerator::subschema_for::<Links>,
-        SchemaGenerator::subschema_for::<Overview>,
-        SchemaGenerator::subschema_for::<Paths>,
-        SchemaGenerator::subschema_for::<Ports>,
-        SchemaGenerator::subschema_for::<Rules>,
-        SchemaGenerator::subschema_for::<Skipped>,
-        SchemaGenerator::subschema_for::<Stats>,
-        SchemaGenerator::subschema_for::<Upcoming>,
-        SchemaGenerator::subschema_for::<StatsEvent>,
-        SchemaGenerator::subschema_for::<Columns>,
-        SchemaGenerator::subschema_for::<Fidelity>,
-        SchemaGenerator::subschema_for::<Flows>,
-        SchemaGenerator::subschema_for::<HistoryEvent>,
-        SchemaGenerator::subschema_for::<Models>,
-        SchemaGenerator::subschema_for::<TablePage>,
-    ] {
-        add(&mut generator);
-    }
+    type Changing = (ChangeResult, Changes, ErrorBody, Skipped, Upcoming);
+    type Network = (LinkView, Links, Models, Overview, Paths, Ports, Rules);
+    type Counted = (Report, Stats, StatsEvent);
+    type Watched = (Columns, Fidelity, Flows, HistoryEvent, TablePage);
+    generator.subschema_for::<(Changing, Network, Counted, Watched)>();
     generator.take_definitions(true)
 }
 
@@ -293,8 +278,7 @@ fn forbid_null(property: &mut Value) {
 /// Permits null for options; null resets an option.
 fn allow_null(section: &mut Value) {
     let options = schema::options();
-    let properties = section["properties"].as_object_mut();
-    for (name, property) in properties.into_iter().flatten() {
+    for (name, property) in section["properties"].as_object_mut().into_iter().flatten() {
         let option = options.get(name).map(|option| &option["description"]);
         *property = json!({
             "description": option,

@@ -110,8 +110,7 @@ impl Route {
 
     /// Returns the name of the placeholder.
     pub fn braces(&self) -> Option<&'static str> {
-        let segments = self.path.split('/');
-        segments.filter_map(in_braces).next()
+        self.path.split('/').filter_map(in_braces).next()
     }
 
     /// Matches a path; returns the placeholder's value.
@@ -172,8 +171,13 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    pub const fn new(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
+    pub const fn new(name: &'static str, kind: Kind) -> Parameter {
+        let help = "";
         Parameter { name, kind, help }
+    }
+
+    pub const fn help(self, help: &'static str) -> Parameter {
+        Parameter { help, ..self }
     }
 }
 
@@ -196,17 +200,9 @@ pub enum Kind {
 const TIME_PATTERN: &str =
     r"^(0|[0-7]?[0-9]{1,4}((\.[0-9]{1,3})?us|(\.[0-9]{1,6})?ms|(\.[0-9]{1,9})?s))$";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum QueryValue {
-    Text(String),
-    Number(u64),
-    Time(Nanos),
-    Flag(bool),
-}
-
-/// Parsed query parameters.
+/// Valid query parameters.
 #[derive(Clone, Debug, Default)]
-pub struct Query(Vec<(&'static str, QueryValue)>);
+pub struct Query(Vec<(&'static str, String)>);
 
 impl Query {
     /// Parses a query.
@@ -224,52 +220,36 @@ impl Query {
             let (name, value) = (decode_form(name)?, decode_form(value)?);
             let known = parameters.iter().find(|known| known.name == name);
             let known = known.ok_or_else(|| unknown(&name, parameters))?;
-            if query.find(known.name).is_some() {
+            if query.text(known.name).is_some() {
                 return Err(Refusal::bad(format!("?{name}= is given twice")));
             }
-            let given = known.kind.read(value);
-            let given = given.map_err(|wanted| {
+            known.kind.check(&value).map_err(|wanted| {
                 Refusal::bad(format!("?{name}= takes {wanted} ({})", known.help))
             })?;
-            query.0.push((known.name, given));
+            query.0.push((known.name, value));
         }
         Ok(query)
     }
 
-    fn find(&self, name: &str) -> Option<&QueryValue> {
-        let mut given = self.0.iter();
-        given
-            .find(|(given, _)| *given == name)
-            .map(|(_, value)| value)
-    }
-
-    /// Returns a string or a choice.
+    /// Returns a value as it was given.
     pub fn text(&self, name: &str) -> Option<&str> {
-        match self.find(name) {
-            Some(QueryValue::Text(text)) => Some(text),
-            _ => None,
-        }
+        let mut given = self.0.iter();
+        Some(&given.find(|(given, _)| *given == name)?.1)
     }
 
     /// Returns an integer.
     pub fn number(&self, name: &str) -> Option<u64> {
-        match self.find(name) {
-            Some(QueryValue::Number(number)) => Some(*number),
-            _ => None,
-        }
+        self.text(name)?.parse().ok()
     }
 
     /// Returns a duration.
     pub fn time(&self, name: &str) -> Option<Nanos> {
-        match self.find(name) {
-            Some(QueryValue::Time(time)) => Some(*time),
-            _ => None,
-        }
+        self.text(name)?.parse().ok()
     }
 
     /// Returns a flag; false by default.
     pub fn flag(&self, name: &str) -> bool {
-        self.find(name) == Some(&QueryValue::Flag(true))
+        self.text(name) == Some("true")
     }
 }
 
@@ -283,35 +263,29 @@ fn unknown(name: &str, parameters: &[Parameter]) -> Refusal {
 }
 
 impl Kind {
-    /// Parses a value; the error describes valid values.
-    fn read(self, value: String) -> Result<QueryValue, String> {
-        match self {
-            Kind::Text => Ok(QueryValue::Text(value)),
-            Kind::Number(least, most) => {
-                let number = value.parse::<u64>().ok();
-                let number = number.filter(|number| (least..=most).contains(number));
-                let wanted = || format!("an integer from {least} to {most}");
-                number.map(QueryValue::Number).ok_or_else(wanted)
-            }
-            Kind::Time(least, most) => {
-                let time = value.parse::<Nanos>().ok();
-                let time = time.filter(|time| (least..=most).contains(time));
-                let wanted = || format!("a time from {least} to {most}, such as 1s");
-                time.map(QueryValue::Time).ok_or_else(wanted)
-            }
-            Kind::Flag => match value.as_str() {
-                "true" => Ok(QueryValue::Flag(true)),
-                "false" => Ok(QueryValue::Flag(false)),
-                _ => Err("true or false".to_owned()),
-            },
-            Kind::Choice(words) => {
-                if words.contains(&value.as_str()) {
-                    Ok(QueryValue::Text(value))
-                } else {
-                    Err(words.join(" or "))
-                }
-            }
-        }
+    /// Checks a value; the error describes valid values.
+    fn check(self, value: &str) -> Result<(), String> {
+        let (is_valid, wanted) = match self {
+            Kind::Text => return Ok(()),
+            Kind::Number(least, most) => (
+                value
+                    .parse()
+                    .is_ok_and(|number| (least..=most).contains(&number)),
+                format!("an integer from {least} to {most}"),
+            ),
+            Kind::Time(least, most) => (
+                value
+                    .parse()
+                    .is_ok_and(|time| (least..=most).contains(&time)),
+                format!("a time from {least} to {most}, such as 1s"),
+            ),
+            Kind::Flag => (
+                matches!(value, "true" | "false"),
+                "true or false".to_owned(),
+            ),
+            Kind::Choice(words) => (words.contains(&value), words.join(" or ")),
+        };
+        is_valid.then_some(()).ok_or(wanted)
     }
 
     /// Returns the JSON schema.
@@ -351,15 +325,14 @@ mod tests {
     use super::*;
 
     static PARAMETERS: [Parameter; 5] = [
-        Parameter::new("match", Kind::Text, "names"),
-        Parameter::new("limit", Kind::Number(1, 10), "how many"),
+        Parameter::new("match", Kind::Text),
+        Parameter::new("limit", Kind::Number(1, 10)),
         Parameter::new(
             "every",
             Kind::Time(Nanos::from_millis(50), Nanos::from_secs(3600)),
-            "how often",
         ),
-        Parameter::new("check", Kind::Flag, "whether"),
-        Parameter::new("links", Kind::Choice(&["sum", "each"]), "which"),
+        Parameter::new("check", Kind::Flag),
+        Parameter::new("links", Kind::Choice(&["sum", "each"])),
     ];
 
     fn parse(text: &str) -> Result<Query, Refusal> {

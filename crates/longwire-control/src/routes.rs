@@ -11,13 +11,15 @@ use super::responses::{
     Changes, Links, Overview, Paths, Ports, ReplayProgress, Rules, ScenarioEvent, Skipped, Stats,
     Upcoming,
 };
-use super::route::{Answer, Call, Method, Route, Work};
+use super::route::Answer::{self, Events, Json};
+use super::route::Work::{self, Change, Quick, Slow, Stream};
+use super::route::{Call, Kind, Method, Parameter, Route};
 use super::state::ApiState;
-use super::view::answers;
+use super::stream::counters;
+use super::view::answers::{self, open_history};
 use super::view::table::SORTS;
-use super::{metrics, openapi, stream};
+use super::{metrics, openapi};
 use crate::reply::Refusal;
-use crate::route::{Kind, Parameter};
 
 /// Maximum and default number of links, rules or changes in a response.
 const PAGE_MAX: u64 = 10_000;
@@ -33,309 +35,194 @@ const PART: usize = 200;
 const EVERY_MIN: Nanos = Nanos::from_millis(50);
 const EVERY_MAX: Nanos = Nanos::from_secs(3600);
 
-const MATCH: Parameter = Parameter {
-    name: "match",
-    kind: Kind::Text,
-    help: "names of links, with wildcards * and ?; all by default",
-};
-const LIMIT: Parameter = Parameter::new(
-    "limit",
-    Kind::Number(1, PAGE_MAX),
-    "maximum number of items; 100 by default",
-);
-const LINKS: Parameter = Parameter {
-    name: "links",
-    kind: Kind::Choice(&["sum", "each"]),
-    help: "sums, or individual links",
-};
-const CHECK: Parameter = Parameter {
-    name: "check",
-    kind: Kind::Flag,
-    help: "validate the change without applying it",
-};
-const AT: Parameter = Parameter {
-    name: "at",
-    kind: Kind::Text,
-    help: "time since the start of the run, such as 30s; now by default",
-};
-const IN: Parameter = Parameter {
-    name: "in",
-    kind: Kind::Text,
-    help: "time from now, such as 2s",
-};
+const MATCH: Parameter = Parameter::new("match", Kind::Text)
+    .help("names of links, with wildcards * and ?; all by default");
+const LIMIT: Parameter = Parameter::new("limit", Kind::Number(1, PAGE_MAX))
+    .help("maximum number of items; 100 by default");
+const SKIP: Parameter = Parameter::new("skip", Kind::Number(0, u32::MAX as u64));
+const LINKS: Parameter =
+    Parameter::new("links", Kind::Choice(&["sum", "each"])).help("sums, or individual links");
+const CHECK: Parameter =
+    Parameter::new("check", Kind::Flag).help("validate the change without applying it");
+const AT: Parameter = Parameter::new("at", Kind::Text)
+    .help("time since the start of the run, such as 30s; now by default");
+const IN: Parameter = Parameter::new("in", Kind::Text).help("time from now, such as 2s");
+const EVERY: Parameter =
+    Parameter::new("every", Kind::Time(EVERY_MIN, EVERY_MAX)).help("period; 1s by default");
 
 /// Creates a GET route.
-const fn get(
-    path: &'static str,
-    help: &'static str,
-    parameters: &'static [Parameter],
-    answer: Answer,
-    work: Work,
-) -> Route {
+const fn get(path: &'static str, answer: Answer, work: Work) -> Route {
     Route {
         method: Method::Get,
         path,
-        help,
-        parameters,
+        help: "",
+        parameters: &[],
         body: None,
         answer,
         work,
     }
 }
 
+/// Creates a route that changes the network.
+const fn change(method: Method, path: &'static str, work: Work) -> Route {
+    Route {
+        method,
+        ..get(path, Json("Changed"), work)
+    }
+}
+
+impl Route {
+    const fn help(self, help: &'static str) -> Route {
+        Route { help, ..self }
+    }
+
+    const fn takes(self, parameters: &'static [Parameter]) -> Route {
+        Route { parameters, ..self }
+    }
+
+    const fn body(self, schema: &'static str) -> Route {
+        Route {
+            body: Some(schema),
+            ..self
+        }
+    }
+}
+
 /// All routes.
 pub static ROUTES: [Route; 24] = [
-    get(
-        "/v1",
-        "Overview of the run",
-        &[],
-        Answer::Json("Overview"),
-        Work::Slow(overview),
-    ),
-    get(
-        "/v1/openapi.json",
-        "This document",
-        &[],
-        Answer::Document,
-        Work::Quick(|_, _| Reply::json(&openapi::document(&ROUTES))),
-    ),
-    get(
-        "/v1/links",
-        "A page of links, ordered by name",
-        &[
+    get("/v1", Json("Overview"), Slow(overview)).help("Overview of the run"),
+    get("/v1/openapi.json", Answer::Document, Quick(document)).help("This document"),
+    get("/v1/links", Json("Links"), Slow(links))
+        .help("A page of links, ordered by name")
+        .takes(&[
             MATCH,
-            Parameter::new(
-                "after",
-                Kind::Text,
-                "name after which the page begins; pass `next` of the previous page",
-            ),
+            Parameter::new("after", Kind::Text)
+                .help("name after which the page begins; pass `next` of the previous page"),
             LIMIT,
-        ],
-        Answer::Json("Links"),
-        Work::Slow(links),
-    ),
-    get(
+        ]),
+    get("/v1/links/{name}", Json("Link"), Quick(link)).help("A link"),
+    change(
+        Method::Patch,
         "/v1/links/{name}",
-        "A link",
-        &[],
-        Answer::Json("Link"),
-        Work::Quick(link),
-    ),
-    Route {
-        method: Method::Patch,
-        path: "/v1/links/{name}",
-        help: "Set options of all matching links, atomically",
-        parameters: &[AT, IN, CHECK],
-        body: Some("Options"),
-        answer: Answer::Json("Changed"),
-        work: Work::Change(set, "/set/{name}"),
-    },
-    Route {
-        method: Method::Post,
-        path: "/v1/links",
-        help: "Add links, as [[link]] in a topology",
-        parameters: &[AT, IN, CHECK],
-        body: Some("NewLink"),
-        answer: Answer::Json("Changed"),
-        work: Work::Change(add, "/add/link/0"),
-    },
-    Route {
-        method: Method::Delete,
-        path: "/v1/links/{name}",
-        help: "Remove all matching links",
-        parameters: &[AT, IN, CHECK],
-        body: None,
-        answer: Answer::Json("Changed"),
-        work: Work::Change(remove, "/remove/0"),
-    },
-    get(
-        "/v1/paths",
-        "Paths: sequences of links",
-        &[],
-        Answer::Json("Paths"),
-        Work::Slow(|state, _| {
-            let paths = state.controller.paths();
-            Reply::json(&Paths { paths })
-        }),
-    ),
-    get(
-        "/v1/ports",
-        "Ports with their counters",
-        &[],
-        Answer::Json("Ports"),
-        Work::Slow(|state, _| {
-            let ports = state.controller.report().ports;
-            Reply::json(&Ports { ports })
-        }),
-    ),
-    get(
-        "/v1/rules",
-        "Classifier rules in order of evaluation",
-        &[
-            Parameter::new(
-                "skip",
-                Kind::Number(0, u32::MAX as u64),
-                "number of rules to skip",
-            ),
-            LIMIT,
-        ],
-        Answer::Json("Rules"),
-        Work::Slow(rules),
-    ),
-    get(
-        "/v1/report",
-        "Report so far, without links",
-        &[],
-        Answer::Json("Report"),
-        Work::Slow(|state, _| {
-            let mut report = json!(state.controller.report());
-            // Links are returned by separate routes.
-            if let Some(fields) = report.as_object_mut() {
-                fields.retain(|field, _| !NOT_SERVED.contains(&field.as_str()));
-            }
-            Reply::json(&report)
-        }),
-    ),
-    get(
+        Change(set, "/set/{name}"),
+    )
+    .help("Set options of all matching links, atomically")
+    .takes(&[AT, IN, CHECK])
+    .body("Options"),
+    change(Method::Post, "/v1/links", Change(add, "/add/link/0"))
+        .help("Add links, as [[link]] in a topology")
+        .takes(&[AT, IN, CHECK])
+        .body("NewLink"),
+    change(
+        Method::Delete,
+        "/v1/links/{name}",
+        Change(remove, "/remove/0"),
+    )
+    .help("Remove all matching links")
+    .takes(&[AT, IN, CHECK]),
+    get("/v1/paths", Json("Paths"), Slow(paths)).help("Paths: sequences of links"),
+    get("/v1/ports", Json("Ports"), Slow(ports)).help("Ports with their counters"),
+    get("/v1/rules", Json("Rules"), Slow(rules))
+        .help("Classifier rules in order of evaluation")
+        .takes(&[SKIP.help("number of rules to skip"), LIMIT]),
+    get("/v1/report", Json("Report"), Slow(report)).help("Report so far, without links"),
+    get("/v1/changes", Json("Changes"), Slow(changes))
+        .help("Changes, oldest first")
+        .takes(&[
+            SKIP.help("number of newest changes to skip"),
+            LIMIT.help("maximum changes in the response; all by default"),
+        ]),
+    change(
+        Method::Post,
         "/v1/changes",
-        "Changes, oldest first",
-        &[
-            Parameter::new(
-                "skip",
-                Kind::Number(0, u32::MAX as u64),
-                "number of newest changes to skip",
-            ),
-            Parameter::new(
-                "limit",
-                Kind::Number(1, PAGE_MAX),
-                "maximum changes in the response; all by default",
-            ),
-        ],
-        Answer::Json("Changes"),
-        Work::Slow(changes),
-    ),
+        Change(|call| call.body.clone(), ""),
+    )
+    .help("Make a change, atomically")
+    .takes(&[CHECK])
+    .body("Change"),
+    get("/v1/scenario", Json("Upcoming"), Slow(scenario))
+        .help("Upcoming events of the scenario")
+        .takes(&[LIMIT]),
     Route {
         method: Method::Post,
-        path: "/v1/changes",
-        help: "Make a change, atomically",
-        parameters: &[CHECK],
-        body: Some("Change"),
-        answer: Answer::Json("Changed"),
-        work: Work::Change(|call| call.body.clone(), ""),
+        ..get("/v1/scenario/skip", Json("Skipped"), Quick(skip))
+            .help("Skip to the next event of the scenario")
     },
-    get(
-        "/v1/scenario",
-        "Upcoming events of the scenario",
-        &[LIMIT],
-        Answer::Json("Upcoming"),
-        Work::Slow(scenario),
-    ),
-    Route {
-        method: Method::Post,
-        path: "/v1/scenario/skip",
-        help: "Skip to the next event of the scenario",
-        parameters: &[],
-        body: None,
-        answer: Answer::Json("Skipped"),
-        work: Work::Quick(skip),
-    },
-    get(
-        "/v1/stats",
-        "Counters summed over links",
-        &[MATCH],
-        Answer::Json("Stats"),
-        Work::Slow(sums),
-    ),
-    get(
-        "/v1/stats/stream",
-        "Counters, as an event stream",
-        &[
+    get("/v1/stats", Json("Stats"), Slow(sums))
+        .help("Counters summed over links")
+        .takes(&[MATCH]),
+    get("/v1/stats/stream", Events("StatsEvent"), Stream(counters))
+        .help("Counters, as an event stream")
+        .takes(&[MATCH, EVERY, LINKS]),
+    get("/v1/models", Json("Models"), Slow(models)).help("Models and presets for link options"),
+    get("/v1/table", Json("TablePage"), Slow(answers::table))
+        .help("Rates of directions, updated once per second while clients read them")
+        .takes(&[
             MATCH,
-            Parameter::new(
-                "every",
-                Kind::Time(EVERY_MIN, EVERY_MAX),
-                "period; 1s by default",
-            ),
-            LINKS,
-        ],
-        Answer::Events("StatsEvent"),
-        Work::Stream(stream::counters),
-    ),
-    get(
-        "/v1/models",
-        "Models and presets for link options",
-        &[],
-        Answer::Json("Models"),
-        Work::Slow(|_, _| Reply::json(&Models::all())),
-    ),
-    get(
-        "/v1/table",
-        "Rates of directions, updated once per second while clients read them",
-        &[
-            MATCH,
-            Parameter::new("sort", Kind::Choice(&SORTS), "sort key; name by default"),
-            Parameter::new("order", Kind::Choice(&["asc", "desc"]), "asc by default"),
-            Parameter::new(
-                "offset",
-                Kind::Number(0, u32::MAX as u64),
-                "number of rows to skip",
-            ),
-            Parameter::new("limit", Kind::Number(1, 500), "maximum rows; 50 by default"),
-        ],
-        Answer::Json("TablePage"),
-        Work::Slow(answers::table),
-    ),
+            Parameter::new("sort", Kind::Choice(&SORTS)).help("sort key; name by default"),
+            Parameter::new("order", Kind::Choice(&["asc", "desc"])).help("asc by default"),
+            Parameter::new("offset", Kind::Number(0, u32::MAX as u64))
+                .help("number of rows to skip"),
+            Parameter::new("limit", Kind::Number(1, 500)).help("maximum rows; 50 by default"),
+        ]),
     get(
         "/v1/history/stream",
-        "Samples of directions, 10 per second, as an event stream",
-        &[
-            Parameter::new(
-                "directions",
-                Kind::Text,
-                "at most 8 names, such as link.up,link.down",
-            ),
-            Parameter::new(
-                "every",
-                Kind::Time(EVERY_MIN, EVERY_MAX),
-                "period; 1s by default",
-            ),
-        ],
-        Answer::Events("HistoryEvent"),
-        Work::Stream(answers::open_history),
-    ),
+        Events("HistoryEvent"),
+        Stream(open_history),
+    )
+    .help("Samples of directions, 10 per second, as an event stream")
+    .takes(&[
+        Parameter::new("directions", Kind::Text).help("at most 8 names, such as link.up,link.down"),
+        EVERY,
+    ]),
     get(
         "/v1/history/{name}",
-        "Samples of a direction over the last ten minutes",
-        &[Parameter::new(
-            "since",
-            Kind::Time(Nanos::ZERO, Nanos::MAX),
-            "return samples after this time of the run, such as 12.5s",
-        )],
-        Answer::Json("Columns"),
-        Work::Slow(answers::history),
+        Json("Columns"),
+        Slow(answers::history),
+    )
+    .help("Samples of a direction over the last ten minutes")
+    .takes(
+        &[Parameter::new("since", Kind::Time(Nanos::ZERO, Nanos::MAX))
+            .help("return samples after this time of the run, such as 12.5s")],
     ),
-    get(
-        "/v1/flows/{name}",
-        "Largest flows of a direction; counted only while clients read them",
-        &[],
-        Answer::Json("Flows"),
-        Work::Slow(answers::flows),
-    ),
-    get(
-        "/v1/fidelity",
-        "Fidelity of the run so far",
-        &[],
-        Answer::Json("Fidelity"),
-        Work::Slow(answers::fidelity),
-    ),
-    get(
-        "/metrics",
-        "Prometheus metrics, in OpenMetrics format if Accept prefers it, else in text format 0.0.4",
-        &[MATCH, LINKS],
-        Answer::Metrics,
-        Work::Slow(metrics::answer),
-    ),
+    get("/v1/flows/{name}", Json("Flows"), Slow(answers::flows))
+        .help("Largest flows of a direction; counted only while clients read them"),
+    get("/v1/fidelity", Json("Fidelity"), Slow(answers::fidelity))
+        .help("Fidelity of the run so far"),
+    get("/metrics", Answer::Metrics, Slow(metrics::answer))
+        .help(
+            "Prometheus metrics, in OpenMetrics format if Accept prefers it, else in text format \
+             0.0.4",
+        )
+        .takes(&[MATCH, LINKS]),
 ];
+
+fn document(_: &ApiState, _: &Call) -> Result<Reply, Refusal> {
+    Reply::json(&openapi::document(&ROUTES))
+}
+
+fn models(_: &ApiState, _: &Call) -> Result<Reply, Refusal> {
+    Reply::json(&Models::all())
+}
+
+fn paths(state: &ApiState, _: &Call) -> Result<Reply, Refusal> {
+    let paths = state.controller.paths();
+    Reply::json(&Paths { paths })
+}
+
+fn ports(state: &ApiState, _: &Call) -> Result<Reply, Refusal> {
+    let ports = state.controller.report().ports;
+    Reply::json(&Ports { ports })
+}
+
+/// Links are returned by separate routes.
+fn report(state: &ApiState, _: &Call) -> Result<Reply, Refusal> {
+    let mut report = json!(state.controller.report());
+    if let Some(fields) = report.as_object_mut() {
+        fields.retain(|field, _| !NOT_SERVED.contains(&field.as_str()));
+    }
+    Reply::json(&report)
+}
 
 fn overview(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let controller = &state.controller;

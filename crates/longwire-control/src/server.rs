@@ -87,7 +87,7 @@ pub type Handler = dyn Fn(Request<Incoming>, Caller) -> ResponseFuture + Send + 
 pub type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A response in progress.
-pub type ResponseFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Refusal>> + Send>>;
 
 /// Conditions for admission.
 pub struct Admission {
@@ -348,10 +348,11 @@ impl ServerState {
         if let Some(response) = self.page_file(&request, peer) {
             return response;
         }
-        match self.admit(&request, peer, slot) {
-            Ok(caller) => (self.handler)(request, caller).await,
-            Err(refusal) => refusal.into_response(),
-        }
+        let answered = async {
+            let caller = self.admit(&request, peer, slot)?;
+            (self.handler)(request, caller).await
+        };
+        answered.await.unwrap_or_else(Refusal::into_response)
     }
 
     /// Returns a static file of the page if the request is for one.

@@ -81,8 +81,7 @@ pub fn open(path: &Path) -> Result<(UnixListener, SocketName), ControlError> {
     let ours = socket(AddressFamily::Unix, SockType::Stream, kind, None)
         .and_then(|ours| fchmod(&ours, Mode::from_bits_truncate(MODE)).map(|()| ours))
         .map_err(ControlError::file(path, "cannot create a socket"))?;
-    let bound = bind(ours.as_raw_fd(), &address);
-    bound.map_err(ControlError::file(path, CANNOT_LISTEN))?;
+    bind(ours.as_raw_fd(), &address).map_err(ControlError::file(path, CANNOT_LISTEN))?;
     let made =
         fs::symlink_metadata(path).map_err(ControlError::file(path, "the socket is missing"))?;
     let named = SocketName {
@@ -94,8 +93,7 @@ pub fn open(path: &Path) -> Result<(UnixListener, SocketName), ControlError> {
         fs::set_permissions(path, fs::Permissions::from_mode(MODE))
             .map_err(ControlError::file(path, "cannot set its mode"))?;
     }
-    let backlog = Backlog::MAXCONN;
-    listen(&ours, backlog).map_err(ControlError::file(path, CANNOT_LISTEN))?;
+    listen(&ours, Backlog::MAXCONN).map_err(ControlError::file(path, CANNOT_LISTEN))?;
     Ok((UnixListener::from(ours), named))
 }
 

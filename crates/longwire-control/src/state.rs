@@ -24,7 +24,7 @@ pub struct ApiState {
     /// Histories and tables that clients read.
     pub view: Arc<View>,
     /// Threads for slow work.
-    slow: Handle,
+    pub slow: Handle,
 }
 
 impl ApiState {
@@ -42,19 +42,6 @@ impl ApiState {
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             view: Arc::default(),
             slow,
-        }
-    }
-
-    /// Shares stream permits with other runs.
-    pub fn with_streams(self, streams: Arc<Semaphore>) -> ApiState {
-        ApiState { streams, ..self }
-    }
-
-    /// Replaces the view.
-    pub fn with_view(self, view: View) -> ApiState {
-        ApiState {
-            view: Arc::new(view),
-            ..self
         }
     }
 

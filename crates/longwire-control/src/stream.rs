@@ -75,8 +75,7 @@ struct Sample {
 /// # Errors
 /// 503 if all streams are in use.
 pub fn take_permit(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
-    let place = Arc::clone(streams).try_acquire_owned();
-    place.map_err(|_| {
+    Arc::clone(streams).try_acquire_owned().map_err(|_| {
         let error = format!("too many open streams ({STREAMS_MAX}); close one");
         Refusal::busy(error)
     })

@@ -13,6 +13,7 @@ use longwire_network::{Controller, HostsReport};
 use longwire_runtime::RunReport;
 use longwire_runtime::counters::{Counter, Scope};
 use longwire_runtime::deciding::{LinkTotals, PortReport};
+use longwire_topology::{Direction, split_direction};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -39,8 +40,10 @@ struct Snapshot {
     hosts: Option<HostsReport>,
     count: usize,
     /// Counters by link name and direction; for totals, a single row with neither.
-    links: Vec<(Option<(String, &'static str)>, LinkTotals)>,
+    links: Vec<LinkRow>,
 }
+
+type LinkRow = (Option<(String, &'static str)>, LinkTotals);
 
 /// Answers `/metrics` of a run.
 pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
@@ -58,22 +61,11 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
         )));
     }
     let links = if each {
-        let mut links = Vec::with_capacity(count);
-        controller.each_totals(pattern, &mut |name, totals| {
-            links.push((Some(split(name)), totals));
-        });
-        links
+        each_link(controller, pattern)
     } else {
         vec![(None, sums)]
     };
-    let snapshot = Snapshot {
-        attachment: None,
-        elapsed_s: controller.elapsed().as_secs_f64(),
-        report: controller.report(),
-        hosts: controller.hosts(),
-        count,
-        links,
-    };
+    let snapshot = Snapshot::of(controller, count, links);
     written(Snapshots(vec![snapshot]), &call.accept)
 }
 
@@ -81,17 +73,10 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
 /// direction. `accept` is the request's `Accept` header.
 pub fn of_attachments(runs: &[(String, Arc<Controller>)], accept: &str) -> Result<Reply, Refusal> {
     let snapshots = runs.iter().map(|(name, controller)| {
-        let mut links = Vec::new();
-        controller.each_totals("*", &mut |name, totals| {
-            links.push((Some(split(name)), totals));
-        });
+        let links = each_link(controller, "*");
         Snapshot {
             attachment: Some(name.clone()),
-            elapsed_s: controller.elapsed().as_secs_f64(),
-            report: controller.report(),
-            hosts: controller.hosts(),
-            count: links.len(),
-            links,
+            ..Snapshot::of(controller, links.len(), links)
         }
     });
     written(Snapshots(snapshots.collect()), accept)
@@ -118,14 +103,15 @@ fn written(snapshots: Snapshots, accept: &str) -> Result<Reply, Refusal> {
     })
 }
 
-/// Splits a link's name from its direction.
-fn split(name: &str) -> (String, &'static str) {
-    for (end, direction) in [(".up", "up"), (".down", "down")] {
-        if let Some(name) = name.strip_suffix(end) {
-            return (name.to_owned(), direction);
-        }
-    }
-    (name.to_owned(), "both")
+/// Returns the counters of each matching link, by its name and direction.
+fn each_link(controller: &Controller, pattern: &str) -> Vec<LinkRow> {
+    let mut links = Vec::new();
+    controller.each_totals(pattern, &mut |name, totals| {
+        let (name, direction) = split_direction(name);
+        let direction = direction.map_or("both", Direction::name);
+        links.push((Some((name.to_owned(), direction)), totals));
+    });
+    links
 }
 
 /// Counters of a run, or of all attachments of a node.
@@ -179,8 +165,7 @@ impl Metric {
             Source::PortArtifacts => report.ports.iter().try_for_each(|port| {
                 let mut artifacts = port.artifacts.iter();
                 artifacts.try_for_each(|(kind, count)| {
-                    let labels = from.labels(&[label(port), ("kind", kind)]);
-                    self.write_value(out, &labels, *count)
+                    self.write_value(out, &from.labels(&[label(port), ("kind", kind)]), *count)
                 })
             }),
             Source::Host(_, value) => {
@@ -195,8 +180,7 @@ impl Metric {
                 ports.try_for_each(|port| lateness(out, &from.labels(&[label(port)]), port))
             }
             Source::Counter(counter, Scope::Link) => from.each_link(|labels, totals| {
-                let value = value(totals.counted(), counter);
-                self.write_value(out, &from.labels(labels), value)
+                self.write_value(out, &from.labels(labels), value(totals.counted(), counter))
             }),
             Source::LinkGauge(value) => from.each_link(|labels, totals| {
                 self.write_value(out, &from.labels(labels), value(totals))
@@ -234,6 +218,17 @@ impl Metric {
 }
 
 impl Snapshot {
+    fn of(controller: &Controller, count: usize, links: Vec<LinkRow>) -> Snapshot {
+        Snapshot {
+            attachment: None,
+            elapsed_s: controller.elapsed().as_secs_f64(),
+            report: controller.report(),
+            hosts: controller.hosts(),
+            count,
+            links,
+        }
+    }
+
     /// Returns labels, preceded by that of the attachment.
     fn labels<'a>(&'a self, labels: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let attachment = self.attachment.as_deref();
@@ -305,8 +300,7 @@ pub fn prefers_open_metrics(accept: &str) -> bool {
 
 /// Parses a quality value (RFC 9110, section 12.4.2) in thousandths; 0 if invalid.
 fn thousandths(text: &str) -> u32 {
-    let quality = text.parse::<f64>().unwrap_or(0.0);
-    (quality.clamp(0.0, 1.0) * 1000.0) as u32
+    (text.parse::<f64>().unwrap_or(0.0).clamp(0.0, 1.0) * 1000.0) as u32
 }
 
 /// Converts OpenMetrics to text format 0.0.4: counter families are named like their samples, infos

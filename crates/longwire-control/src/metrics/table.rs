@@ -50,34 +50,24 @@ pub fn metrics() -> Vec<Metric> {
         run_metrics(),
         counters(CoreCounts::COUNTERS, Scope::Run),
         counters(Traffic::COUNTERS, Scope::Port),
-        vec![metric(
-            "port_artifacts",
-            None,
-            Source::PortArtifacts,
-            "Artifacts: deviations of the emulator from its configuration, by kind",
-        )],
+        vec![
+            metric("port_artifacts", Source::PortArtifacts)
+                .help("Artifacts: deviations of the emulator from its configuration, by kind"),
+        ],
         counters(Memory::COUNTERS, Scope::Port),
-        vec![metric(
-            "port_lateness",
-            Some(Unit::Seconds),
-            Source::PortLateness,
-            "Lateness: time from a frame's release to its handover to the port",
-        )],
+        vec![
+            metric("port_lateness", Source::PortLateness)
+                .unit(Unit::Seconds)
+                .help("Lateness: time from a frame's release to its handover to the port"),
+        ],
         counters(Traffic::COUNTERS, Scope::Link),
-        vec![metric(
-            "link_dropped_frames",
-            None,
-            Source::LinkDrops,
-            "Dropped frames, by reason",
-        )],
+        vec![metric("link_dropped_frames", Source::LinkDrops).help("Dropped frames, by reason")],
         counters(Effects::COUNTERS, Scope::Link),
         counters(Handovers::COUNTERS, Scope::Link),
-        vec![metric(
-            "link_queued_frames",
-            None,
-            Source::LinkGauge(LinkTotals::queued),
-            "Frames in the link's queue",
-        )],
+        vec![
+            metric("link_queued_frames", Source::LinkGauge(LinkTotals::queued))
+                .help("Frames in the link's queue"),
+        ],
         host_metrics(),
     ];
     groups.concat()
@@ -104,132 +94,93 @@ fn counters(counters: &'static [Counter], scope: Scope) -> Vec<Metric> {
             Counted::Bytes => (name, Some(Unit::Bytes)),
             Counted::Nanos => (name, Some(Unit::Other("nanoseconds".to_owned()))),
         };
-        metric(&name, unit, Source::Counter(counter, scope), exported.help)
+        let metric = metric(&name, Source::Counter(counter, scope)).help(exported.help);
+        Metric { unit, ..metric }
     });
     metrics.collect()
 }
 
-fn metric(name: &str, unit: Option<Unit>, source: Source, help: &'static str) -> Metric {
+fn metric(name: &str, source: Source) -> Metric {
     Metric {
         name: name.to_owned(),
-        unit,
-        help,
+        unit: None,
+        help: "",
         source,
     }
 }
 
 /// Returns the metrics of the program, the run and the switch.
 fn run_metrics() -> Vec<Metric> {
+    use Source::{Run, Switch, SwitchBy};
     vec![
-        metric("build", None, Source::Info, "Version of the program"),
-        metric(
-            "run_elapsed",
-            Some(Unit::Seconds),
-            Source::Run(|snapshot| snapshot.elapsed_s),
-            "Time since the start of the run",
-        ),
-        metric(
-            "links",
-            None,
-            Source::Run(|snapshot| snapshot.count as f64),
-            "Link directions; a shared link counts once",
-        ),
+        metric("build", Source::Info).help("Version of the program"),
+        metric("run_elapsed", Run(|snapshot| snapshot.elapsed_s))
+            .unit(Unit::Seconds)
+            .help("Time since the start of the run"),
+        metric("links", Run(|snapshot| snapshot.count as f64))
+            .help("Link directions; a shared link counts once"),
         metric(
             "frames_in_flight",
-            None,
-            Source::Run(|snapshot| snapshot.report.in_flight as f64),
-            "Frames queued or in flight",
-        ),
+            Run(|snapshot| snapshot.report.in_flight as f64),
+        )
+        .help("Frames queued or in flight"),
         metric(
             "switch_forwarded_frames",
-            None,
-            Source::Switch(|network| network.switch.forwarded),
-            "Frames forwarded to one port",
-        ),
+            Switch(|run| run.switch.forwarded),
+        )
+        .help("Frames forwarded to one port"),
         metric(
             "switch_flooded_frames",
-            None,
-            Source::SwitchBy("kind", |network| network.switch.flooded_by_kind().collect()),
-            "Flooded frames, by kind of destination",
-        ),
+            SwitchBy("kind", |run| run.switch.flooded_by_kind().collect()),
+        )
+        .help("Flooded frames, by kind of destination"),
         metric(
             "switch_refused_frames",
-            None,
-            Source::SwitchBy("reason", |network| {
-                network.switch.not_forwarded.nonzero().collect()
-            }),
-            "Frames forwarded to no port, by reason",
-        ),
-        metric(
-            "switch_stations_learnt",
-            None,
-            Source::Switch(|network| network.switch.learnt),
-            "Stations learned by the switch",
-        ),
-        metric(
-            "switch_stations_moved",
-            None,
-            Source::Switch(|network| network.switch.moved),
-            "Stations that moved to another port",
-        ),
-        metric(
-            "switch_loop_signs",
-            None,
-            Source::Switch(|network| network.switch.loop_signs),
-            "Suspected loops among the ports",
-        ),
+            SwitchBy("reason", |run| run.switch.not_forwarded.nonzero().collect()),
+        )
+        .help("Frames forwarded to no port, by reason"),
+        metric("switch_stations_learnt", Switch(|run| run.switch.learnt))
+            .help("Stations learned by the switch"),
+        metric("switch_stations_moved", Switch(|run| run.switch.moved))
+            .help("Stations that moved to another port"),
+        metric("switch_loop_signs", Switch(|run| run.switch.loop_signs))
+            .help("Suspected loops among the ports"),
     ]
 }
 
 /// Returns the metrics of the exchange with other hosts.
 fn host_metrics() -> Vec<Metric> {
-    let counter =
-        |name, help, value| metric(name, None, Source::Host(MetricType::Counter, value), help);
+    let gauge = |name, value| metric(name, Source::Host(MetricType::Gauge, value));
+    let counter = |name, value| metric(name, Source::Host(MetricType::Counter, value));
     vec![
-        metric(
-            "host_connected",
-            None,
-            Source::Host(MetricType::Gauge, |peer| peer.connected.into()),
-            "Whether the host answers",
-        ),
-        counter(
-            "host_outages",
-            "Outages: times the host did not answer for a second",
-            |peer| peer.outages,
-        ),
-        counter("host_sent_frames", "Frames sent to the host", |peer| {
-            peer.frames_sent
-        }),
-        counter(
-            "host_received_frames",
-            "Frames received from the host",
-            |peer| peer.frames_received,
-        ),
-        counter(
-            "host_lost_frames",
-            "Frames lost in transit from the host",
-            |peer| peer.frames_lost,
-        ),
-        counter(
-            "host_dropped_frames",
-            "Frames to and from the host dropped for lack of memory",
-            |peer| peer.frames_dropped,
-        ),
-        counter(
-            "host_late_frames",
-            "Frames received from the host after their release",
-            |peer| peer.frames_late,
-        ),
-        metric(
-            "host_round_trip",
-            Some(Unit::Other("nanoseconds".to_owned())),
-            Source::Host(MetricType::Gauge, |peer| peer.round_trip_ns),
-            "Minimum round-trip time to the host",
-        ),
+        gauge("host_connected", |peer| peer.connected.into()).help("Whether the host answers"),
+        counter("host_outages", |peer| peer.outages)
+            .help("Outages: times the host did not answer for a second"),
+        counter("host_sent_frames", |peer| peer.frames_sent).help("Frames sent to the host"),
+        counter("host_received_frames", |peer| peer.frames_received)
+            .help("Frames received from the host"),
+        counter("host_lost_frames", |peer| peer.frames_lost)
+            .help("Frames lost in transit from the host"),
+        counter("host_dropped_frames", |peer| peer.frames_dropped)
+            .help("Frames to and from the host dropped for lack of memory"),
+        counter("host_late_frames", |peer| peer.frames_late)
+            .help("Frames received from the host after their release"),
+        gauge("host_round_trip", |peer| peer.round_trip_ns)
+            .unit(Unit::Other("nanoseconds".to_owned()))
+            .help("Minimum round-trip time to the host"),
     ]
 }
 
 impl Metric {
+    fn unit(self, unit: Unit) -> Metric {
+        let unit = Some(unit);
+        Metric { unit, ..self }
+    }
+
+    fn help(self, help: &'static str) -> Metric {
+        Metric { help, ..self }
+    }
+
     pub fn kind(&self) -> MetricType {
         match self.source {
             Source::Info => MetricType::Info,

@@ -5,105 +5,74 @@ use longwire_client::node::{
     AttachmentList, AttachmentSpec, AttachmentView, Detached, Health, NetworkEnded, NetworkList,
     NetworkSpec, NetworkView, NodeOverview,
 };
-use schemars::JsonSchema;
-use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::openapi::place;
+use crate::openapi::{place, schema_settings};
 use crate::reply::JSON;
 
-/// Method, path, help, body schema, response schema.
-type Operation = (
-    &'static str,
-    &'static str,
-    &'static str,
-    Option<&'static str>,
-    &'static str,
-);
+/// A method of a path.
+#[derive(Clone, Copy)]
+struct Operation {
+    method: &'static str,
+    path: &'static str,
+    help: &'static str,
+    /// Schema of the request body.
+    body: Option<&'static str>,
+    /// Schema of the response.
+    answer: &'static str,
+}
+
+const fn operation(method: &'static str, path: &'static str, answer: &'static str) -> Operation {
+    Operation {
+        method,
+        path,
+        help: "",
+        body: None,
+        answer,
+    }
+}
+
+impl Operation {
+    const fn help(self, help: &'static str) -> Operation {
+        Operation { help, ..self }
+    }
+
+    const fn body(self, schema: &'static str) -> Operation {
+        let body = Some(schema);
+        Operation { body, ..self }
+    }
+}
 
 /// Operations with JSON responses.
 const OPERATIONS: [Operation; 12] = [
-    ("get", "/v1", "The node", None, "NodeOverview"),
-    ("get", "/v1/health", "Health check", None, "Health"),
-    (
-        "get",
-        "/v1/attachments",
-        "All attachments, ordered by name",
-        None,
-        "AttachmentList",
-    ),
-    (
-        "get",
-        "/v1/attachments/{name}",
-        "An attachment",
-        None,
-        "AttachmentView",
-    ),
-    (
-        "put",
-        "/v1/attachments/{name}",
-        "Attach a link, or change an attached one; idempotent",
-        Some("AttachmentSpec"),
-        "AttachmentView",
-    ),
-    (
-        "delete",
-        "/v1/attachments/{name}",
-        "Remove a link; idempotent",
-        None,
-        "Detached",
-    ),
-    (
-        "get",
-        "/v1/attachments/{name}/{path}",
+    operation("get", "/v1", "NodeOverview").help("The node"),
+    operation("get", "/v1/health", "Health").help("Health check"),
+    operation("get", "/v1/attachments", "AttachmentList").help("All attachments, ordered by name"),
+    operation("get", "/v1/attachments/{name}", "AttachmentView").help("An attachment"),
+    operation("put", "/v1/attachments/{name}", "AttachmentView")
+        .help("Attach a link, or change an attached one; idempotent")
+        .body("AttachmentSpec"),
+    operation("delete", "/v1/attachments/{name}", "Detached").help("Remove a link; idempotent"),
+    operation("get", "/v1/attachments/{name}/{path}", "Any").help(
         "Control API of the attachment's run: links, stats, report, changes and the other paths, \
          with their methods",
-        None,
-        "Any",
     ),
-    (
-        "get",
-        "/v1/networks",
-        "All networks, ordered by name",
-        None,
-        "NetworkList",
-    ),
-    (
-        "get",
-        "/v1/networks/{name}",
-        "A network",
-        None,
-        "NetworkView",
-    ),
-    (
-        "put",
-        "/v1/networks/{name}",
-        "Run a topology, or this machine's part of one; idempotent",
-        Some("NetworkSpec"),
-        "NetworkView",
-    ),
-    (
-        "delete",
-        "/v1/networks/{name}",
-        "End a network; idempotent",
-        None,
-        "NetworkEnded",
-    ),
-    (
-        "get",
-        "/v1/networks/{name}/{path}",
+    operation("get", "/v1/networks", "NetworkList").help("All networks, ordered by name"),
+    operation("get", "/v1/networks/{name}", "NetworkView").help("A network"),
+    operation("put", "/v1/networks/{name}", "NetworkView")
+        .help("Run a topology, or this machine's part of one; idempotent")
+        .body("NetworkSpec"),
+    operation("delete", "/v1/networks/{name}", "NetworkEnded").help("End a network; idempotent"),
+    operation("get", "/v1/networks/{name}/{path}", "Any").help(
         "Control API of the network's run; while the network is not running, its last report",
-        None,
-        "Any",
     ),
 ];
 
 pub(super) fn document() -> Value {
     let mut paths = Map::new();
     for operation in OPERATIONS {
-        let (method, path, ..) = operation;
-        let entry = paths.entry(path).or_insert_with(|| json!({}));
-        entry[method] = described(operation);
+        let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
+        entry[operation.method] = described(operation);
     }
     json!({
         "openapi": "3.1.0",
@@ -124,56 +93,39 @@ pub(super) fn document() -> Value {
     })
 }
 
-fn described((method, path, help, body, answer): Operation) -> Value {
+fn described(operation: Operation) -> Value {
     let braces = ["name", "path"].into_iter();
     let parameters = braces
-        .filter(|name| path.contains(&format!("{{{name}}}")))
+        .filter(|name| operation.path.contains(&format!("{{{name}}}")))
         .map(|name| {
             json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
         });
     let content = |schema| json!({ JSON: { "schema": { "$ref": place(schema) } } });
-    let good = |text: &str| json!({ "description": text, "content": content(answer) });
+    let good = |text: &str| json!({ "description": text, "content": content(operation.answer) });
     let mut responses = json!({
         "200": good("Done"),
         "default": { "description": "An error", "content": content("Error") },
     });
-    if method == "put" {
+    if operation.method == "put" {
         responses["201"] = good("Made");
     }
-    let mut operation = json!({
-        "summary": help,
+    let mut described = json!({
+        "summary": operation.help,
         "parameters": parameters.collect::<Vec<_>>(),
         "responses": responses,
     });
-    if let Some(body) = body {
-        operation["requestBody"] = json!({ "required": true, "content": content(body) });
+    if let Some(body) = operation.body {
+        described["requestBody"] = json!({ "required": true, "content": content(body) });
     }
-    operation
+    described
 }
 
 fn schemas() -> Map<String, Value> {
-    let settings = SchemaSettings::draft2020_12();
-    let settings =
-        settings.with(|settings| settings.definitions_path = "/components/schemas".into());
-    let mut generator = settings.into_generator();
-    fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
-        generator.subschema_for::<T>();
-    }
-    for add in [
-        add::<AttachmentList>,
-        add::<AttachmentSpec>,
-        add::<AttachmentView>,
-        add::<Detached>,
-        add::<ErrorBody>,
-        add::<Health>,
-        add::<NetworkEnded>,
-        add::<NetworkList>,
-        add::<NetworkSpec>,
-        add::<NetworkView>,
-        add::<NodeOverview>,
-    ] {
-        add(&mut generator);
-    }
+    type Own = (Detached, ErrorBody, Health, NodeOverview);
+    type Attached = (AttachmentList, AttachmentSpec, AttachmentView);
+    type Networks = (NetworkEnded, NetworkList, NetworkSpec, NetworkView);
+    let mut generator = schema_settings().into_generator();
+    generator.subschema_for::<(Own, Attached, Networks)>();
     let mut schemas = generator.take_definitions(true);
     schemas.insert("Any".to_owned(), json!({}));
     schemas

@@ -233,15 +233,6 @@ impl NodeApi {
         self: Arc<NodeApi>,
         request: Request<Incoming>,
         caller: Caller,
-    ) -> Response<Body> {
-        let answered = self.handle(request, caller).await;
-        answered.unwrap_or_else(Refusal::into_response)
-    }
-
-    async fn handle(
-        self: Arc<NodeApi>,
-        request: Request<Incoming>,
-        caller: Caller,
     ) -> Result<Response<Body>, Refusal> {
         let path = request.uri().path().to_owned();
         let resource = resource(&path)
@@ -387,9 +378,8 @@ impl NodeApi {
             spawn_blocking(move || node.run(&owned)).await
         };
         let api = api.map_err(|_| fault())?.ok_or_else(|| missing(name))?;
-        let path = path_of_run(rest);
-        *request.uri_mut() = target(&path, &request)?;
-        Ok(api.answer(request, caller).await)
+        *request.uri_mut() = target(&path_of_run(rest), &request)?;
+        api.answer(request, caller).await
     }
 
     /// Returns the API of an attachment's run.
@@ -404,10 +394,12 @@ impl NodeApi {
         let controller = controller?;
         let api = runs.entry(name.to_owned()).or_insert_with(|| {
             let stopped = self.stopped.clone();
-            let state = ApiState::new(controller, Detail::Each, stopped, self.slow.clone());
-            let state = state.with_streams(Arc::clone(&self.streams));
-            let api = Api::new(Arc::new(state), self.files.clone());
-            Arc::new(api.with_work(Arc::clone(&self.work)))
+            let state = ApiState {
+                streams: Arc::clone(&self.streams),
+                ..ApiState::new(controller, Detail::Each, stopped, self.slow.clone())
+            };
+            let work = Arc::clone(&self.work);
+            Arc::new(Api::new(Arc::new(state), self.files.clone(), work))
         });
         Some(Arc::clone(api))
     }
@@ -428,8 +420,7 @@ fn target(path: &str, request: &Request<Incoming>) -> Result<Uri, Refusal> {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
     };
-    let target = target.parse();
-    target.map_err(|_| Refusal::bad("invalid path"))
+    target.parse().map_err(|_| Refusal::bad("invalid path"))
 }
 
 /// Refuses clients without permission to attach. TCP clients never have it, because a target can be

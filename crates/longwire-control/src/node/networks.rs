@@ -155,8 +155,7 @@ impl NodeApi {
                 _place: place,
                 _working: caller.slot.work(),
             };
-            let target = target(&path, &request)?;
-            return relay(&socket, target, request, held).await;
+            return relay(&socket, target(&path, &request)?, request, held).await;
         }
         let (name, is_report) = (name.to_owned(), is_reading && rest == "report");
         let reply = self.work(move |_| {

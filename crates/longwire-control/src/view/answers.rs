@@ -13,7 +13,7 @@ use crate::state::ApiState;
 use crate::stream::{EventSource, event};
 use crate::view::history::{Columns, HistoryEvent};
 use crate::view::table::Selection;
-use crate::view::{PERIOD, View};
+use crate::view::{PERIOD, View, lock};
 
 /// Default number of rows.
 const ROWS: u64 = 50;
@@ -25,7 +25,7 @@ const ROWS: u64 = 50;
 pub fn history(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let view = &state.view;
     let since = call.query.time("since").unwrap_or(Nanos::ZERO);
-    let mut history = view.history();
+    let mut history = lock(&view.history);
     let samples = history.read(&call.name, &state.controller);
     let samples = samples.ok_or_else(|| no_direction(&call.name))?;
     view.wanted.notify_one();
@@ -48,7 +48,7 @@ pub fn table(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
         offset: number("offset", 0),
         limit: number("limit", ROWS),
     };
-    let page = view.table().page(&selection, &state.controller);
+    let page = lock(&view.table).page(&selection, &state.controller);
     view.wanted.notify_one();
     Reply::json(&page)
 }
@@ -60,8 +60,7 @@ pub fn table(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
 pub fn fidelity(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
     let view = &state.view;
     let judgement = view.judgement(&state.controller);
-    let fidelity = view.first().fidelity(&state.controller, judgement);
-    Reply::json(&fidelity)
+    Reply::json(&lock(&view.first).fidelity(&state.controller, judgement))
 }
 
 /// Returns the largest flows of a direction.
@@ -73,7 +72,7 @@ pub fn flows(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
         return Err(Refusal::conflict("the flows of a replay are not counted"));
     }
     let view = &state.view;
-    let flows = view.flows().read(&call.name, &state.controller);
+    let flows = lock(&view.flows).read(&call.name, &state.controller);
     view.wanted.notify_one();
     Reply::json(&flows.ok_or_else(|| no_direction(&call.name))?)
 }
@@ -116,7 +115,7 @@ pub fn open_history(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventS
         )));
     }
     for name in &names {
-        if view.history().read(name, &state.controller).is_none() {
+        if lock(&view.history).read(name, &state.controller).is_none() {
             return Err(no_direction(name));
         }
     }
@@ -133,7 +132,7 @@ pub fn open_history(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventS
 
 impl EventSource for NewSamples {
     fn next(&mut self) -> Result<Bytes, Bytes> {
-        let mut history = self.view.history();
+        let mut history = lock(&self.view.history);
         let mut sent = HistoryEvent::default();
         for (name, last) in &mut self.directions {
             let Some(samples) = history.read(name, &self.state.controller) else {
@@ -161,7 +160,7 @@ pub async fn sample(state: Arc<ApiState>) {
         let next = async {
             if view.is_idle() {
                 // Without clients, do not wake the run ten times per second.
-                view.wanted().await;
+                view.wanted.notified().await;
                 ticks.reset();
             }
             ticks.tick().await;

@@ -113,36 +113,33 @@ impl History {
         controller: &Controller,
     ) -> Option<&VecDeque<HistorySample>> {
         self.requests += 1;
-        let mut place = self.place(name);
-        let unnamed = match place {
-            Some(_) => None,
-            None => Some(controller.direction(name)?),
+        let named = |recorded: &Recorded| recorded.direction.name == name;
+        let place = match self.recorded.iter().position(named) {
+            Some(place) => place,
+            None => self.place_of(controller.direction(name)?, controller),
         };
-        if let Some(direction) = &unnamed {
-            // A shared direction has two names, such as `out` and `out.up`.
-            let known = |recorded: &Recorded| recorded.direction.id == direction.id;
-            place = self.recorded.iter().position(known);
-        }
-        if let Some(direction) = unnamed.filter(|_| place.is_none()) {
-            let before = self.ids();
-            if self.recorded.len() >= KEPT {
-                let oldest = (0..self.recorded.len()).min_by_key(|at| self.recorded[*at].read)?;
-                self.recorded.swap_remove(oldest);
-            }
-            self.recorded
-                .push(Recorded::new(direction, controller.elapsed()));
-            self.watch(&before, controller);
-            place = Some(self.recorded.len() - 1);
-        }
-        let recorded = &mut self.recorded[place?];
+        let recorded = &mut self.recorded[place];
         recorded.read = self.requests;
         recorded.read_at = Instant::now();
         Some(&recorded.samples)
     }
 
-    fn place(&self, name: &str) -> Option<usize> {
-        let mut recorded = self.recorded.iter();
-        recorded.position(|recorded| recorded.direction.name == name)
+    /// Returns the place of a direction, whose recording begins if it is new.
+    fn place_of(&mut self, direction: NumberedLink, controller: &Controller) -> usize {
+        // A shared direction has two names, such as `out` and `out.up`.
+        let known = |recorded: &Recorded| recorded.direction.id == direction.id;
+        if let Some(place) = self.recorded.iter().position(known) {
+            return place;
+        }
+        let before = self.ids();
+        if self.recorded.len() >= KEPT {
+            let oldest = (0..self.recorded.len()).min_by_key(|at| self.recorded[*at].read);
+            self.recorded.swap_remove(oldest.unwrap_or(0));
+        }
+        let recorded = Recorded::new(direction, controller.elapsed());
+        self.recorded.push(recorded);
+        self.watch(&before, controller);
+        self.recorded.len() - 1
     }
 
     fn ids(&self) -> Vec<LinkId> {
@@ -218,8 +215,7 @@ impl Recorded {
     fn sample(&mut self, now: Nanos, queued: Option<u64>) {
         let cells = &self.direction.cells;
         let (before, totals) = (&self.totals, cells.totals());
-        let delays = cells.watch_delays();
-        delays.read(&mut self.read_delays);
+        cells.watch_delays().read(&mut self.read_delays);
         let drops = totals.drops.iter().zip(before.drops.iter()).enumerate();
         let drops = drops.filter_map(|(reason, ((_, now), (_, before)))| {
             let grown = now.saturating_sub(before);

@@ -62,6 +62,10 @@ impl ViewTokens {
     }
 }
 
+fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Histories and tables of a run.
 #[derive(Default)]
 pub struct View {
@@ -101,36 +105,18 @@ impl View {
 
     /// Returns whether no client needs samples.
     fn is_idle(&self) -> bool {
-        let read =
-            || !self.history().is_empty() || self.table().is_read() || self.flows().is_read();
+        let read = || {
+            !lock(&self.history).is_empty()
+                || lock(&self.table).is_read()
+                || lock(&self.flows).is_read()
+        };
         !self.keeps_all && !read()
-    }
-
-    /// Waits until a client needs samples.
-    async fn wanted(&self) {
-        self.wanted.notified().await;
-    }
-
-    fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn first(&self) -> MutexGuard<'_, FirstArtifact> {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn flows(&self) -> MutexGuard<'_, FlowReader> {
-        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the verdict on the run so far. Caches it, so that judging a large network takes at
     /// most 1 % of a core.
     fn judgement(&self, controller: &Controller) -> Judgement {
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut judged = lock(&self.judged);
         let recent = |last: &&CachedVerdict| last.at.elapsed() < 100 * last.cost;
         if let Some(last) = judged.as_ref().filter(recent) {
             return last.judgement.clone();
@@ -150,13 +136,13 @@ impl View {
     /// Takes the samples of a period.
     fn sample(&self, controller: &Controller, tick: u64) {
         if tick.is_multiple_of(TICKS_PER_SECOND) {
-            self.history().refresh(self.keeps_all, controller);
-            self.table().refresh(controller);
+            lock(&self.history).refresh(self.keeps_all, controller);
+            lock(&self.table).refresh(controller);
             if self.keeps_all {
-                self.first().update(controller);
+                lock(&self.first).update(controller);
             }
-            self.flows().refresh(controller);
+            lock(&self.flows).refresh(controller);
         }
-        self.history().sample(controller);
+        lock(&self.history).sample(controller);
     }
 }
