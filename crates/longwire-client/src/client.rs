@@ -73,8 +73,7 @@ impl AsyncClient {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ClientError> {
-        let response = self.fetch(method, path, body).await?;
-        response.json(&self.address)
+        self.fetch(method, path, body).await?.json(&self.address)
     }
 
     /// Sends a request and returns the response, even if it is an error.

@@ -120,8 +120,7 @@ impl Connection {
     ) -> Result<Response, ClientError> {
         let (head, body) = response.into_parts();
         let collected = within(RESPONSE_TIME, Limited::new(body, bytes_max).collect()).await;
-        let collected = collected.ok_or_else(|| self.slow())?;
-        let body = collected.map_err(|error| {
+        let body = collected.ok_or_else(|| self.slow())?.map_err(|error| {
             if error.is::<LengthLimitError>() {
                 ClientError::protocol(&self.address, format!("longer than {bytes_max} bytes"))
             } else {
@@ -162,8 +161,7 @@ impl Connection {
             });
         }
         let response = self.collect(response, EVENT_MAX).await?;
-        let error = response.json(&self.address).err();
-        Err(error.unwrap_or_else(|| {
+        Err(response.json(&self.address).err().unwrap_or_else(|| {
             ClientError::protocol(&self.address, "the response is not an event stream")
         }))
     }

@@ -125,8 +125,7 @@ impl Node {
 
 /// Returns the default path of the node's socket.
 fn default_socket() -> PathBuf {
-    let directory = run_directory::own();
-    directory
+    run_directory::own()
         .unwrap_or_else(|| PathBuf::from("/run/longwire"))
         .join(SOCKET)
 }

@@ -160,8 +160,7 @@ impl Call<'_> {
             return Ok(());
         }
         let name = self.name();
-        let found = self.node(TIME_LIMIT).and_then(|mut node| node.get(&name));
-        let found = match found {
+        let found = match self.node(TIME_LIMIT).and_then(|mut node| node.get(&name)) {
             Err(NodeError::Unreachable(_)) if !self.config.is_required()? => return Ok(()),
             found => found.map_err(of_node)?,
         };

@@ -155,8 +155,7 @@ pub(crate) fn of_annotations(
     let loader = FileLoader::new()
         .with_access(FileAccess::Nothing(NO_FILES))
         .with_plugins(PluginUse::Refuse(NO_FILES));
-    let checked = duplex_of_json(&options.directed(), &StartFiles::of(loader));
-    checked.map_err(|problems| {
+    duplex_of_json(&options.directed(), &StartFiles::of(loader)).map_err(|problems| {
         let problems: Vec<String> = problems
             .iter()
             .map(|problem| format!("{}: {}", problem.field, problem.reason))

@@ -205,10 +205,9 @@ impl Attachments for Node {
     ) -> Result<(bool, AttachmentView), NodeRefusal> {
         names::check_request(name)?;
         let (shared, name, spec) = (Arc::clone(&self.shared), name.to_owned(), spec.clone());
-        let put = self.pool.run(move || {
-            let request = AttachmentRequest::read(&spec)?;
-            shared.put(&name, &request)
-        });
+        let put = self
+            .pool
+            .run(move || shared.put(&name, &AttachmentRequest::read(&spec)?));
         put.unwrap_or_else(|| Err(fault()))
     }
 
@@ -224,8 +223,7 @@ impl Attachments for Node {
     }
 
     fn networks(&self) -> Option<Arc<dyn Networks>> {
-        let networks = self.networks.as_ref()?;
-        Some(Arc::clone(networks) as Arc<dyn Networks>)
+        Some(Arc::clone(self.networks.as_ref()?) as Arc<dyn Networks>)
     }
 }
 
@@ -342,8 +340,7 @@ impl NodeShared {
     fn change(&self, entry: &Entry, request: &AttachmentRequest) -> Result<(), NodeRefusal> {
         let (old, running) = {
             let state = entry.state();
-            let running = state.link.as_ref();
-            let running = running.map(|link| {
+            let running = state.link.as_ref().map(|link| {
                 let controller = Arc::clone(&link.controller);
                 (
                     controller,

@@ -166,8 +166,7 @@ fn target(spec: &TargetSpec) -> Result<Target, String> {
             Target::Container(name.map_err(|error| error.to_string())?)
         }
         TargetSpec::Pod(name) => {
-            let name = name.parse::<PodName>();
-            Target::Pod(name.map_err(|error| error.to_string())?)
+            Target::Pod(name.parse::<PodName>().map_err(|error| error.to_string())?)
         }
     })
 }

@@ -44,8 +44,7 @@ pub fn follow_parent() -> bool {
     let Ok(parent) = std::env::var(PARENT_VARIABLE) else {
         return false;
     };
-    let watched = prctl::set_pdeathsig(Signal::SIGKILL);
-    watched.is_err() || getppid().to_string() != parent
+    prctl::set_pdeathsig(Signal::SIGKILL).is_err() || getppid().to_string() != parent
 }
 
 /// Maximum time in milliseconds to expedite grace periods, because this interrupts all cores.

@@ -79,6 +79,5 @@ fn read(stream: &mut UnixStream) -> Option<Request> {
         .find_map(|(_, length)| length.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).expect("a body");
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Some((line, body))
+    Some((line, serde_json::from_slice(&body).unwrap_or(Value::Null)))
 }

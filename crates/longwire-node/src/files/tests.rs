@@ -143,8 +143,7 @@ fn takes(at: &str, option: &FileOption) -> bool {
 
 fn attach(link: Value, files: bool) -> Result<(), NodeRefusal> {
     let body = json!({ "target": { "pid": 1 }, "link": link, "files": files });
-    let spec = serde_json::from_value(body).expect("an attachment");
-    AttachmentRequest::read(&spec).map(drop)
+    AttachmentRequest::read(&serde_json::from_value(body).expect("an attachment")).map(drop)
 }
 
 fn network(mut file: Value, files: bool) -> Result<(), NodeRefusal> {
@@ -153,8 +152,7 @@ fn network(mut file: Value, files: bool) -> Result<(), NodeRefusal> {
     }
     let host = file.get("host").map(|_| "h");
     let body = json!({ "file": file, "files": files, "host": host });
-    let spec = serde_json::from_value(body).expect("a network");
-    NetworkRequest::read(&spec).map(drop)
+    NetworkRequest::read(&serde_json::from_value(body).expect("a network")).map(drop)
 }
 
 /// Every file option of every model, and a path in every remaining field, is refused without

@@ -156,10 +156,8 @@ impl NetworksShared {
             let files = self.files(&name);
             state_file::sweep(files.directory());
             let spec = files.read().map_err(|error| error.to_string());
-            let request = spec.and_then(|spec| {
-                let request = NetworkRequest::read(&spec);
-                request.map_err(|error| error.to_string())
-            });
+            let request = spec
+                .and_then(|spec| NetworkRequest::read(&spec).map_err(|error| error.to_string()));
             let begun = request.and_then(|request| {
                 let begun = self.begin(&name, request);
                 begun.map_err(|error| error.to_string())

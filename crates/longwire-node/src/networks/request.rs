@@ -38,10 +38,8 @@ impl NetworkRequest {
             return Err(refused("key", reason));
         }
         let owners = topology.cluster.as_ref().map(|cluster| &cluster.owners);
-        let is_here = |plan: &AttachPlan| {
-            let owner = owners.map(|owners| owners[usize::from(plan.port.0)]);
-            owner == host
-        };
+        let is_here =
+            |plan: &AttachPlan| owners.map(|owners| owners[usize::from(plan.port.0)]) == host;
         Ok(NetworkRequest {
             spec: spec.clone(),
             text,

@@ -200,8 +200,7 @@ impl Supervisor {
                 drop(state);
                 (self.notify)("runs".to_owned());
             } else if !runs {
-                let waits = self.files.last_message();
-                self.state().reason = waits;
+                self.state().reason = self.files.last_message();
             }
             std::thread::sleep(POLL_PERIOD);
         }
