@@ -96,8 +96,7 @@ impl Feed for TogetherFeed {
     }
 
     fn status(&self) -> FeedStatus {
-        let streams = self.streams.iter().map(GeneratorFeed::status);
-        let streams: Vec<FeedStatus> = streams.collect();
+        let streams: Vec<FeedStatus> = self.streams.iter().map(GeneratorFeed::status).collect();
         let names = streams.iter().map(|status| status.name.as_str());
         // The slowest generator determines progress.
         let fractions = streams.iter().map(|status| status.fraction);

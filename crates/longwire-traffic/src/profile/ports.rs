@@ -108,8 +108,7 @@ impl<E: From<ProfileError>> Tester for PortTester<'_, E> {
         if self.interrupted() {
             return Err(ProfileError::Interrupted.into());
         }
-        let failed = report.error.as_ref().or(receiver.error.as_ref());
-        if let Some(error) = failed {
+        if let Some(error) = report.error.as_ref().or(receiver.error.as_ref()) {
             return Err(ProfileError::Run(error.clone()).into());
         }
         let common = common(&report, &receiver, &plan);

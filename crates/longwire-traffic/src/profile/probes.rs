@@ -40,8 +40,7 @@ pub(super) const UNSENT: [Artifact; 4] = [
 
 /// Returns the number of frames in a run that entered the device.
 pub(super) fn sent(report: &RunReport) -> u64 {
-    let links = report.links.iter();
-    let sent = links.map(|link| {
+    let sent = report.links.iter().map(|link| {
         let unsent = UNSENT.iter().map(|kind| link.artifacts.of(kind.name()));
         let gone = unsent.sum::<u64>() + link.in_flight;
         link.traffic.packets_in.saturating_sub(gone)

@@ -11,9 +11,8 @@
 use std::sync::Arc;
 
 use crate::arrivals::{Load, LoadRate};
-use crate::sizes::FCS_LEN;
-use crate::sizes::SizeModel;
 use crate::sizes::fixed::Fixed;
+use crate::sizes::{FCS_LEN, SizeModel};
 use longwire_engine::Nanos;
 use serde::Serialize;
 

@@ -97,8 +97,7 @@ pub(super) fn attempt<T: Tester>(
 ) -> Result<(Outcome, Verdict), T::Error> {
     let trial = (trial.clone(), acceptable_loss);
     let mut judged = attempt_together(tester, &[trial], trials)?;
-    let judged = judged.pop();
-    judged.ok_or_else(|| ProfileError::NoOutcome.into())
+    judged.pop().ok_or_else(|| ProfileError::NoOutcome.into())
 }
 
 /// Runs concurrent trials, each with its acceptable loss, repeating them while any is void.

@@ -84,8 +84,7 @@ impl Sender {
 impl Emulated {
     /// Overrides link options.
     fn change(&mut self, line: &str) {
-        let change = line.parse().expect("a valid line");
-        self.link = self.link.overlay(&change);
+        self.link = self.link.overlay(&line.parse().expect("a valid line"));
     }
 
     fn sender(&self, trial: &Trial) -> Sender {
@@ -113,13 +112,9 @@ impl Tester for Emulated {
 
     fn together(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, ProfileError> {
         self.trials += 1;
-        let mut link = Link::new(
-            self.link.build(&NoLoader).expect("no plugins"),
-            1,
-            LinkId(0),
-        );
-        let senders = trials.iter().map(|trial| self.sender(trial));
-        let mut senders: Vec<Sender> = senders.collect();
+        let link = self.link.build(&NoLoader).expect("no plugins");
+        let mut link = Link::new(link, 1, LinkId(0));
+        let mut senders: Vec<Sender> = trials.iter().map(|trial| self.sender(trial)).collect();
         let mut heads: Vec<_> = senders.iter_mut().map(Sender::next).collect();
         loop {
             let due = heads.iter().enumerate();
@@ -167,21 +162,13 @@ fn rfc2544(rate: &str, sizes: &[u32], tests: &[Rfc2544Test]) -> Rfc2544 {
 #[test]
 fn throughput_is_the_rate_of_the_link() {
     let mut device = emulated("300mbit", "10p", "ethernet");
-    let test = rfc2544(
-        "1gbit",
-        &[60, 508, 1_514],
-        &[Rfc2544Test::Throughput, Rfc2544Test::Latency],
-    );
+    let tests = [Rfc2544Test::Throughput, Rfc2544Test::Latency];
+    let test = rfc2544("1gbit", &[60, 508, 1_514], &tests);
     let report = test.run(&mut device).expect("a report");
     for size in &report.sizes {
         let found = size.throughput.as_ref().expect("throughput");
         assert_eq!(found.limit, "device");
-        assert!(
-            (0.295..=0.301).contains(&found.share),
-            "{} bytes: {}",
-            size.frame_size,
-            found.share
-        );
+        assert!((0.295..=0.301).contains(&found.share), "{size:?}");
         // Bisecting 200 steps takes at most 9 trials.
         assert!(found.trials <= 9, "{}", found.trials);
         let latency = size.latency.as_ref().expect("latency");
@@ -226,10 +213,8 @@ fn loss_is_the_load_beyond_the_rate() {
         let expected = (1.0 - 0.55 / step.share).max(0.0);
         assert!((step.loss - expected).abs() < 0.001, "{step:?}");
         let forwarded = step.share.min(0.55) * 1e9 / (532.0 * 8.0);
-        assert!(
-            (step.forwarding_per_s / forwarded - 1.0).abs() < 0.001,
-            "{step:?}"
-        );
+        let error = step.forwarding_per_s / forwarded - 1.0;
+        assert!(error.abs() < 0.001, "{step:?}");
     }
 }
 
@@ -251,11 +236,8 @@ fn the_longest_burst_fills_the_queue() {
 fn a_slow_generator_is_not_the_limit_of_the_device() {
     let mut device = emulated("900mbit", "10p", "ethernet");
     device.breath = 400_000.0;
-    let test = rfc2544(
-        "1gbit",
-        &[60],
-        &[Rfc2544Test::Throughput, Rfc2544Test::Loss],
-    );
+    let tests = [Rfc2544Test::Throughput, Rfc2544Test::Loss];
+    let test = rfc2544("1gbit", &[60], &tests);
     let report = test.run(&mut device).expect("a report");
     let size = &report.sizes[0];
     let found = size.throughput.as_ref().expect("throughput");

@@ -64,7 +64,7 @@ impl Account {
             // Gaps of a steady flow differ only slightly, so use a high resolution.
             gaps: Distribution::with_digits(4),
             series: Series::new(),
-            expected: config.expect_gap.map(|_| ScheduleComparison::new()),
+            expected: config.expect_gap.map(|_| ScheduleComparison::default()),
             comparison,
             live: None,
             streams: Streams::default(),

@@ -26,14 +26,16 @@ pub(super) struct DriftFit {
     stretches: Vec<Option<Earliest>>,
 }
 
-impl DriftFit {
-    pub(super) fn new() -> DriftFit {
+impl Default for DriftFit {
+    fn default() -> DriftFit {
         DriftFit {
             length: LENGTH_START,
             stretches: vec![None; STRETCHES],
         }
     }
+}
 
+impl DriftFit {
     /// Records a frame: `due` is its due time since the start of the schedule and `offset` its
     /// lateness, both in nanoseconds.
     #[inline]
@@ -103,7 +105,7 @@ mod tests {
 
     /// Fits frames every 70 us, whose offsets are `offset(number, due)`.
     fn fit(count: u64, offset: impl Fn(u64, u64) -> f64) -> Option<Drift> {
-        let mut drift = DriftFit::new();
+        let mut drift = DriftFit::default();
         for number in 0..count {
             let due = number * 70_000;
             drift.record(due, offset(number, due) as i64);
@@ -155,14 +157,14 @@ mod tests {
         assert_eq!(fit(0, |_, _| 0.0), None);
         assert_eq!(fit(3, |_, _| 0.0), None);
         // All frames are due at almost the same time.
-        let mut drift = DriftFit::new();
+        let mut drift = DriftFit::default();
         (0..1_000).for_each(|due| drift.record(due, 7));
         assert_eq!(drift.fit(), None);
     }
 
     #[test]
     fn memory_does_not_grow_with_time() {
-        let mut drift = DriftFit::new();
+        let mut drift = DriftFit::default();
         for second in 0..86_400u64 {
             let due = second * 1_000_000_000;
             drift.record(due, (due / 100_000) as i64);

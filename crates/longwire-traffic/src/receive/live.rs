@@ -33,7 +33,7 @@ impl LiveComparison {
             sent,
             arrivals: Vec::new(),
             matching: Matching::new(),
-            delay: Distribution::new(),
+            delay: Distribution::default(),
             jitter: Jitter::default(),
         }
     }
@@ -61,8 +61,7 @@ impl LiveComparison {
             });
         });
         for arrival in self.arrivals.drain(..) {
-            let found = matching.match_frame(arrival.digest, arrival.wire_len, arrival.at);
-            if let Some(sent) = found {
+            if let Some(sent) = matching.match_frame(arrival.digest, arrival.wire_len, arrival.at) {
                 let left = sent.due.as_nanos().wrapping_add(u64::from(sent.late));
                 let delay = arrival.at.as_nanos().wrapping_sub(left).cast_signed();
                 self.delay.record(delay);

@@ -106,7 +106,7 @@ impl Matching {
             has_gap: false,
             counts: TraceReport::default(),
             unknown: VecDeque::with_capacity(UNKNOWN_MAX),
-            against: ScheduleComparison::new(),
+            against: ScheduleComparison::default(),
         }
     }
 

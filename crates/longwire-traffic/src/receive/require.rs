@@ -52,18 +52,10 @@ const COUNTS: [Count; 10] = [
         sum(report, |sequence| sequence.lost, of_trace)
     }),
     ("duplicates", |report| {
-        sum(
-            report,
-            |sequence| sequence.duplicates,
-            |trace| trace.duplicates,
-        )
+        sum(report, |sent| sent.duplicates, |trace| trace.duplicates)
     }),
     ("reordered", |report| {
-        sum(
-            report,
-            |sequence| sequence.reordered,
-            |trace| trace.reordered,
-        )
+        sum(report, |sent| sent.reordered, |trace| trace.reordered)
     }),
     ("changed", |report| {
         sum(report, |_| 0, |trace| trace.changed)
@@ -220,8 +212,7 @@ impl ReceiveMeasure {
             }
             ReceiveMeasure::Jitter => {
                 let streams = report.streams.iter().map(|stream| stream.jitter_us);
-                let jitter = report.delay.map(|delay| delay.jitter_us);
-                let jitters = streams.chain(jitter);
+                let jitters = streams.chain(report.delay.map(|delay| delay.jitter_us));
                 jitters.max_by(f64::total_cmp)
             }
             ReceiveMeasure::Drift => {

@@ -49,8 +49,8 @@ pub(super) struct Sequence {
     late: Distribution,
 }
 
-impl Sequence {
-    pub(super) fn new() -> Sequence {
+impl Default for Sequence {
+    fn default() -> Sequence {
         Sequence {
             seen: vec![0; (WINDOW / 64) as usize].into(),
             runs: VecDeque::new(),
@@ -60,7 +60,9 @@ impl Sequence {
             late: Distribution::with_digits(2),
         }
     }
+}
 
+impl Sequence {
     /// Records a packet.
     #[inline]
     pub(super) fn record(&mut self, number: u64, arrival: Nanos) -> Classification {

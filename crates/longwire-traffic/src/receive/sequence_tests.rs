@@ -22,8 +22,7 @@ impl Oracle {
             return;
         }
         // Find the earliest packet with a greater number.
-        let earliest = self.kept.iter().position(|(seen, _)| *seen > number);
-        if let Some(at) = earliest {
+        if let Some(at) = self.kept.iter().position(|(seen, _)| *seen > number) {
             self.reordered += 1;
             self.extents.push((self.kept.len() - at) as u64);
             let late = arrival.saturating_sub(self.kept[at].1);
@@ -55,7 +54,7 @@ impl Oracle {
 }
 
 fn compare(numbers: &[u64]) -> SequenceReport {
-    let (mut sequence, mut oracle) = (Sequence::new(), Oracle::default());
+    let (mut sequence, mut oracle) = (Sequence::default(), Oracle::default());
     for (place, number) in numbers.iter().enumerate() {
         let arrival = Nanos::from_micros(10 * place as u64);
         sequence.record(*number, arrival);
@@ -106,7 +105,7 @@ fn sequence_counts_agree_with_the_oracle() {
 
 #[test]
 fn numbers_beyond_the_window_are_not_classified() {
-    let mut sequence = Sequence::new();
+    let mut sequence = Sequence::default();
     let mut record = |number| sequence.record(number, Nanos::ZERO);
     assert_eq!(record(0), Classification::InOrder { next: false });
     assert_eq!(record(1), Classification::InOrder { next: true });
@@ -129,7 +128,7 @@ fn numbers_beyond_the_window_are_not_classified() {
 
 #[test]
 fn a_packet_after_a_reordered_one_has_no_gap() {
-    let mut sequence = Sequence::new();
+    let mut sequence = Sequence::default();
     let came = [1, 2, 5, 3, 6, 7].map(|number| sequence.record(number, Nanos::ZERO));
     assert_eq!(came[4], Classification::InOrder { next: false });
     assert_eq!(came[5], Classification::InOrder { next: true });
@@ -137,7 +136,7 @@ fn a_packet_after_a_reordered_one_has_no_gap() {
 
 #[test]
 fn memory_is_bounded_under_loss_of_every_other_packet() {
-    let mut sequence = Sequence::new();
+    let mut sequence = Sequence::default();
     for number in 0..100_000 {
         sequence.record(2 * number, Nanos::ZERO);
     }

@@ -25,13 +25,15 @@ fn counters(digits: u8) -> Histogram<u32> {
         .unwrap_or_else(|_| unreachable!("bounds and digits are constants that fit"))
 }
 
-impl Distribution {
+impl Default for Distribution {
     /// Creates a distribution whose percentiles have three significant digits; it takes about 100
     /// KB.
-    pub(super) fn new() -> Distribution {
+    fn default() -> Distribution {
         Distribution::with_digits(3)
     }
+}
 
+impl Distribution {
     /// Creates a distribution whose percentiles have 1 to 5 significant digits; each further digit
     /// takes ten times the memory.
     pub(super) fn with_digits(digits: u8) -> Distribution {
@@ -120,7 +122,7 @@ mod tests {
     }
 
     fn check(values: &[i64]) {
-        let mut distribution = Distribution::new();
+        let mut distribution = Distribution::default();
         values.iter().for_each(|value| distribution.record(*value));
         let spread = distribution.spread(1.0);
         for (quantile, found) in [
@@ -158,12 +160,12 @@ mod tests {
 
     #[test]
     fn an_empty_distribution_is_all_zeros() {
-        assert_eq!(Distribution::new().spread(1e3), Spread::default());
+        assert_eq!(Distribution::default().spread(1e3), Spread::default());
     }
 
     #[test]
     fn values_beyond_the_limit_count_at_the_limit() {
-        let mut distribution = Distribution::new();
+        let mut distribution = Distribution::default();
         distribution.record(i64::MAX);
         distribution.record(i64::MIN + 1);
         let spread = distribution.spread(1.0);

@@ -27,17 +27,15 @@ impl Streams {
     /// Records a probe; `arrival` is in wall-clock time.
     #[inline]
     pub(super) fn record(&mut self, probe: &Probe, arrival: Nanos) {
-        let apart = probe.sent.as_nanos().abs_diff(arrival.as_nanos());
-        if apart > PLAUSIBLE.as_nanos() {
+        if probe.sent.as_nanos().abs_diff(arrival.as_nanos()) > PLAUSIBLE.as_nanos() {
             return;
         }
         let room = self.by_number.len() < STREAMS_MAX;
         match self.by_number.get_mut(&probe.stream) {
             Some(stream) => stream.record(probe, arrival),
             None if room => {
-                let mut stream = Box::new(StreamAccount::new());
+                let stream = self.by_number.entry(probe.stream).or_default();
                 stream.record(probe, arrival);
-                self.by_number.insert(probe.stream, stream);
             }
             None => self.stray += 1,
         }
@@ -56,7 +54,7 @@ impl Streams {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct StreamAccount {
     packets: u64,
     sequence: Sequence,
@@ -67,17 +65,6 @@ struct StreamAccount {
 }
 
 impl StreamAccount {
-    fn new() -> StreamAccount {
-        StreamAccount {
-            packets: 0,
-            sequence: Sequence::new(),
-            delay: Distribution::new(),
-            variation: Distribution::new(),
-            against: ScheduleComparison::new(),
-            jitter: Jitter::default(),
-        }
-    }
-
     #[inline]
     fn record(&mut self, probe: &Probe, arrival: Nanos) {
         self.packets += 1;
@@ -156,8 +143,7 @@ mod tests {
         );
         assert_eq!(report.delay_us.max, most.map_or(0.0, |ns| *ns as f64 / 1e3));
         let apart = |pair: &[u64]| pair[1] as f64 - pair[0] as f64;
-        let variation = delays.windows(2).map(apart);
-        let greatest = variation.fold(0.0, f64::max);
+        let greatest = delays.windows(2).map(apart).fold(0.0, f64::max);
         assert_eq!(report.delay_variation_us.max, greatest / 1e3);
         assert_eq!(report.delay_variation_us.count, 4_999);
         // Rounding to integers loses less than 1 ns.

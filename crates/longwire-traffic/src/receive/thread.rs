@@ -14,11 +14,10 @@ use longwire_io::port::offload::finish_checksum;
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::{AnyRx, RxFrame, registry};
 use longwire_io::{PortError, RxPort};
-use longwire_runtime::RunReport;
 use longwire_runtime::clock::monotonic_now;
-use longwire_runtime::host;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::sent::SentFrames;
+use longwire_runtime::{RunReport, host};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 

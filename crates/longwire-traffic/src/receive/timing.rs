@@ -7,7 +7,7 @@ use super::report::Timing;
 use super::spread::Distribution;
 
 /// Frame timing relative to known due times.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ScheduleComparison {
     gap_error: Distribution,
     offset: Distribution,
@@ -24,16 +24,6 @@ struct Last {
 }
 
 impl ScheduleComparison {
-    pub(super) fn new() -> ScheduleComparison {
-        ScheduleComparison {
-            gap_error: Distribution::new(),
-            offset: Distribution::new(),
-            drift: DriftFit::new(),
-            origin: None,
-            last: None,
-        }
-    }
-
     /// Records a frame; `due` and `arrival` may have different time bases. If `next` is set, the
     /// frame directly follows its predecessor in both, so the gap counts. Returns the signed gap
     /// error.
@@ -80,8 +70,7 @@ impl Jitter {
     /// Records a delay in nanoseconds.
     pub(super) fn record(&mut self, delay: i64) {
         if let Some(last) = self.last.replace(delay) {
-            let apart = delay.abs_diff(last);
-            self.now = self.now.saturating_add(apart) - ((self.now + 8) >> 4);
+            self.now = self.now.saturating_add(delay.abs_diff(last)) - ((self.now + 8) >> 4);
             self.max = self.max.max(self.now);
         }
     }
@@ -103,7 +92,7 @@ mod tests {
 
     #[test]
     fn gap_errors_are_relative_to_the_schedule() {
-        let mut against = ScheduleComparison::new();
+        let mut against = ScheduleComparison::default();
         // Pairs of due time and arrival in microseconds, with different time bases.
         let frames = [(0, 9_000), (70, 9_072), (140, 9_139), (210, 9_210)];
         let mut errors = Vec::new();
@@ -122,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_gap_beside_a_missing_frame_does_not_count() {
-        let mut against = ScheduleComparison::new();
+        let mut against = ScheduleComparison::default();
         against.record(Nanos::ZERO, Nanos::ZERO, false);
         let error = against.record(Nanos::from_secs(2), Nanos::from_secs(3), false);
         assert_eq!(error, None);
@@ -133,7 +122,7 @@ mod tests {
 
     #[test]
     fn frames_due_before_the_first_have_an_offset() {
-        let mut against = ScheduleComparison::new();
+        let mut against = ScheduleComparison::default();
         against.record(Nanos::from_secs(5), Nanos::from_secs(1), false);
         against.record(Nanos::from_secs(4), Nanos::from_secs(2), false);
         assert_eq!(against.report().offset_us.max, 2e6);

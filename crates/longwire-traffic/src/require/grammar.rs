@@ -57,8 +57,7 @@ impl<'a> SplitClause<'a> {
         let missing = || RequireError::NoComparison {
             clause: text.to_owned(),
         };
-        let at = text.find(['<', '>', '=']).ok_or_else(missing)?;
-        let (name, rest) = text.split_at(at);
+        let (name, rest) = text.split_at(text.find(['<', '>', '=']).ok_or_else(missing)?);
         let mut comparisons = COMPARISONS.into_iter();
         let found = comparisons.find(|(sign, _)| rest.starts_with(sign));
         let (sign, comparison) = found.ok_or_else(missing)?;

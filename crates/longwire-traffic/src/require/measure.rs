@@ -33,15 +33,15 @@ pub(super) struct Standstill {
     of: fn(&RunReport) -> &Pauses,
 }
 
+impl Standstill {
+    const fn new(name: &'static str, of: fn(&RunReport) -> &Pauses) -> Standstill {
+        Standstill { name, of }
+    }
+}
+
 static STANDSTILLS: [Standstill; 2] = [
-    Standstill {
-        name: "pauses",
-        of: |report| &report.pauses,
-    },
-    Standstill {
-        name: "stops",
-        of: |report| &report.stops,
-    },
+    Standstill::new("pauses", |report| &report.pauses),
+    Standstill::new("stops", |report| &report.stops),
 ];
 
 /// A statistic over interruptions; times are in nanoseconds.
@@ -52,22 +52,16 @@ pub(super) struct PauseMeasure {
     of: fn(&Pauses) -> f64,
 }
 
+impl PauseMeasure {
+    const fn new(name: &'static str, is_time: bool, of: fn(&Pauses) -> f64) -> PauseMeasure {
+        PauseMeasure { name, is_time, of }
+    }
+}
+
 static PAUSES: [PauseMeasure; 3] = [
-    PauseMeasure {
-        name: "count",
-        is_time: false,
-        of: |pauses| pauses.count as f64,
-    },
-    PauseMeasure {
-        name: "max",
-        is_time: true,
-        of: |pauses| pauses.max_us * 1e3,
-    },
-    PauseMeasure {
-        name: "total",
-        is_time: true,
-        of: |pauses| pauses.total_us * 1e3,
-    },
+    PauseMeasure::new("count", false, |pauses| pauses.count as f64),
+    PauseMeasure::new("max", true, |pauses| pauses.max_us * 1e3),
+    PauseMeasure::new("total", true, |pauses| pauses.total_us * 1e3),
 ];
 
 /// Measures that sum several counters.

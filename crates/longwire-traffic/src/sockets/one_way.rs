@@ -31,8 +31,7 @@ pub struct OneWay {
 impl OneWay {
     /// Returns a delay quantile in nanoseconds.
     pub fn quantile(&self, share: f64) -> i64 {
-        let last = self.times_ns.len().saturating_sub(1);
-        let index = (share * last as f64).round() as usize;
+        let index = (share * self.times_ns.len().saturating_sub(1) as f64).round() as usize;
         self.times_ns.get(index).copied().unwrap_or(0)
     }
 

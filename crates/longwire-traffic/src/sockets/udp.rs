@@ -132,8 +132,7 @@ fn with_others(socket: &UdpSocket, count: u32) -> Result<Vec<UdpSocket>, Traffic
         another.connect(socket.peer_addr()?)?;
         Ok(another)
     };
-    let first = socket.try_clone().map_err(during("open a socket"))?;
-    let mut sockets = vec![first];
+    let mut sockets = vec![socket.try_clone().map_err(during("open a socket"))?];
     for _ in 1..count {
         sockets.push(open().map_err(during("open a socket per flow"))?);
     }

@@ -62,8 +62,7 @@ fn a_load_gives_its_packet_rate() {
     let imix = load("10mbit", "imix");
     let mean = (7.0 * 60.0 + 4.0 * 590.0 + 1_514.0) / 12.0;
     assert!((imix.packets_per_sec() - 10e6 / (mean * 8.0)).abs() < 1e-6);
-    let even = load("2mpps", "imix");
-    assert!((even.mean_gap() - 500.0).abs() < 1e-9);
+    assert!((load("2mpps", "imix").mean_gap() - 500.0).abs() < 1e-9);
 }
 
 /// Compares gaps with the exponential distribution: the Kolmogorov distance exceeds 2.8/sqrt(n)
@@ -92,17 +91,6 @@ fn poisson_keeps_its_rate_for_any_size() {
         let last = times("poisson", rate, 60, n + 1, 3)[n] as f64;
         let error = last / (n as f64 * gap) - 1.0;
         assert!(error.abs() < 5.0 / (n as f64).sqrt(), "{rate}: {error}");
-    }
-}
-
-#[test]
-fn constant_periods_are_exact() {
-    // The rate is 1,000 frames/s on average, and 4,000 during on periods.
-    let times = times("on-off:on=5ms,off=15ms,law=constant", "1kpps", 60, 200, 1);
-    for (number, time) in times.iter().enumerate() {
-        let number = number as u64;
-        let (period, place) = (number / 20, number % 20);
-        assert_eq!(*time, period * 20_000_000 + place * 250_000, "{number}");
     }
 }
 
@@ -141,29 +129,25 @@ fn pareto_periods_have_their_tail() {
 }
 
 #[test]
-fn bursts_begin_evenly() {
-    let times = times("burst:frames=4p", "1mpps", 60, 4_000, 1);
-    for (number, time) in times.iter().enumerate() {
-        assert_eq!(*time, number as u64 / 4 * 4_000, "{number}");
-    }
-}
-
-#[test]
-fn frames_of_a_burst_follow_at_line_rate() {
+fn constant_periods_and_bursts_are_exact() {
+    let check = |model: &str, rate: &str, due: fn(u64) -> u64| {
+        for (number, time) in (0..).zip(times(model, rate, 60, 4_000, 1)) {
+            assert_eq!(time, due(number), "{model}: {number}");
+        }
+    };
+    // The rate is 1,000 frames/s on average, and 4,000 during on periods.
+    check("on-off:on=5ms,off=15ms,law=constant", "1kpps", |number| {
+        number / 20 * 20_000_000 + number % 20 * 250_000
+    });
+    check("burst:frames=4p", "1mpps", |number| number / 4 * 4_000);
     // 84 bytes take 672 ns at 1 Gbit/s.
-    let times = times("burst:frames=4p,line=1gbit", "1mpps", 60, 4_000, 1);
-    for (number, time) in times.iter().enumerate() {
-        let number = number as u64;
-        assert_eq!(*time, number / 4 * 4_000 + number % 4 * 672, "{number}");
-    }
-}
-
-#[test]
-fn a_line_slower_than_the_load_sets_the_pace() {
-    let times = times("burst:frames=4p,line=100mbit", "1mpps", 60, 1_000, 1);
-    for (number, time) in times.iter().enumerate() {
-        assert_eq!(*time, number as u64 * 6_720);
-    }
+    check("burst:frames=4p,line=1gbit", "1mpps", |number| {
+        number / 4 * 4_000 + number % 4 * 672
+    });
+    // A line slower than the load sets the pace.
+    check("burst:frames=4p,line=100mbit", "1mpps", |number| {
+        number * 6_720
+    });
 }
 
 #[test]
@@ -181,13 +165,8 @@ fn a_linear_ramp_follows_its_integral() {
 
 #[test]
 fn a_stepped_ramp_keeps_each_rate() {
-    let times = times(
-        "ramp:from=50%,to=100%,time=2s,steps=2",
-        "1kpps",
-        60,
-        3_000,
-        1,
-    );
+    let model = "ramp:from=50%,to=100%,time=2s,steps=2";
+    let times = times(model, "1kpps", 60, 3_000, 1);
     assert_eq!(times[250], 500_000_000);
     assert_eq!(times[500], 1_000_000_000);
     assert_eq!(times[1_500], 2_000_000_000);
@@ -214,15 +193,9 @@ fn the_seed_determines_due_times() {
 
 #[test]
 fn contradictory_options_are_refused() {
-    for model in [
-        "burst:frames=0p",
-        "on-off:on=0,off=1ms",
-        "on-off:on=1ms,off=1ms,shape=1",
-        "ramp:time=1s,steps=1",
-        "ramp:time=1s,from=0%,to=0%",
-        "ramp:time=10ns",
-        "sometimes",
-    ] {
+    let models = "burst:frames=0p on-off:on=0,off=1ms on-off:on=1ms,off=1ms,shape=1 \
+                  ramp:time=1s,steps=1 ramp:time=1s,from=0%,to=0% ramp:time=10ns sometimes";
+    for model in models.split(' ') {
         assert!(ARRIVALS.parse(model).is_err(), "{model}");
     }
     for rate in ["10", "10mb", "0pps", "0bit", "fast", "11tbit"] {

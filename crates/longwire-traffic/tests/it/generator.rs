@@ -1,6 +1,7 @@
 //! Generated frames: contents, checksums, flows and due times.
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
@@ -15,6 +16,7 @@ use longwire_traffic::generator::{
 use longwire_traffic::{ARRIVALS, SIZES};
 
 /// A generated frame.
+#[derive(Debug, PartialEq)]
 struct Frame {
     bytes: Vec<u8>,
     due: Nanos,
@@ -68,10 +70,6 @@ fn v6() -> FlowConfig {
     }
 }
 
-fn payload(frame: &[u8], headers: usize) -> &[u8] {
-    &frame[headers..]
-}
-
 /// Checks every checksum against an independent implementation.
 fn assert_right(frame: &[u8], what: &str) {
     let mut repaired = frame.to_vec();
@@ -90,10 +88,7 @@ fn checksums_are_valid_for_all_headers_and_payloads() {
     for family in [FlowConfig::default(), v6()] {
         for protocol in [Protocol::Udp, Protocol::Tcp, Protocol::Icmp] {
             for (vlans, probe) in [(0, Some(7)), (2, Some(7)), (0, None)] {
-                let tag = VlanTag {
-                    id: 100,
-                    priority: 5,
-                };
+                let tag: VlanTag = "100:5".parse().expect("a tag");
                 let flows = FlowConfig {
                     protocol,
                     count: 50,
@@ -130,23 +125,20 @@ fn a_checksum_of_zero_is_written_as_ones() {
         ..config("60", flows)
     };
     let frames = generate(config, 65_535);
-    let sums = frames
-        .iter()
-        .map(|frame| [frame.bytes[40], frame.bytes[41]]);
-    let sums: BTreeSet<[u8; 2]> = sums.collect();
+    let mut sums = BTreeSet::new();
+    for frame in &frames {
+        sums.insert([frame.bytes[40], frame.bytes[41]]);
+        assert_right(&frame.bytes, "UDP");
+    }
     assert!(sums.contains(&[0xff, 0xff]) && !sums.contains(&[0, 0]));
-    frames
-        .iter()
-        .for_each(|frame| assert_right(&frame.bytes, "UDP"));
 }
 
 #[test]
 fn headers_have_the_requested_values() {
     let flows = FlowConfig {
-        vlans: vec![
-            "200".parse().expect("a tag"),
-            "100:5".parse().expect("a tag"),
-        ],
+        vlans: ["200", "100:5"]
+            .map(|tag| tag.parse().expect("a tag"))
+            .into(),
         source_mac: "02:11:22:33:44:55".parse().expect("an address"),
         destination_mac: MacAddress([0xff; 6]),
         ttl: 3,
@@ -158,18 +150,15 @@ fn headers_have_the_requested_values() {
     let frame = &generate(config("200", flows), 1)[0].bytes;
     assert_eq!(frame[..6], [0xff; 6]);
     assert_eq!(frame[6..12], [2, 0x11, 0x22, 0x33, 0x44, 0x55]);
-    assert_eq!(
-        frame[12..22],
-        [0x88, 0xa8, 0, 200, 0x81, 0, 0xa0, 100, 8, 0]
-    );
+    let tags = [0x88, 0xa8, 0, 200, 0x81, 0, 0xa0, 100, 8, 0];
+    assert_eq!(frame[12..22], tags);
     let ip = &frame[22..];
     assert_eq!((ip[0], ip[1], ip[8], ip[9]), (0x45, 46 << 2, 3, 17));
     assert_eq!(ip[2..4], (200u16 - 22).to_be_bytes());
     assert_eq!(ip[12..20], [198, 18, 0, 1, 198, 19, 0, 1]);
     assert_eq!(ip[20..26], [0x0f, 0xa0, 0, 53, 0, (200 - 22 - 20) as u8]);
     // Payload bytes after the probe are consecutive numbers.
-    let payload = payload(frame, 22 + 28);
-    assert_eq!(payload[18..22], [18, 19, 20, 21]);
+    assert_eq!(frame[22 + 28..][18..22], [18, 19, 20, 21]);
 }
 
 #[test]
@@ -191,23 +180,13 @@ fn flows_differ_and_take_turns() {
     assert_eq!(hosts.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
     // 6 sources × 2 destinations × 4 ports are 48 flows, not 49.
     let refused = |count| {
-        GeneratorFeed::new(config(
-            "60",
-            FlowConfig {
-                count,
-                ..flows.clone()
-            },
-        ))
-        .err()
+        let flows = flows.clone();
+        GeneratorFeed::new(config("60", FlowConfig { count, ..flows })).err()
     };
     assert_eq!(refused(48), None);
-    assert_eq!(
-        refused(49),
-        Some(GeneratorError::TooManyFlows {
-            count: 49,
-            possible: 48
-        })
-    );
+    let (count, possible) = (49, 48);
+    let expected = GeneratorError::TooManyFlows { count, possible };
+    assert_eq!(refused(49), Some(expected));
     assert_eq!(refused(0), Some(GeneratorError::FlowsRange { count: 0 }));
 }
 
@@ -226,23 +205,16 @@ fn random_flows_are_even() {
         counts[usize::from(port - 49_152)] += 1;
     }
     let deviation = (50_000.0f64 * 0.1 * 0.9).sqrt();
-    for count in counts {
-        assert!(
-            (f64::from(count) - 5_000.0).abs() < 5.0 * deviation,
-            "{counts:?}"
-        );
-    }
+    let is_even = |count: u32| (f64::from(count) - 5_000.0).abs() < 5.0 * deviation;
+    assert!(counts.into_iter().all(is_even), "{counts:?}");
 }
 
 #[test]
 fn probes_carry_sequence_and_time() {
-    for (number, frame) in generate(config("60", FlowConfig::default()), 5_000)
-        .iter()
-        .enumerate()
-    {
-        let number = number as u64;
+    let frames = generate(config("60", FlowConfig::default()), 5_000);
+    for (number, frame) in (0..).zip(&frames) {
         assert_eq!(frame.due, Nanos::from_nanos(number * 1_000));
-        let probe = Probe::find(payload(&frame.bytes, 42)).expect("a probe");
+        let probe = Probe::find(&frame.bytes[42..]).expect("a probe");
         assert_eq!((probe.stream, probe.sequence), (7, number));
         assert_eq!(probe.sent, START.wall.saturating_add(frame.due));
     }
@@ -309,22 +281,21 @@ fn the_seed_determines_all_frames() {
             arrivals: Arc::from(ARRIVALS.parse("poisson").expect("poisson")),
             ..config("uniform:min=60,max=1514", flows.clone())
         };
-        let frames = generate(config, 500).into_iter();
-        frames
-            .map(|frame| (frame.due, frame.bytes))
-            .collect::<Vec<_>>()
+        generate(config, 500)
     };
     assert_eq!(draw(3), draw(3));
     assert_ne!(draw(3), draw(4));
 }
 
+fn assert_refused<T: FromStr>(texts: &str) {
+    for text in texts.split(' ') {
+        assert!(text.parse::<T>().is_err(), "{text}");
+    }
+}
+
 #[test]
 fn values_out_of_range_are_refused() {
-    let refused = |config| {
-        GeneratorFeed::new(config)
-            .err()
-            .map(|error| error.to_string())
-    };
+    let refused = |config| Some(GeneratorFeed::new(config).err()?.to_string());
     let short = refused(config("59", FlowConfig::default())).unwrap_or_default();
     assert!(short.contains("the minimum is 60"), "{short}");
     assert_eq!(refused(config("60", FlowConfig::default())), None);
@@ -338,33 +309,14 @@ fn values_out_of_range_are_refused() {
         ..FlowConfig::default()
     };
     assert!(refused(config("60", mixed)).is_some());
-    for text in [
-        "10.0.0.0/33",
-        "10.0.0.9-10.0.0.1",
-        "10.0.0.1-::1",
-        "host",
-        "1.2.3.4/x",
-    ] {
-        assert!(text.parse::<AddressRange>().is_err(), "{text}");
-    }
-    for text in ["", "70000", "9-8", "a", "-1"] {
-        assert!(text.parse::<PortRange>().is_err(), "{text}");
-    }
-    for text in [
-        "02:00:00:00:00",
-        "02:00:00:00:00:0g",
-        "02:00:00:00:00:01:02",
-        "+2:00:00:00:00:01",
-    ] {
-        assert!(text.parse::<MacAddress>().is_err(), "{text}");
-    }
-    for text in ["4096", "1:8", "x"] {
-        assert!(text.parse::<VlanTag>().is_err(), "{text}");
-    }
-    for text in ["0x", "0x123", "0xzz", "text"] {
-        assert!(text.parse::<Payload>().is_err(), "{text}");
-    }
-    assert!("ack,xyz".parse::<TcpFlags>().is_err());
+    assert_refused::<AddressRange>("10.0.0.0/33 10.0.0.9-10.0.0.1 10.0.0.1-::1 host 1.2.3.4/x");
+    assert_refused::<PortRange>(" 70000 9-8 a -1");
+    assert_refused::<MacAddress>(
+        "02:00:00:00:00 02:00:00:00:00:0g 02:00:00:00:00:01:02 +2:00:00:00:00:01",
+    );
+    assert_refused::<VlanTag>("4096 1:8 x");
+    assert_refused::<Payload>("0x 0x123 0xzz text");
+    assert_refused::<TcpFlags>("ack,xyz");
     let whole: AddressRange = "::/0".parse().expect("a prefix");
     assert!(whole.is_v6() && whole.count() > 1 << 100);
 }

@@ -43,8 +43,7 @@ impl Wire {
 /// Sends frames at full speed.
 fn send<'a>(port: &mut AnyTx, frames: impl IntoIterator<Item = &'a Vec<u8>>) {
     for frame in frames {
-        let frame = TxFrame::whole(frame, Nanos::ZERO);
-        while port.push(frame) == PushResult::Full {
+        while port.push(TxFrame::whole(frame, Nanos::ZERO)) == PushResult::Full {
             port.flush().expect("frames leave");
         }
     }

@@ -56,42 +56,39 @@ fn each_limit_can_fail_a_service() {
     let failed = |device: &mut Emulated, service: Y1564| {
         let report = service.run(device).expect("a report");
         assert!(!report.passed);
-        let steps = report
+        let mut steps: Vec<_> = report
             .services
             .into_iter()
-            .flat_map(|found| found.steps)
-            .filter(|step| !step.passed);
-        steps
+            .flat_map(|it| it.steps)
+            .collect();
+        steps.retain(|step| !step.passed);
+        let failed = steps.into_iter();
+        failed
             .map(|step| (step.name, step.reasons.join(", ")))
             .collect::<Vec<_>>()
     };
     // The link is too slow, so 5 % are lost at the committed rate.
-    let found = failed(
-        &mut emulated("95mbit", "10p", INFORMATION),
-        service("100mbit", None),
-    );
+    let mut narrow = emulated("95mbit", "10p", INFORMATION);
+    let found = failed(&mut narrow, service("100mbit", None));
     assert_eq!(found.len(), 1);
+    let (step, why) = &found[0];
     assert!(
-        found[0].0.starts_with("100 %") && found[0].1.starts_with("loss"),
+        step.starts_with("100 %") && why.starts_with("loss"),
         "{found:?}"
     );
     // Without policing, 137.5 Mbit/s pass, but only 120 are allowed.
     let mut open = emulated("1gbit", "10p", INFORMATION);
     let found = failed(&mut open, service("50mbit", Some("70mbit")));
     assert_eq!(found.len(), 1);
-    assert!(
-        found[0].1.starts_with("received more than CIR + EIR"),
-        "{found:?}"
-    );
+    let why = &found[0].1;
+    assert!(why.starts_with("received more than CIR + EIR"), "{found:?}");
     // The delay is too long in every step.
     let mut slow = emulated("1gbit", "10p", INFORMATION);
     slow.change("delay=30ms");
     let found = failed(&mut slow, service("100mbit", None));
     assert_eq!(found.len(), 4);
     assert!(
-        found
-            .iter()
-            .all(|(_, reasons)| reasons.starts_with("delay")),
+        found.iter().all(|(_, why)| why.starts_with("delay")),
         "{found:?}"
     );
     // The jitter is too high.
@@ -99,9 +96,7 @@ fn each_limit_can_fail_a_service() {
     unsteady.change("delay=uniform:min=1ms,max=9ms order=reorder");
     let found = failed(&mut unsteady, service("100mbit", None));
     assert!(
-        found
-            .iter()
-            .all(|(_, reasons)| reasons.starts_with("jitter")),
+        found.iter().all(|(_, why)| why.starts_with("jitter")),
         "{found:?}"
     );
 }
@@ -123,11 +118,8 @@ fn services_that_exceed_the_link_fail_together() {
     // service.
     let lost = report.services.iter().map(|found| found.steps[4].loss);
     assert!(lost.sum::<f64>() > 0.1);
-    let out = report
-        .services
-        .iter()
-        .map(|found| found.steps[4].received_bits_per_s);
-    let out: f64 = out.sum();
+    let out = report.services.iter();
+    let out: f64 = out.map(|found| found.steps[4].received_bits_per_s).sum();
     assert!((out / 100e6 - 1.0).abs() < 0.01, "{out}");
     // On a faster link, both pass at their full rates.
     let mut device = emulated("115mbit", "10p", INFORMATION);
@@ -152,10 +144,10 @@ fn marked_excess_is_a_separate_stream() {
     let report = test.run(&mut device).expect("a report");
     assert!(report.passed, "{report:?}");
     let steps = &report.services[0].steps;
-    let losses: Vec<(&str, f64)> = steps[4..]
+    let losses = steps[4..]
         .iter()
-        .map(|s| (s.name.as_str(), s.loss))
-        .collect();
+        .map(|step| (step.name.as_str(), step.loss));
+    let losses: Vec<(&str, f64)> = losses.collect();
     let expected = [
         ("CIR + EIR, committed", 0.0),
         ("CIR + EIR, excess", 1.0),

@@ -45,9 +45,8 @@ impl Tester for Switch {
                 if self.learnt.len() < self.room && !(fast && n % 2 == 1) {
                     self.learnt.insert(source);
                 }
-                let known = self
-                    .learnt
-                    .contains(&destination.number(n % destinations).0);
+                let destination = destination.number(n % destinations).0;
+                let known = self.learnt.contains(&destination);
                 outcome.received += u64::from(!known && !self.dead);
             }
             outcome
@@ -100,14 +99,11 @@ fn the_capacity_and_rate_of_learning_are_found() {
 #[test]
 fn a_large_table_reaches_the_limit_and_a_dead_switch_gives_no_result() {
     let test = rfc2889(&[Rfc2889Test::Caching, Rfc2889Test::Learning]);
-    let report = test
-        .run(&mut switch(5_000, f64::INFINITY))
-        .expect("a report");
+    let mut large = switch(5_000, f64::INFINITY);
+    let report = test.run(&mut large).expect("a report");
     let caching = report.caching.expect("caching");
-    assert_eq!(
-        (caching.addresses, caching.limit, caching.trials),
-        (1_000, "none", 1)
-    );
+    assert_eq!((caching.addresses, caching.limit), (1_000, "none"));
+    assert_eq!(caching.trials, 1);
     let learning = report.learning.expect("learning");
     assert_eq!((learning.share, learning.limit), (1.0, "none"));
     let mut dead = switch(5_000, f64::INFINITY);
@@ -115,11 +111,8 @@ fn a_large_table_reaches_the_limit_and_a_dead_switch_gives_no_result() {
     let report = test.run(&mut dead).expect("a report");
     let caching = report.caching.expect("caching");
     assert_eq!((caching.addresses, caching.limit), (0, "unknown"));
-    assert!(
-        caching
-            .reason
-            .is_some_and(|reason| reason.contains("forwards no frame"))
-    );
+    let reason = caching.reason.expect("a reason");
+    assert!(reason.contains("forwards no frame"), "{reason}");
     assert!(report.learning.is_none());
 }
 
