@@ -4,6 +4,7 @@ use std::path::Path;
 
 use longwire_attach::Target;
 use longwire_packet::bridge::PortIndex;
+use longwire_testbed::support::rows;
 
 use crate::Topology;
 
@@ -38,46 +39,20 @@ fn attached_ports_name_an_interface_and_addresses() {
 
 #[test]
 fn invalid_ports_are_refused_with_their_place() {
-    let cases = [
-        ("attach = { netns = 'blue' }", "net.toml:2:", "no addresses"),
-        (
-            "attach = { to = '10.0.0.2' }",
-            "net.toml:2:",
-            "one of netns",
-        ),
-        (
-            "attach = { netns = 'blue', pid = 7, to = '10.0.0.2' }",
-            "net.toml:2:",
-            "one of netns",
-        ),
-        (
-            "attach = { pid = 7, to = '10.0.0.2/33' }",
-            "ports.left.attach.to",
-            "above 32 for IPv4",
-        ),
-        (
-            "attach = { pid = 7, to = '10.0.0.2', filter = 'udp dst' }",
-            "ports.left.attach.filter",
-            "",
-        ),
-        (
-            "attach = { pid = 7, too = '10.0.0.2' }",
-            "ports.left.attach.too",
-            "'to'",
-        ),
-        ("attach = 'eth0'", "ports.left.attach", "a table"),
-        (
-            "attach = { container = '', to = '10.0.0.2' }",
-            "ports.left.attach",
-            "",
-        ),
-        (
-            "attach = { netns = 'red', to = '10.0.0.0/24' }",
-            "ports.right.attach",
-            "port 'left' already takes packets to the same addresses",
-        ),
-    ];
-    for (left, place, reason) in cases {
+    for [left, place, reason] in rows(
+        "
+        attach = { netns = 'blue' } | net.toml:2: | no addresses
+        attach = { to = '10.0.0.2' } | net.toml:2: | one of netns
+        attach = { netns = 'blue', pid = 7, to = '10.0.0.2' } | net.toml:2: | one of netns
+        attach = { pid = 7, to = '10.0.0.2/33' } | ports.left.attach.to | above 32 for IPv4
+        attach = { pid = 7, to = '10.0.0.2', filter = 'udp dst' } | ports.left.attach.filter |
+        attach = { pid = 7, too = '10.0.0.2' } | ports.left.attach.too | 'to'
+        attach = 'eth0' | ports.left.attach | a table
+        attach = { container = '', to = '10.0.0.2' } | ports.left.attach |
+        attach = { netns = 'red', to = '10.0.0.0/24' } | ports.right.attach | \
+            port 'left' already takes packets to the same addresses
+        ",
+    ) {
         let ports = format!(
             "left.{left}\nright.attach = {{ netns = 'red', to = ['10.1.0.1', '10.0.0.2'] }}"
         );

@@ -46,10 +46,8 @@ fn carriers_of_attached_and_remote_ports_are_refused() {
     let attached = "{ attach = { pid = 7, to = '10.0.0.2' }, carrier = 'wire.up' }";
     let problem = read(attached, "").expect_err("an interface in use");
     assert!(problem.contains("3:"), "{problem}");
-    assert!(
-        problem.contains("ports.right.carrier: an attached interface keeps"),
-        "{problem}"
-    );
+    let said = "ports.right.carrier: an attached interface keeps";
+    assert!(problem.contains(said), "{problem}");
     let hosts = "[[host]]\nname = 'one'\naddress = '10.0.0.1'\nports = ['left', 'right']\n";
     let port = "{ opens = 'tap:lw1', carrier = 'wire.up' }";
     let problem = read(port, hosts).expect_err("several hosts");

@@ -63,14 +63,13 @@ fn each_direction_is_decided_where_frames_enter() {
     assert_eq!(cluster.key, Some(Ok("/etc/longwire/network.key".into())));
     assert_eq!(cluster.mtu, 1400);
     let lines = Summary::of(&topology).lines().join("\n");
-    assert!(
-        lines.contains("host       west (192.0.2.1:4795): ports a, c; decides 2 directions"),
-        "{lines}"
-    );
-    assert!(
-        lines.contains("host       east (192.0.2.2:7000): ports b; decides 2 directions"),
-        "{lines}"
-    );
+    for host in [
+        "west (192.0.2.1:4795): ports a, c",
+        "east (192.0.2.2:7000): ports b",
+    ] {
+        let line = format!("host       {host}; decides 2 directions");
+        assert!(lines.contains(&line), "{lines}");
+    }
 }
 
 #[test]
@@ -119,8 +118,6 @@ fn unmatched_frames_of_several_hosts_cannot_share_a_link() {
         link = [{ name = 'wire' }]";
     let problems = Topology::parse("net.toml", text, Path::new("")).expect_err("refused");
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert_eq!(
-        (problems[0].line, problems[0].field.as_str()),
-        (1, "unmatched")
-    );
+    let place = (problems[0].line, problems[0].field.as_str());
+    assert_eq!(place, (1, "unmatched"));
 }

@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use longwire_testbed::support::rows;
+
 use crate::{Class, Direction, Topology, ns};
 
 #[test]
@@ -13,69 +15,46 @@ fn emulab_scripts_convert_to_valid_topologies() {
     let toml = ns::import(script, 100).expect("understood");
     let topology =
         Topology::parse("n", &toml, Path::new("")).unwrap_or_else(|e| panic!("{toml}\n{e:?}"));
-    assert_eq!(
-        (
-            topology.ports.len(),
-            topology.links.len(),
-            topology.paths.len()
-        ),
-        (4, 4, 6),
-        "{toml}"
-    );
+    let (ports, links) = (topology.ports.len(), topology.links.len());
+    assert_eq!((ports, links, topology.paths.len()), (4, 4, 6), "{toml}");
     let Some(Class::Path(path)) = topology.named("n-0:n-2") else {
         panic!("{toml}");
     };
-    let hops = topology.paths[path as usize]
-        .hops(Direction::Up)
-        .into_iter();
-    let hops: Vec<(&str, Direction)> = hops
-        .map(|hop| (&*topology.links[hop.link as usize].name, hop.direction))
-        .collect();
-    assert_eq!(
-        hops,
-        [
-            ("access", Direction::Up),
-            ("lan0-r", Direction::Up),
-            ("lan0-n-2", Direction::Down)
-        ]
-    );
+    let hops = topology.paths[path as usize].hops(Direction::Up);
+    let hops = hops.iter().map(|hop| {
+        let link = &topology.links[hop.link as usize].name;
+        format!("{link}.{}", hop.direction.name())
+    });
+    let hops: Vec<String> = hops.collect();
+    assert_eq!(hops, ["access.up", "lan0-r.up", "lan0-n-2.down"]);
     let lan = &topology.links[2].up;
-    assert_eq!(
-        [lan.texts("delay"), lan.texts("loss")],
-        [["1ms"], ["1%"]],
-        "{toml}"
-    );
+    let texts = [lan.texts("delay"), lan.texts("loss")];
+    assert_eq!(texts, [["1ms"], ["1%"]], "{toml}");
     let one = &topology.links[1];
     let down = one.down.as_ref().expect("two directions");
-    assert_eq!(
-        [down.texts("queue"), one.up.texts("queue")],
-        [["20p"], ["50p"]]
-    );
+    let queues = [down, &one.up].map(|options| options.texts("queue"));
+    assert_eq!(queues, [["20p"], ["50p"]]);
 }
 
 #[test]
 fn scripts_that_cannot_be_imported_are_refused_by_line() {
-    for (wrong, line) in [
-        (
-            "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns duplex-link $a $b 1Mb 1ms RED",
-            4,
-        ),
-        (
-            "set ns [new Simulator]\n$ns duplex-link $a $b 1Mb 1ms DropTail",
-            2,
-        ),
-        ("set x {\n", 1),
-        ("for {set i 0} {$i < 1} {set i 0} {\n}\n", 1),
-        ("proc f {} {}\n", 1),
-        (
-            "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n$ns simplex-link $a $b 1Mb 1ms DropTail",
-            4,
-        ),
-    ] {
+    for [wrong, line] in rows(
+        "
+        NODES -- $ns duplex-link $a $b 1Mb 1ms RED | 4
+        set ns [new Simulator] -- $ns duplex-link $a $b 1Mb 1ms DropTail | 2
+        set x { -- | 1
+        for {set i 0} {$i < 1} {set i 0} { -- } -- | 1
+        proc f {} {} -- | 1
+        NODES -- $ns simplex-link $a $b 1Mb 1ms DropTail | 4
+        ",
+    ) {
+        let nodes = "set ns [new Simulator] -- set a [$ns node] -- set b [$ns node]";
+        let wrong = &wrong
+            .replace("NODES", nodes)
+            .replace(" -- ", "\n")
+            .replace(" --", "\n");
         let refusal = ns::import(wrong, 100).expect_err(wrong);
-        assert!(
-            refusal.starts_with(&format!("{line}: ")),
-            "{wrong}\n{refusal}"
-        );
+        let at = refusal.split_once(": ").map(|(at, _)| at);
+        assert_eq!(at, Some(line), "{wrong}\n{refusal}");
     }
 }

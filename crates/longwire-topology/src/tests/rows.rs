@@ -51,18 +51,11 @@ fn an_invalid_row_is_refused_with_its_line() {
         let csv = csv.replace("GOOD/", &good).replace('/', "\n");
         let problems = read(&csv, "").expect_err(said);
         let problem = &problems[0];
-        assert_eq!(
-            (problem.file.as_str(), problem.line.to_string().as_str()),
-            ("links.csv", line),
-            "{problem}"
-        );
+        let place = format!("{}:{}", problem.file, problem.line);
+        assert_eq!(place, format!("links.csv:{line}"), "{problem}");
         assert!(problem.to_string().contains(said), "{said}: {problem}");
     }
     let both = read("name\nx\n", "count = 2\n").expect_err("both");
-    assert!(
-        both[0]
-            .reason
-            .contains("'count' cannot be combined with csv"),
-        "{both:?}"
-    );
+    let said = "'count' cannot be combined with csv";
+    assert!(both[0].reason.contains(said), "{both:?}");
 }
