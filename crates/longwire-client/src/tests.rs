@@ -76,10 +76,8 @@ fn a_truncated_response_is_an_error() {
         let shown = half.concat();
         let error = get(half).expect_err("truncated");
         let shown = String::from_utf8_lossy(&shown).into_owned();
-        assert!(
-            matches!(error, ClientError::ConnectionLost { .. }),
-            "{shown}: {error}"
-        );
+        let is_lost = matches!(error, ClientError::ConnectionLost { .. });
+        assert!(is_lost, "{shown}: {error}");
         assert!(!error.is_usage());
     }
 }
@@ -105,10 +103,8 @@ fn a_refusal_has_all_problems() {
     ]);
     let error = refusal.expect_err("it is refused");
     assert!(error.is_usage());
-    assert!(
-        error.to_string().contains("set.a.rate: bad; 5mbit"),
-        "{error}"
-    );
+    let error = error.to_string();
+    assert!(error.contains("set.a.rate: bad; 5mbit"), "{error}");
 }
 
 #[test]
@@ -118,10 +114,8 @@ fn an_unreachable_server_is_reported_with_a_remedy() {
     let error = client.get("/v1").expect_err("no server");
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
     let text = error.to_string();
-    assert!(
-        text.contains("longwire run network.toml --control /nowhere"),
-        "{text}"
-    );
+    let remedy = "longwire run network.toml --control /nowhere";
+    assert!(text.contains(remedy), "{text}");
     assert!(!error.is_usage());
 }
 
@@ -133,9 +127,8 @@ fn a_closed_connection_is_reopened() {
     client.get("/v1").expect("the first answer");
     // The server closes the connection after each response.
     std::thread::sleep(Duration::from_millis(200));
-    client
-        .post("/v1/changes", &json!({ "on": ["a"] }))
-        .expect("the second");
+    let second = client.post("/v1/changes", &json!({ "on": ["a"] }));
+    second.expect("the second");
     let requests = thread.join().expect("the server ends");
     assert!(requests[1].starts_with("POST /v1/changes"));
     assert!(requests[1].ends_with("{\"on\":[\"a\"]}"), "{}", requests[1]);
@@ -173,10 +166,8 @@ fn both_sides_can_end_a_stream() {
     assert!(matches!(ended, Ok(StreamEnd::Stopped)), "{ended:?}");
     let (events, ended) = stream(vec![EVENTS, TWO], 9);
     assert_eq!(events.len(), 2);
-    assert!(
-        matches!(ended, Err(ClientError::ConnectionLost { .. })),
-        "{ended:?}"
-    );
+    let is_lost = matches!(ended, Err(ClientError::ConnectionLost { .. }));
+    assert!(is_lost, "{ended:?}");
     let end: &[u8] = b"15\r\nevent: end\ndata: {}\n\n\r\n";
     let (_, ended) = stream(vec![EVENTS, end], 9);
     assert!(matches!(ended, Ok(StreamEnd::Closed)), "{ended:?}");
@@ -187,10 +178,8 @@ fn a_refused_stream_reports_the_reason() {
     let late: &[u8] = b"29\r\nevent: error\ndata: {\"error\":\"too many\"}\n\n\r\n";
     let (_, ended) = stream(vec![EVENTS, late], 9);
     let error = ended.expect_err("it is refused");
-    assert!(
-        error.is_usage() && error.to_string().contains("too many"),
-        "{error}"
-    );
+    assert!(error.is_usage());
+    assert!(error.to_string().contains("too many"), "{error}");
     let (_, ended) = stream(vec![OK, b"content-length: 2\r\n\r\n{}"], 9);
     let error = ended.expect_err("not an event stream");
     assert!(matches!(error, ClientError::Protocol { .. }), "{error}");

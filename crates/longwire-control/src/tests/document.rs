@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use longwire_runtime::deciding::LinkTotals;
+use longwire_testbed::support::rows;
 use serde_json::Value;
 
 use crate::openapi::place;
@@ -28,25 +29,16 @@ fn the_document_lists_exactly_the_routes() {
     for (method, path) in &written {
         let operation = &document["paths"][path][method.to_lowercase()];
         let identifier = operation["operationId"].as_str().expect("an identifier");
-        assert!(
-            identifiers.insert(identifier.to_owned()),
-            "{identifier} is there twice"
-        );
+        let is_new = identifiers.insert(identifier.to_owned());
+        assert!(is_new, "{identifier} is there twice");
         // The dispatcher finds a route for each operation of the document.
         let asked = path.replace("{name}", "some%2Aname");
-        let (route, name) = find(&ROUTES, method, &asked).unwrap_or_else(|refusal| {
-            panic!("{method} {asked}: {}", refusal.line());
-        });
-        assert_eq!(
-            (route.method.name(), route.path),
-            (method.as_str(), path.as_str())
-        );
-        assert_eq!(name.is_empty(), route.braces().is_none());
+        let (route, name) = find(&ROUTES, method, &asked).expect(&asked);
+        assert_eq!((route.method.name(), route.path), (&**method, &**path));
+        let has_name = route.braces().is_some();
+        assert_eq!(!name.is_empty(), has_name);
         let said = operation["parameters"].as_array().map_or(0, Vec::len);
-        assert_eq!(
-            said,
-            route.parameters.len() + usize::from(route.braces().is_some())
-        );
+        assert_eq!(said, route.parameters.len() + usize::from(has_name));
     }
 }
 
@@ -90,12 +82,8 @@ fn schemas_of_responses_follow_from_their_types() {
     let down = &link["properties"]["down"];
     assert_eq!(down["$ref"], place("Direction"), "{down}");
     assert_eq!(link["properties"]["moved_to"]["type"], "string");
-    assert!(
-        !link["required"]
-            .as_array()
-            .expect("a list")
-            .contains(&"down".into())
-    );
+    let required = link["required"].as_array().expect("a list");
+    assert!(!required.contains(&"down".into()));
     let rates = &schemas["StatsEvent"]["properties"]["rates"];
     assert_eq!(rates["anyOf"][1]["type"], "null", "{rates}");
     let state = &schemas["Direction"]["properties"]["state"]["enum"];
@@ -127,16 +115,7 @@ fn unknown_paths_and_methods_differ() {
     assert_eq!(status("POST", "/v1/links/a"), Err(405));
     assert_eq!(status("get", "/v1/links"), Err(405));
     assert_eq!(status("OPTIONS", "/v1"), Err(405));
-    for path in [
-        "",
-        "/",
-        "/v1/",
-        "/v2",
-        "/v1/links/",
-        "/v1/links/a/b",
-        "//v1",
-        "/v1/links/a/",
-    ] {
+    for path in " / /v1/ /v2 /v1/links/ /v1/links/a/b //v1 /v1/links/a/".split(' ') {
         assert_eq!(status("GET", path), Err(404), "{path}");
     }
     assert_eq!(status("GET", "/v1/links/%ff"), Err(400));
@@ -146,23 +125,17 @@ fn unknown_paths_and_methods_differ() {
 fn requests_map_to_changes() {
     let ask =
         |method: &str, target: &str, body: &str| requested_change(method, target, body.as_bytes());
-    let change = |text: &str| Ok(Some(serde_json::from_str::<Value>(text).expect("JSON")));
-    assert_eq!(
-        ask("PATCH", "/v1/links/a%2A.down?in=2s", r#"{"rate":"5mbit"}"#),
-        change(r#"{"in":"2s","set":{"a*.down":{"rate":"5mbit"}}}"#)
-    );
-    assert_eq!(
-        ask("POST", "/v1/links?at=30s", r#"{"name":"x"}"#),
-        change(r#"{"at":"30s","add":{"link":[{"name":"x"}]}}"#)
-    );
-    assert_eq!(
-        ask("DELETE", "/v1/links/a%2Fb", "ignored"),
-        change(r#"{"remove":["a/b"]}"#)
-    );
-    assert_eq!(
-        ask("POST", "/v1/changes?check=true", r#"{"on":["a"]}"#),
-        change(r#"{"on":["a"]}"#)
-    );
+    for [method, target, body, change] in rows(
+        r#"
+        PATCH | /v1/links/a%2A.down?in=2s | {"rate":"5mbit"} | {"in":"2s","set":{"a*.down":{"rate":"5mbit"}}}
+        POST | /v1/links?at=30s | {"name":"x"} | {"at":"30s","add":{"link":[{"name":"x"}]}}
+        DELETE | /v1/links/a%2Fb | ignored | {"remove":["a/b"]}
+        POST | /v1/changes?check=true | {"on":["a"]} | {"on":["a"]}
+        "#,
+    ) {
+        let change: Value = serde_json::from_str(change).expect("JSON");
+        assert_eq!(ask(method, target, body), Ok(Some(change)), "{target}");
+    }
     assert_eq!(ask("GET", "/v1/links/a", ""), Ok(None));
     for (method, target, body) in [
         ("PATCH", "/v1/links/a", "{"),
@@ -170,9 +143,7 @@ fn requests_map_to_changes() {
         ("PATCH", "/v1/links/a?on=2s", "{}"),
         ("POST", "/v1/changes?check=maybe", "{}"),
     ] {
-        assert!(
-            ask(method, target, body).is_err(),
-            "{method} {target} {body}"
-        );
+        let refused = ask(method, target, body);
+        assert!(refused.is_err(), "{method} {target} {body}");
     }
 }
