@@ -23,10 +23,9 @@ fn willing(others: Value) -> FakeNode {
 #[test]
 fn add_sends_the_namespace_and_keeps_the_result() {
     let node = willing(json!([]));
-    let add = Call::new("ADD", &node.socket());
-    let add = add.field("link", json!({ "delay": "20ms", "rate": "1mbit" }));
-    let add = add.field("up", json!({ "loss": "1%" }));
-    let add = add
+    let add = Call::new("ADD", &node.socket())
+        .field("link", json!({ "delay": "20ms", "rate": "1mbit" }))
+        .field("up", json!({ "loss": "1%" }))
         .field("to", json!(["10.0.0.0/8"]))
         .field("seed", json!(7));
     assert_eq!(add.well(), PREVIOUS);
@@ -36,10 +35,8 @@ fn add_sends_the_namespace_and_keeps_the_result() {
         "to": ["10.0.0.0/8"], "seed": 7,
     });
     let requests = node.requests();
-    assert_eq!(
-        requests[0],
-        (format!("PUT /v1/attachments/{NAME}"), expected)
-    );
+    let put = format!("PUT /v1/attachments/{NAME}");
+    assert_eq!(requests[0], (put, expected));
     assert_eq!(requests.len(), 2, "{requests:?}");
 }
 
@@ -61,11 +58,8 @@ fn more_specific_sources_win() {
     });
     let call = call.field("runtimeConfig", runtime);
     assert_eq!(link(&call), "3ms");
-    let call = call.variable(
-        "CNI_ARGS",
-        "IgnoreUnknown=1;LONGWIRE_DELAY=4ms;K8S_POD_NAME=a",
-    );
-    assert_eq!(link(&call), "4ms");
+    let arguments = "IgnoreUnknown=1;LONGWIRE_DELAY=4ms;K8S_POD_NAME=a";
+    assert_eq!(link(&call.variable("CNI_ARGS", arguments)), "4ms");
 }
 
 #[test]
@@ -73,14 +67,14 @@ fn containers_without_a_link_are_passed_on() {
     let add = Call::new("ADD", Path::new(AWAY)).field("attach", json!(false));
     assert_eq!(add.well(), PREVIOUS);
     let pod = json!({ "io.kubernetes.cri.pod-annotations": { "longwire.dev/attach": "true" } });
-    add.field("runtimeConfig", pod).fails(11);
+    add.field("runtimeConfig", pod)
+        .fails(11, "start `longwire node`");
 }
 
 #[test]
 fn without_the_node_a_container_waits_or_has_no_link() {
     let add = Call::new("ADD", Path::new(AWAY));
-    let message = add.fails(11);
-    assert!(message.contains("start `longwire node`"), "{message}");
+    add.fails(11, "start `longwire node`");
     let answer = add.field("required", json!(false)).run();
     assert!(answer.is_success);
     assert_eq!(answer.output, PREVIOUS);
@@ -90,30 +84,23 @@ fn without_the_node_a_container_waits_or_has_no_link() {
 #[test]
 fn stale_links_are_removed() {
     let attachment = |name: &str, state: &str, netns: &str| {
-        json!({ "name": name, "state": state,
-        "interfaces": [], "spec": { "target": { "netns": netns }, "link": {} } })
+        let spec = json!({ "target": { "netns": netns }, "link": {} });
+        json!({ "name": format!("cni-{name}"), "state": state, "interfaces": [], "spec": spec })
     };
+    let gone = "/run/netns/gone";
     let node = willing(json!([
+        attachment("pods-1-eth0-6cccd23600000000", "waiting", gone),
         attachment(
-            "cni-pods-1-eth0-6cccd23600000000",
-            "waiting",
-            "/run/netns/gone"
-        ),
-        attachment(
-            "cni-pods-2-eth0-6cccd23600000000",
+            "pods-2-eth0-6cccd23600000000",
             "waiting",
             "/proc/self/ns/net"
         ),
         attachment(
-            "cni-pods-3-eth0-6cccd23600000000",
+            "pods-3-eth0-6cccd23600000000",
             "attached",
             "/run/netns/other-mounts"
         ),
-        attachment(
-            "cni-others-4-eth0-1111111100000000",
-            "waiting",
-            "/run/netns/gone"
-        ),
+        attachment("others-4-eth0-1111111100000000", "waiting", gone),
         json!({ "name": "web", "state": "attached", "spec": { "target": { "container": "web" } } }),
     ]));
     Call::new("ADD", &node.socket()).well();
@@ -153,18 +140,12 @@ fn refusals_of_the_node_have_codes() {
         (409, plain.clone(), 101, "no interface eth0"),
         (500, plain, 101, "no interface eth0"),
     ] {
-        let node = FakeNode::start(move |line, _| {
-            let is_list = line == "GET /v1/attachments";
-            let answer = (status, body.clone());
-            if is_list {
-                (200, json!({ "attachments": [] }))
-            } else {
-                answer
-            }
+        let node = FakeNode::start(move |line, _| match line {
+            "GET /v1/attachments" => (200, json!({ "attachments": [] })),
+            _ => (status, body.clone()),
         });
         let call = Call::new("ADD", &node.socket()).field("required", json!(false));
-        let message = call.fails(code);
-        assert!(message.contains(part), "{message}");
+        call.fails(code, part);
     }
 }
 
@@ -172,48 +153,26 @@ fn refusals_of_the_node_have_codes() {
 fn invalid_calls_do_not_reach_the_node() {
     let node = willing(json!([]));
     let call = || Call::new("ADD", &node.socket());
-    let annotations =
-        |name: &str, text: &str| json!({ "io.kubernetes.cri.pod-annotations": { name: text } });
-    for (call, code, part) in [
-        (call().without_previous(), 7, "prevResult"),
-        (
-            call().field("prevResult", Value::Null).without_previous(),
-            7,
-            "prevResult",
-        ),
-        (
-            call().field("lnik", json!({ "delay": 1 })),
-            2,
-            r#""lnik": {"delay":1}"#,
-        ),
-        (call().field("link", json!("80ms")), 6, "'link'"),
-        (
-            call().field("runtimeConfig", json!({ "longwire": { "x": 1 } })),
-            6,
-            "runtimeConfig",
-        ),
-        (
-            call().field("runtimeConfig", annotations("longwire.dev/link", "80ms")),
-            7,
-            "OPTION=VALUE",
-        ),
-        (
-            call().variable("CNI_NETNS", "/run/netns/gone"),
-            3,
-            "/run/netns/gone",
-        ),
-        (call().variable("CNI_NETNS", ""), 4, "CNI_NETNS"),
-        (
-            call().variable("CNI_CONTAINERID", "../x"),
-            4,
-            "CNI_CONTAINERID",
-        ),
-        (call().variable("CNI_IFNAME", "a/b"), 4, "CNI_IFNAME"),
-        (call().variable("CNI_COMMAND", "PUT"), 4, "CNI_COMMAND"),
-        (call().variable("CNI_COMMAND", ""), 4, "container runtime"),
+    let runtime = |config: Value| call().field("runtimeConfig", config);
+    call().without_previous().fails(7, "prevResult");
+    let null = call().field("prevResult", Value::Null);
+    null.without_previous().fails(7, "prevResult");
+    let unknown = call().field("lnik", json!({ "delay": 1 }));
+    unknown.fails(2, r#""lnik": {"delay":1}"#);
+    call().field("link", json!("80ms")).fails(6, "'link'");
+    runtime(json!({ "longwire": { "x": 1 } })).fails(6, "runtimeConfig");
+    let annotations = json!({ "longwire.dev/link": "80ms" });
+    let annotated = runtime(json!({ "io.kubernetes.cri.pod-annotations": annotations }));
+    annotated.fails(7, "OPTION=VALUE");
+    for (variable, text, code, part) in [
+        ("CNI_NETNS", "/run/netns/gone", 3, "/run/netns/gone"),
+        ("CNI_NETNS", "", 4, "CNI_NETNS"),
+        ("CNI_CONTAINERID", "../x", 4, "CNI_CONTAINERID"),
+        ("CNI_IFNAME", "a/b", 4, "CNI_IFNAME"),
+        ("CNI_COMMAND", "PUT", 4, "CNI_COMMAND"),
+        ("CNI_COMMAND", "", 4, "container runtime"),
     ] {
-        let message = call.fails(code);
-        assert!(message.contains(part), "{message}");
+        call().variable(variable, text).fails(code, part);
     }
     for text in ["", "[]", "{", "{\"cniVersion\":1}"] {
         crate::error_of(&call().run_with(text), 6);

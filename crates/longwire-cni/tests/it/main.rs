@@ -80,10 +80,11 @@ impl Call {
         answer.output
     }
 
-    /// Runs a call that must fail with this code; returns its message.
+    /// Runs a call that must fail with this code, and with this part in its message or details.
     #[track_caller]
-    fn fails(&self, code: u64) -> String {
-        error_of(&self.run(), code)
+    fn fails(&self, code: u64, part: &str) {
+        let said = error_of(&self.run(), code);
+        assert!(said.contains(part), "{said}");
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use longwire_testbed::support::Folder;
 use serde_json::{Value, json};
 
-use crate::Call;
 use crate::node::FakeNode;
+use crate::{Call, error_of};
 
 const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
 const AWAY: &str = "/nonexistent/node.sock";
@@ -40,9 +40,8 @@ fn a_container_is_removed_in_any_case() {
     let answer = del.field("link", json!("wrong")).run();
     assert!(answer.is_success && answer.output.is_empty(), "{answer:?}");
     assert!(answer.log[0].contains("cannot remove"), "{answer:?}");
-    Call::new("DEL", Path::new(AWAY))
-        .variable("CNI_CONTAINERID", "")
-        .fails(4);
+    let del = Call::new("DEL", Path::new(AWAY)).variable("CNI_CONTAINERID", "");
+    del.fails(4, "CNI_CONTAINERID");
 }
 
 #[test]
@@ -68,7 +67,7 @@ fn check_finds_the_link() {
     let (node, check) = with(200, attached());
     assert_eq!(check.well(), "");
     assert_eq!(node.requests()[0].0, format!("GET /v1/attachments/{NAME}"));
-    check.without_previous().fails(7);
+    check.without_previous().fails(7, "prevResult");
 
     let changed = |field: &str, value: Value| {
         let mut body = attached();
@@ -89,16 +88,15 @@ fn check_finds_the_link() {
         (200, changed("spec", other), "is attached elsewhere"),
     ] {
         let (_node, check) = with(status, body);
-        let message = check.fails(100);
-        assert!(message.contains(part), "{message}");
+        check.fails(100, part);
     }
 
     let away = || Call::new("CHECK", Path::new(AWAY));
-    away().fails(11);
+    away().fails(11, "start `longwire node`");
     away().field("required", json!(false)).well();
     away().field("attach", json!(false)).well();
-    let message = away().variable("CNI_IFNAME", "eth1").fails(7);
-    assert!(message.contains("has no interface eth1"), "{message}");
+    let eth1 = away().variable("CNI_IFNAME", "eth1");
+    eth1.fails(7, "has no interface eth1");
 }
 
 #[test]
@@ -119,11 +117,8 @@ fn links_of_invalid_attachments_are_collected() {
         })
     };
     let lines = |node: &FakeNode| -> Vec<String> {
-        node.requests()
-            .into_iter()
-            .skip(1)
-            .map(|(line, _)| line)
-            .collect()
+        let requests = node.requests().into_iter().skip(1);
+        requests.map(|(line, _)| line).collect()
     };
     let delete = |name: &str| format!("DELETE /v1/attachments/{name}");
     let valid = json!([{ "containerID": "3fa9c0ffee1234567890", "ifname": "eth0" }]);
@@ -135,13 +130,11 @@ fn links_of_invalid_attachments_are_collected() {
     }
     // The plugin tries all attachments and reports all errors.
     let node = start(500);
-    let message = Call::new("GC", &node.socket()).fails(101);
+    let message = error_of(&Call::new("GC", &node.socket()).run(), 101);
     assert_eq!(lines(&node), [delete(all[0]), delete(NAME)]);
-    assert!(
-        message.contains(all[0]) && message.contains(NAME),
-        "{message}"
-    );
-    Call::new("GC", Path::new(AWAY)).fails(11);
+    assert!(message.contains(all[0]), "{message}");
+    assert!(message.contains(NAME), "{message}");
+    Call::new("GC", Path::new(AWAY)).fails(11, "start `longwire node`");
 }
 
 #[test]
@@ -151,7 +144,7 @@ fn the_status_is_that_of_the_node() {
     assert_eq!(status.well(), "");
     assert_eq!(node.requests()[0].0, "GET /v1/health");
     let away = Call::new("STATUS", Path::new(AWAY));
-    away.fails(50);
+    away.fails(50, "start `longwire node`");
     away.field("required", json!(false)).well();
 }
 
@@ -159,15 +152,11 @@ fn the_status_is_that_of_the_node() {
 fn versions_have_their_operations() {
     let version = Call::new("VERSION", Path::new(AWAY));
     for asked in ["0.2.0", "1.0.0", "9.9.9"] {
-        let output = version
-            .run_with(&json!({ "cniVersion": asked }).to_string())
-            .output;
-        let output: Value = serde_json::from_str(&output).expect("JSON");
+        let answer = version.run_with(&json!({ "cniVersion": asked }).to_string());
+        let output: Value = serde_json::from_str(&answer.output).expect("JSON");
         let supported = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
-        assert_eq!(
-            output,
-            json!({ "cniVersion": asked, "supportedVersions": supported })
-        );
+        let expected = json!({ "cniVersion": asked, "supportedVersions": supported });
+        assert_eq!(output, expected);
     }
     for (operation, version) in [
         ("ADD", "0.2.0"),
@@ -181,11 +170,7 @@ fn versions_have_their_operations() {
         let answer = call.run();
         let error: Value = serde_json::from_str(&answer.output).expect("JSON");
         assert_eq!(error["code"], 1, "{operation} {version}: {error}");
-        assert!(
-            error["details"]
-                .as_str()
-                .is_some_and(|text| text.contains("1.1.0"))
-        );
+        assert!(error["details"].to_string().contains("1.1.0"), "{error}");
     }
     for version in ["0.3.1", "0.4.0", "1.0.0"] {
         let call = Call::new("ADD", Path::new(AWAY)).field("attach", json!(false));
@@ -199,9 +184,7 @@ fn the_version_is_in_the_form_of_other_plugins() {
     let (plugin, versions) = about.split_once('\n').expect("two lines");
     let version = plugin.strip_prefix("CNI longwire-cni plugin v");
     let numbers = version.expect("a version").split('.');
-    assert!(
-        numbers.map(str::parse::<u32>).all(|it| it.is_ok()),
-        "{plugin}"
-    );
+    let mut numbers = numbers.map(str::parse::<u32>);
+    assert!(numbers.all(|number| number.is_ok()), "{plugin}");
     assert!(versions.ends_with("1.0.0, 1.1.0"), "{versions}");
 }
