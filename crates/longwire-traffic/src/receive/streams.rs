@@ -137,20 +137,16 @@ mod tests {
         assert_eq!((report.stream, report.packets), (7, 5_000));
         assert_eq!(report.sequence.lost, 0);
         let (least, most) = (delays.iter().min(), delays.iter().max());
-        assert_eq!(
-            report.delay_us.min,
-            least.map_or(0.0, |ns| *ns as f64 / 1e3)
-        );
-        assert_eq!(report.delay_us.max, most.map_or(0.0, |ns| *ns as f64 / 1e3));
+        let [least, most] = [least, most].map(|ns| ns.map(|ns| *ns as f64 / 1e3));
+        assert_eq!(Some(report.delay_us.min), least);
+        assert_eq!(Some(report.delay_us.max), most);
         let apart = |pair: &[u64]| pair[1] as f64 - pair[0] as f64;
         let greatest = delays.windows(2).map(apart).fold(0.0, f64::max);
         assert_eq!(report.delay_variation_us.max, greatest / 1e3);
         assert_eq!(report.delay_variation_us.count, 4_999);
         // Rounding to integers loses less than 1 ns.
-        assert!(
-            (report.jitter_us - jitter / 1e3).abs() < 0.001,
-            "{report:?}"
-        );
+        let error = report.jitter_us - jitter / 1e3;
+        assert!(error.abs() < 0.001, "{report:?}");
         assert!(report.jitter_max_us >= report.jitter_us);
     }
 
