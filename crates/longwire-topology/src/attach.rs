@@ -3,15 +3,13 @@
 
 use longwire_attach::{ContainerName, PodName, Target};
 use longwire_io::attach::Selection;
-use longwire_io::net::address::Prefix;
 use longwire_packet::bridge::PortIndex;
-use longwire_packet::filter::Filter;
 
 use super::builder::Builder;
 use super::events;
 use super::plan::{AttachPlan, CarrierPlan, PortPlan};
 use super::problem::Diagnostics;
-use super::tree::{self, Placed};
+use super::tree;
 use super::value::{Span, Table};
 
 /// Fields that select a namespace; exactly one is required.
@@ -96,22 +94,20 @@ fn plan(
             None
         }
     };
-    let mut to = Vec::new();
-    for text in tree::texts(table, "to") {
-        to.extend(prefix(&text, at, diagnostics));
-    }
-    if tree::texts(table, "to").is_empty() {
+    let texts = tree::texts(table, "to");
+    let remedy = "write it as 10.0.0.2 or 10.0.3.0/24";
+    let to = texts
+        .iter()
+        .filter_map(|text| tree::parsed(text, tree::under(at, "to"), remedy, diagnostics))
+        .collect();
+    if texts.is_empty() {
         let reason = "no addresses are given to select the packets that enter the network";
         let remedy = "write to = [\"10.0.0.2\"]; ARP and all other packets bypass the network";
         diagnostics.refuse(span, at, reason, remedy);
     }
-    let filter = tree::text(table, "filter").and_then(|text| match text.value.parse::<Filter>() {
-        Ok(filter) => Some(filter),
-        Err(error) => {
-            let at = tree::under(at, "filter");
-            diagnostics.refuse(text.span, at, error.to_string(), "use tcpdump syntax");
-            None
-        }
+    let filter = tree::text(table, "filter").and_then(|text| {
+        let at = tree::under(at, "filter");
+        tree::parsed(&text, at, "use tcpdump syntax", diagnostics)
     });
     Some(AttachPlan {
         port,
@@ -128,33 +124,18 @@ fn target(table: &Table<'_>) -> Option<Result<Target, String>> {
     if given.count() != 1 {
         return None;
     }
-    if let Some(pid) = tree::whole(table, "pid") {
-        return Some(Ok(Target::Pid(pid as u32)));
-    }
     let text = |name| tree::text(table, name).map(|text| text.value);
-    if let Some(path) = text("netns") {
-        return Some(Ok(Target::Netns(path.into())));
-    }
-    if let Some(name) = text("container") {
+    Some(if let Some(pid) = tree::whole(table, "pid") {
+        Ok(Target::Pid(pid as u32))
+    } else if let Some(path) = text("netns") {
+        Ok(Target::Netns(path.into()))
+    } else if let Some(name) = text("container") {
         let name = name.parse::<ContainerName>();
-        return Some(
-            name.map(Target::Container)
-                .map_err(|error| error.to_string()),
-        );
-    }
-    let name = text("pod")?.parse::<PodName>();
-    Some(name.map(Target::Pod).map_err(|error| error.to_string()))
-}
-
-fn prefix(text: &Placed<&str>, at: &str, diagnostics: &mut Diagnostics) -> Option<Prefix> {
-    match text.value.parse::<Prefix>() {
-        Ok(prefix) => Some(prefix),
-        Err(error) => {
-            let remedy = "write it as 10.0.0.2 or 10.0.3.0/24";
-            diagnostics.refuse(text.span.clone(), tree::under(at, "to"), error, remedy);
-            None
-        }
-    }
+        name.map(Target::Container).map_err(|it| it.to_string())
+    } else {
+        let name = text("pod")?.parse::<PodName>();
+        name.map(Target::Pod).map_err(|it| it.to_string())
+    })
 }
 
 /// Whether both ports capture packets to the same address at the same interface.

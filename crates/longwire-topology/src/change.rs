@@ -317,6 +317,11 @@ impl<'a> Draft<'_, 'a> {
         self.committed = true;
         let rules = self.builder.topology.rules.len();
         self.builder.add_sorted_rules();
+        self.added(rules)
+    }
+
+    /// Returns what was added, with the rules from this one on.
+    fn added(&self, rules: usize) -> Added {
         let topology = &self.builder.topology;
         Added {
             links: self.links..topology.links.len(),
@@ -331,13 +336,9 @@ impl<'a> Draft<'_, 'a> {
     }
 
     fn roll_back(&mut self) {
+        let added = self.added(self.builder.topology.rules.len());
         let topology = &mut self.builder.topology;
-        let rules = topology.rules.len();
-        topology.revert(&Added {
-            links: self.links..topology.links.len(),
-            paths: self.paths..topology.paths.len(),
-            rules: rules..rules,
-        });
+        topology.revert(&added);
         if std::thread::panicking() {
             // A panic may occur between registering a name and adding its link.
             let (links, paths) = (self.links, self.paths);

@@ -210,19 +210,22 @@ pub(super) fn unit<T: std::str::FromStr<Err: std::fmt::Display>>(
     diagnostics: &mut Diagnostics,
 ) -> Option<T> {
     let text = text(table, name)?;
-    match text.value.parse() {
-        Ok(value) => Some(value),
-        Err(error) => {
-            let remedy = "write a number with its unit, as on the command line";
-            diagnostics.refuse(
-                text.span,
-                under(at, name),
-                T::Err::to_string(&error),
-                remedy,
-            );
-            None
-        }
-    }
+    let remedy = "write a number with its unit, as on the command line";
+    parsed(&text, under(at, name), remedy, diagnostics)
+}
+
+/// Parses a string; reports an invalid one.
+pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+    text: &Placed<&str>,
+    at: String,
+    remedy: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<T> {
+    let parsed = text.value.parse();
+    let refused = |error: T::Err| {
+        diagnostics.refuse(text.span.clone(), at, error.to_string(), remedy);
+    };
+    parsed.map_err(refused).ok()
 }
 
 /// Returns the texts of an option's value, which may be numbers without quotes.
