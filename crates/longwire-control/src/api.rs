@@ -17,15 +17,13 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::guard::{Caller, Files, Rights};
-use super::reply::{Body, Reply};
-use super::route::{Call, Route, Work, find};
+use super::reply::{Body, Refusal, Reply};
+use super::route::{Call, Query, Route, Work, find};
 use super::routes::ROUTES;
 use super::server::CONNECTIONS_MAX;
 use super::state::{ApiState, STREAMS_MAX};
 use super::stream;
 use crate::limits::{Bodies, RequestBody, is_large};
-use crate::reply::Refusal;
-use crate::route::Query;
 
 /// Maximum number of requests in progress or queued.
 pub const WORK_MAX: usize = 128;

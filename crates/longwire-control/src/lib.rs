@@ -65,7 +65,7 @@ use self::guard::{Files, Tokens};
 use self::node::{Attachments, NodeApi};
 use self::server::{Admission, Background, Handler, Listener, SlowPool, serve};
 use self::state::ApiState;
-use self::view::{View, ViewTokens};
+use self::view::{View, random_tokens};
 pub use crate::config::{Judge, Judgement, PageFile, ViewConfig};
 pub use crate::guard::read_token;
 use crate::limits::Limit;
@@ -79,14 +79,10 @@ pub struct Bound {
     limit: u32,
     metrics: Detail,
     files: Files,
-    view: Option<BoundView>,
+    /// URLs of the view, if there is one.
+    view: Option<ViewUrls>,
+    page: &'static [PageFile],
     judge: Option<Judge>,
-}
-
-/// A view whose address is bound.
-struct BoundView {
-    config: ViewConfig,
-    urls: ViewUrls,
 }
 
 /// URLs of a view's page, with tokens.
@@ -150,6 +146,7 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
         metrics: config.metrics,
         files,
         view: view.transpose()?,
+        page: config.view.as_ref().map_or(&[][..], |view| view.files),
         judge: config.judge,
     })
 }
@@ -168,10 +165,10 @@ fn bind_view(
     listeners: &mut Vec<Listener>,
     notes: &mut Vec<String>,
     tokens: &mut Tokens,
-) -> Result<BoundView, ControlError> {
+) -> Result<ViewUrls, ControlError> {
     let failed = ControlError::listen(config.address);
     let (listener, taken) = listen(config.address).map_err(&failed)?;
-    let own = ViewTokens::random().map_err(failed)?;
+    let [full, read] = random_tokens().map_err(failed)?;
     let url = |token: &str| format!("http://{}/#token={token}", shown(taken));
     if !taken.ip().is_loopback() {
         notes.push(format!(
@@ -180,15 +177,12 @@ fn bind_view(
         ));
     }
     let urls = ViewUrls {
-        full: url(&own.full),
-        read: url(&own.read),
+        full: url(&full),
+        read: url(&read),
     };
-    tokens.add(own.full.into_bytes(), own.read.into_bytes());
+    tokens.add(full.into_bytes(), read.into_bytes());
     listeners.push(Listener::Tcp(listener));
-    Ok(BoundView {
-        config: config.clone(),
-        urls,
-    })
+    Ok(urls)
 }
 
 /// Returns the address at which a browser on this machine reaches the page.
@@ -255,7 +249,7 @@ impl Bound {
 
     /// Returns the URLs of the view's page; `None` without a view.
     pub fn view_urls(&self) -> Option<&ViewUrls> {
-        self.view.as_ref().map(|view| &view.urls)
+        self.view.as_ref()
     }
 
     /// Serves a run until the server is dropped. Returns `None` without addresses.
@@ -314,13 +308,7 @@ impl Bound {
             limit: Limit::new(self.limit),
             refused: Limit::new(self.limit),
         };
-        let page = self.view.map_or(&[][..], |view| view.config.files);
-        serve(
-            self.listeners,
-            (admission, page),
-            handler,
-            (stop, slow),
-            background,
-        )
+        let site = (admission, self.page);
+        serve(self.listeners, site, handler, (stop, slow), background)
     }
 }

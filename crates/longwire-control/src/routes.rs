@@ -6,7 +6,7 @@ use longwire_topology::glob::is_pattern;
 use serde_json::{Value, json};
 
 use super::registry::Models;
-use super::reply::Reply;
+use super::reply::{Refusal, Reply};
 use super::responses::{
     Changes, Links, Overview, Paths, Ports, ReplayProgress, Rules, ScenarioEvent, Skipped, Stats,
     Upcoming,
@@ -19,7 +19,6 @@ use super::stream::counters;
 use super::view::answers::{self, open_history};
 use super::view::table::SORTS;
 use super::{metrics, openapi};
-use crate::reply::Refusal;
 
 /// Maximum and default number of links, rules or changes in a response.
 const PAGE_MAX: u64 = 10_000;

@@ -26,13 +26,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::guard::{Caller, Peer, Tokens, check_origin};
-use super::reply::Body;
+use super::reply::{Body, Refusal};
 use super::socket::SocketName;
 use super::view::page;
 use crate::config::PageFile;
 use crate::error::ControlError;
 use crate::limits::{Limit, Slot, SlotGuard, SlotTable, StallLimit};
-use crate::reply::Refusal;
 
 /// Maximum connections per address; a new connection evicts the one that has been idle longest.
 /// Requests and streams are limited to fewer ([`super::api`]), so some connections are always idle.

@@ -140,10 +140,8 @@ fn lock_directory(path: &Path) -> Result<Flock<File>, ControlError> {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    if run_directory::all(env::var_os(run_directory::VARIABLE))
-        .iter()
-        .any(|own| own == folder)
-    {
+    let own = run_directory::all(env::var_os(run_directory::VARIABLE));
+    if own.iter().any(|own| own == folder) {
         // Ignore other errors, which recur when the directory is opened.
         if let Err(source) = run_directory::create(folder)
             && source.kind() == io::ErrorKind::PermissionDenied
@@ -151,7 +149,7 @@ fn lock_directory(path: &Path) -> Result<Flock<File>, ControlError> {
             return Err(ControlError::file(path, CANNOT_LISTEN)(source));
         }
     }
-    let file = File::open(folder).map_err(|source| match source.kind() {
+    let mut file = File::open(folder).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => ControlError::Usage(format!(
             "--control {}: no directory '{}'; create it with: mkdir -p {1}",
             path.display(),
@@ -163,7 +161,6 @@ fn lock_directory(path: &Path) -> Result<Flock<File>, ControlError> {
         }
     })?;
     let began = Instant::now();
-    let mut file = file;
     loop {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(turn) => return Ok(turn),

@@ -17,13 +17,12 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
-use super::reply::{Body, EVENTS, response};
+use super::reply::{Body, EVENTS, Refusal, response};
 use super::responses::{Rates, StatsEvent, StatsRow};
 use super::route::Call;
 use super::server::ended;
 use super::state::{ApiState, STREAMS_MAX};
 use crate::limits::BusyGuard;
-use crate::reply::Refusal;
 
 /// Default period of a stream.
 const EVERY: Nanos = Nanos::from_secs(1);

@@ -4,8 +4,7 @@
 
 mod table;
 
-use std::fmt;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use hyper::StatusCode;

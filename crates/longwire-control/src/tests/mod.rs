@@ -1,6 +1,6 @@
 //! The transport over real sockets, with a stub handler.
 
-mod document;
+pub(crate) mod document;
 mod relay;
 
 use std::fs;

@@ -34,32 +34,18 @@ pub const PERIOD: Duration = Duration::from_millis(100);
 /// Number of periods between readings of all directions.
 const TICKS_PER_SECOND: u64 = 10;
 
-/// Tokens of a view, in hexadecimal.
-#[derive(Clone)]
-pub struct ViewTokens {
-    /// Allows changes.
-    pub full: String,
-    /// Allows reading.
-    pub read: String,
-}
-
-impl ViewTokens {
-    /// Creates random tokens.
-    ///
-    /// # Errors
-    /// If the system has no random bytes.
-    pub fn random() -> io::Result<ViewTokens> {
-        let mut source = File::open("/dev/urandom")?;
-        let mut token = || -> io::Result<String> {
-            let mut bytes = [0; 24];
-            source.read_exact(&mut bytes)?;
-            Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-        };
-        Ok(ViewTokens {
-            full: token()?,
-            read: token()?,
-        })
-    }
+/// Returns random tokens in hexadecimal: one for changes, and one for reading.
+///
+/// # Errors
+/// If the system has no random bytes.
+pub fn random_tokens() -> io::Result<[String; 2]> {
+    let mut source = File::open("/dev/urandom")?;
+    let mut token = || -> io::Result<String> {
+        let mut bytes = [0; 24];
+        source.read_exact(&mut bytes)?;
+        Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    };
+    Ok([token()?, token()?])
 }
 
 fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,7 +1,6 @@
 //! Rates of all directions, read once per second while clients request them.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use longwire_engine::{LinkId, Nanos};
