@@ -137,14 +137,10 @@ impl Node {
             shared.notify(&Notice::Store { problem });
         }
         let pool = Arc::new(Pool::new()?);
-        let attempts = stored.into_iter().map(|stored| {
+        pool.run_all(stored.into_iter().map(|stored| {
             let shared = Arc::clone(&shared);
-            pool.start(move || shared.restore(stored))
-        });
-        let attempts: Vec<_> = attempts.collect();
-        for attempt in attempts {
-            let _ = attempt.recv();
-        }
+            move || shared.restore(stored)
+        }));
         shared.restoring.store(0, Ordering::Relaxed);
         let networks = shared.networks(&pool);
         let (stop, stopped) = channel::<()>();
@@ -173,17 +169,13 @@ impl Drop for Node {
             let _ = keeper.join();
         }
         let entries: Vec<_> = self.shared.entries().values().cloned().collect();
-        let ends = entries.into_iter().map(|entry| {
+        self.pool.run_all(entries.into_iter().map(|entry| {
             let shared = Arc::clone(&self.shared);
-            self.pool.start(move || {
+            move || {
                 let _turn = entry.take_turn();
                 shared.release(&entry);
-            })
-        });
-        let ends: Vec<_> = ends.collect();
-        for end in ends {
-            let _ = end.recv();
-        }
+            }
+        }));
     }
 }
 

@@ -56,6 +56,14 @@ impl Pool {
         result
     }
 
+    /// Runs jobs, and waits for all of them.
+    pub fn run_all(&self, jobs: impl Iterator<Item = impl FnOnce() + Send + 'static>) {
+        let started: Vec<_> = jobs.map(|job| self.start(job)).collect();
+        for job in started {
+            let _ = job.recv();
+        }
+    }
+
     /// Runs a job to completion; `None` if it panicked.
     pub fn run<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
         self.start(job).recv().ok()

@@ -1,7 +1,6 @@
 //! Limits, parent and end of this process.
 
-use std::io;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};

@@ -161,10 +161,7 @@ impl Store {
     /// # Errors
     /// If it exists but cannot be removed.
     pub fn remove(&self, name: &str) -> io::Result<()> {
-        match fs::remove_file(self.path(name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            result => result,
-        }
+        remove_file(&self.path(name))
     }
 
     /// Reads an attachment; `None` if it does not exist or is invalid.
@@ -208,6 +205,14 @@ pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// See [`state_file::read`]. Also if the contents are invalid.
 pub fn read_file<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&state_file::read(path)?)?)
+}
+
+/// Removes a file, if it exists.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
 }
 
 /// Reads a file in the directory.

@@ -177,10 +177,8 @@ fn refused_paths_are_not_looked_up() {
             // Plugins have a separate error message.
             let is_known = answer.contains(reason) || answer.contains(NO_PLUGINS);
             assert!(is_known, "{at}: {text}: {answer}");
-            assert!(
-                !answer.contains(SECRET) && !answer.contains("root:"),
-                "{at}: {answer}"
-            );
+            assert!(!answer.contains(SECRET), "{at}: {answer}");
+            assert!(!answer.contains("root:"), "{at}: {answer}");
         };
         for path in paths {
             for (at, enter) in OPTIONS {
@@ -208,10 +206,8 @@ fn refused_paths_are_not_looked_up() {
         .expect("a file");
         let read = network(json!({ "link": [{ "csv": rows }] }), true);
         let answer = read.expect_err("refused").to_string();
-        assert!(
-            answer.contains("line 2: not a valid row of links"),
-            "{answer}"
-        );
+        let said = "line 2: not a valid row of links";
+        assert!(answer.contains(said), "{answer}");
         assert!(!answer.contains(SECRET), "{answer}");
     }
     assert!(!trap.was_opened());

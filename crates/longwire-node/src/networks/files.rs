@@ -10,6 +10,7 @@ use longwire_client::node::NetworkSpec;
 use serde_json::Value;
 
 use super::request::NetworkRequest;
+use crate::store::remove_file;
 
 /// Files of a network.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ impl StagedNetwork<'_> {
         self.topology.commit()?;
         match self.key {
             Some(key) => key.commit()?,
-            None => remove(&self.files.key())?,
+            None => remove_file(&self.files.key())?,
         }
         self.spec.commit()
     }
@@ -123,7 +124,7 @@ impl NetworkFiles {
         settle(&self.topology(), request.text.as_bytes())?;
         match key_text(request) {
             Some(key) => settle(&self.key(), &key),
-            None => remove(&self.key()),
+            None => remove_file(&self.key()),
         }
     }
 
@@ -172,11 +173,4 @@ impl NetworkFiles {
 fn key_text(request: &NetworkRequest) -> Option<Vec<u8>> {
     let key = request.spec.key.as_ref()?;
     Some(format!("{key}\n").into_bytes())
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
 }

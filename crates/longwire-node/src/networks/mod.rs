@@ -155,13 +155,13 @@ impl NetworksShared {
             };
             let files = self.files(&name);
             state_file::sweep(files.directory());
-            let spec = files.read().map_err(|error| error.to_string());
-            let request = spec
-                .and_then(|spec| NetworkRequest::read(&spec).map_err(|error| error.to_string()));
-            let begun = request.and_then(|request| {
-                let begun = self.begin(&name, request);
-                begun.map_err(|error| error.to_string())
-            });
+            let begun = files
+                .read()
+                .map_err(|error| error.to_string())
+                .and_then(|spec| {
+                    let begun = NetworkRequest::read(&spec).and_then(|it| self.begin(&name, it));
+                    begun.map_err(|error| error.to_string())
+                });
             if let Err(error) = begun {
                 let sentence = format!("cannot be restarted; remove it: {error}");
                 (self.notify)(&name, sentence);

@@ -49,13 +49,9 @@ fn a_failed_selection_changes_nothing() {
     };
     let seen = || {
         let entry = Arc::clone(&node.entries()["web"]);
-        let link = entry
-            .state()
-            .link
-            .as_ref()
-            .expect("a link")
-            .controller
-            .clone();
+        let state = entry.state();
+        let link = Arc::clone(&state.link.as_ref().expect("a link").controller);
+        drop(state);
         let delay = link.link("eth0").expect("a link").up.options["delay"].clone();
         let kept = std::fs::read_to_string(folder.path().join("web.json")).expect("a file");
         let kept: Value = serde_json::from_str(&kept).expect("JSON");
