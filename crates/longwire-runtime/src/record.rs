@@ -87,7 +87,7 @@ pub struct Epoch {
 
 impl Epoch {
     /// The start of virtual time.
-    pub(crate) const ZERO: Epoch = Epoch {
+    pub const ZERO: Epoch = Epoch {
         monotonic: Nanos::ZERO,
         wall: Nanos::ZERO,
     };

@@ -20,12 +20,8 @@ const INFO: ModelInfo = ModelInfo {
     params: &[
         Param::new("on", Unit::Time).help("mean duration of on periods"),
         Param::new("off", Unit::Time).help("mean duration of off periods"),
-        Param::with_default(
-            "law",
-            Unit::Choice(&["exponential", "pareto", "constant"]),
-            "exponential",
-        )
-        .help("distribution of the durations"),
+        Param::with_default("law", Unit::Choice(&LAWS), "exponential")
+            .help("distribution of the durations"),
         Param::with_default("shape", Unit::Real, "1.5")
             .help("Pareto shape, above 1, at most 100; below 2 the variance is infinite"),
     ],

@@ -61,10 +61,7 @@ impl GeneratorFeed {
             fixed: config.sizes.fixed(),
             sizes_stream: stream(Purpose::Sizes),
             arrivals_stream: stream(Purpose::Arrivals),
-            start: Epoch {
-                monotonic: Nanos::ZERO,
-                wall: Nanos::ZERO,
-            },
+            start: Epoch::ZERO,
             sent: 0,
             last: Nanos::ZERO,
             ended: false,

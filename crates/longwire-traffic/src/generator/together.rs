@@ -39,10 +39,7 @@ impl TogetherFeed {
             sent: streams.iter().map(|_| AtomicU64::new(0)).collect(),
             heads,
             streams,
-            start: Epoch {
-                monotonic: Nanos::ZERO,
-                wall: Nanos::ZERO,
-            },
+            start: Epoch::ZERO,
         })
     }
 

@@ -60,13 +60,11 @@ impl<E> PortTester<'_, E> {
         };
         let mut flows = self.config.flows.clone();
         trial.headers.apply(&mut flows);
+        let sizes = trial.sizes.as_ref().unwrap_or(&self.config.sizes);
         Ok(GeneratorConfig {
             flows,
             probe: Some(self.stream(number)),
-            sizes: trial
-                .sizes
-                .clone()
-                .unwrap_or_else(|| self.config.sizes.clone()),
+            sizes: sizes.clone(),
             arrivals,
             rate: Some(trial.rate),
             count,

@@ -1,7 +1,6 @@
 //! Receives frames from a capture, by their timestamps.
 
 use longwire_capture::CaptureReader;
-use longwire_engine::Nanos;
 use longwire_io::PortError;
 use longwire_runtime::record::Epoch;
 
@@ -27,14 +26,10 @@ impl CaptureReceiver {
     /// If a file cannot be opened.
     pub fn open(capture: &str, config: ReceiveConfig) -> Result<CaptureReceiver, PortError> {
         // Timestamps of captures are wall-clock times already.
-        let epoch = Epoch {
-            monotonic: Nanos::ZERO,
-            wall: Nanos::ZERO,
-        };
         Ok(CaptureReceiver {
             name: format!("pcap:{capture}"),
             reader: CaptureReader::open(capture)?,
-            account: Account::open(config, epoch)?,
+            account: Account::open(config, Epoch::ZERO)?,
             over: false,
         })
     }

@@ -59,11 +59,8 @@ impl Witness {
 
     /// Returns the pauses detected so far.
     pub(super) fn seen(&self) -> WitnessReport {
-        *self
-            .shared
-            .seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let seen = self.shared.seen.lock();
+        *seen.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops and returns the pauses.

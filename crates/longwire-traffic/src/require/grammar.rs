@@ -41,9 +41,7 @@ pub(crate) fn clauses<'a>(
         return Err(RequireError::Empty { example });
     }
     if clauses.contains(&"") {
-        return Err(RequireError::EmptyClause {
-            text: text.to_owned(),
-        });
+        return Err(RequireError::EmptyClause(text.to_owned()));
     }
     Ok(clauses)
 }
@@ -54,9 +52,7 @@ impl<'a> SplitClause<'a> {
     /// # Errors
     /// If it contains no comparison.
     pub fn of(text: &'a str) -> Result<SplitClause<'a>, RequireError> {
-        let missing = || RequireError::NoComparison {
-            clause: text.to_owned(),
-        };
+        let missing = || RequireError::NoComparison(text.to_owned());
         let (name, rest) = text.split_at(text.find(['<', '>', '=']).ok_or_else(missing)?);
         let mut comparisons = COMPARISONS.into_iter();
         let found = comparisons.find(|(sign, _)| rest.starts_with(sign));
@@ -87,10 +83,10 @@ impl Comparator {
 pub enum RequireError {
     #[error("empty requirement; for example: {example}")]
     Empty { example: &'static str },
-    #[error("'{text}' has an empty condition; remove the extra comma")]
-    EmptyClause { text: String },
-    #[error("'{clause}' is not a comparison; write NAME, one of < <= = >= >, and a value")]
-    NoComparison { clause: String },
+    #[error("'{0}' has an empty condition; remove the extra comma")]
+    EmptyClause(String),
+    #[error("'{0}' is not a comparison; write NAME, one of < <= = >= >, and a value")]
+    NoComparison(String),
     #[error("unknown grade '{name}'; did you mean '{close}'?")]
     UnknownGrade { name: String, close: &'static str },
     #[error("unknown name '{name}'; {}`longwire exec --help` lists all names", nearest(.name, .known))]
@@ -103,8 +99,8 @@ pub enum RequireError {
     Count { clause: String, value: String },
     #[error("'{clause}': '{value}' is not a share; write a percentage such as 0.1%")]
     Share { clause: String, value: String },
-    #[error("'{clause}': only artifacts and drops can be compared with a share")]
-    NotShared { clause: String },
+    #[error("'{0}': only artifacts and drops can be compared with a share")]
+    NotShared(String),
     #[error("'{clause}' applies to the whole run, not to a link; remove '{link}.'")]
     OfRun { clause: String, link: String },
     #[error("unknown name '{name}'{}; known: {known}", suggest::aside(.name, .known))]

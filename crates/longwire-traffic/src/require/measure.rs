@@ -95,11 +95,8 @@ fn families() -> Vec<(&'static str, Vec<(&'static str, Measure)>)> {
         (of.name, parts.collect())
     });
     let counted = [("artifacts", artifacts.to_vec()), ("drops", drops.to_vec())];
-    counted
-        .into_iter()
-        .chain(times)
-        .chain(standstills)
-        .collect()
+    let counted = counted.into_iter();
+    counted.chain(times).chain(standstills).collect()
 }
 
 /// Parses a measure's name.
@@ -132,14 +129,10 @@ pub(super) fn is_family(name: &str) -> bool {
 }
 
 fn known_names() -> String {
-    let counts: Vec<&str> = counts().map(|(name, _)| name).collect();
+    let counts = counts().map(|(name, _)| name.to_owned());
     let families = families().into_iter();
     let families = families.map(|(family, parts)| prefixed(family, &parts));
-    format!(
-        "{}, {}",
-        counts.join(", "),
-        families.collect::<Vec<_>>().join(", ")
-    )
+    counts.chain(families).collect::<Vec<_>>().join(", ")
 }
 
 fn prefixed(prefix: &str, parts: &[(&str, Measure)]) -> String {

@@ -126,9 +126,7 @@ impl FromStr for Clause {
 fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, RequireError> {
     if let Some(number) = text.strip_suffix('%') {
         if !measure.is_shared() {
-            return Err(RequireError::NotShared {
-                clause: clause.to_owned(),
-            });
+            return Err(RequireError::NotShared(clause.to_owned()));
         }
         let percent: Option<f64> = number.trim().parse().ok();
         let percent = percent.filter(|percent| percent.is_finite() && *percent >= 0.0);
