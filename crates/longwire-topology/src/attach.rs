@@ -80,12 +80,8 @@ fn plan(
     let target = match target(table) {
         Some(Ok(target)) => Some(target),
         Some(Err(reason)) => {
-            diagnostics.refuse(
-                span.clone(),
-                at,
-                reason,
-                "use the syntax of `longwire attach`",
-            );
+            let remedy = "use the syntax of `longwire attach`";
+            diagnostics.refuse(span.clone(), at, reason, remedy);
             None
         }
         None => {

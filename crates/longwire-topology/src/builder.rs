@@ -242,9 +242,8 @@ impl Builder<'_> {
 
     /// Reports an unknown link name.
     pub fn no_link(&mut self, name: &str, place: impl Into<Place>, at: &str) {
-        let mut known: Vec<&str> = self.topology.links.iter().map(|link| &*link.name).collect();
         // Compare only some names: a million would take too long.
-        known.truncate(NAMES_COMPARED_MAX);
+        let known = self.topology.link_names().take(NAMES_COMPARED_MAX);
         let remedy = suggestion(name, known);
         self.refuse(place, at, format!("no link named '{name}'"), remedy);
     }

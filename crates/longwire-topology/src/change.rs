@@ -235,13 +235,7 @@ fn fitting(
         topology.named(pattern).filter(old).into_iter().collect()
     };
     if found.is_empty() {
-        let known = builder
-            .topology
-            .links
-            .iter()
-            .take(1000)
-            .map(|link| &*link.name);
-        let remedy = suggestion(pattern, known.filter(|name| !name.is_empty()));
+        let remedy = suggestion(pattern, topology.link_names().take(1000));
         let reason = format!("no link or path named '{pattern}'");
         builder.refuse(text.span.clone(), "remove", reason, remedy);
     }

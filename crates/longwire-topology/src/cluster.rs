@@ -149,12 +149,8 @@ impl HostReader {
         let diagnostics = &mut builder.diagnostics;
         let Some(name) = tree::text(table, "name").filter(|name| !name.value.is_empty()) else {
             let reason = "the host has no name";
-            return diagnostics.refuse(
-                item.span.clone(),
-                "host.name",
-                reason,
-                "write name = \"…\"",
-            );
+            let remedy = "write name = \"…\"";
+            return diagnostics.refuse(item.span.clone(), "host.name", reason, remedy);
         };
         if !check_name(&name, "host.name", diagnostics) {
             return;

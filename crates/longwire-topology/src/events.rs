@@ -8,7 +8,7 @@ use longwire_engine::{Nanos, Part};
 
 use super::builder::{Builder, split_direction};
 use super::fields::{AT, Section};
-use super::plan::{Class, Direction};
+use super::plan::Direction;
 use super::problem::{Diagnostics, suggestion};
 use super::ramp::Ramp;
 use super::timeline::{Action, Event, State, Timeline};
@@ -54,13 +54,8 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Timeline {
 fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
     let table = item.value;
     if !table.contains_key("time") {
-        let remedy = "write time = \"30s\"";
-        builder.refuse(
-            item.span.clone(),
-            "at.time",
-            "the event has no time",
-            remedy,
-        );
+        let (reason, remedy) = ("the event has no time", "write time = \"30s\"");
+        builder.refuse(item.span.clone(), "at.time", reason, remedy);
         return None;
     }
     let time = tree::unit(table, "time", "at", &mut builder.diagnostics);
@@ -123,15 +118,9 @@ fn other_state(
     builder: &Builder,
 ) -> Option<(String, &'static str)> {
     let (name, direction) = split_direction(pattern);
-    let exact = match builder.topology.names.get(name) {
-        Some(Class::Link(link)) => Some(*link as usize),
-        _ => None,
-    };
-    let all = 0..builder.topology.links.len();
-    let fits = all.filter(|_| glob::is_pattern(name)).filter(|link| {
-        let link = &builder.topology.links[*link];
-        !link.is_removed() && glob::fits(name, &link.name)
-    });
+    let exact = builder.topology.link_named(name);
+    let fits = builder.topology.links_fitting(name);
+    let fits = fits.filter(|_| glob::is_pattern(name));
     let ways = [Direction::Up, Direction::Down].into_iter();
     let ways = ways.filter(|way| direction.is_none_or(|one| one == *way));
     let mut named = exact.into_iter().chain(fits);
@@ -140,10 +129,8 @@ fn other_state(
             let known = *keys.entry((link, way)).or_insert(key);
             (known != key).then_some(known)
         });
-        Some((
-            builder.topology.links[link].name.to_string(),
-            others.next()?,
-        ))
+        let name = &builder.topology.links[link].name;
+        Some((name.to_string(), others.next()?))
     })
 }
 
@@ -151,8 +138,7 @@ fn other_state(
 pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder) {
     let (name, direction) = split_direction(text);
     let fits = if glob::is_pattern(name) {
-        let mut links = builder.topology.links.iter();
-        links.position(|link| !link.is_removed() && glob::fits(name, &link.name))
+        builder.topology.links_fitting(name).next()
     } else {
         builder.topology.link_named(name)
     };
@@ -243,18 +229,9 @@ fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
     if builder.topology.named(name.value).is_some() {
         return;
     }
-    let links = builder
-        .topology
-        .links
-        .iter()
-        .take(1000)
-        .map(|link| &*link.name);
-    let paths = builder
-        .topology
-        .paths
-        .iter()
-        .take(1000)
-        .map(|path| &*path.name);
+    let links = builder.topology.link_names().take(1000);
+    let paths = builder.topology.paths.iter().take(1000);
+    let paths = paths.map(|path| &*path.name);
     let remedy = suggestion(name.value, paths.chain(links));
     let reason = format!("no link or path named '{}'", name.value);
     builder.refuse(name.span.clone(), at, reason, remedy);

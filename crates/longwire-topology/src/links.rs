@@ -59,48 +59,32 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     }
     let many = table.contains_key("count") || table.contains_key("between");
     let Some(name) = tree::text(table, "name") else {
-        let remedy = "write name = \"…\"";
-        builder.refuse(
-            item.span.clone(),
-            "link.name",
-            "the link has no name",
-            remedy,
-        );
+        let (reason, remedy) = ("the link has no name", "write name = \"…\"");
+        builder.refuse(item.span.clone(), "link.name", reason, remedy);
         return;
     };
     let Some(instances) = instances(item, builder) else {
         return;
     };
-    if many
-        && ![NUMBER, HOST_A, HOST_B]
-            .iter()
-            .any(|hole| name.value.contains(hole))
-    {
+    let holes = [NUMBER, HOST_A, HOST_B];
+    if many && !holes.iter().any(|hole| name.value.contains(hole)) {
         let reason = "all links have the same name";
         let remedy = "include {n} (the link's number), {a} or {b}";
         builder.refuse(name.span, "link.name", reason, remedy);
         return;
     }
-    let pattern = if many { Some(name.value) } else { None };
     let shared = tree::flag(table, "shared") == Some(true);
     let place = item.span.clone().into();
-    let options = shared_options(options, shared, place, "link.shared", builder);
-    make(item, (name.value, pattern), options, instances, builder);
-}
-
-/// Adds a link per instance. `pattern` is a name with placeholders; `None` if the name has none.
-fn make(
-    item: &Placed<&Table<'_>>,
-    (name, pattern): (&str, Option<&str>),
-    (up, down): SharedOptions,
-    instances: impl Iterator<Item = Instance>,
-    builder: &mut Builder,
-) {
-    let matches = matches(item.value);
+    let (up, down) = shared_options(options, shared, place, "link.shared", builder);
+    let matches = matches(table);
     for instance in instances {
         let fill = |texts: &[String]| texts.iter().map(|text| instance.fill(text)).collect();
         let link = NewLink {
-            name: pattern.map_or(name.to_owned(), |pattern| instance.fill(pattern)),
+            name: if many {
+                instance.fill(name.value)
+            } else {
+                name.value.to_owned()
+            },
             up: Arc::clone(&up),
             down: down.clone(),
             matches: Matches {

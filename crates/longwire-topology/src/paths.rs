@@ -13,13 +13,8 @@ const HOPS_MAX: usize = 1024;
 pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let Some(name) = tree::text(table, "name") else {
-        let remedy = "write name = \"…\"";
-        builder.refuse(
-            item.span.clone(),
-            "path.name",
-            "the path has no name",
-            remedy,
-        );
+        let (reason, remedy) = ("the path has no name", "write name = \"…\"");
+        builder.refuse(item.span.clone(), "path.name", reason, remedy);
         return;
     };
     let hops = hops(table, item, builder);

@@ -15,6 +15,7 @@ use longwire_runtime::OnPortLoss;
 
 use super::problem::Problem;
 use super::timeline::Timeline;
+use crate::glob;
 
 /// A direction of a link or path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -299,6 +300,17 @@ impl Topology {
         }
     }
 
+    /// Returns the names of all links; those of removed links are empty.
+    pub(super) fn link_names(&self) -> impl Iterator<Item = &str> {
+        self.links.iter().map(|link| &*link.name)
+    }
+
+    /// Returns the links whose names match a pattern, except removed ones.
+    pub(super) fn links_fitting(&self, pattern: &str) -> impl Iterator<Item = usize> {
+        let fits = |name: &str| !name.is_empty() && glob::fits(pattern, name);
+        (0..self.links.len()).filter(move |link| fits(&self.links[*link].name))
+    }
+
     /// Returns a link's or path's name.
     pub fn name_of(&self, class: Class) -> &str {
         match class {
@@ -344,10 +356,7 @@ impl Topology {
     /// Returns the number of engine links: one per shared link, two per link with separate
     /// directions.
     pub fn engine_links(&self) -> usize {
-        let each = self
-            .links
-            .iter()
-            .map(|link| 1 + usize::from(link.down.is_some()));
-        each.sum()
+        let shared = self.links.iter().filter(|link| link.down.is_none()).count();
+        2 * self.links.len() - shared
     }
 }

@@ -95,21 +95,14 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
 }
 
 fn rows(mut reader: csv::Reader<impl Read>, defaults: &RowDefaults, builder: &mut Builder) {
+    let line = |at: Option<&csv::Position>| at.map_or(0, csv::Position::line) as usize;
     let mut record = csv::StringRecord::new();
     loop {
         match reader.read_record(&mut record) {
             Ok(false) => return,
-            Ok(true) => {
-                let line = record
-                    .position()
-                    .map_or(0, |position| position.line() as usize);
-                row(&record, line, defaults, builder);
-            }
+            Ok(true) => row(&record, line(record.position()), defaults, builder),
             Err(error) => {
-                let line = error
-                    .position()
-                    .map_or(0, |position| position.line() as usize);
-                let place = place(defaults.file, line);
+                let place = place(defaults.file, line(error.position()));
                 let remedy = "every line needs as many columns as the header";
                 builder.refuse(place, "csv", reason_of(&error), remedy);
                 if error.is_io_error() {
@@ -158,24 +151,22 @@ fn columns(
     };
     let mut columns = Vec::new();
     for name in &header {
-        let problem = match column(name) {
-            Some(column) if columns.contains(&column) => Some((
-                format!("column '{name}' occurs twice"),
-                "remove one".to_owned(),
-            )),
+        let (reason, remedy) = match column(name) {
+            Some(column) if columns.contains(&column) => {
+                let reason = format!("column '{name}' occurs twice");
+                (reason, "remove one".to_owned())
+            }
             Some(column) => {
                 columns.push(column);
-                None
+                continue;
             }
             None => {
                 let known = COLUMNS.iter().map(|(name, _)| *name);
                 let known = known.chain(PARTS.iter().map(|part| part.name));
-                Some((format!("unknown column '{name}'"), suggestion(name, known)))
+                (format!("unknown column '{name}'"), suggestion(name, known))
             }
         };
-        if let Some((reason, remedy)) = problem {
-            builder.refuse(place(file, 1), "csv", reason, remedy);
-        }
+        builder.refuse(place(file, 1), "csv", reason, remedy);
     }
     if !columns.contains(&Column::Name) {
         let reason = "no column named 'name'";

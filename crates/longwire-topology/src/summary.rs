@@ -155,28 +155,21 @@ impl Summary {
             let (least, most) = (values.iter().min()?, values.iter().max()?);
             Some((*least, *most))
         };
+        let ports = topology.ports.iter();
+        let carriers = topology.carriers.iter();
+        let is_shared = |link: &&LinkPlan| link.down.is_none() && !link.is_one_way;
         Summary {
-            ports: topology
-                .ports
-                .iter()
+            ports: ports
                 .map(|port| (port.name.clone(), port.opens.clone()))
                 .collect(),
-            carriers: topology
-                .carriers
-                .iter()
-                .map(|plan| carrier(topology, plan))
-                .collect(),
+            carriers: carriers.map(|plan| carrier(topology, plan)).collect(),
             switching: match topology.bridge.switching {
                 Switching::Bridge => "bridge",
                 Switching::Pairs(_) => "pairs",
                 Switching::Static => "static",
             },
             links: topology.links.len(),
-            shared: topology
-                .links
-                .iter()
-                .filter(|link| link.down.is_none() && !link.is_one_way)
-                .count(),
+            shared: topology.links.iter().filter(is_shared).count(),
             directions: topology.engine_links(),
             kinds,
             rate: range(&rates),
@@ -209,10 +202,10 @@ impl Summary {
             0 => String::new(),
             shared => format!(", {shared} shared by both directions"),
         };
+        let directions = count_of(self.directions as u64, "direction");
         lines.push(format!(
-            "links      {}{shared}; {} emulated",
-            self.links,
-            count_of(self.directions as u64, "direction")
+            "links      {}{shared}; {directions} emulated",
+            self.links
         ));
         self.push_kinds(&mut lines);
         if let Some((least, most)) = self.rate {
@@ -222,12 +215,8 @@ impl Summary {
             lines.push(format!("rates      {} to {}", rate(least), rate(most)));
         }
         if let Some((least, most)) = self.delay_ns {
-            let time = Nanos::from_nanos;
-            lines.push(format!(
-                "delays     {} to {} on average",
-                time(least),
-                time(most)
-            ));
+            let [least, most] = [least, most].map(Nanos::from_nanos);
+            lines.push(format!("delays     {least} to {most} on average"));
         }
         lines.push(match self.memory_max {
             Some(bytes) => format!(
@@ -237,14 +226,13 @@ impl Summary {
             None => "memory     unbounded: a link has a delay but no rate, or a queue has no limit"
                 .to_owned(),
         });
+        let order = match self.order {
+            "first" => "first",
+            _ => "most specific",
+        };
         lines.push(format!(
-            "rules      {}, {}; unmatched frames: {}",
-            self.rules,
-            match self.order {
-                "first" => "the first match applies",
-                _ => "the most specific match applies",
-            },
-            self.unmatched
+            "rules      {}, the {order} match applies; unmatched frames: {}",
+            self.rules, self.unmatched
         ));
         if self.on_port_loss == OnPortLoss::Continue.name() {
             lines.push("port loss  the run continues without the lost port".to_owned());
@@ -341,10 +329,8 @@ fn counts(links: &[LinkPlan]) -> Vec<(&LinkSpec, usize)> {
     }
     let mut counts: Vec<_> = counts.into_values().collect();
     counts.sort_by_key(|(_, place, count)| (usize::MAX - count, *place));
-    counts
-        .into_iter()
-        .map(|(options, _, count)| (options, count))
-        .collect()
+    let counts = counts.into_iter();
+    counts.map(|(options, _, count)| (options, count)).collect()
 }
 
 /// Formats events.

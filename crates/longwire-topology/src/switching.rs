@@ -165,13 +165,8 @@ pub(super) fn bridge(
         let burst = Packets(tree::whole(table, "storm-burst").unwrap_or(100));
         config.storm = Some(StormLimit { rate, burst });
     } else if table.contains_key("storm-burst") && !table.contains_key("storm-limit") {
-        let reason = "storm-burst without storm-limit";
-        diagnostics.refuse(
-            at.clone(),
-            "switching.storm-burst",
-            reason,
-            "add storm-limit",
-        );
+        let (reason, remedy) = ("storm-burst without storm-limit", "add storm-limit");
+        diagnostics.refuse(at.clone(), "switching.storm-burst", reason, remedy);
     }
     if tree::text(table, "reserved").is_some_and(|word| word.value == "pass") {
         config.reserved = Reserved::Pass;

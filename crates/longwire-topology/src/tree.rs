@@ -24,12 +24,8 @@ pub(super) fn check(section: &Section, table: &Table<'_>, at: &str, diagnostics:
             if let Err(expected) = option_texts(part, value) {
                 let found = value.type_name();
                 let reason = format!("expected {expected}, found {found}");
-                diagnostics.refuse(
-                    value.span.clone(),
-                    path,
-                    reason,
-                    "write it as on the command line",
-                );
+                let remedy = "write it as on the command line";
+                diagnostics.refuse(value.span.clone(), path, reason, remedy);
             }
         } else {
             let parts = PARTS.iter().filter(|_| section.options);
@@ -103,12 +99,8 @@ fn check_value(kind: Kind, value: &Value, path: &str, diagnostics: &mut Diagnost
         Content::Number(text, _, NumberKind::Integer) => text.to_string(),
         _ => format!("a value of type {}", value.type_name()),
     };
-    diagnostics.refuse(
-        value.span.clone(),
-        path,
-        format!("is {shown}"),
-        format!("write {expected}"),
-    );
+    let (reason, remedy) = (format!("is {shown}"), format!("write {expected}"));
+    diagnostics.refuse(value.span.clone(), path, reason, remedy);
 }
 
 /// Checks the values in a table with arbitrary keys.

@@ -121,12 +121,7 @@ impl LinkCounts {
         }
         let (bare, _) = split_direction(pattern);
         let count = if glob::is_pattern(bare) {
-            let links = builder
-                .topology
-                .links
-                .iter()
-                .filter(|link| !link.is_removed());
-            links.filter(|link| glob::fits(bare, &link.name)).count() as u64
+            builder.topology.links_fitting(bare).count() as u64
         } else {
             1
         };
