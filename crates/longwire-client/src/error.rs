@@ -104,15 +104,11 @@ impl ClientError {
 impl Refusal {
     /// Returns the error, or all problems with their remedies, as one line.
     pub fn line(&self) -> String {
-        if self.body.problems.is_empty() {
-            return self.body.error.clone();
+        let ErrorBody { error, problems } = &self.body;
+        if problems.is_empty() {
+            return error.clone();
         }
-        let problems: Vec<String> = self
-            .body
-            .problems
-            .iter()
-            .map(ProblemBody::to_string)
-            .collect();
+        let problems: Vec<String> = problems.iter().map(ProblemBody::to_string).collect();
         problems.join("; ")
     }
 }

@@ -27,26 +27,18 @@ pub(crate) struct Call<'a> {
 impl Call<'_> {
     /// Runs the operation; returns the text for stdout.
     pub fn run(&mut self) -> Result<String, CniError> {
-        match self.parameters.operation {
-            Operation::Version => Ok(self.version()),
-            // Containers must be removable even with an invalid configuration.
-            Operation::Del => {
-                self.del();
-                Ok(String::new())
-            }
-            operation => {
-                check_version(operation, &self.config.version)?;
-                self.run_checked(operation)
-            }
+        let operation = self.parameters.operation;
+        if !matches!(operation, Operation::Version | Operation::Del) {
+            check_version(operation, &self.config.version)?;
         }
-    }
-
-    fn run_checked(&mut self, operation: Operation) -> Result<String, CniError> {
         match operation {
+            Operation::Version => return Ok(self.version()),
+            Operation::Add => return self.add(),
+            // Containers must be removable even with an invalid configuration.
+            Operation::Del => self.del(),
             Operation::Check => self.check()?,
             Operation::Gc => self.gc()?,
             Operation::Status => self.status()?,
-            _ => return self.add(),
         }
         Ok(String::new())
     }

@@ -91,7 +91,7 @@ impl Entry {
     /// Returns the view of the attachment.
     pub fn view(&self) -> AttachmentView {
         let state = self.state();
-        let link = state.link.as_ref();
+        let (link, request) = (state.link.as_ref(), &state.request);
         AttachmentView {
             name: self.name.clone(),
             state: match link {
@@ -104,14 +104,8 @@ impl Entry {
             interfaces: link.map_or_else(Vec::new, |link| link.interfaces.clone()),
             since_unix: link.map(|link| link.since_unix),
             returns: state.returns,
-            spec: state.request.spec.clone(),
-            warnings: state
-                .request
-                .warnings
-                .iter()
-                .cloned()
-                .map(problem_body)
-                .collect(),
+            spec: request.spec.clone(),
+            warnings: request.warnings.iter().cloned().map(problem_body).collect(),
         }
     }
 }

@@ -476,10 +476,8 @@ impl NodeShared {
     /// Returns the number of links that share ring memory: twice the number of attachments,
     /// including those not restored yet.
     fn sharing(&self) -> usize {
-        2 * self
-            .entries()
-            .len()
-            .max(self.restoring.load(Ordering::Relaxed))
+        let entries = self.entries().len();
+        2 * entries.max(self.restoring.load(Ordering::Relaxed))
     }
 
     /// Attaches the links of an attachment. The caller has locked the entry.

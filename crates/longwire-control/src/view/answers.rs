@@ -102,12 +102,8 @@ struct NewSamples {
 /// 404 for an unknown direction.
 pub fn open_history(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSource>, Refusal> {
     let view = Arc::clone(&state.view);
-    let names: Vec<&str> = call
-        .query
-        .text("directions")
-        .unwrap_or("")
-        .split(',')
-        .collect();
+    let directions = call.query.text("directions").unwrap_or("");
+    let names: Vec<&str> = directions.split(',').collect();
     if names.len() > DIRECTIONS_MAX || names.contains(&"") {
         return Err(Refusal::bad(format!(
             "?directions= takes 1 to {DIRECTIONS_MAX} directions separated by commas, such as \
@@ -120,13 +116,11 @@ pub fn open_history(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventS
         }
     }
     view.wanted.notify_one();
+    let directions = names.iter().map(|name| ((*name).to_owned(), None));
     Ok(Box::new(NewSamples {
         view,
         state: Arc::clone(state),
-        directions: names
-            .iter()
-            .map(|name| ((*name).to_owned(), None))
-            .collect(),
+        directions: directions.collect(),
     }))
 }
 

@@ -141,20 +141,12 @@ impl Table {
         let mut rows: Vec<&Row> = rows.filter(|row| row.fits(selection.pattern)).collect();
         let fitting = rows.len();
         sort(&mut rows, selection);
-        let rows: Vec<&Row> = rows
-            .into_iter()
-            .skip(selection.offset)
-            .take(selection.limit)
-            .collect();
-        let queues = rows.iter().map(|row| row.direction.id).collect();
-        let queues = controller.occupancies(queues);
-        let queued = |at: usize| {
-            queues
-                .get(at)
-                .copied()
-                .flatten()
-                .map_or(0, |queue| queue.packets)
-        };
+        let rows = rows.into_iter().skip(selection.offset);
+        let rows: Vec<&Row> = rows.take(selection.limit).collect();
+        let ids = rows.iter().map(|row| row.direction.id).collect();
+        let queues = controller.occupancies(ids);
+        let queue = |at: usize| queues.get(at).copied().flatten();
+        let queued = |at: usize| queue(at).map_or(0, |queue| queue.packets);
         let rows = rows.iter().enumerate();
         TablePage {
             elapsed_s: self.at.as_secs_f64(),
