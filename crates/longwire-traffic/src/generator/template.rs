@@ -88,11 +88,8 @@ impl Template {
             let innermost = index + 1 == flows.vlans.len();
             let ether_type: u16 = if innermost { 0x8100 } else { 0x88a8 };
             put16(&mut self.bytes, at, ether_type);
-            put16(
-                &mut self.bytes,
-                at + 2,
-                u16::from(tag.priority) << 13 | tag.id,
-            );
+            let control = u16::from(tag.priority) << 13 | tag.id;
+            put16(&mut self.bytes, at + 2, control);
             at += 4;
         }
         put16(&mut self.bytes, at, if self.v6 { 0x86dd } else { 0x0800 });

@@ -98,101 +98,12 @@ impl Feed for TogetherFeed {
         // The slowest generator determines progress.
         let fractions = streams.iter().map(|status| status.fraction);
         let least = |least: f64, fraction: Option<f64>| Some(least.min(fraction?));
+        let sent = self.streams.iter().map(GeneratorFeed::sent);
         FeedStatus {
             name: names.collect::<Vec<_>>().join("; "),
             fraction: fractions.into_iter().try_fold(1.0, least),
-            counts: vec![(
-                "generated",
-                self.streams.iter().map(GeneratorFeed::sent).sum(),
-            )],
+            counts: vec![("generated", sent.sum())],
             notes: Vec::new(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{ARRIVALS, SIZES};
-    use longwire_packet::probe::Probe;
-
-    use crate::generator::{FlowConfig, MacAddress, Payload};
-
-    fn config(stream: u32, rate: &str, count: u64) -> GeneratorConfig {
-        GeneratorConfig {
-            flows: FlowConfig::default(),
-            sizes: Arc::from(SIZES.parse("60").expect("sizes")),
-            arrivals: Arc::from(ARRIVALS.parse("constant").expect("arrivals")),
-            rate: Some(rate.parse().expect("a rate")),
-            payload: Payload::Zeros,
-            probe: Some(stream),
-            count: Some(count),
-            time: None,
-            seed: 1,
-        }
-    }
-
-    #[test]
-    fn frames_of_all_streams_are_ordered_by_time() {
-        let configs = vec![config(0, "1kpps", 4), config(1, "2kpps", 8)];
-        let mut feed = TogetherFeed::new(configs).expect("a feed");
-        let sent = feed.sent();
-        let mut frames = Vec::new();
-        loop {
-            let received = feed.feed(3, &mut |fed| {
-                let probe = Probe::find(&fed.bytes[42..]).expect("a probe");
-                frames.push((fed.due.as_nanos() / 1_000, probe.stream, probe.sequence));
-            });
-            if received.expect("generated").end {
-                break;
-            }
-        }
-        let mut expected = Vec::new();
-        for n in 0..4 {
-            expected.push((n * 1_000, 0, n));
-            expected.push((n * 1_000, 1, 2 * n));
-            expected.push((n * 1_000 + 500, 1, 2 * n + 1));
-        }
-        assert_eq!(frames, expected);
-        let sent: Vec<u64> = sent.iter().map(|n| n.load(Ordering::Relaxed)).collect();
-        assert_eq!(sent, [4, 8]);
-        assert_eq!(feed.status().fraction, Some(1.0));
-    }
-
-    #[test]
-    fn streams_without_a_rate_are_refused() {
-        assert!(matches!(
-            TogetherFeed::new(Vec::new()),
-            Err(GeneratorError::NoStream)
-        ));
-        let mut config = config(0, "1kpps", 1);
-        config.rate = None;
-        assert!(TogetherFeed::new(vec![config]).is_err());
-    }
-
-    #[test]
-    fn mac_addresses_take_turns() {
-        let mut config = config(0, "1kpps", 5);
-        config.flows.source_mac = MacAddress([2, 0, 0, 0xff, 0xff, 0xfe]);
-        config.flows.source_macs = 3;
-        config.flows.destination_macs = 2;
-        let mut feed = GeneratorFeed::new(config.clone()).expect("a feed");
-        let mut macs = Vec::new();
-        let all = feed.feed(9, &mut |fed| {
-            macs.push((fed.bytes[5], fed.bytes[6..12].to_vec()));
-        });
-        assert!(all.expect("generated").end);
-        let source = |last: [u8; 3]| [&[2, 0, 0][..], &last].concat();
-        let [one, two, three] = [[0xff, 0xff, 0xfe], [0xff, 0xff, 0xff], [0, 0, 0]].map(source);
-        let expected = [
-            (2, one.clone()),
-            (3, two.clone()),
-            (2, three),
-            (3, one),
-            (2, two),
-        ];
-        assert_eq!(macs, expected);
-        config.flows.source_macs = 0;
-        assert!(GeneratorFeed::new(config).is_err());
     }
 }

@@ -233,13 +233,8 @@ impl Rfc2544 {
 
     fn throughput<T: Tester>(&self, size: u32, tester: &mut T) -> Result<Search, T::Error> {
         let trial = |parts| self.trial(size, parts, Length::Time(self.trial), "throughput");
-        highest(
-            tester,
-            WHOLE.into(),
-            self.resolution.into(),
-            self.acceptable_loss,
-            &trial,
-        )
+        let (most, resolution) = (WHOLE.into(), self.resolution.into());
+        highest(tester, most, resolution, self.acceptable_loss, &trial)
     }
 
     fn latency<T: Tester>(

@@ -116,10 +116,8 @@ fn clauses_are_met_or_name_link_and_value() {
     );
     let mut one_way = report();
     one_way.links.truncate(1);
-    check(
-        &one_way,
-        "down.artifacts=0 | no link named 'down'; there were link.up",
-    );
+    let missing = "down.artifacts=0 | no link named 'down'; there were link.up";
+    check(&one_way, missing);
     one_way.links[0] = LinkReport {
         name: "link.up".to_owned(),
         ..LinkReport::default()
@@ -215,22 +213,14 @@ fn unmeetable_conditions_are_found_before_the_run() {
         ",
     ) {
         let found = unmeetable(text, fixed);
-        assert_eq!(
-            found.len(),
-            usize::from(!why.is_empty()),
-            "{text}: {found:?}"
-        );
+        assert_eq!(found.is_empty(), why.is_empty(), "{text}: {found:?}");
         let start = format!("{text}: {why}");
-        assert!(
-            found.iter().all(|found| found.starts_with(&start)),
-            "{found:?}"
-        );
-        let is_of_place = text.starts_with("ac.dwn");
-        assert_eq!(
-            unmeetable(text, all).len(),
-            usize::from(is_of_place),
-            "{text}"
-        );
+        if let Some(found) = found.first() {
+            assert!(found.starts_with(&start), "{found}");
+        }
+        assert!(found.len() <= 1, "{found:?}");
+        let of_place = usize::from(text.starts_with("ac.dwn"));
+        assert_eq!(unmeetable(text, all).len(), of_place, "{text}");
     }
     // Clients may add this link later.
     assert!(unmeetable("ac.dwn.drops=0", RunKind::default()).is_empty());
@@ -265,15 +255,13 @@ fn a_grade_is_met_by_a_better_run() {
         let found = Grade::ALL.map(|grade| requirement.unmet(&report(), grade).is_empty());
         assert_eq!(found, met, "{wanted}");
     }
-    let requirement = parsed("faithful,drops=3");
-    assert_eq!(
-        requirement.unmet(&report(), Grade::NearlyFaithful),
-        ["faithful: the run was nearly-faithful"]
-    );
-    assert_eq!(
-        requirement.unmet(&report(), Grade::NoFrames),
-        ["faithful: the run had no frames"]
-    );
+    for (grade, said) in [
+        (Grade::NearlyFaithful, "was nearly-faithful"),
+        (Grade::NoFrames, "had no frames"),
+    ] {
+        let unmet = parsed("faithful,drops=3").unmet(&report(), grade);
+        assert_eq!(unmet, [format!("faithful: the run {said}")]);
+    }
 }
 
 #[test]

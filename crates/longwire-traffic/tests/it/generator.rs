@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use longwire_engine::Nanos;
 use longwire_packet::probe::Probe;
@@ -11,7 +12,7 @@ use longwire_runtime::record::Epoch;
 use longwire_runtime::{Feed, FeedFrame};
 use longwire_traffic::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, GeneratorError, GeneratorFeed,
-    MacAddress, Payload, PortRange, Protocol, TcpFlags, VlanTag,
+    MacAddress, Payload, PortRange, Protocol, TcpFlags, TogetherFeed, VlanTag,
 };
 use longwire_traffic::{ARRIVALS, SIZES};
 
@@ -319,4 +320,71 @@ fn values_out_of_range_are_refused() {
     assert_refused::<TcpFlags>("ack,xyz");
     let whole: AddressRange = "::/0".parse().expect("a prefix");
     assert!(whole.is_v6() && whole.count() > 1 << 100);
+}
+
+#[test]
+fn frames_of_all_streams_are_ordered_by_time() {
+    let stream = |probe, rate: &str, count| GeneratorConfig {
+        rate: rate.parse().ok(),
+        probe: Some(probe),
+        count: Some(count),
+        ..config("60", FlowConfig::default())
+    };
+    let configs = vec![stream(0, "1kpps", 4), stream(1, "2kpps", 8)];
+    let mut feed = TogetherFeed::new(configs).expect("a feed");
+    let sent = feed.sent();
+    let mut frames = Vec::new();
+    loop {
+        let received = feed.feed(3, &mut |fed| {
+            let probe = Probe::find(&fed.bytes[42..]).expect("a probe");
+            frames.push((fed.due.as_nanos() / 1_000, probe.stream, probe.sequence));
+        });
+        if received.expect("generated").end {
+            break;
+        }
+    }
+    // At the same due time, the stream listed first precedes.
+    let mut expected = Vec::new();
+    for n in 0..4 {
+        expected.push((n * 1_000, 0, n));
+        expected.push((n * 1_000, 1, 2 * n));
+        expected.push((n * 1_000 + 500, 1, 2 * n + 1));
+    }
+    assert_eq!(frames, expected);
+    let sent: Vec<u64> = sent.iter().map(|n| n.load(Ordering::Relaxed)).collect();
+    assert_eq!(sent, [4, 8]);
+    assert_eq!(feed.status().fraction, Some(1.0));
+    // Streams without a rate are refused, and so are none.
+    let none = TogetherFeed::new(Vec::new()).err();
+    assert_eq!(none, Some(GeneratorError::NoStream));
+    let mut unpaced = stream(0, "1kpps", 1);
+    unpaced.rate = None;
+    assert!(TogetherFeed::new(vec![unpaced]).is_err());
+}
+
+#[test]
+fn mac_addresses_take_turns() {
+    let mut config = config("60", FlowConfig::default());
+    config.count = Some(5);
+    config.flows.source_mac = MacAddress([2, 0, 0, 0xff, 0xff, 0xfe]);
+    config.flows.source_macs = 3;
+    config.flows.destination_macs = 2;
+    let frames = generate(config.clone(), 9);
+    let macs = frames
+        .iter()
+        .map(|frame| (frame.bytes[5], &frame.bytes[6..12]));
+    let [one, two] = [0xfe, 0xff].map(|last| [2, 0, 0, 0xff, 0xff, last]);
+    let expected = [
+        (2, one),
+        (3, two),
+        (2, [2, 0, 0, 0, 0, 0]),
+        (3, one),
+        (2, two),
+    ];
+    let expected = expected
+        .each_ref()
+        .map(|(last, source)| (*last, &source[..]));
+    assert_eq!(macs.collect::<Vec<_>>(), expected);
+    config.flows.source_macs = 0;
+    assert!(GeneratorFeed::new(config).is_err());
 }
