@@ -287,13 +287,8 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
         }
         let steps = tree::whole(table, "steps").unwrap_or(STEPS);
         let span = from.span.clone();
-        match Ramp::new(
-            pattern.value,
-            option.name,
-            (from.value, to.value),
-            time,
-            steps,
-        ) {
+        let ends = (from.value, to.value);
+        match Ramp::new(pattern.value, option.name, ends, time, steps) {
             Ok(ramp) => ramps.push(Arc::new(ramp)),
             Err(reason) => {
                 let remedy = "write from and to as plain values, such as 10mbit, 20ms or 1%";

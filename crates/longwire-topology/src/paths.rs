@@ -33,13 +33,8 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     };
     let first = tree::texts(table, "match").into_iter().next();
     let place = first.map_or(place, |text| Place::Span(text.span));
-    builder.add_rules(
-        class,
-        &matches,
-        one_way,
-        (place, item.span.start),
-        "path.match",
-    );
+    let at = (place, item.span.start);
+    builder.add_rules(class, &matches, one_way, at, "path.match");
 }
 
 fn hops(table: &Table<'_>, item: &Placed<&Table<'_>>, builder: &mut Builder) -> Vec<Hop> {

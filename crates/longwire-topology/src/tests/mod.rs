@@ -148,10 +148,8 @@ fn unused_links_and_unreachable_rules_are_reported() {
         "[[link]]\nname = \"x\"\nmatch = \"in-port=a\"\n[[link]]\nname = \"y\"\nmatch = \"in-port=a,dport=53\"\n",
     );
     let doubts = same.doubts().join("\n");
-    assert!(
-        doubts.contains("'in-port=a' of x.up precedes it"),
-        "{doubts}"
-    );
+    let said = "'in-port=a' of x.up precedes it";
+    assert!(doubts.contains(said), "{doubts}");
     let doubts = good("[[link]]\nname = \"x\"\nmatch = \"src=10.0.0.0/8\"\n[[link]]\nname = \"y\"\nmatch = [\"src=10.1.0.0/16\", \"dst=9.9.9.9\"]\n").doubts().join("\n");
     assert!(doubts.contains("of y.up can never match"), "{doubts}");
     assert!(doubts.contains("overlap"), "{doubts}");
@@ -230,10 +228,8 @@ fn a_scenario_without_topology_is_refused() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     let said = problems[0].to_string();
     assert!(said.contains("it is a scenario"), "{said}");
-    assert!(
-        said.contains("check network.toml --scenario call.toml"),
-        "{said}"
-    );
+    let remedy = "check network.toml --scenario call.toml";
+    assert!(said.contains(remedy), "{said}");
     let empty = Topology::parse("none.toml", "", Path::new("")).expect_err("there is nothing");
     assert!(!empty[0].reason.contains("scenario"), "{empty:?}");
 }
