@@ -74,11 +74,8 @@ impl Api {
         request: Request<Incoming>,
         caller: Caller,
     ) -> Result<Response<Body>, Refusal> {
-        let (route, mut call) = read_head(
-            request.method().as_str(),
-            request.uri().path(),
-            request.uri().query(),
-        )?;
+        let (method, uri) = (request.method().as_str(), request.uri());
+        let (route, mut call) = read_head(method, uri.path(), uri.query())?;
         call.accept = accepted(request.headers());
         if route.changes() && caller.rights == Rights::Read {
             let error = "read-only token; nothing was changed";

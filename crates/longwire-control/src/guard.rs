@@ -181,10 +181,8 @@ pub fn check_origin(peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Re
     let same = format!("http://{authority}");
     let foreign = |origin: &HeaderValue| !origin.as_bytes().eq_ignore_ascii_case(same.as_bytes());
     if headers.get_all(ORIGIN).iter().any(foreign) {
-        Err(Refusal::new(
-            StatusCode::FORBIDDEN,
-            "requests from other origins are not permitted",
-        ))
+        let error = "requests from other origins are not permitted";
+        Err(Refusal::new(StatusCode::FORBIDDEN, error))
     } else {
         Ok(())
     }

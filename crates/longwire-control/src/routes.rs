@@ -12,8 +12,9 @@ use super::responses::{
     Upcoming,
 };
 use super::route::Answer::{self, Events, Json};
+use super::route::Method::{self, Delete, Get, Patch, Post};
 use super::route::Work::{self, Change, Quick, Slow, Stream};
-use super::route::{Call, Kind, Method, Parameter, Route};
+use super::route::{Call, Kind, Parameter, Route};
 use super::state::ApiState;
 use super::stream::counters;
 use super::view::answers::{self, open_history};
@@ -52,7 +53,7 @@ const EVERY: Parameter =
 /// Creates a GET route.
 const fn get(path: &'static str, answer: Answer, work: Work) -> Route {
     Route {
-        method: Method::Get,
+        method: Get,
         path,
         help: "",
         parameters: &[],
@@ -100,25 +101,17 @@ pub static ROUTES: [Route; 24] = [
             LIMIT,
         ]),
     get("/v1/links/{name}", Json("Link"), Quick(link)).help("A link"),
-    change(
-        Method::Patch,
-        "/v1/links/{name}",
-        Change(set, "/set/{name}"),
-    )
-    .help("Set options of all matching links, atomically")
-    .takes(&[AT, IN, CHECK])
-    .body("Options"),
-    change(Method::Post, "/v1/links", Change(add, "/add/link/0"))
+    change(Patch, "/v1/links/{name}", Change(set, "/set/{name}"))
+        .help("Set options of all matching links, atomically")
+        .takes(&[AT, IN, CHECK])
+        .body("Options"),
+    change(Post, "/v1/links", Change(add, "/add/link/0"))
         .help("Add links, as [[link]] in a topology")
         .takes(&[AT, IN, CHECK])
         .body("NewLink"),
-    change(
-        Method::Delete,
-        "/v1/links/{name}",
-        Change(remove, "/remove/0"),
-    )
-    .help("Remove all matching links")
-    .takes(&[AT, IN, CHECK]),
+    change(Delete, "/v1/links/{name}", Change(remove, "/remove/0"))
+        .help("Remove all matching links")
+        .takes(&[AT, IN, CHECK]),
     get("/v1/paths", Json("Paths"), Slow(paths)).help("Paths: sequences of links"),
     get("/v1/ports", Json("Ports"), Slow(ports)).help("Ports with their counters"),
     get("/v1/rules", Json("Rules"), Slow(rules))
@@ -131,19 +124,15 @@ pub static ROUTES: [Route; 24] = [
             SKIP.help("number of newest changes to skip"),
             LIMIT.help("maximum changes in the response; all by default"),
         ]),
-    change(
-        Method::Post,
-        "/v1/changes",
-        Change(|call| call.body.clone(), ""),
-    )
-    .help("Make a change, atomically")
-    .takes(&[CHECK])
-    .body("Change"),
+    change(Post, "/v1/changes", Change(|call| call.body.clone(), ""))
+        .help("Make a change, atomically")
+        .takes(&[CHECK])
+        .body("Change"),
     get("/v1/scenario", Json("Upcoming"), Slow(scenario))
         .help("Upcoming events of the scenario")
         .takes(&[LIMIT]),
     Route {
-        method: Method::Post,
+        method: Post,
         ..get("/v1/scenario/skip", Json("Skipped"), Quick(skip))
             .help("Skip to the next event of the scenario")
     },

@@ -114,36 +114,30 @@ fn run_metrics() -> Vec<Metric> {
     use Source::{Run, Switch, SwitchBy};
     vec![
         metric("build", Source::Info).help("Version of the program"),
-        metric("run_elapsed", Run(|snapshot| snapshot.elapsed_s))
+        metric("run_elapsed", Run(|it| it.elapsed_s))
             .unit(Unit::Seconds)
             .help("Time since the start of the run"),
-        metric("links", Run(|snapshot| snapshot.count as f64))
+        metric("links", Run(|it| it.count as f64))
             .help("Link directions; a shared link counts once"),
-        metric(
-            "frames_in_flight",
-            Run(|snapshot| snapshot.report.in_flight as f64),
-        )
-        .help("Frames queued or in flight"),
-        metric(
-            "switch_forwarded_frames",
-            Switch(|run| run.switch.forwarded),
-        )
-        .help("Frames forwarded to one port"),
+        metric("frames_in_flight", Run(|it| it.report.in_flight as f64))
+            .help("Frames queued or in flight"),
+        metric("switch_forwarded_frames", Switch(|it| it.switch.forwarded))
+            .help("Frames forwarded to one port"),
         metric(
             "switch_flooded_frames",
-            SwitchBy("kind", |run| run.switch.flooded_by_kind().collect()),
+            SwitchBy("kind", |it| it.switch.flooded_by_kind().collect()),
         )
         .help("Flooded frames, by kind of destination"),
         metric(
             "switch_refused_frames",
-            SwitchBy("reason", |run| run.switch.not_forwarded.nonzero().collect()),
+            SwitchBy("reason", |it| it.switch.not_forwarded.nonzero().collect()),
         )
         .help("Frames forwarded to no port, by reason"),
-        metric("switch_stations_learnt", Switch(|run| run.switch.learnt))
+        metric("switch_stations_learnt", Switch(|it| it.switch.learnt))
             .help("Stations learned by the switch"),
-        metric("switch_stations_moved", Switch(|run| run.switch.moved))
+        metric("switch_stations_moved", Switch(|it| it.switch.moved))
             .help("Stations that moved to another port"),
-        metric("switch_loop_signs", Switch(|run| run.switch.loop_signs))
+        metric("switch_loop_signs", Switch(|it| it.switch.loop_signs))
             .help("Suspected loops among the ports"),
     ]
 }

@@ -222,6 +222,7 @@ impl Recorded {
             (grown > 0).then_some((reason as u8, grown.min(u32::MAX.into()) as u32))
         });
         let grown = |now: u64, before: u64| now.saturating_sub(before);
+        let late = |totals: &LinkTotals| totals.handovers.late + totals.handovers.overload;
         let (traffic, earlier) = (&totals.traffic, &before.traffic);
         let sample = HistorySample {
             at: now,
@@ -232,10 +233,7 @@ impl Recorded {
             bytes_out: grown(traffic.bytes_out, earlier.bytes_out),
             drops: drops.collect(),
             marks: grown(totals.effects.ecn_marked, before.effects.ecn_marked) as u32,
-            late: grown(
-                totals.handovers.late + totals.handovers.overload,
-                before.handovers.late + before.handovers.overload,
-            ) as u32,
+            late: grown(late(&totals), late(before)) as u32,
             queued: queued.unwrap_or_else(|| totals.queued()),
             delays: self.read_delays.since(&self.delays),
             rate: self.rate.or_else(|| {
