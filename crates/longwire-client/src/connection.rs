@@ -257,11 +257,8 @@ impl EventStream {
                 if silence < silence_max {
                     continue;
                 }
-                return Err(ClientError::timeout(
-                    &self.address,
-                    "sent nothing",
-                    silence_max,
-                ));
+                let what = "sent nothing";
+                return Err(ClientError::timeout(&self.address, what, silence_max));
             };
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| lost(&self.address, &error))?;

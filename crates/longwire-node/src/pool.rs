@@ -101,10 +101,8 @@ mod tests {
     fn a_panic_does_not_end_a_thread() {
         let pool = Pool::new().expect("threads");
         for _ in 0..2 * THREADS {
-            assert_eq!(
-                pool.run(|| -> u8 { std::panic::resume_unwind(Box::new(())) }),
-                None
-            );
+            let panicked = pool.run(|| -> u8 { std::panic::resume_unwind(Box::new(())) });
+            assert_eq!(panicked, None);
         }
         assert_eq!(pool.run(|| 7), Some(7));
     }

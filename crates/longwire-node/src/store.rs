@@ -237,10 +237,8 @@ mod tests {
     fn attachments_are_restored_and_invalid_files_reported() {
         let directory = std::env::temp_dir().join(format!("lw-store-{}", std::process::id()));
         let store = Store::open(&directory).expect("a directory");
-        assert!(matches!(
-            Store::open(&directory),
-            Err(NodeError::InUse { .. })
-        ));
+        let second = Store::open(&directory);
+        assert!(matches!(second, Err(NodeError::InUse { .. })));
         let spec = json!({ "target": { "pid": 7 }, "link": { "delay": "1ms" } });
         let stored = StoredAttachment {
             name: "web".to_owned(),
@@ -262,10 +260,8 @@ mod tests {
         let store = Store::open(&directory).expect("free again");
         let (found, strange) = store.read().expect("read");
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            (&found[0].name, &found[0].spec, &found[0].facts),
-            (&stored.name, &stored.spec, &stored.facts)
-        );
+        let parts = |it: &StoredAttachment| (it.name.clone(), it.spec.clone(), it.facts.clone());
+        assert_eq!(parts(&found[0]), parts(&stored));
         assert_eq!(strange.len(), 4, "{strange:?}");
         store.remove("web").expect("removed");
         store.remove("web").expect("none is no error");

@@ -87,19 +87,15 @@ fn stale_links_are_removed() {
         let spec = json!({ "target": { "netns": netns }, "link": {} });
         json!({ "name": format!("cni-{name}"), "state": state, "interfaces": [], "spec": spec })
     };
-    let gone = "/run/netns/gone";
+    let [here, gone, other] = [
+        "/proc/self/ns/net",
+        "/run/netns/gone",
+        "/run/netns/other-mounts",
+    ];
     let node = willing(json!([
         attachment("pods-1-eth0-6cccd23600000000", "waiting", gone),
-        attachment(
-            "pods-2-eth0-6cccd23600000000",
-            "waiting",
-            "/proc/self/ns/net"
-        ),
-        attachment(
-            "pods-3-eth0-6cccd23600000000",
-            "attached",
-            "/run/netns/other-mounts"
-        ),
+        attachment("pods-2-eth0-6cccd23600000000", "waiting", here),
+        attachment("pods-3-eth0-6cccd23600000000", "attached", other),
         attachment("others-4-eth0-1111111100000000", "waiting", gone),
         json!({ "name": "web", "state": "attached", "spec": { "target": { "container": "web" } } }),
     ]));
