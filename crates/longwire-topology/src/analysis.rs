@@ -67,15 +67,10 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder) {
 /// Removes the first value from a model's text, so that models that differ only in that value
 /// compare equal.
 fn without_value(text: &str) -> String {
-    let start = text
-        .find(|c: char| c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let start = text.find(|c: char| c.is_ascii_digit());
+    let start = start.unwrap_or(text.len());
     let value = |c: char| c.is_ascii_alphanumeric() || ".%".contains(c);
-    format!(
-        "{}{}",
-        &text[..start],
-        text[start..].trim_start_matches(value)
-    )
+    text[..start].to_owned() + text[start..].trim_start_matches(value)
 }
 
 impl Topology {

@@ -86,9 +86,7 @@ impl Topology {
         };
         let file = file.map_err(|fault| vec![fault.problem(NAME)])?;
         let mut diagnostics = Diagnostics::of_json(NAME, source);
-        if !files.may_quote() {
-            diagnostics.quote_no_rows();
-        }
+        diagnostics.may_quote_rows = files.may_quote();
         let mut draft = self.begin(diagnostics, files);
         let builder = &mut draft.builder;
         builder.diagnostics.checking_shape = true;

@@ -155,9 +155,7 @@ impl Topology {
         steps: &Steps,
     ) -> Result<Topology, Vec<Problem>> {
         let mut diagnostics = Diagnostics::new(name, text);
-        if !files.may_quote() {
-            diagnostics.quote_no_rows();
-        }
+        diagnostics.may_quote_rows = files.may_quote();
         let Some(file) = toml_table(text, &mut diagnostics) else {
             return Err(diagnostics.finish().err().unwrap_or_default());
         };

@@ -119,15 +119,15 @@ impl OptionStore {
             }
             None => both.clone(),
         };
-        let (up, down) = (side("up"), side("down"));
+        let own = Duplex {
+            up: side("up"),
+            down: side("down"),
+        };
         let Some(preset) = tree::text(table, "preset") else {
-            return Duplex { up, down };
+            return own;
         };
         match presets::read(preset.value, &*self.files) {
-            Ok(under) => Duplex {
-                up: under.up.overlay(&up),
-                down: under.down.overlay(&down),
-            },
+            Ok(under) => overlay(&under, &own),
             Err(error) => {
                 let reason = match &error {
                     PresetError::Spec(error) if !self.files.may_quote() => {
@@ -137,7 +137,7 @@ impl OptionStore {
                 };
                 let remedy = "`longwire preset` lists them";
                 diagnostics.refuse(preset.span, format!("{at}.preset"), reason, remedy);
-                Duplex { up, down }
+                own
             }
         }
     }

@@ -98,8 +98,9 @@ pub(super) struct Diagnostics<'a> {
     more: usize,
     /// Whether problems count as schema violations.
     pub checking_shape: bool,
-    /// Whether to omit the contents of CSV rows.
-    rows_unquoted: bool,
+    /// Whether problems may quote CSV rows: the sender of a change may not be allowed to read the
+    /// file.
+    pub may_quote_rows: bool,
 }
 
 impl<'a> Diagnostics<'a> {
@@ -121,14 +122,8 @@ impl<'a> Diagnostics<'a> {
             warnings: Vec::new(),
             more: 0,
             checking_shape: false,
-            rows_unquoted: false,
+            may_quote_rows: true,
         }
-    }
-
-    /// Stops quoting CSV rows in problems, because the sender of the change may not be allowed to
-    /// read the file.
-    pub fn quote_no_rows(&mut self) {
-        self.rows_unquoted = true;
     }
 
     /// Records an error.
@@ -175,7 +170,7 @@ impl<'a> Diagnostics<'a> {
         reason: String,
         remedy: String,
     ) -> Problem {
-        if self.rows_unquoted
+        if !self.may_quote_rows
             && let Place::Row { file, line } = &place
         {
             return Problem {

@@ -124,13 +124,10 @@ fn carrier(topology: &Topology, plan: &CarrierPlan) -> (String, Vec<String>) {
 
 impl HostSummary {
     fn line(&self) -> String {
-        format!(
-            "host       {} ({}): ports {}; decides {}",
-            self.name,
-            self.address,
-            self.ports.join(", "),
-            count_of(self.directions as u64, "direction")
-        )
+        let (ports, directions) = (self.ports.join(", "), self.directions as u64);
+        let directions = count_of(directions, "direction");
+        let HostSummary { name, address, .. } = self;
+        format!("host       {name} ({address}): ports {ports}; decides {directions}")
     }
 }
 

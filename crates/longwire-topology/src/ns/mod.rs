@@ -86,11 +86,8 @@ fn written(network: &Network, nodes: &[usize]) -> String {
     for node in nodes {
         let vertex = &network.vertices[*node];
         let opens = quoted(&format!("packet:{}", vertex.name));
-        line(format!(
-            "{} = {opens} # {}",
-            quoted(&vertex.name),
-            vertex.addresses.join(", ")
-        ));
+        let (name, addresses) = (quoted(&vertex.name), vertex.addresses.join(", "));
+        line(format!("{name} = {opens} # {addresses}"));
     }
     if nodes.len() == 2 {
         line("\n[switching]\nmode = \"pairs\"".to_owned());

@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setsockopt, sockopt::ReceiveTimestampns,
 };
+use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 
 use super::{TrafficError, during};
@@ -43,17 +44,14 @@ pub(super) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Stamp
 
 fn stamp_of(message: ControlMessageOwned) -> Option<i64> {
     match message {
-        ControlMessageOwned::ScmTimestampns(time) => {
-            Some(time.tv_sec() * 1_000_000_000 + time.tv_nsec())
-        }
+        ControlMessageOwned::ScmTimestampns(time) => Some(time.num_nanoseconds()),
         _ => None,
     }
 }
 
 /// Returns the current time on the timestamps' clock.
 pub(super) fn realtime_ns() -> i64 {
-    clock_gettime(ClockId::CLOCK_REALTIME)
-        .map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec())
+    clock_gettime(ClockId::CLOCK_REALTIME).map_or(0, |time| time.num_nanoseconds())
 }
 
 /// Reads the `nth` 8-byte number in a payload.
