@@ -121,11 +121,11 @@ fn described(operation: Operation) -> Value {
 }
 
 fn schemas() -> Map<String, Value> {
-    type Own = (Detached, ErrorBody, Health, NodeOverview);
-    type Attached = (AttachmentList, AttachmentSpec, AttachmentView);
-    type Networks = (NetworkEnded, NetworkList, NetworkSpec, NetworkView);
+    type OfNode = (Detached, ErrorBody, Health, NodeOverview);
+    type OfAttachments = (AttachmentList, AttachmentSpec, AttachmentView);
+    type OfNetworks = (NetworkEnded, NetworkList, NetworkSpec, NetworkView);
     let mut generator = schema_settings().into_generator();
-    generator.subschema_for::<(Own, Attached, Networks)>();
+    generator.subschema_for::<(OfNode, OfAttachments, OfNetworks)>();
     let mut schemas = generator.take_definitions(true);
     schemas.insert("Any".to_owned(), json!({}));
     schemas
