@@ -50,13 +50,13 @@ pub struct PipelineEnd<T> {
     pub memory_max: u64,
 }
 
-/// Failure of a pipeline.
+/// Failure of a link or a network in virtual time.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PipelineError {
-    #[error("{0}")]
+    #[error(transparent)]
     Start(#[from] StartError),
-    #[error("{0}")]
+    #[error(transparent)]
     Port(#[from] PortError),
     #[error("recorder: {0}")]
     Recorder(String),
@@ -83,25 +83,11 @@ where
 }
 
 /// Like [`run_to_end`], with both stages on the calling thread, as in a run on few cores. The
-/// steady time covers the whole run.
+/// steady time covers the whole run. The stages block while the recorder is full.
 ///
 /// # Errors
-/// [`PipelineError::Start`] if the memory for frames cannot be allocated; [`PipelineError::Port`]
-/// with the first port error.
+/// As for [`run_to_end`]; [`PipelineError::Recorder`] if the recorder fails.
 pub fn run_on_one_thread<R: RxPort, T: TxPort>(
-    source: R,
-    sink: T,
-    setup: LinkSetup,
-    config: PipelineConfig,
-) -> Result<PipelineEnd<T>, PipelineError> {
-    run_recorded(source, sink, setup, config, None)
-}
-
-/// Like [`run_on_one_thread`], with a recorder. The stages block while it is full.
-///
-/// # Errors
-/// As for [`run_on_one_thread`]; [`PipelineError::Recorder`] if the recorder fails.
-pub fn run_recorded<R: RxPort, T: TxPort>(
     source: R,
     sink: T,
     setup: LinkSetup,

@@ -15,7 +15,7 @@ use longwire_engine::{BitRate, Bytes, LinkConfig, LinkSpec};
 use longwire_io::port::mem::{Sink, Source};
 use longwire_network::Numbered;
 use longwire_runtime::deciding::{NetworkParts, pipeline};
-use longwire_runtime::pipeline::{PipelineConfig, run_recorded};
+use longwire_runtime::pipeline::{PipelineConfig, run_on_one_thread};
 use longwire_runtime::record::{Batch, Epoch};
 use longwire_runtime::{Faults, FileLoader, LinkSetup, Recorder};
 use longwire_topology::Topology;
@@ -183,8 +183,8 @@ fn run_plain(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64)
         cores: None,
     };
     let begun = cpu_of_thread();
-    let end =
-        run_recorded(source, Sink::copying(), setup, config, recorder(args)).map_err(failed)?;
+    let end = run_on_one_thread(source, Sink::copying(), setup, config, recorder(args))
+        .map_err(failed)?;
     let nanos = (cpu_of_thread() - begun).as_nanos() as f64 / args.packets as f64;
     Ok((nanos, end.port.frames()))
 }
@@ -196,7 +196,7 @@ fn run_controllable(args: &ControllableArgs, size: u32, load: u32) -> Result<(f6
     let ports = vec![(source, Sink::copying()), (silent, Sink::copying())];
     let parts = parts(args)?;
     let begun = cpu_of_thread();
-    let end = pipeline::run_recorded(ports, parts, (1, MEMORY), recorder(args)).map_err(failed)?;
+    let end = pipeline::run_to_end(ports, parts, (1, MEMORY), recorder(args)).map_err(failed)?;
     let nanos = (cpu_of_thread() - begun).as_nanos() as f64 / args.packets as f64;
     Ok((nanos, end.ports[1].frames()))
 }

@@ -15,6 +15,7 @@ use super::report::PortReport;
 use super::stage::DecidingStage;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::pipeline::PipelineError;
 use crate::record::{Epoch, RecordHandle, Recorder};
 use crate::stage::{Ingress, OutputStage};
 use crate::start_error::StartError;
@@ -30,18 +31,6 @@ pub struct NetworkEnd<T> {
     pub took: Duration,
     /// Time to build links, paths and switch.
     pub built: Duration,
-}
-
-/// Failure of a run.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum NetworkPipelineError {
-    #[error(transparent)]
-    Start(#[from] StartError),
-    #[error(transparent)]
-    Port(#[from] PortError),
-    #[error("recorder: {0}")]
-    Recorder(String),
 }
 
 /// Builds a network without ports and passes it to `look`, to measure idle links.
@@ -65,29 +54,17 @@ struct PipelineInput<R> {
 
 /// Runs frames from `ports` through a network until all inputs have ended and all frames
 /// have left. Orders use the time scale of the arrivals. Each input may use `memory` for
-/// its frames.
+/// its frames. The network blocks while the recorder is full.
 ///
 /// # Errors
-/// If the parts do not fit together, memory cannot be allocated, or a port fails.
+/// If the parts do not fit together, memory cannot be allocated, a port or the recorder fails, or
+/// the recorder's thread cannot be started.
 pub fn run_to_end<R: RxPort, T: TxPort>(
-    ports: Vec<(R, T)>,
-    parts: NetworkParts,
-    seed: u64,
-    memory: Bytes,
-) -> Result<NetworkEnd<T>, NetworkPipelineError> {
-    run_recorded(ports, parts, (seed, memory), None)
-}
-
-/// Like [`run_to_end`], with a recorder. The network blocks while the recorder is full.
-///
-/// # Errors
-/// As for [`run_to_end`], or if the recorder's thread cannot be started.
-pub fn run_recorded<R: RxPort, T: TxPort>(
     ports: Vec<(R, T)>,
     parts: NetworkParts,
     (seed, memory): (u64, Bytes),
     recorder: Option<Box<dyn Recorder>>,
-) -> Result<NetworkEnd<T>, NetworkPipelineError> {
+) -> Result<NetworkEnd<T>, PipelineError> {
     let recorded = RecordingParts::by(recorder);
     let mut inputs = Vec::new();
     let mut outputs = Vec::new();
@@ -132,7 +109,7 @@ pub fn run_recorded<R: RxPort, T: TxPort>(
     let reports = reports.collect();
     let ports = network.into_ports();
     if let Some(writer) = writer {
-        writer.end().map_err(NetworkPipelineError::Recorder)?;
+        writer.end().map_err(PipelineError::Recorder)?;
     }
     Ok(NetworkEnd {
         reports,

@@ -103,7 +103,7 @@ fn run_on(sharding: Sharding, links: [&str; 2], orders: Vec<(u64, Operation)>) -
         (arrivals(Vec::new()), Noted::default()),
         (arrivals(Vec::new()), Noted::default()),
     ];
-    let end = run_to_end(ports, parts, 1, Bytes(1 << 20)).expect("it runs");
+    let end = run_to_end(ports, parts, (1, Bytes(1 << 20)), None).expect("it runs");
     let mut events = end.ports.into_iter().map(|port| port.events);
     std::array::from_fn(|_| events.next().expect("three ports"))
 }

@@ -28,7 +28,7 @@ fn run(parts: NetworkParts, inputs: Vec<Vec<(Nanos, Vec<u8>)>>) -> Vec<Vec<(Nano
     let ports = inputs
         .into_iter()
         .map(|frames| (Arrivals::new(frames, 7), Kept::new(3)));
-    let end = run_to_end(ports.collect(), parts, 1, Bytes(64 << 20)).expect("it runs");
+    let end = run_to_end(ports.collect(), parts, (1, Bytes(64 << 20)), None).expect("it runs");
     end.ports.into_iter().map(|port| port.frames).collect()
 }
 

@@ -151,7 +151,8 @@ fn a_network_keeps_the_wires_of_its_ports_busy() {
         (source(frames.clone()), BusyWire::default()),
         (source(Vec::new()), BusyWire::default()),
     ];
-    let end = network_run_to_end(ports, parts(&case).0, 1, Bytes(64 << 20)).expect("it runs");
+    let end =
+        network_run_to_end(ports, parts(&case).0, (1, Bytes(64 << 20)), None).expect("it runs");
     let [idle, wire] = [&end.ports[0], &end.ports[1]];
     assert_eq!(wire.frames.len(), frames.len());
     for port in [idle, wire] {

@@ -4,7 +4,7 @@
 use longwire_engine::{Bytes, LinkId, Nanos, NoLoader, PathId};
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Matcher, Order};
-use longwire_runtime::deciding::pipeline::run_recorded;
+use longwire_runtime::deciding::pipeline::run_to_end;
 use longwire_runtime::deciding::{LinkTotals, NetworkParts, Operation, Target};
 use longwire_runtime::record::{Event, Recorder};
 use longwire_units::random::Stream;
@@ -142,7 +142,7 @@ fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, records: Recor
     let ports = arrivals
         .iter()
         .map(|arrivals| (Arrivals::new(arrivals.clone(), most), Kept::new(ROOM)));
-    let end = run_recorded(ports.collect(), parts, (3, Bytes(64 << 20)), recorder);
+    let end = run_to_end(ports.collect(), parts, (3, Bytes(64 << 20)), recorder);
     let left = end.expect("it runs").ports.iter().map(departures).collect();
     outcome(left, &cells, &kept)
 }

@@ -4,7 +4,7 @@
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::own::OwnRx;
 use longwire_runtime::deciding::LinkTotals;
-use longwire_runtime::deciding::pipeline::run_recorded;
+use longwire_runtime::deciding::pipeline::run_to_end;
 
 use crate::common::network::simulate;
 use crate::common::recorder::Recorded;
@@ -54,7 +54,7 @@ fn staged(
         };
         (source(port), device)
     });
-    let end = run_recorded(ports.collect(), parts, settings, recorder);
+    let end = run_to_end(ports.collect(), parts, settings, recorder);
     let reports = end.expect("it runs").reports;
     for report in reports {
         assert_eq!(report.artifacts.values().sum::<u64>(), 0, "{}", case.up);

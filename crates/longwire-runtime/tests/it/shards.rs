@@ -319,7 +319,7 @@ fn run_in_stages(case: &Case, sharding: Sharding) -> Vec<Vec<(Nanos, Vec<u8>)>> 
             .map(|(_, at, bytes)| (*at, bytes.clone()));
         (Arrivals::new(frames.collect(), 7), Kept::new(3))
     });
-    let end = run_to_end(ports.collect(), parts, 7, Bytes(64 << 20)).expect("it runs");
+    let end = run_to_end(ports.collect(), parts, (7, Bytes(64 << 20)), None).expect("it runs");
     let left = end.ports.into_iter().map(|port| {
         let mut frames = port.frames;
         // Simultaneous frames may be decided after other frames with the same time have left.

@@ -146,7 +146,7 @@ fn run(
     let frames: u64 = flows.iter().map(|flows| flows.left).sum();
     let sending_ports = flows.iter().filter(|flows| flows.left > 0).count() as u16;
     let ports = flows.into_iter().map(|flows| (flows, Sink::copying()));
-    let end = run_to_end(ports.collect(), parts, 1, memory).map_err(Error::failed)?;
+    let end = run_to_end(ports.collect(), parts, (1, memory), None).map_err(Error::failed)?;
     let arrived: u64 = end.ports.iter().map(Sink::frames).sum();
     Ok(LinksRow {
         links,

@@ -256,11 +256,11 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
         cores,
     };
     let setup = LinkSetup::new("link.up", link);
-    let drive = match cores {
-        Some(_) => run_to_end,
-        None => run_on_one_thread,
+    let end = match cores {
+        Some(_) => run_to_end(source, sink, setup, config),
+        None => run_on_one_thread(source, sink, setup, config, None),
     };
-    let end = drive(source, sink, setup, config).map_err(Error::failed)?;
+    let end = end.map_err(Error::failed)?;
     let took = started.elapsed();
     Ok(Run {
         ns_per_packet: end.steady.as_nanos() as f64 / end.steady_frames.max(1) as f64,
