@@ -1,7 +1,6 @@
 //! Orders: scheduled changes of a running network.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
 
@@ -37,86 +36,43 @@ impl Order {
 
 /// Orders sorted by time. Ties keep the order of submission.
 #[derive(Default)]
-pub(super) struct Orders {
-    queued: BinaryHeap<QueuedOrder>,
-    added: u64,
-}
+pub(super) struct Orders(VecDeque<Order>);
 
 impl Orders {
     pub fn add(&mut self, order: Order) {
-        self.added += 1;
-        self.queued.push(QueuedOrder {
-            place: Reverse((order.at, self.added)),
-            order,
-        });
+        let place = self.0.partition_point(|other| other.at <= order.at);
+        self.0.insert(place, order);
     }
 
     /// Returns the time of the next order.
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
-        self.queued.peek().map(|queued| queued.order.at)
+        self.0.front().map(|order| order.at)
     }
 
     /// Returns the time of the next change.
     #[inline]
     pub fn next_change(&self) -> Option<Nanos> {
-        let next = &self.queued.peek()?.order;
-        if next.is_change() {
-            Some(next.at)
-        } else {
-            self.change_after_query()
-        }
-    }
-
-    #[cold]
-    fn change_after_query(&self) -> Option<Nanos> {
-        let changes = self.queued.iter().map(|queued| &queued.order);
-        let changes = changes.filter(|order| order.is_change());
-        changes.map(|order| order.at).min()
+        let mut changes = self.0.iter().filter(|order| order.is_change());
+        changes.next().map(|order| order.at)
     }
 
     /// Removes and returns the next order if it is due by `until`.
     pub fn take_due(&mut self, until: Nanos) -> Option<Order> {
         self.next_at().filter(|at| *at <= until)?;
-        self.queued.pop().map(|queued| queued.order)
+        self.0.pop_front()
     }
 
     /// Removes and returns the next order if it is a query for a time before `until`.
     #[inline]
     pub fn take_query(&mut self, until: Nanos) -> Option<Query> {
-        let next = &self.queued.peek()?.order;
+        let next = self.0.front()?;
         if next.is_change() || next.at >= until {
             return None;
         }
-        match self.queued.pop()?.order.task {
+        match self.0.pop_front()?.task {
             Task::Query(query) => Some(query),
             Task::Change(_) => None,
         }
-    }
-}
-
-/// An order with its sequence number.
-struct QueuedOrder {
-    place: Reverse<(Nanos, u64)>,
-    order: Order,
-}
-
-impl PartialEq for QueuedOrder {
-    fn eq(&self, other: &QueuedOrder) -> bool {
-        self.place == other.place
-    }
-}
-
-impl Eq for QueuedOrder {}
-
-impl PartialOrd for QueuedOrder {
-    fn partial_cmp(&self, other: &QueuedOrder) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for QueuedOrder {
-    fn cmp(&self, other: &QueuedOrder) -> std::cmp::Ordering {
-        self.place.cmp(&other.place)
     }
 }
