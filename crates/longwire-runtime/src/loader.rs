@@ -11,7 +11,7 @@ use longwire_capture::files::{FileAccess, FileError, FileReader, ReadLimits};
 use longwire_engine::loader::{Hook, Loader, Plugin, TakePiece};
 
 use crate::faults::Faults;
-use crate::plugin::SharedState;
+use crate::plugin::{PluginError, SharedState};
 use crate::sync::locked;
 
 /// Reads the files and loads the plugins that models name.
@@ -181,6 +181,7 @@ impl Loader for FileLoader {
         hook: Hook,
         parameters: &[(String, String)],
     ) -> Result<Box<dyn Plugin>, String> {
+        let said = |error: PluginError| error.to_string();
         self.check_plugin(path, &self.access)?;
         if self.plugins == PluginUse::Defer {
             let found = self.access.resolve(path);
@@ -192,14 +193,12 @@ impl Loader for FileLoader {
             state.file == path && state.parameters == parameters && !state.hooks.contains(&hook)
         };
         if let Some(state) = states.iter_mut().find(fits) {
-            let plugin = state.shared.hook(hook, &self.faults);
-            let plugin = plugin.map_err(|error| error.to_string())?;
+            let plugin = state.shared.hook(hook, &self.faults).map_err(said)?;
             state.hooks.push(hook);
             return Ok(Box::new(plugin));
         }
-        let shared = SharedState::create(path, parameters).map_err(|error| error.to_string())?;
-        let plugin = shared.hook(hook, &self.faults);
-        let plugin = plugin.map_err(|error| error.to_string())?;
+        let shared = SharedState::create(path, parameters).map_err(said)?;
+        let plugin = shared.hook(hook, &self.faults).map_err(said)?;
         states.push(LoadedState {
             file: path.to_owned(),
             parameters: parameters.to_vec(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longwire_engine::{BitRate, Hook, Nanos, PluginHints};
 
 use super::abi::{self, Decide};
-use super::calls::{CallSite, Function};
+use super::calls::Function;
 use super::host::{CreateParameters, HookRandom, PluginHost};
 use super::library::{Library, PluginError};
 use super::{CPlugin, Faults};
@@ -86,24 +86,6 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Checks that the plugin has this hook.
-    ///
-    /// # Errors
-    /// The plugin lacks the hook.
-    pub fn require(&self, hook: Hook) -> Result<(), PluginError> {
-        self.library.require(hook)
-    }
-
-    /// Returns its call site.
-    pub fn site(&self) -> &'static CallSite {
-        self.library.site()
-    }
-
-    /// Returns the plugin's hints.
-    pub fn hints(&self) -> PluginHints {
-        self.hints
-    }
-
     /// Calls the hook `ready`; `None` if the plugin lacks it.
     #[inline]
     pub fn ready(&mut self, random: &mut HookRandom<'_>, from: i64) -> Result<Option<i64>, String> {
@@ -111,11 +93,10 @@ impl Instance {
             return Ok(None);
         };
         let mut ready = abi::INVALID;
-        let (state, raw) = (self.state, random.as_raw());
         // SAFETY: the state is the plugin's own, and all pointers are valid during the call.
-        let call = || unsafe { hook(state, raw, from, &raw mut ready) };
-        let result = self.library.site().during(Function::Ready, call);
-        self.after(Function::Ready, result, random)?;
+        self.call(Function::Ready, random, |state, random| unsafe {
+            hook(state, random, from, &raw mut ready)
+        })?;
         Ok(Some(ready))
     }
 
@@ -132,11 +113,10 @@ impl Instance {
             return Err("the plugin has no rewrite hook".to_owned());
         };
         let count = packets.len().min(bytes.len());
-        let (state, raw) = (self.state, random.as_raw());
         // SAFETY: as for `ready`; the caller lends the bytes for writing during the call.
-        let call = || unsafe { hook(state, raw, packets.as_ptr(), count, bytes.as_ptr()) };
-        let result = self.library.site().during(Function::Rewrite, call);
-        self.after(Function::Rewrite, result, random)
+        self.call(Function::Rewrite, random, |state, random| unsafe {
+            hook(state, random, packets.as_ptr(), count, bytes.as_ptr())
+        })
     }
 
     /// Calls a hook that fills an array of results.
@@ -153,22 +133,24 @@ impl Instance {
             return Err(format!("the plugin has no {} hook", function.name()));
         };
         let count = packets.len().min(results.len());
-        let (state, raw, results) = (self.state, random.as_raw(), results.as_mut_ptr());
         // SAFETY: the state is the plugin's own; there are `count` packets and results, all of
         // which live during the call.
-        let call = || unsafe { hook(state, raw, packets.as_ptr(), count, results) };
-        let result = self.library.site().during(function, call);
-        self.after(function, result, random)
+        self.call(function, random, |state, random| unsafe {
+            hook(state, random, packets.as_ptr(), count, results.as_mut_ptr())
+        })
     }
 
-    /// Checks a hook's result.
+    /// Calls a hook with the state and its random numbers, and checks its result.
     #[inline]
-    fn after(
+    fn call(
         &self,
         function: Function,
-        result: c_int,
         random: &mut HookRandom<'_>,
+        call: impl FnOnce(*mut c_void, *mut abi::Random) -> c_int,
     ) -> Result<(), String> {
+        let (state, raw) = (self.state, random.as_raw());
+        let site = self.library.site();
+        let result = site.during(function, || call(state, raw));
         let misuse = random.misuse();
         if result == abi::OK && misuse.is_none() && !self.host.has_failed() {
             return Ok(());
@@ -253,11 +235,11 @@ impl SharedState {
     /// The plugin lacks the hook.
     pub fn hook(&self, hook: Hook, faults: &Faults) -> Result<CPlugin, PluginError> {
         let instance = locked(&self.instance);
-        instance.require(hook)?;
-        instance.site().report_to(faults);
+        instance.library.require(hook)?;
+        instance.library.site().report_to(faults);
         Ok(CPlugin {
             file: Arc::clone(&self.file),
-            hints: instance.hints(),
+            hints: instance.hints,
             state: StateAccess::Shared(Arc::clone(&self.instance)),
             epoch: Nanos::ZERO,
             faults: faults.clone(),
