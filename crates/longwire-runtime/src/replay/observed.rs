@@ -53,14 +53,8 @@ struct Offers {
     delays: Vec<OfferedDelivery>,
 }
 
-/// A delivery, with the frame's arrival.
-#[derive(Clone, Copy, Debug)]
-struct OfferedDelivery {
-    arrival: Nanos,
-    /// Frame length in bytes.
-    len: u32,
-    delivery: Delivery,
-}
+/// A frame's arrival and length, and its delivery.
+type OfferedDelivery = (FrameMeta, Delivery);
 
 impl ObservedOutput {
     /// Returns an output that counts into `cells`, which no other thread may write.
@@ -120,19 +114,17 @@ impl ObservedOutput {
 impl OfferLog {
     /// Applies the entries up to `now`.
     fn reach(&mut self, now: Nanos, cells: &LinkCells) {
-        while self.ahead.front().is_some_and(|offers| offers.until <= now) {
-            let Some(offers) = self.ahead.pop_front() else {
-                break;
-            };
+        while self.ahead.front().is_some_and(|offers| offers.until <= now)
+            && let Some(offers) = self.ahead.pop_front()
+        {
             self.delays -= offers.delays.len();
             self.reached = offers.totals;
-            for offered in offers.delays {
+            for (frame, delivery) in offers.delays {
                 if let Some(delays) = cells.delays() {
-                    delays.delivered(offered.arrival, offered.len, &offered.delivery);
+                    delays.delivered(frame.arrival, frame.len, &delivery);
                 }
-                let departure = offered.delivery.departure;
-                if departure > now {
-                    self.queue.push_back((departure, offered.len));
+                if delivery.departure > now {
+                    self.queue.push_back((delivery.departure, frame.len));
                 }
             }
         }
@@ -208,11 +200,7 @@ impl OfferLogger {
     /// Records a delivery.
     pub fn delivered(&mut self, frame: FrameMeta, delivery: &Delivery) {
         if let Some(delays) = &mut self.delays {
-            delays.push(OfferedDelivery {
-                arrival: frame.arrival,
-                len: frame.len,
-                delivery: *delivery,
-            });
+            delays.push((frame, *delivery));
         }
     }
 
@@ -244,17 +232,14 @@ mod tests {
     const MILLIS: fn(u64) -> Nanos = Nanos::from_millis;
 
     fn delivered(arrival: Nanos, departure: Nanos, release: Nanos) -> OfferedDelivery {
-        OfferedDelivery {
-            arrival,
-            len: 100,
-            delivery: Delivery {
-                departure,
-                release,
-                raised: false,
-                edits: Edits::NONE,
-                more: false,
-            },
-        }
+        let delivery = Delivery {
+            departure,
+            release,
+            raised: false,
+            edits: Edits::NONE,
+            more: false,
+        };
+        (FrameMeta { arrival, len: 100 }, delivery)
     }
 
     #[test]
@@ -268,14 +253,14 @@ mod tests {
         // lost.
         for number in 0..4 {
             let arrival = MILLIS(10 * number);
-            logger.offered(FrameMeta { arrival, len: 100 });
+            let departure = arrival.saturating_add(MILLIS(15));
+            let release = departure.saturating_add(MILLIS(20));
+            let (frame, delivery) = delivered(arrival, departure, release);
+            logger.offered(frame);
             if number == 1 {
                 shared.link.link.dropped(DropReason::Loss);
             } else {
-                let departure = arrival.saturating_add(MILLIS(15));
-                let OfferedDelivery { delivery, .. } =
-                    delivered(arrival, departure, departure.saturating_add(MILLIS(20)));
-                logger.delivered(FrameMeta { arrival, len: 100 }, &delivery);
+                logger.delivered(frame, &delivery);
             }
         }
         logger.enter();

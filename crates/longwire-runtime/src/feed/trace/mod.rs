@@ -8,6 +8,7 @@ mod output;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use longwire_capture::Step;
 use longwire_engine::Nanos;
 use longwire_engine::replay::ReplaySchedule;
 use longwire_io::port::offload::cut_tcp;
@@ -47,14 +48,6 @@ struct Counts {
     too_short: u64,
     /// Whether reading a trace failed.
     failed: bool,
-}
-
-/// Result of searching for the next frame.
-enum Selection {
-    Frame,
-    /// No frame yet.
-    Nothing,
-    End,
 }
 
 /// Whether to send a record.
@@ -121,9 +114,9 @@ impl TraceFeed {
     pub fn first_stamp(&mut self, stop: &AtomicBool) -> Result<Option<Nanos>, PortError> {
         while !self.held && !self.over && !stop.load(Ordering::Relaxed) {
             match self.select(LOOKS_MAX)? {
-                Selection::Frame => self.held = true,
-                Selection::Nothing => self.inputs.wait(),
-                Selection::End => self.over = true,
+                Step::Frame => self.held = true,
+                Step::Later => self.inputs.wait(),
+                Step::End => self.over = true,
             }
         }
         let record = self.inputs.record().filter(|_| self.held);
@@ -132,15 +125,15 @@ impl TraceFeed {
 
     /// Advances to the next selected frame. Examines at most `looks` records.
     #[inline]
-    fn select(&mut self, looks: usize) -> Result<Selection, PortError> {
+    fn select(&mut self, looks: usize) -> Result<Step, PortError> {
         for _ in 0..looks {
             match self.inputs.advance()? {
                 Next::Frame => match self.judge() {
-                    RecordChoice::Yes => return Ok(Selection::Frame),
+                    RecordChoice::Yes => return Ok(Step::Frame),
                     RecordChoice::No => {}
                     RecordChoice::NoMore => self.inputs.pass_over(),
                 },
-                Next::Later => return Ok(Selection::Nothing),
+                Next::Later => return Ok(Step::Later),
                 Next::Another => {
                     if self.counts.in_trace > 0 {
                         self.schedule.next_round(None);
@@ -149,14 +142,14 @@ impl TraceFeed {
                 }
                 Next::End => {
                     if !self.begin_round()? {
-                        return Ok(Selection::End);
+                        return Ok(Step::End);
                     }
                 }
             }
         }
         // None of these records was selected, but more follow.
         self.inputs.ring();
-        Ok(Selection::Nothing)
+        Ok(Step::Later)
     }
 
     /// Decides whether to send the current record.
@@ -289,9 +282,9 @@ impl TraceFeed {
             }
             if !self.held {
                 match self.select(LOOKS_MAX)? {
-                    Selection::Frame => {}
-                    Selection::Nothing => break,
-                    Selection::End => {
+                    Step::Frame => {}
+                    Step::Later => break,
+                    Step::End => {
                         self.over = true;
                         continue;
                     }

@@ -1,56 +1,34 @@
 //! Pending frames and the status of a trace feed.
 
+use std::collections::VecDeque;
+
 use longwire_engine::Nanos;
 use longwire_units::count_of;
 
 use super::TraceFeed;
 use crate::feed::{FeedFrame, FeedStatus};
 
-/// Pieces of one record that exceeded a call's limit.
+/// Pieces of one record that exceeded a call's limit: bytes, wire length, due time and output.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
-    bytes: Vec<u8>,
-    /// Captured length, wire length, due time and output.
-    frames: Vec<(usize, u32, Nanos, usize)>,
-    /// Number of frames and bytes already returned.
-    gone: (usize, usize),
-}
+pub(super) struct Pieces(VecDeque<(Vec<u8>, u32, Nanos, usize)>);
 
 impl Pieces {
     pub(super) fn keep(&mut self, fed: FeedFrame<'_>) {
-        self.bytes.extend_from_slice(fed.bytes);
-        let len = fed.bytes.len();
-        self.frames.push((len, fed.wire_len, fed.due, fed.output));
+        let bytes = fed.bytes.to_vec();
+        self.0.push_back((bytes, fed.wire_len, fed.due, fed.output));
     }
 
     /// Passes up to `max` frames to `take` and returns their number.
     #[inline]
     pub(super) fn hand_out(&mut self, max: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
-        if self.frames.is_empty() {
-            0
-        } else {
-            self.hand_out_some(max, take)
-        }
-    }
-
-    #[cold]
-    fn hand_out_some(&mut self, max: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
-        let (first, mut at) = self.gone;
-        let count = max.min(self.frames.len() - first);
-        for (len, wire_len, due, output) in &self.frames[first..first + count] {
+        let count = max.min(self.0.len());
+        for (bytes, wire_len, due, output) in self.0.drain(..count) {
             take(FeedFrame {
-                bytes: &self.bytes[at..at + len],
-                wire_len: *wire_len,
-                due: *due,
-                output: *output,
+                bytes: &bytes,
+                wire_len,
+                due,
+                output,
             });
-            at += len;
-        }
-        self.gone = (first + count, at);
-        if self.gone.0 == self.frames.len() {
-            self.frames.clear();
-            self.bytes.clear();
-            self.gone = (0, 0);
         }
         count
     }
