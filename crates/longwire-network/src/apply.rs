@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use longwire_engine::{Link, Nanos};
 use longwire_runtime::deciding::Operation;
@@ -18,9 +17,6 @@ const TOGETHER_MAX: usize = 512;
 /// Time between two batches.
 const BATCH_INTERVAL: Nanos = Nanos::from_millis(1);
 
-/// Maximum time to wait until an immediate change takes effect.
-const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
-
 impl Controller {
     /// Adds links and paths, then the rules that send frames to them.
     pub(super) fn apply_additions(&self, additions: Additions, at: Nanos) {
@@ -31,7 +27,7 @@ impl Controller {
             config.epoch = epoch;
             (id, Link::new_changeable(config, seed, id), cells)
         });
-        for links in chunks(links.collect()) {
+        for links in chunks(links) {
             orders.push(Box::new(move |core, _| {
                 for (id, link, cells) in links {
                     core.add_link(id, link, cells);
@@ -59,30 +55,21 @@ impl Controller {
     }
 
     pub(super) fn remove_rules(&self, rules: &[u32], at: Nanos) {
-        let orders = rules.chunks(TOGETHER_MAX).map(|rules| {
+        let orders = rules.chunks(TOGETHER_MAX).map(|rules| -> Operation {
             let rules = rules.to_vec();
-            let work: Operation = Box::new(move |core, _| {
-                for rule in rules {
-                    core.remove_rule(rule);
-                }
-            });
-            work
+            Box::new(move |core, _| rules.into_iter().for_each(|rule| core.remove_rule(rule)))
         });
         self.apply_batches(orders.collect(), at);
     }
 
     /// Applies batches 1 ms apart and waits for the last one.
-    fn apply_batches(&self, orders: Vec<Operation>, at: Nanos) {
-        let mut at = at;
-        let last_index = orders.len().saturating_sub(1);
-        for (index, work) in orders.into_iter().enumerate() {
-            if index == last_index {
-                self.apply(vec![(at, work)], &EffectTime::default(), true);
-            } else {
-                self.handle().order(Some(at), work)
-            }
+    fn apply_batches(&self, mut orders: Vec<Operation>, mut at: Nanos) {
+        let Some(last) = orders.pop() else { return };
+        for work in orders {
+            self.handle().order(Some(at), work);
             at = at.saturating_add(BATCH_INTERVAL);
         }
+        self.apply(vec![(at, last)], &EffectTime::default(), true);
     }
 
     /// Queues operations that take effect at `at`. The first one sets `effect` to the time at which
@@ -108,7 +95,8 @@ impl Controller {
             );
         }
         if wait {
-            let _ = completions.recv_timeout(EFFECT_TIMEOUT);
+            drop(done);
+            self.handle().wait_for(&completions);
         }
     }
 
@@ -138,7 +126,7 @@ impl Controller {
 }
 
 /// Splits items into batches of at most [`TOGETHER_MAX`].
-fn chunks<T>(items: Vec<T>) -> impl Iterator<Item = Vec<T>> {
+fn chunks<T>(items: impl IntoIterator<Item = T>) -> impl Iterator<Item = Vec<T>> {
     let mut items = items.into_iter().peekable();
     std::iter::from_fn(move || {
         items.peek()?;

@@ -26,8 +26,8 @@ pub(crate) struct Threads {
     running: Vec<RunningThread>,
     /// Each thread sends its index in `running` when it ends.
     ending: (Sender<usize>, Receiver<usize>),
-    /// The recording's writer thread.
-    recorder: Option<RecordWriter>,
+    /// The recording's writer thread, which is joined last.
+    pub recorder: Option<RecordWriter>,
     stop_watch: Option<StopWatch>,
 }
 
@@ -103,11 +103,14 @@ impl Threads {
             ending: self.ending.0.clone(),
             place: self.running.len(),
         };
-        let thread = spawn(&plan.name, move || {
+        let body = move || {
+            host::give_up_rights();
             let _guard = guard;
             let _ = ready.send((thread_id(), (plan.prepare)()));
             (plan.body)()
-        })?;
+        };
+        let thread = Builder::new().name(plan.name).spawn(body);
+        let thread = thread.map_err(StartError::Thread)?;
         let (id, found) = prepared.recv().unwrap_or_default();
         for note in found {
             if !notes.contains(&note) {
@@ -120,11 +123,6 @@ impl Threads {
             id,
         });
         Ok(())
-    }
-
-    /// Stores the recording's writer thread, which is joined last.
-    pub fn keep(&mut self, recorder: Option<RecordWriter>) {
-        self.recorder = recorder;
     }
 
     /// Returns whether all threads have ended, or must end because a port was lost or a plugin
@@ -158,8 +156,11 @@ impl Threads {
             error.get_or_insert(format!("recording: {unwritten}"));
         }
         let stops = self.stop_watch.take().map(StopWatch::end);
-        let stops = stops.unwrap_or_default();
-        ThreadResults { ends, stops, error }
+        ThreadResults {
+            ends,
+            stops: stops.unwrap_or_default(),
+            error,
+        }
     }
 
     fn end(&mut self) -> Vec<ThreadEnd> {
@@ -174,7 +175,8 @@ impl Threads {
         while running.iter().any(Option::is_some) {
             if let Ok(place) = self.ending.1.recv_timeout(LOOK_EVERY) {
                 if let Some(ended) = running.get_mut(place).and_then(Option::take) {
-                    ends[place] = joined(ended.thread);
+                    let end = ended.thread.join();
+                    ends[place] = end.unwrap_or_else(|panic| ThreadEnd::panicked(&*panic));
                 }
                 continue;
             }
@@ -192,12 +194,6 @@ impl Threads {
         }
         ends
     }
-}
-
-fn joined(thread: JoinHandle<ThreadEnd>) -> ThreadEnd {
-    thread
-        .join()
-        .unwrap_or_else(|panic| ThreadEnd::panicked(&*panic))
 }
 
 /// Number of polls of a stopping thread before its plugin counts as stuck: 2 s. Outside plugins
@@ -270,17 +266,4 @@ impl ThreadResults {
             }
         }
     }
-}
-
-fn spawn<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, StartError> {
-    Builder::new()
-        .name(name.to_owned())
-        .spawn(move || {
-            host::give_up_rights();
-            body()
-        })
-        .map_err(StartError::Thread)
 }

@@ -10,43 +10,25 @@ use super::changing::Occupancy;
 use super::core::Core;
 use super::orders::{Operation, Order, Task};
 use super::report::InsideCounts;
+use crate::clock::monotonic_now;
 use crate::network::RunFacts;
 use crate::port_loss::LostPort;
 use crate::report::RunReport;
 use crate::shutdown::is_hurried;
-use crate::thread::{Bell, Control};
+use crate::thread::Bell;
 
 /// Sends orders to a running network and reports on it.
 #[derive(Clone)]
 pub struct NetworkHandle {
-    /// Channel to the deciding thread; `None` for a replay.
-    orders: Option<(Sender<Order>, Arc<Bell>)>,
-    control: Arc<Control>,
-    facts: Arc<RunFacts>,
+    /// Channel and bell of the deciding thread; `None` for a replay.
+    pub(crate) orders: Option<(Sender<Order>, Arc<Bell>)>,
+    pub(crate) facts: Arc<RunFacts>,
 }
 
 /// Interval at which to check whether a plugin blocks the network.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl NetworkHandle {
-    /// Returns a handle. `orders` holds the deciding thread's channel and bell, if any.
-    pub(crate) fn new(
-        orders: Option<(Sender<Order>, Arc<Bell>)>,
-        control: Arc<Control>,
-        facts: Arc<RunFacts>,
-    ) -> NetworkHandle {
-        NetworkHandle {
-            orders,
-            control,
-            facts,
-        }
-    }
-
-    /// Returns a handle to a replay, whose links take no orders.
-    pub(crate) fn observer(control: Arc<Control>, facts: Arc<RunFacts>) -> NetworkHandle {
-        NetworkHandle::new(None, control, facts)
-    }
-
     /// Returns whether the links take orders. A replay's do not.
     pub fn takes_orders(&self) -> bool {
         self.orders.is_some()
@@ -69,7 +51,7 @@ impl NetworkHandle {
     pub fn order(&self, after: Option<Nanos>, work: Operation) {
         let at = match after {
             Some(after) => self.clock_time(after),
-            None => crate::clock::monotonic_now(),
+            None => monotonic_now(),
         };
         self.send(at, Task::Change(work));
     }
@@ -106,12 +88,12 @@ impl NetworkHandle {
         let query = move |core: &Core| {
             let _ = answer.send(question(core));
         };
-        let now = crate::clock::monotonic_now();
-        self.send(now, Task::Query(Box::new(query)));
+        self.send(monotonic_now(), Task::Query(Box::new(query)));
         self.wait_for(&answered)
     }
 
-    fn wait_for<R>(&self, answered: &Receiver<R>) -> Option<R> {
+    /// Waits for an order's answer. Returns `None` if the network has ended or a plugin failed.
+    pub fn wait_for<R>(&self, answered: &Receiver<R>) -> Option<R> {
         loop {
             match answered.recv_timeout(LOOK_EVERY) {
                 Ok(answer) => return Some(answer),
@@ -119,7 +101,7 @@ impl NetworkHandle {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             // Only a plugin can block the thread, and the watchdog reports that as a fault.
-            if self.control.faults.any() || is_hurried() {
+            if self.facts.control.faults.any() || is_hurried() {
                 return None;
             }
         }
@@ -127,7 +109,7 @@ impl NetworkHandle {
 
     /// Returns the time since the start.
     pub fn elapsed(&self) -> Nanos {
-        crate::clock::monotonic_now().saturating_sub(self.facts.epoch.monotonic)
+        monotonic_now().saturating_sub(self.facts.epoch.monotonic)
     }
 
     /// Returns the time `after` the start on the arrivals' clock.
@@ -154,8 +136,7 @@ impl NetworkHandle {
         }
         let facts = Arc::clone(&self.facts);
         // Read the counters on the deciding thread, for a consistent snapshot.
-        let asked = self.query(move |core| (facts.port_counts(), core.inside()));
-        match asked {
+        match self.query(move |core| (facts.port_counts(), core.inside())) {
             Some((ports, inside)) => self.facts.report_of(&ports, Some(inside)),
             None => self.facts.report(),
         }

@@ -19,10 +19,9 @@ use crate::threads::Threads;
 
 /// A running network. Drop stops it and discards its report.
 pub struct RunningNetwork {
-    facts: Arc<RunFacts>,
+    handle: NetworkHandle,
     threads: Threads,
     addresses: Arc<AddressWatch>,
-    handle: Option<NetworkHandle>,
     _awake: Option<StayAwake>,
 }
 
@@ -43,19 +42,18 @@ pub fn start(
     };
     let recorded = RecordingParts::by(recorder);
     let mut threads = Threads::new(config.faults.clone());
-    let control = Arc::clone(threads.control());
     let foundation = Foundation {
         config: &config,
         epoch,
         recorded: &recorded,
-        control: &control,
+        control: threads.control(),
     };
     let mut assembly = match plan.0 {
         Carriers::Pair(pair) => pair.assemble(&foundation)?,
         Carriers::Network(ports, parts) => parts.assemble(ports, &foundation)?,
         Carriers::Replay(replay) => replay.assemble(&foundation)?,
     };
-    threads.keep(recorded.start(epoch)?);
+    threads.recorder = recorded.start(epoch)?;
     // A replay starts with its first due frame.
     let began = if assembly.sources.inputs.is_empty() {
         monotonic_now()
@@ -65,19 +63,20 @@ pub fn start(
     for thread in assembly.threads {
         threads.spawn(thread, &mut assembly.notes)?;
     }
-    let facts = Arc::new(RunFacts {
+    let facts = RunFacts {
         seed: config.seed,
         epoch,
         tolerance: config.tolerance,
         began,
         notes: assembly.notes,
         sources: assembly.sources,
-        control: Arc::clone(&control),
-    });
-    let handle = |orders| NetworkHandle::new(Some(orders), control, Arc::clone(&facts));
+        control: Arc::clone(threads.control()),
+    };
     Ok(RunningNetwork {
-        handle: assembly.orders.map(handle),
-        facts,
+        handle: NetworkHandle {
+            orders: assembly.orders,
+            facts: Arc::new(facts),
+        },
         threads,
         addresses: assembly.addresses,
         _awake: assembly.awake,
@@ -87,22 +86,25 @@ pub fn start(
 impl RunningNetwork {
     /// Returns the notes made at the start, as sentences.
     pub fn notes(&self) -> &[String] {
-        &self.facts.notes
+        &self.handle.facts.notes
     }
 
     /// Returns the origin of schedules on both clocks.
     pub fn epoch(&self) -> Epoch {
-        self.facts.epoch
+        self.handle.facts.epoch
     }
 
     /// Returns the handle for orders, if the network can change.
     pub fn handle(&self) -> Option<&NetworkHandle> {
-        self.handle.as_ref()
+        Some(&self.handle).filter(|handle| handle.takes_orders())
     }
 
     /// Returns a handle that reads counters, but takes no orders and answers no queries.
     pub fn observer(&self) -> NetworkHandle {
-        NetworkHandle::observer(Arc::clone(self.threads.control()), Arc::clone(&self.facts))
+        NetworkHandle {
+            orders: None,
+            facts: Arc::clone(&self.handle.facts),
+        }
     }
 
     /// Returns whether the run has ended: all inputs have ended and drained, a port was
@@ -115,7 +117,7 @@ impl RunningNetwork {
     /// least 10 s.
     pub fn gap_left(&self) -> Option<Nanos> {
         let now = monotonic_now();
-        let inputs = self.facts.sources.inputs.iter();
+        let inputs = self.handle.facts.sources.inputs.iter();
         inputs.filter_map(|input| input.gap_left(now)).min()
     }
 
@@ -126,23 +128,19 @@ impl RunningNetwork {
 
     /// Returns the current report.
     pub fn snapshot(&self) -> RunReport {
-        match &self.handle {
-            Some(handle) => handle.report(),
-            None => self.facts.report(),
-        }
+        self.handle.report()
     }
 
     /// Stops the run and returns its final report. Frames not yet released stay in flight.
     pub fn stop(mut self) -> RunReport {
         // Query the deciding thread while it still answers, because a plugin may keep it from
         // ending.
-        let running = self.handle.as_ref().filter(|_| !self.ended());
-        let inside = running.and_then(NetworkHandle::inside);
+        let inside = (!self.ended()).then(|| self.handle.inside()).flatten();
         let stopped = self.threads.stop();
-        let last = self.facts.control.last_inside.get().cloned();
-        let inside = last.or(inside);
+        let facts = &self.handle.facts;
+        let inside = facts.control.last_inside.get().cloned().or(inside);
         // Read after the threads ended, so that the report includes their last bursts.
-        let mut report = self.facts.report_of(&self.facts.port_counts(), inside);
+        let mut report = facts.report_of(&facts.port_counts(), inside);
         stopped.add_to(&mut report);
         report.add_closing_notes(self.addresses.notes(monotonic_now()));
         report
