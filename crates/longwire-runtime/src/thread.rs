@@ -236,7 +236,7 @@ impl Worker {
         for output in &mut self.stages.outputs {
             let step = output.step()?;
             turn.frames += step.frames;
-            turn.next_at = earlier(turn.next_at, step.next_at);
+            turn.next_at = turn.next_at.into_iter().chain(step.next_at).min();
         }
         Ok(turn)
     }
@@ -301,14 +301,6 @@ struct WorkerTurn {
     arrived: usize,
     next_at: Option<Nanos>,
     input_ended: bool,
-}
-
-/// Returns the earlier of two optional times.
-pub(crate) fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }
 
 /// Returns the calling thread's CPU time.

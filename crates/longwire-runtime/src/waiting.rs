@@ -15,11 +15,11 @@ use crate::host::{self, CoreContention};
 use crate::witness::{PauseHistory, Witness};
 
 /// Initial wake margin.
-const MARGIN_START: Nanos = Nanos::from_micros(60);
-const MARGIN_MIN: Nanos = Nanos::from_micros(2);
+pub(crate) const MARGIN_START: Nanos = Nanos::from_micros(60);
+pub(crate) const MARGIN_MIN: Nanos = Nanos::from_micros(2);
 /// Maximum wake margin. A longer latency means that the machine paused or was busy, and no margin
 /// helps.
-const MARGIN_MAX: Nanos = Nanos::from_micros(250);
+pub(crate) const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 /// Steps of the margin after a wake-up slower than it, and after a faster one. Their ratio makes
 /// the margin converge to the 0.75-quantile; more spinning would improve few releases. Because
 /// steps are fixed, a pause of any length counts as one slow wake-up.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 use std::sync::OnceLock;
 
-use longwire_engine::{Delivery, DropReason, Nanos, Verdict};
+use longwire_engine::{Delivery, DropReason, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -84,16 +84,6 @@ impl LinkCells {
     pub fn left(&self, frames: u64, bytes: u64) {
         self.traffic.packets_out.add(frames);
         self.traffic.bytes_out.add(bytes);
-    }
-
-    /// Counts a verdict. `copy` marks further deliveries of the same frame.
-    #[inline]
-    pub fn decided(&self, verdict: &Verdict, copy: bool) {
-        match verdict {
-            Verdict::Deliver(delivery) => self.delivered(delivery, copy),
-            Verdict::Drop(reason) => self.dropped(*reason),
-            Verdict::Queued => {}
-        }
     }
 
     /// Counts a delivery's effects. `copy` marks a duplicate.

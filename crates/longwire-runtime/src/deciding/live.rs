@@ -26,7 +26,7 @@ use crate::host;
 use crate::network::{Assembly, Foundation, ReportSources, memory_held, memory_of};
 use crate::placement::{Layout, connect};
 use crate::port_loss::OnPortLoss;
-use crate::stage::{AddressWatch, CutForm, Ingress, IngressParts};
+use crate::stage::{AddressWatch, AdmissionParts, CutForm, Ingress, OutputStage, SLACK_MAX};
 use crate::start_error::StartError;
 use crate::thread::{Control, Stages, Worker};
 
@@ -59,9 +59,6 @@ const LINKS_MANY: usize = 4_096;
 
 /// Number of configurations freed per step.
 const CONFIGS_FREED: usize = 65_536;
-
-/// Maximum time between an event and its decision.
-const SLACK_MAX: Nanos = Nanos::from_micros(200);
 
 impl NetworkParts {
     /// Builds the switch, the links and the paths. The links start at `epoch`.
@@ -127,7 +124,8 @@ impl NetworkParts {
             let place = (Clock::Monotonic, line_config, form);
             let (mut stage, line) = ingress_stage(port.rx, place, &shared)?;
             stage.watch_addresses(addresses.port(index));
-            ingress.push(stage.on_port_loss(on_port_loss));
+            stage.on_port_loss = on_port_loss;
+            ingress.push(stage);
             lines.push(line);
             let output = foundation.recorded.handle(LinkId(index as u32));
             let output = output.filter(|_| foundation.recorded.wants_frames());
@@ -143,8 +141,8 @@ impl NetworkParts {
             .record(foundation.recorded.recorder().map(EventRecorder::in_order));
         let (orders, given) = channel();
         let times = (config.tolerance, foundation.grace_until(), SLACK_MAX);
-        let network = DecidingStage::new(core, outputs, given, Clock::Monotonic, times);
-        let mut network = network.on_port_loss(on_port_loss);
+        let mut network = DecidingStage::new(core, outputs, given, Clock::Monotonic, times);
+        network.on_port_loss = on_port_loss;
         network.watch_addresses(&addresses);
         let decided_by = remote.map(|remote| network.connect(remote));
         let workers = workers(ingress, network, config, foundation.control)?;
@@ -208,17 +206,16 @@ pub(super) fn ingress_stage<R: RxPort>(
     shared: &Arc<LinkShared>,
 ) -> Result<(Ingress<R>, DelayLineReader), StartError> {
     let (writer, reader) = delay_line(&line)?;
-    let parts = IngressParts {
-        port,
+    let parts = AdmissionParts {
         link: None,
         // In a network, the links fragment frames at arrival.
         mtu: Mtu::None,
         line: writer,
-        clock,
         form,
         lend_from: None,
+        shared: Arc::clone(shared),
     };
-    Ok((Ingress::new(parts, Arc::clone(shared)), reader))
+    Ok((Ingress::new(port, clock, parts), reader))
 }
 
 /// Builds one worker for all stages, or a receiving and a deciding worker.
@@ -228,19 +225,14 @@ fn workers(
     config: &RunConfig,
     control: &Arc<Control>,
 ) -> Result<Vec<Worker>, StartError> {
-    let mut together = Stages {
-        ingress,
-        outputs: vec![Box::new(network)],
-    };
+    let network: Box<dyn OutputStage + Send> = Box::new(network);
     let layout = Layout::choose(config.placement, config.wait);
     let (spread, feeds) = if layout.is_apart() {
-        let receiving = Stages {
-            ingress: std::mem::take(&mut together.ingress),
-            ..Stages::default()
-        };
-        (vec![receiving, together], vec![Some(1), None])
+        let receiving = Stages::new(ingress, Vec::new());
+        let deciding = Stages::new(Vec::new(), vec![network]);
+        (vec![receiving, deciding], vec![Some(1), None])
     } else {
-        (vec![together], vec![None])
+        (vec![Stages::new(ingress, vec![network])], vec![None])
     };
     Ok(connect(spread, &feeds, config.wait, control)?)
 }

@@ -15,7 +15,6 @@
 //! same arrivals lead to the same decisions.
 
 mod backlog;
-mod carrier_switch;
 mod carriers;
 mod changing;
 mod core;

@@ -1,8 +1,6 @@
 //! Recording of a network's arrivals and verdicts.
 
-use longwire_engine::{
-    Bytes, Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, Packets, Verdict,
-};
+use longwire_engine::{Bytes, Delivery, DropReason, FrameMeta, LinkId, Nanos, Packets, Verdict};
 use longwire_packet::bridge::PortIndex;
 
 use crate::counters::LinkCells;
@@ -73,7 +71,7 @@ impl LinkAccount<'_> {
     #[cold]
     pub fn offered(&mut self, meta: FrameMeta, queue: (Packets, Bytes)) -> u32 {
         let recorder = self.recorder.as_mut();
-        recorder.map_or(0, |recorder| recorder.offered_into(self.link, meta, queue))
+        recorder.map_or(0, |recorder| recorder.offered(self.link, meta, queue))
     }
 
     /// Counts and records a delivery of the frame with this truncated number. `arrival` is
@@ -223,15 +221,10 @@ impl EventRecorder {
         }
     }
 
-    /// Records an offer right after the link has processed it. Returns the frame's
+    /// Records an offer, with the queue's occupancy right after it. Returns the frame's
     /// truncated number on the link.
     #[cold]
-    pub fn offered(&mut self, id: LinkId, meta: FrameMeta, link: &Link) -> u32 {
-        self.offered_into(id, meta, link.occupancy())
-    }
-
-    /// Like [`EventRecorder::offered`], with the queue's occupancy right after the offer.
-    pub fn offered_into(&mut self, id: LinkId, meta: FrameMeta, queue: (Packets, Bytes)) -> u32 {
+    pub fn offered(&mut self, id: LinkId, meta: FrameMeta, queue: (Packets, Bytes)) -> u32 {
         let index = id.0 as usize;
         if index >= self.offered.len() {
             self.offered.resize(index + 1, 0);

@@ -165,20 +165,12 @@ pub struct RemoteParts {
 /// Lines to other hosts.
 #[derive(Debug)]
 pub(super) struct RemoteExits {
-    exits: Vec<Option<usize>>,
-    outbound: Vec<RemoteWriter>,
-    bell: Arc<Bell>,
+    pub exits: Vec<Option<usize>>,
+    pub outbound: Vec<RemoteWriter>,
+    pub bell: Arc<Bell>,
 }
 
 impl RemoteExits {
-    pub fn new(exits: Vec<Option<usize>>, outbound: Vec<RemoteWriter>, bell: Arc<Bell>) -> Self {
-        RemoteExits {
-            exits,
-            outbound,
-            bell,
-        }
-    }
-
     /// Returns whether a port belongs to another host.
     pub fn has(&self, port: usize) -> bool {
         matches!(self.exits.get(port), Some(Some(_)))

@@ -23,12 +23,9 @@ use crate::counters::LinkShared;
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
 use crate::stage::{
-    Account, AddressWatch, BURST, Ingress, Judge, OutputStage, Step, wire_frames_of,
+    Account, AddressWatch, BURST, Ingress, Judge, OutputStage, RETRY_AFTER, Step, wire_frames_of,
 };
 use crate::witness::PauseHistory;
-
-/// Maximum time before a full port is retried.
-const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 
 /// Maximum time for which a query waits for earlier events.
 const QUERY_LAG_MAX: Nanos = Nanos::from_millis(50);
@@ -48,7 +45,8 @@ pub struct DecidingStage<T> {
     /// Maximum decision delay. The links may require a lower one.
     slack_max: Nanos,
     backlog: Backlog,
-    on_port_loss: OnPortLoss,
+    /// The reaction to a port loss.
+    pub(super) on_port_loss: OnPortLoss,
     /// Frames from other hosts.
     inbound: Vec<RemoteReader>,
 }
@@ -128,9 +126,7 @@ impl<T: TxPort> DecidingOutput<T> {
         }
         pushed
     }
-}
 
-impl<T: TxPort> DecidingOutput<T> {
     /// Pushes at most one burst of due frames: ready frames, and frames decided in place.
     /// Returns the number and bytes of wire frames taken off the line.
     #[inline]
@@ -215,7 +211,11 @@ impl<T: TxPort> DecidingStage<T> {
 
     /// Connects the stage to other hosts. Returns the cell for its thread's bell.
     pub(super) fn connect(&mut self, remote: RemoteParts) -> Arc<OnceLock<Arc<Bell>>> {
-        let exits = RemoteExits::new(remote.exits, remote.outbound, remote.bell);
+        let exits = RemoteExits {
+            exits: remote.exits,
+            outbound: remote.outbound,
+            bell: remote.bell,
+        };
         for (index, output) in self.outputs.iter_mut().enumerate() {
             output.is_remote = exits.has(index);
         }
@@ -247,14 +247,6 @@ impl<T: TxPort> DecidingStage<T> {
             line.settle();
         }
         received
-    }
-
-    /// Sets the reaction to a port loss.
-    pub(super) fn on_port_loss(self, on_port_loss: OnPortLoss) -> DecidingStage<T> {
-        DecidingStage {
-            on_port_loss,
-            ..self
-        }
     }
 
     /// Watches departing address requests from now on.

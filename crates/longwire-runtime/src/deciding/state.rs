@@ -211,7 +211,7 @@ impl FrameHost<Frame> for CoreState {
     #[inline]
     fn offered(&mut self, id: LinkId, frame: &mut Frame, meta: FrameMeta, link: &Link) {
         if let Some(recorder) = &mut self.recorder {
-            frame.number = recorder.offered(id, meta, link);
+            frame.number = recorder.offered(id, meta, link.occupancy());
         }
         if let Some(watched) = &mut self.watched {
             let recorded = self.recorder.as_ref().map(|_| frame.number);

@@ -17,7 +17,7 @@ use crate::placement::{self, Layout};
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
 use crate::stage::{
-    AddressWatch, Bells, CutForm, Egress, EgressParts, IcmpSender, Ingress, IngressParts,
+    AddressWatch, AdmissionParts, Bells, CutForm, Egress, EgressParts, IcmpSender, Ingress,
     LaneParts, icmp_line, shares_memory,
 };
 use crate::start_error::StartError;
@@ -171,19 +171,19 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
         }
         let (at_ingress, at_egress) = lane.place();
         let lends = config.lend && shares_memory(&rx, &tx) && at_ingress.is_some();
-        let ingress = IngressParts {
-            port: rx,
+        let admission = AdmissionParts {
             link: at_ingress,
             mtu,
             line: writer,
-            clock: config.clock.clone(),
             form: if tx.takes_offload() {
                 CutForm::Trains
             } else {
                 CutForm::Finished
             },
             lend_from: lends.then_some(LEND_FROM),
+            shared: Arc::clone(&shared),
         };
+        let ingress = Ingress::new(rx, config.clock.clone(), admission);
         let egress = EgressParts {
             port: tx,
             line: reader,
@@ -195,7 +195,7 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
             grace_until: config.grace_until,
         };
         Ok(Direction {
-            ingress: Ingress::new(ingress, Arc::clone(&shared)).release_after(least),
+            ingress: ingress.release_after(least),
             egress: Egress::new(egress, Arc::clone(&shared)),
             source: ReportSource {
                 name: setup.name,

@@ -17,7 +17,9 @@ use crate::counters::LinkShared;
 use crate::feed::Feed;
 use crate::host::{self, StayAwake};
 use crate::network::{Assembly, Foundation, ReportSource, memory_for};
-use crate::stage::{Egress, EgressParts, FeedStage, FeedingOutput, LaneParts, OutputStage};
+use crate::stage::{
+    AdmissionParts, CutForm, Egress, EgressParts, FeedStage, FeedingOutput, LaneParts, OutputStage,
+};
 use crate::start_error::StartError;
 use crate::thread::Bell;
 use crate::threads::ThreadPlan;
@@ -56,7 +58,7 @@ impl ReplayPlan {
         };
         let feeding = building.feeding(self.feed, self.outputs)?;
         let (egress, mut assembly) = (building.egress, building.assembly);
-        assembly.sources.inputs = vec![feeding.shared()];
+        assembly.sources.inputs = vec![Arc::clone(&feeding.shared)];
         let sleeps = foundation.config.wait != WaitMode::Spin && paced;
         assembly.threads = threads(feeding, egress, foundation, sleeps)?;
         if foundation.config.realtime && sleeps {
@@ -113,7 +115,7 @@ fn threads(
     let pump = Pump {
         outputs: Outputs {
             egress,
-            numbers: reader.feeding.numbers(),
+            numbers: Arc::clone(&reader.feeding.numbers),
         },
         pacer: Pacer::new(config.wait, pauses)?,
         bell: Arc::clone(&bell),
@@ -232,13 +234,15 @@ impl ReplayBuilder<'_> {
             config: described,
             shared: Arc::clone(&shared),
         });
-        Ok(FeedingOutput {
+        let parts = AdmissionParts {
             link: at_arrival,
             mtu,
             line,
+            form: CutForm::Finished,
+            lend_from: None,
             shared,
-            transparent,
-        })
+        };
+        Ok(FeedingOutput::new(parts, transparent))
     }
 
     /// Measures an output's departures from handovers and send stamps.

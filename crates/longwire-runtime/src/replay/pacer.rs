@@ -18,14 +18,8 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
+use crate::waiting::{MARGIN_MAX, MARGIN_MIN, MARGIN_START};
 use crate::witness::{PauseHistory, Witness};
-
-/// Initial wake margin.
-const MARGIN_START: Nanos = Nanos::from_micros(60);
-const MARGIN_MIN: Nanos = Nanos::from_micros(2);
-/// Maximum wake margin. A longer latency means that the machine paused or was busy, and no margin
-/// helps.
-const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 
 /// Permitted wake-ups slower than the margin, per thousand.
 const LATE_PER_MILLE: u64 = 4;

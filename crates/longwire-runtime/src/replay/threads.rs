@@ -19,7 +19,7 @@ use crate::stage::{
     BURST, DeparturePlace, Egress, FeedNumbers, FeedStage, FeedStep, OutputStage, RETRY_AFTER,
     Step, Turn,
 };
-use crate::thread::{Bell, Control, ThreadEnd, earlier, thread_cpu_time};
+use crate::thread::{Bell, Control, ThreadEnd, thread_cpu_time};
 
 /// The sending thread.
 pub(crate) struct Pump {
@@ -352,14 +352,15 @@ impl Outputs {
     /// Returns the handover time of the next published frame.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let stages = self.egress.iter_mut();
-        stages.map(Egress::next_release).fold(None, earlier)
+        stages.filter_map(Egress::next_release).min()
     }
 
     /// Returns the first release after `time`, if known without sorting.
     pub fn release_beyond(&mut self, time: Nanos) -> Option<Nanos> {
         let stages = self.egress.iter_mut();
-        let releases = stages.map(|egress| egress.release_beyond(time));
-        releases.fold(None, earlier)
+        stages
+            .filter_map(|egress| egress.release_beyond(time))
+            .min()
     }
 
     /// Returns whether no frames are queued.

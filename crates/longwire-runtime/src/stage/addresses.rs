@@ -5,7 +5,7 @@
 //! their arrival at an input port. Only short frames, which are copied anyway, are examined.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use longwire_engine::Nanos;
@@ -199,37 +199,35 @@ fn message(frame: &[u8]) -> Option<Message> {
 
 fn arp(packet: &[u8]) -> Option<Message> {
     const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
-    let address = |at: usize| {
-        let bytes = *packet.get(at..)?.first_chunk::<4>()?;
-        Some(Ipv4Addr::from(bytes))
-    };
     if !packet.starts_with(&ETHERNET_AND_IPV4) {
         return None;
     }
-    let (sender, target) = (address(14)?, address(24)?);
+    let (sender, target) = (address::<4>(packet, 14)?, address::<4>(packet, 24)?);
     match packet[6..8] {
-        [0, 1] if !sender.is_unspecified() && sender != target => {
-            Some(Message::Request(target.into()))
-        }
-        [0, 2] => Some(Message::Answer(sender.into())),
+        [0, 1] if !sender.is_unspecified() && sender != target => Some(Message::Request(target)),
+        [0, 2] => Some(Message::Answer(sender)),
         _ => None,
     }
 }
 
 fn neighbour_discovery(packet: &[u8]) -> Option<Message> {
-    let address = |at: usize| {
-        let bytes = *packet.get(at..)?.first_chunk::<16>()?;
-        Some(Ipv6Addr::from(bytes))
-    };
     if *packet.get(6)? != ICMPV6 {
         return None;
     }
-    let (source, target) = (address(8)?, address(48)?);
+    let (source, target) = (address::<16>(packet, 8)?, address::<16>(packet, 48)?);
     match packet[40] {
-        NEIGHBOUR_SOLICITATION if !source.is_unspecified() => Some(Message::Request(target.into())),
-        NEIGHBOUR_ADVERTISEMENT => Some(Message::Answer(target.into())),
+        NEIGHBOUR_SOLICITATION if !source.is_unspecified() => Some(Message::Request(target)),
+        NEIGHBOUR_ADVERTISEMENT => Some(Message::Answer(target)),
         _ => None,
     }
+}
+
+/// Returns the address of `N` bytes at this place.
+fn address<const N: usize>(packet: &[u8], at: usize) -> Option<IpAddr>
+where
+    IpAddr: From<[u8; N]>,
+{
+    Some(IpAddr::from(*packet.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+use std::net::Ipv6Addr;
+
 use super::*;
 
 /// Returns an ARP frame. `sender` and `target` are last bytes in 10.0.0.0/24.

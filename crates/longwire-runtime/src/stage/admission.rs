@@ -12,12 +12,11 @@ use longwire_io::{Offload, RxFrame};
 use super::addresses::PortAddresses;
 use super::lane::{LaneFrames, LaneParts, RunLane};
 use super::segments::{CutForm, Cutter, Run, TrainNumbers};
-use crate::counters::LinkShared;
-use crate::counters::{Artifact, BurstCounts};
+use crate::counters::{Artifact, BurstCounts, LinkShared};
 use crate::deciding::LaneTurn;
 
 /// Offers arriving frames to the link and puts delivered frames on the delay line.
-pub(super) struct Admission {
+pub(crate) struct Admission {
     /// The lane, if it decides at arrival. A link with a managed queue is in the egress stage, and
     /// frames pass undecided.
     lane: Option<RunLane<()>>,
@@ -29,7 +28,7 @@ pub(super) struct Admission {
     /// Whether frames pass unchanged and undecided.
     pub(super) undecided: bool,
     /// The delay line.
-    pub entry: LineEntry,
+    pub(super) entry: LineEntry,
     pub(super) form: CutForm,
     /// Buffer for frames cut from super-packets.
     pub(super) piece: Vec<u8>,
@@ -76,19 +75,26 @@ struct ChangingFrame<'a> {
 }
 
 /// The parts from which an [`Admission`] is built.
-pub(super) struct AdmissionParts {
+pub(crate) struct AdmissionParts {
+    /// The link; `None` if it has a managed queue and is therefore in the egress stage.
     pub link: Option<LaneParts>,
+    /// The link's MTU. Longer frames are fragmented before they are offered.
     pub mtu: Mtu,
+    /// The delay line for delivered frames.
     pub line: DelayLineWriter,
+    /// Form of offloaded frames. The output port must support it.
     pub form: CutForm,
+    /// Minimum length of frames that stay in the port's memory, if the output port can send from
+    /// that memory.
     pub lend_from: Option<usize>,
+    pub shared: Arc<LinkShared>,
 }
 
 /// Number of bursts between readings of the memory in use.
 const MEMORY_EVERY: u32 = 16;
 
 impl Admission {
-    pub fn new(parts: AdmissionParts, shared: Arc<LinkShared>) -> Admission {
+    pub fn new(parts: AdmissionParts) -> Admission {
         let lane = parts.link.map(RunLane::new);
         let one_by_one = |lane: &RunLane<()>| lane.records() || lane.link().changes_frames();
         Admission {
@@ -101,7 +107,7 @@ impl Admission {
                 tag: 0,
                 lend_from: parts.lend_from.unwrap_or(usize::MAX),
                 counts: BurstCounts::default(),
-                shared: Arc::clone(&shared),
+                shared: Arc::clone(&parts.shared),
             },
             form: parts.form,
             piece: Vec::new(),
@@ -112,7 +118,7 @@ impl Admission {
             bursts: 0,
             addresses: None,
             unmade: 0,
-            shared,
+            shared: parts.shared,
         }
     }
 

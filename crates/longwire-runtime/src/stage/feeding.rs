@@ -6,18 +6,13 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 use longwire_engine::Nanos;
-use longwire_engine::models::mtu::Mtu;
-use longwire_io::delay_line::DelayLineWriter;
 use longwire_io::{Offload, PortError, RxFrame};
 
 use super::BURST;
 use super::admission::{Admission, AdmissionParts};
-use super::lane::LaneParts;
 use super::output::FeedNumbers;
-use super::segments::CutForm;
 use crate::clock::monotonic_now;
 use crate::counters::Artifact;
-use crate::counters::LinkShared;
 use crate::feed::{Feed, FeedFrame};
 use crate::report::InputReport;
 use crate::sync::locked;
@@ -33,15 +28,12 @@ const STATUS_EVERY: Nanos = Nanos::from_millis(100);
 
 /// One of a feed's outputs.
 pub(crate) struct FeedingOutput {
-    /// The link, if it decides at arrival.
-    pub link: Option<LaneParts>,
-    /// The link's MTU. Longer frames are fragmented before they are offered.
-    pub mtu: Mtu,
-    /// The delay line for delivered frames.
-    pub line: DelayLineWriter,
-    pub shared: Arc<LinkShared>,
+    admission: Admission,
     /// Whether the link adds no delay.
-    pub transparent: bool,
+    transparent: bool,
+    /// Length of the current pause in reading, if any. It ends once a quarter of the read-ahead has
+    /// drained.
+    paused: Option<Nanos>,
 }
 
 /// A feeding stage's published state.
@@ -93,10 +85,11 @@ pub(crate) enum FeedStep {
 /// A feed's stage.
 pub(crate) struct FeedStage {
     feed: Box<dyn Feed>,
-    outputs: Vec<OutputState>,
+    outputs: Vec<FeedingOutput>,
     /// Number of the next frame, modulo 2^32.
     number: u32,
-    numbers: Arc<FeedNumbers>,
+    /// The published frame number.
+    pub numbers: Arc<FeedNumbers>,
     /// The replay's start.
     start: Nanos,
     /// Bytes of queued frames above which reading pauses.
@@ -107,17 +100,10 @@ pub(crate) struct FeedStage {
     behind_max: Nanos,
     /// Whether the lines were full of due frames, in which case the port causes any lateness.
     port_is_late: bool,
-    shared: Arc<FeedShared>,
+    /// The published state.
+    pub shared: Arc<FeedShared>,
     status_at: Nanos,
     ended: bool,
-}
-
-struct OutputState {
-    admission: Admission,
-    transparent: bool,
-    /// Length of the current pause in reading, if any. It ends once a quarter of the read-ahead has
-    /// drained.
-    paused: Option<Nanos>,
 }
 
 impl FeedStage {
@@ -129,23 +115,9 @@ impl FeedStage {
         start: Nanos,
         read_ahead: u64,
     ) -> FeedStage {
-        let outputs = outputs.into_iter().map(|output| OutputState {
-            transparent: output.transparent,
-            paused: None,
-            admission: Admission::new(
-                AdmissionParts {
-                    link: output.link,
-                    mtu: output.mtu,
-                    line: output.line,
-                    form: CutForm::Finished,
-                    lend_from: None,
-                },
-                output.shared,
-            ),
-        });
         FeedStage {
             feed,
-            outputs: outputs.collect(),
+            outputs,
             number: 0,
             numbers: Arc::default(),
             start,
@@ -157,16 +129,6 @@ impl FeedStage {
             status_at: Nanos::ZERO,
             ended: false,
         }
-    }
-
-    /// Returns the published frame number.
-    pub fn numbers(&self) -> Arc<FeedNumbers> {
-        Arc::clone(&self.numbers)
-    }
-
-    /// Returns the published state.
-    pub fn shared(&self) -> Arc<FeedShared> {
-        Arc::clone(&self.shared)
     }
 
     /// Returns a descriptor that becomes readable when a slow input has data.
@@ -292,7 +254,16 @@ impl FeedStage {
 const PAUSE_MIN: Nanos = Nanos::from_micros(20);
 const PAUSE_MAX: Nanos = Nanos::from_millis(2);
 
-impl OutputState {
+impl FeedingOutput {
+    /// Returns an output. `transparent` states that the link adds no delay.
+    pub fn new(parts: AdmissionParts, transparent: bool) -> FeedingOutput {
+        FeedingOutput {
+            admission: Admission::new(parts),
+            transparent,
+            paused: None,
+        }
+    }
+
     /// Returns how long reading must pause, if too many frames are queued. `ahead` is the current
     /// read-ahead. Frames delayed by a link do not count unless the memory budget is at risk.
     fn pause(&mut self, read_ahead: u64, ahead: Nanos) -> Option<Nanos> {

@@ -1,42 +1,16 @@
 //! The ingress stage: reads a burst, offers each wire frame to the link, and puts delivered frames
 //! on the delay line.
 
-use std::sync::Arc;
-
 use longwire_engine::Nanos;
-use longwire_engine::models::mtu::Mtu;
-use longwire_io::delay_line::DelayLineWriter;
 use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort, TxPort};
 
 use super::addresses::PortAddresses;
 use super::admission::{Admission, AdmissionParts};
-use super::lane::LaneParts;
-use super::segments::CutForm;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::Artifact;
-use crate::counters::LinkShared;
 use crate::deciding::LaneTurn;
 use crate::port_loss::OnPortLoss;
-
-/// The parts of an ingress stage.
-pub struct IngressParts<R> {
-    /// The input port.
-    pub port: R,
-    /// The link; `None` if it has a managed queue and is therefore in the egress stage.
-    pub link: Option<LaneParts>,
-    /// The link's MTU. Longer frames are fragmented before they are offered.
-    pub mtu: Mtu,
-    /// The delay line for delivered frames.
-    pub line: DelayLineWriter,
-    /// The clock.
-    pub clock: Clock,
-    /// Form of offloaded frames. The output port must support it.
-    pub form: CutForm,
-    /// Minimum length of frames that stay in the port's memory, if the output port can send from
-    /// that memory.
-    pub lend_from: Option<usize>,
-}
 
 /// Returns whether the output port can send from the input port's memory.
 pub fn shares_memory(input: &impl RxPort, output: &impl TxPort) -> bool {
@@ -51,7 +25,9 @@ pub struct Ingress<R> {
     ended: bool,
     /// Time at which the port's losses were last read.
     losses_read: Nanos,
-    on_port_loss: OnPortLoss,
+    /// The reaction to a port loss. If the network continues, the stage ends as it does at the end
+    /// of input.
+    pub(crate) on_port_loss: OnPortLoss,
     slack: Nanos,
 }
 
@@ -59,19 +35,12 @@ pub struct Ingress<R> {
 const LOSSES_EVERY: Nanos = Nanos::from_millis(100);
 
 impl<R: RxPort> Ingress<R> {
-    /// Returns a stage that publishes to `shared`.
-    pub(crate) fn new(parts: IngressParts<R>, shared: Arc<LinkShared>) -> Ingress<R> {
-        let admission = AdmissionParts {
-            link: parts.link,
-            mtu: parts.mtu,
-            line: parts.line,
-            form: parts.form,
-            lend_from: parts.lend_from,
-        };
+    /// Returns the stage of an input port.
+    pub(crate) fn new(port: R, clock: Clock, parts: AdmissionParts) -> Ingress<R> {
         Ingress {
-            port: parts.port,
-            admission: Admission::new(admission, shared),
-            clock: parts.clock,
+            port,
+            admission: Admission::new(parts),
+            clock,
             ended: false,
             losses_read: Nanos::ZERO,
             on_port_loss: OnPortLoss::End,
@@ -91,15 +60,6 @@ impl<R: RxPort> Ingress<R> {
     /// Returns how long a frame may wait at the port without being released late.
     pub(crate) fn slack(&self) -> Nanos {
         self.slack
-    }
-
-    /// Sets the reaction to a port loss. If the network continues, the stage ends as it does at the
-    /// end of input.
-    pub(crate) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Ingress<R> {
-        Ingress {
-            on_port_loss,
-            ..self
-        }
     }
 
     /// Watches answers to address requests from now on.

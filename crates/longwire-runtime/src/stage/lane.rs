@@ -207,7 +207,7 @@ impl LaneAccounts {
         let port = PortIndex(self.id.0 as u16);
         let meta = FrameMeta::new(link.last_arrival(), len);
         recorder.entered(port, meta, bytes);
-        recorder.offered(self.id, meta, link)
+        recorder.offered(self.id, meta, link.occupancy())
     }
 
     #[inline]

@@ -15,16 +15,18 @@ mod segments;
 
 pub(crate) use account::{Account, LateFrame, wire_frames_of};
 pub(crate) use addresses::AddressWatch;
+pub(crate) use admission::AdmissionParts;
 pub(crate) use egress::RETRY_AFTER;
 pub use egress::{Egress, EgressParts};
 pub(crate) use feeding::{FeedShared, FeedStage, FeedStep, FeedingOutput};
-pub use ingress::{Ingress, IngressParts, shares_memory};
+pub use ingress::{Ingress, shares_memory};
 pub use lane::LaneParts;
 pub(crate) use lane::{Bells, IcmpSender, icmp_line};
 pub(crate) use lateness::{
     CorrectionsShared, DeparturesShared, Judge, NanosHistogram, SendStampsShared, own,
 };
 pub(crate) use output::{DeparturePlace, FeedNumbers, OutputStage, Turn};
+pub(crate) use releases::SLACK_MAX;
 pub use segments::CutForm;
 
 use longwire_engine::Nanos;

@@ -65,7 +65,7 @@ struct EgressFrames<'a> {
 const LINE: u16 = 0;
 
 /// Maximum decision delay. Frames that the kernel holds for longer count as having arrived later.
-const SLACK_MAX: Nanos = Nanos::from_micros(200);
+pub(crate) const SLACK_MAX: Nanos = Nanos::from_micros(200);
 
 impl Releases {
     /// Returns a line's frames. `in_order` means that releases on the line never decrease. `link`
