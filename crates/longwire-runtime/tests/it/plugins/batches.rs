@@ -114,14 +114,16 @@ fn arrays_do_not_show_in_losses() {
 
 #[test]
 fn arrays_do_not_show_in_delays() {
-    let file = example("bursty_wireless.c");
-    let parameters = "good=20ms,bad=5ms,delay=1ms,retry=3ms";
-    let one = delays::<1>(&file, parameters);
-    assert!(one.iter().any(|delay| *delay != one[0]));
-    assert_eq!(delays::<8>(&file, parameters), one);
-    assert_eq!(delays::<64>(&file, parameters), one);
-    let draws = delays::<1>(&probe(), "fault=draws");
-    assert_eq!(delays::<64>(&probe(), "fault=draws"), draws);
+    let wireless = "good=20ms,bad=5ms,delay=1ms,retry=3ms";
+    for (file, parameters) in [
+        (example("bursty_wireless.c"), wireless),
+        (probe(), "fault=draws"),
+    ] {
+        let one = delays::<1>(&file, parameters);
+        assert!(one.iter().any(|delay| *delay != one[0]), "{file}");
+        assert_eq!(delays::<8>(&file, parameters), one, "{file}");
+        assert_eq!(delays::<64>(&file, parameters), one, "{file}");
+    }
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The bursty wireless channel: one state for two hooks, and the distribution of bursts.
 
 use longwire_engine::Verdict;
-use longwire_runtime::Faults;
 
-use crate::plugins::tools::{bounds, example, link, offer, release};
+use crate::plugins::tools::{bounds, link, offer, release};
 
 const GOOD: f64 = 20e6;
 const BAD: f64 = 5e6;
@@ -13,9 +12,7 @@ const FRAMES: u64 = 400_000;
 
 /// Returns each frame's delay; `None` if it was lost.
 fn run(seed: u64, loss: &str, delay: &str) -> Vec<Option<u64>> {
-    let faults = Faults::new();
-    let line = format!("loss={loss} delay={delay} order=reorder");
-    let mut link = link(&line, seed, &faults);
+    let (mut link, faults) = link(&format!("loss={loss} delay={delay} order=reorder"), seed);
     let fate = |number| match offer(&mut link, number * GAP, &[0; 60]) {
         Verdict::Deliver(delivery) => Some(delivery.release.as_nanos() - number * GAP),
         Verdict::Drop(_) => None,
@@ -27,8 +24,7 @@ fn run(seed: u64, loss: &str, delay: &str) -> Vec<Option<u64>> {
 }
 
 fn plugin(loss: &str) -> String {
-    let file = example("bursty_wireless.c");
-    format!("plugin:{file},good=20ms,bad=5ms,delay=2ms,retry=7ms,loss={loss}")
+    format!("plugin:bursty_wireless,good=20ms,bad=5ms,delay=2ms,retry=7ms,loss={loss}")
 }
 
 #[test]
@@ -46,12 +42,8 @@ fn both_hooks_see_one_channel() {
 fn times_in_a_state_are_exponential_and_losses_independent_in_them() {
     let fates = run(2, &plugin("30%"), &plugin("30%"));
     let bad = |fate: &Option<u64>| fate.is_none_or(|delay| delay == 9_000_000);
-    let delays = fates.iter().flatten();
-    assert!(
-        delays
-            .into_iter()
-            .all(|delay| [2_000_000, 9_000_000].contains(delay))
-    );
+    let mut delays = fates.iter().flatten();
+    assert!(delays.all(|delay| [2_000_000, 9_000_000].contains(delay)));
     let in_bad = fates.iter().filter(|fate| bad(fate)).count() as u64;
     let lost = fates.iter().filter(|fate| fate.is_none()).count() as u64;
     // In the bad state, frames are lost independently.
@@ -88,9 +80,7 @@ fn a_seed_decides_all() {
 
 #[test]
 fn a_release_is_never_before_the_least_delay() {
-    let faults = Faults::new();
-    let text = plugin("30%");
-    let mut link = link(&format!("delay={text}"), 1, &faults);
+    let (mut link, _) = link(&format!("delay={}", plugin("30%")), 1);
     assert_eq!(link.poll_slack().as_nanos(), 2_000_000);
     assert!(release(offer(&mut link, 5, &[0; 60])) >= 2_000_005);
 }

@@ -1,9 +1,8 @@
 //! Tests the example plugins.
 
 use longwire_engine::{DropReason, Verdict};
-use longwire_runtime::Faults;
 
-use crate::plugins::tools::{bounds, documented, example, link, offer, refusal, release};
+use crate::plugins::tools::{bounds, documented, link, offer, refusal, release};
 
 /// Returns an IPv4 frame with this protocol.
 fn ip_frame(protocol: u8, len: usize) -> Vec<u8> {
@@ -15,9 +14,7 @@ fn ip_frame(protocol: u8, len: usize) -> Vec<u8> {
 
 #[test]
 fn data_loss_loses_what_matches_and_nothing_else() {
-    let text = format!("plugin:{},offset=23,bytes=11", example("data_loss.c"));
-    let faults = Faults::new();
-    let mut link = link(&format!("loss={text}"), 1, &faults);
+    let (mut link, faults) = link("loss=plugin:data_loss,offset=23,bytes=11", 1);
     for number in 0..1000u64 {
         let protocol = [6, 17, 1, 0x11, 0x12][number as usize % 5];
         let verdict = offer(&mut link, number * 1000, &ip_frame(protocol, 60));
@@ -33,29 +30,24 @@ fn data_loss_loses_what_matches_and_nothing_else() {
 
 #[test]
 fn data_loss_loses_with_its_probability() {
-    let file = example("data_loss.c");
-    let text = format!("plugin:{file},offset=23,bytes=11,p=0.3");
-    let faults = Faults::new();
     let lost = |seed| {
-        let mut link = link(&format!("loss={text}"), seed, &faults);
-        let verdicts = (0..20_000).map(|n| offer(&mut link, n, &ip_frame(17, 60)));
-        verdicts
-            .map(|verdict| matches!(verdict, Verdict::Drop(_)))
-            .collect::<Vec<_>>()
+        let (mut link, faults) = link("loss=plugin:data_loss,offset=23,bytes=11,p=0.3", seed);
+        let mut is_lost = |n| matches!(offer(&mut link, n, &ip_frame(17, 60)), Verdict::Drop(_));
+        let lost: Vec<bool> = (0..20_000).map(&mut is_lost).collect();
+        assert_eq!(faults.first(), None);
+        lost
     };
     let first = lost(1);
     let count = first.iter().filter(|lost| **lost).count() as u64;
     assert!(bounds(20_000, 0.3).contains(&count), "{count} of 20000");
     assert_eq!(lost(1), first);
     assert_ne!(lost(2), first);
-    assert_eq!(faults.first(), None);
 }
 
 #[test]
 fn data_loss_refuses_what_is_no_bytes() {
-    let file = example("data_loss.c");
     for wrong in ["1", "0x11", "zz", "1G", &"00".repeat(65)] {
-        let message = refusal("loss", &format!("plugin:{file},bytes={wrong}"));
+        let message = refusal("loss", &format!("plugin:data_loss,bytes={wrong}"));
         assert!(message.contains("in hexadecimal"), "{message}");
     }
 }
@@ -77,12 +69,8 @@ fn slotted(from: u64, bits: u64, (period, slot, offset): (u64, u64, u64)) -> u64
 #[test]
 fn tdm_departs_in_slots_only() {
     let shape = (1_000_000, 300_000, 70_000);
-    let text = format!(
-        "plugin:{},rate=10mbit,period=1ms,slot=300us,offset=70us",
-        example("tdm.c")
-    );
-    let faults = Faults::new();
-    let mut link = link(&format!("rate={text} queue=unlimited"), 1, &faults);
+    let line = "rate=plugin:tdm,rate=10mbit,period=1ms,slot=300us,offset=70us queue=unlimited";
+    let (mut link, faults) = link(line, 1);
     let (mut arrival, mut free) = (0u64, 0u64);
     for number in 0..20_000u64 {
         // The channel alternates between idle and backlogged, with frames of 60 to 359 bytes.
@@ -97,12 +85,7 @@ fn tdm_departs_in_slots_only() {
 
 #[test]
 fn a_frame_too_long_for_any_slot_ends_the_run_with_its_message() {
-    let text = format!(
-        "plugin:{},rate=10mbit,period=1ms,slot=300us",
-        example("tdm.c")
-    );
-    let faults = Faults::new();
-    let mut link = link(&format!("rate={text}"), 1, &faults);
+    let (mut link, faults) = link("rate=plugin:tdm,rate=10mbit,period=1ms,slot=300us", 1);
     offer(&mut link, 0, &[0; 375]);
     assert_eq!(faults.first(), None);
     offer(&mut link, 0, &[0; 376]);
@@ -114,9 +97,7 @@ fn a_frame_too_long_for_any_slot_ends_the_run_with_its_message() {
 #[test]
 fn the_plugin_of_the_page_does_what_the_page_says() {
     let file = documented();
-    let text = format!("plugin:file={file},every=100,length=3");
-    let faults = Faults::new();
-    let mut link = link(&format!("loss={text}"), 1, &faults);
+    let (mut link, faults) = link(&format!("loss=plugin:file={file},every=100,length=3"), 1);
     let lost = |number| matches!(offer(&mut link, number, &[0; 60]), Verdict::Drop(_));
     let fates: Vec<bool> = (0..100_000).map(lost).collect();
     assert_eq!(faults.first(), None);
@@ -127,13 +108,16 @@ fn the_plugin_of_the_page_does_what_the_page_says() {
     // Each frame outside a burst begins one with probability 1 %.
     let bursts = whole.iter().map(|run| run.len() as u64 / 3).sum::<u64>();
     let chances = fates.iter().filter(|lost| !**lost).count() as u64 + bursts;
-    assert!(
-        bounds(chances, 0.01).contains(&bursts),
-        "{bursts} of {chances}"
-    );
-    let message = refusal("loss", &format!("plugin:file={file},evry=100"));
-    assert!(message.contains("missing parameter every="), "{message}");
-    let message = refusal("loss", &format!("plugin:file={file},every=9,evry=100"));
-    let said = "unknown parameter 'evry'; parameters are every, length";
-    assert!(message.ends_with(said), "{message}");
+    let is_likely = bounds(chances, 0.01).contains(&bursts);
+    assert!(is_likely, "{bursts} of {chances}");
+    for (parameters, said) in [
+        ("evry=100", "missing parameter every="),
+        (
+            "every=9,evry=100",
+            "unknown parameter 'evry'; parameters are every, length",
+        ),
+    ] {
+        let message = refusal("loss", &format!("plugin:file={file},{parameters}"));
+        assert!(message.contains(said), "{message}");
+    }
 }

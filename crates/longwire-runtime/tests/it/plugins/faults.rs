@@ -1,17 +1,16 @@
 //! A failing plugin is reported once, with its message, and never called again. Invalid results do
 //! no harm.
 
-use longwire_engine::Verdict;
+use longwire_engine::{Link, LinkId, Verdict};
 use longwire_runtime::Faults;
 use longwire_testbed::support::{Folder, rows};
 
-use crate::plugins::tools::{link, offer, probe, release};
+use crate::plugins::tools::{link, offer, parse, release};
 
 /// Offers 20 frames to a link whose plugin fails at the 11th call, and returns the report.
 fn report_of(option: &str, fault: &str, rest: &str) -> String {
-    let text = format!("plugin:{},after=10,fault={fault}{rest}", probe());
-    let faults = Faults::new();
-    let mut link = link(&format!("{option}={text}"), 1, &faults);
+    let line = format!("{option}=plugin:probe,after=10,fault={fault}{rest}");
+    let (mut link, faults) = link(&line, 1);
     let mut last = 0;
     let mut found_at = None;
     for frame in 0..20 {
@@ -81,9 +80,10 @@ fn results_out_of_range_are_reported() {
 fn a_plugin_that_has_failed_is_not_called_again() {
     let folder = Folder::new();
     let path = folder.file("calls");
-    let text = format!("plugin:{},after=3,fault=hook,trace={path}", probe());
-    let faults = Faults::new();
-    let mut link = link(&format!("loss={text}"), 1, &faults);
+    let (mut link, _) = link(
+        &format!("loss=plugin:probe,after=3,fault=hook,trace={path}"),
+        1,
+    );
     for frame in 0..100 {
         offer(&mut link, 1000 * frame, &[0; 60]);
     }
@@ -94,10 +94,9 @@ fn a_plugin_that_has_failed_is_not_called_again() {
 
 #[test]
 fn the_other_direction_sees_the_fault_too() {
-    let text = format!("plugin:{},after=1,fault=hook", probe());
     let faults = Faults::new();
-    let mut up = link(&format!("loss={text}"), 1, &faults);
-    let mut down = link(&format!("loss={text}"), 1, &faults);
+    let config = || parse("loss=plugin:probe,after=1,fault=hook", &faults);
+    let [mut up, mut down] = [0, 1].map(|id| Link::new(config().expect("a link"), 1, LinkId(id)));
     offer(&mut up, 1000, &[0; 60]);
     assert!(!faults.any());
     offer(&mut up, 2000, &[0; 60]);

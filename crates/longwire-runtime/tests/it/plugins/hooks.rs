@@ -73,18 +73,16 @@ fn draws_are_those_of_the_links_stream() {
 
 #[test]
 fn every_fate_has_its_reason() {
-    let text = format!("plugin:{}", probe());
-    let faults = Faults::new();
-    let mut link = link(&format!("loss={text}"), 1, &faults);
-    let lost = |reason| Verdict::Drop(reason);
-    let expected = [
-        lost(DropReason::Loss),
-        lost(DropReason::BitError),
-        lost(DropReason::Outage),
-        lost(DropReason::Content),
+    let (mut link, faults) = link("loss=plugin:probe", 1);
+    let reasons = [
+        DropReason::Loss,
+        DropReason::BitError,
+        DropReason::Outage,
+        DropReason::Content,
     ];
-    for (fate, expected) in (1..).zip(expected) {
-        assert_eq!(offer(&mut link, 1000, &[fate; 60]), expected);
+    for (fate, reason) in (1..).zip(reasons) {
+        let verdict = offer(&mut link, 1000, &[fate; 60]);
+        assert_eq!(verdict, Verdict::Drop(reason));
     }
     assert_eq!(release(offer(&mut link, 2000, &[0; 60])), 2000);
     assert_eq!(faults.first(), None);
@@ -92,28 +90,22 @@ fn every_fate_has_its_reason() {
 
 #[test]
 fn super_packets_are_cut_for_plugins_that_read_bytes() {
-    let text = format!("plugin:{}", probe());
-    let faults = Faults::new();
-    for line in [
-        format!("loss={text}"),
-        format!("loss={text},at=entry"),
-        format!("delay={text}"),
-        format!("rate={text}"),
-        format!("rewrite={text}"),
-        "loss=content:match=tcp".to_owned(),
+    for (line, changes) in [
+        ("loss=plugin:probe", true),
+        ("loss=plugin:probe,at=entry", true),
+        ("delay=plugin:probe", true),
+        ("rate=plugin:probe", true),
+        ("rewrite=plugin:probe", true),
+        ("loss=content:match=tcp", true),
+        ("loss=1% delay=20ms rate=1mbit", false),
     ] {
-        let link = link(&line, 1, &faults);
-        assert!(link.changes_frames(), "{line}");
+        assert_eq!(link(line, 1).0.changes_frames(), changes, "{line}");
     }
-    let plain = "loss=1% delay=20ms rate=1mbit";
-    assert!(!link(plain, 1, &faults).changes_frames());
 }
 
 #[test]
 fn entry_losses_keep_the_reason_of_their_place() {
-    let text = format!("plugin:{},at=entry", probe());
-    let faults = Faults::new();
-    let mut link = link(&format!("loss={text}"), 1, &faults);
+    let (mut link, _) = link("loss=plugin:probe,at=entry", 1);
     let verdict = offer(&mut link, 1000, &[4; 60]);
     assert_eq!(verdict, Verdict::Drop(DropReason::EntryLoss));
 }
@@ -121,9 +113,7 @@ fn entry_losses_keep_the_reason_of_their_place() {
 #[test]
 fn the_rate_hooks_serve_a_link() {
     // The link is ready 10 ns late, then takes 1 ns per bit.
-    let text = format!("plugin:{}", probe());
-    let faults = Faults::new();
-    let mut link = link(&format!("rate={text} framing=ethernet"), 1, &faults);
+    let (mut link, faults) = link("rate=plugin:probe framing=ethernet", 1);
     let bits = (100 + 24) * 8;
     let first = release(offer(&mut link, 1000, &[0; 100]));
     assert_eq!(first, 1010 + bits);
@@ -134,21 +124,15 @@ fn the_rate_hooks_serve_a_link() {
 
 #[test]
 fn never_is_a_time() {
-    let text = format!("plugin:{},fault=never", probe());
-    let faults = Faults::new();
-    let mut link = link(&format!("delay={text} order=reorder"), 1, &faults);
-    assert_eq!(
-        release(offer(&mut link, 1000, &[0; 60])),
-        Nanos::MAX.as_nanos()
-    );
+    let (mut link, faults) = link("delay=plugin:probe,fault=never order=reorder", 1);
+    let never = release(offer(&mut link, 1000, &[0; 60]));
+    assert_eq!(never, Nanos::MAX.as_nanos());
     assert_eq!(faults.first(), None);
 }
 
 #[test]
 fn rewriting_changes_bytes_and_draws_from_its_own_stream() {
-    let text = format!("plugin:{}", probe());
-    let faults = Faults::new();
-    let mut link = link(&format!("rewrite={text}"), 5, &faults);
+    let (mut link, faults) = link("rewrite=plugin:probe", 5);
     let mut stream = Stream::of_model(5, LinkId(0).0, Purpose::Rewrite, "", 0);
     for len in [60, 13, 12, 1, 0] {
         let mut bytes = vec![0xa5; len];
@@ -158,9 +142,8 @@ fn rewriting_changes_bytes_and_draws_from_its_own_stream() {
         assert!(delivery.edits.rewrite);
         link.edit(&delivery, &mut bytes);
         let mut expected = vec![0xa5; len];
-        for byte in expected.iter_mut().skip(12) {
-            *byte ^= stream.up_to(255) as u8;
-        }
+        let after_addresses = expected.iter_mut().skip(12);
+        after_addresses.for_each(|byte| *byte ^= stream.up_to(255) as u8);
         assert_eq!(bytes, expected);
     }
     assert_eq!(faults.first(), None);

@@ -2,8 +2,9 @@
 
 use longwire_engine::{Hook, LinkSpec};
 use longwire_runtime::{CPlugin, Faults, FileLoader};
+use longwire_testbed::support::rows;
 
-use crate::plugins::tools::{parse, probe, probe_with, refusal};
+use crate::plugins::tools::{named, parse, probe, probe_with, refusal};
 
 #[track_caller]
 fn assert_says(message: &str, parts: &[&str]) {
@@ -12,86 +13,52 @@ fn assert_says(message: &str, parts: &[&str]) {
     }
 }
 
-#[test]
-fn non_plugins_are_refused_with_a_reason() {
-    let missing = refusal("loss", "plugin:file=./no-such-plugin.so");
-    assert_says(&missing, &["loss: ", "./no-such-plugin.so", "no such file"]);
-    let text = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    assert_says(
-        &refusal("loss", &format!("plugin:{text}")),
-        &["cannot be loaded"],
-    );
-    let hidden = refusal("loss", &format!("plugin:{}", probe_with("HIDDEN")));
-    assert_says(&hidden, &["longwire_plugin", "LONGWIRE_EXPORT"]);
-}
+/// Refused options, with parts of the message.
+const REFUSED: &str = r#"
+    loss | plugin:file=./no-such-plugin.so | loss: ; ./no-such-plugin.so; no such file
+    loss | plugin:CARGO | cannot be loaded
+    loss | plugin:HIDDEN | longwire_plugin; LONGWIRE_EXPORT
+    delay | plugin:VERSION=2 | plugin interface 2; has 1; rebuild it
+    delay | plugin:SIZE=40 | struct_size is 40; sizeof(struct longwire_plugin)
+    loss | plugin:tdm,rate=1mbit,period=2ms,slot=1ms | no hook 'lose'; --loss; it has depart
+    rate | plugin:tdm,rate=1mbit,period=10ms | missing parameter slot=
+    rate | plugin:tdm,rate=1mbit,period=10,slot=1ms | period: '10' has no unit; 10ms
+    rate | plugin:tdm,rate=1mbit,period=10ms,slot=1ms,slots=3 | unknown parameter 'slots'; rate, period, slot, offset
+    rate | plugin:tdm,rate=1mbit,period=10ms,slot=11ms | slot: longer than 0, and at most a period
+    loss | plugin:probe,real=many | real: 'many' is not a number
+    loss | plugin:probe,size=-4kb | size: '-4kb' is negative
+    loss | plugin:probe,fault=create | create: this one is made to fail
+    loss | plugin:probe,fault=silent | failed without a message
+    loss | plugin:probe,fault=forgotten | said, but not returned
+    loss | plugin:probe,fault=hint | hints; delay_mean_ns is -1
+"#;
 
 #[test]
-fn another_version_is_refused_with_what_to_do() {
-    let message = refusal("delay", &format!("plugin:{}", probe_with("VERSION=2")));
-    assert_says(&message, &["plugin interface 2", "has 1", "rebuild it"]);
-    let message = refusal("delay", &format!("plugin:{}", probe_with("SIZE=40")));
-    assert_says(
-        &message,
-        &["struct_size is 40", "sizeof(struct longwire_plugin)"],
-    );
-}
-
-#[test]
-fn a_missing_hook_is_reported_with_the_existing_ones() {
-    let tdm = crate::plugins::tools::example("tdm.c");
-    let message = refusal(
-        "loss",
-        &format!("plugin:{tdm},rate=1mbit,period=2ms,slot=1ms"),
-    );
-    assert_says(&message, &["no hook 'lose'", "--loss", "it has depart"]);
-}
-
-#[test]
-fn parameters_are_read_in_units_and_misspelt_ones_refused() {
-    let tdm = crate::plugins::tools::example("tdm.c");
-    let refused = |rest: &str| refusal("rate", &format!("plugin:{tdm},{rest}"));
-    let message = refused("rate=1mbit,period=10ms");
-    assert_says(&message, &["missing parameter slot="]);
-    let message = refused("rate=1mbit,period=10,slot=1ms");
-    assert_says(&message, &["period: '10' has no unit", "10ms"]);
-    let message = refused("rate=1mbit,period=10ms,slot=1ms,slots=3");
-    let known = "rate, period, slot, offset";
-    assert_says(&message, &["unknown parameter 'slots'", known]);
-    let message = refused("rate=1mbit,period=10ms,slot=11ms");
-    assert_says(&message, &["slot: longer than 0, and at most a period"]);
-    let probe = probe();
-    let message = refusal("loss", &format!("plugin:{probe},real=many"));
-    assert_says(&message, &["real: 'many' is not a number"]);
-    let message = refusal("loss", &format!("plugin:{probe},size=-4kb"));
-    assert_says(&message, &["size: '-4kb' is negative"]);
-}
-
-#[test]
-fn create_fails_with_the_plugins_message() {
-    let refused = |fault: &str| refusal("loss", &format!("plugin:{},fault={fault}", probe()));
-    assert_says(&refused("create"), &["create: this one is made to fail"]);
-    assert_says(&refused("silent"), &["failed without a message"]);
-    assert_says(&refused("forgotten"), &["said, but not returned"]);
-    assert_says(&refused("hint"), &["hints", "delay_mean_ns is -1"]);
+fn plugins_and_parameters_are_refused_with_what_to_do() {
+    for [option, text, parts] in rows(REFUSED) {
+        let mut text = text.replace("CARGO", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        for variant in ["HIDDEN", "VERSION=2", "SIZE=40"] {
+            if text.ends_with(variant) {
+                text = text.replace(variant, &probe_with(variant));
+            }
+        }
+        let parts: Vec<&str> = parts.split("; ").collect();
+        assert_says(&refusal(option, &text), &parts);
+    }
 }
 
 #[test]
 fn hints_reach_the_defaults() {
-    let tdm = crate::plugins::tools::example("tdm.c");
-    let text = format!("plugin:{tdm},rate=10mbit,period=10ms,slot=2ms");
+    let text = named("plugin:tdm,rate=10mbit,period=10ms,slot=2ms");
     let config = parse(&format!("rate={text}"), &Faults::new()).unwrap();
     let mean = config.rate.bit_rate().map(|rate| rate.bits_per_sec());
     assert_eq!(mean, Some(2_000_000));
     // The limit is two delays, or 100 ms at the mean rate.
-    assert_eq!(
-        config.queue_limit().bytes.map(|bytes| bytes.0),
-        Some(25_000)
-    );
+    let limit = config.queue_limit().bytes.map(|bytes| bytes.0);
+    assert_eq!(limit, Some(25_000));
     // The description equals the parsed text.
-    assert_eq!(
-        config.rate.to_string(),
-        text.replace("plugin:", "plugin:file=")
-    );
+    let described = text.replace("plugin:", "plugin:file=");
+    assert_eq!(config.rate.to_string(), described);
 }
 
 #[test]

@@ -7,12 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use longwire_engine::{FrameMeta, Hook, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict};
 use longwire_runtime::{CPlugin, Faults, FileLoader};
-
-/// Returns the repository's root.
-fn root() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    root.canonicalize().expect("the repository is there")
-}
+use longwire_testbed::support::{binomial_interval, repository};
 
 /// Compiles a plugin once; `define` selects a variant.
 fn compile(source: &Path, define: &str) -> String {
@@ -36,7 +31,9 @@ fn run_compiler(source: &Path, define: &str, library: &Path) {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let mut command = Command::new(&compiler);
     let flags = "-std=c99 -O2 -Wall -Wextra -pedantic -Werror -shared -fPIC -I";
-    command.args(flags.split(' ')).arg(root().join("include"));
+    command
+        .args(flags.split(' '))
+        .arg(repository().join("include"));
     if !define.is_empty() {
         command.arg(format!("-D{define}"));
     }
@@ -48,12 +45,12 @@ fn run_compiler(source: &Path, define: &str, library: &Path) {
 
 /// Returns an example plugin.
 pub fn example(name: &str) -> String {
-    compile(&root().join("examples/plugins").join(name), "")
+    compile(&repository().join("examples/plugins").join(name), "")
 }
 
 /// Returns the plugin that docs/plugins.md builds.
 pub fn documented() -> String {
-    let page = std::fs::read_to_string(root().join("docs/plugins.md")).expect("the page");
+    let page = std::fs::read_to_string(repository().join("docs/plugins.md")).expect("the page");
     let code = page.split("```c\n").nth(1).expect("a listing");
     let (code, _) = code.split_once("\n```").expect("its end");
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("burst.c");
@@ -72,10 +69,26 @@ pub fn probe_with(define: &str) -> String {
     compile(&folder.join("probe.c"), define)
 }
 
-/// Parses a line such as `loss=plugin:… delay=20ms`. Returns the link or the error.
+/// Returns a line with files for the names of plugins: the probe, and the examples.
+pub fn named(line: &str) -> String {
+    let mut line = line.to_owned();
+    for name in ["probe", "bursty_wireless", "data_loss", "tdm"] {
+        let named = format!("plugin:{name}");
+        if line.contains(&named) {
+            let file = match name {
+                "probe" => probe(),
+                name => example(&format!("{name}.c")),
+            };
+            line = line.replace(&named, &format!("plugin:{file}"));
+        }
+    }
+    line
+}
+
+/// Parses a line such as `loss=plugin:probe delay=20ms`. Returns the link or the error.
 pub fn parse(line: &str, faults: &Faults) -> Result<LinkConfig, String> {
     let loader = FileLoader::reporting_to(faults);
-    let spec = LinkSpec::parse(line, &loader).map_err(|error| error.to_string())?;
+    let spec = LinkSpec::parse(&named(line), &loader).map_err(|error| error.to_string())?;
     spec.build(&loader).map_err(|error| error.to_string())
 }
 
@@ -87,9 +100,11 @@ pub fn refusal(option: &str, text: &str) -> String {
     }
 }
 
-pub fn link(line: &str, seed: u64, faults: &Faults) -> Link {
-    let config = parse(line, faults).unwrap_or_else(|error| panic!("{error}"));
-    Link::new(config, seed, LinkId(0))
+/// Returns a link, and the faults of its plugins.
+pub fn link(line: &str, seed: u64) -> (Link, Faults) {
+    let faults = Faults::new();
+    let config = parse(line, &faults).unwrap_or_else(|error| panic!("{error}"));
+    (Link::new(config, seed, LinkId(0)), faults)
 }
 
 /// Loads one hook of a plugin, with parameters such as `p=40%,bytes=11`.
@@ -118,10 +133,8 @@ pub fn release(verdict: Verdict) -> u64 {
 }
 
 /// Returns bounds on the number of successes in `trials` independent trials with probability `p`.
-/// They are violated with a probability of 10^-6, by Hoeffding's inequality (1963), which is valid
-/// for any number of trials.
+/// They are violated with a probability of 10^-6.
 pub fn bounds(trials: u64, p: f64) -> std::ops::RangeInclusive<u64> {
-    let slack = (trials as f64 * (2.0f64 / 1e-6).ln() / 2.0).sqrt();
-    let mean = trials as f64 * p;
-    (mean - slack).max(0.0) as u64..=(mean + slack) as u64
+    let (least, most) = binomial_interval(trials, p, 1.0 - 1e-6);
+    least..=most
 }
