@@ -121,17 +121,12 @@ unsafe extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context
 }
 
 fn name_crash(what: &str) {
-    match calls::own_call() {
-        Some(call) => print_end(Some(&call), &["crashed (", what, ")"]),
-        None => print_end(
-            None,
-            &[
-                "crashed (",
-                what,
-                ") outside plugin hooks; a plugin may have corrupted memory",
-            ],
-        ),
-    }
+    let call = calls::own_call();
+    let place = match call {
+        Some(_) => ")",
+        None => ") outside plugin hooks; a plugin may have corrupted memory",
+    };
+    print_end(call.as_ref(), &["crashed (", what, place]);
 }
 
 /// Set at the program's normal end.
@@ -181,10 +176,7 @@ pub fn ends() {
 /// Async-signal-safe.
 pub fn end_process(why: &str) -> ! {
     let call = calls::slots().find_map(calls::ThreadSlot::call);
-    match call {
-        Some(call) => end_now(Some(&call), "has not returned"),
-        None => end_now(None, why),
-    }
+    end_now(call.as_ref(), call.map_or(why, |_| "has not returned"))
 }
 
 /// Ends the process with the message `what`, prefixed with the stuck plugin and function.

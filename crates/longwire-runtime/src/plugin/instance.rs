@@ -46,15 +46,15 @@ impl Instance {
         library: Arc<Library>,
         parameters: &[(String, String)],
     ) -> Result<Instance, PluginError> {
-        let host = Arc::new(PluginHost::new(library.name().to_owned()));
-        let site = library.site();
+        let host = Arc::new(PluginHost::new(library.name.clone()));
+        let site = library.site;
         let mut hints = abi::Hints {
             struct_size: size_of::<abi::Hints>() as u32,
             ..abi::Hints::default()
         };
         let mut state = std::ptr::null_mut();
         let given = CreateParameters::new(&host, parameters).map_err(PluginError::Parameters)?;
-        let result = match library.plugin().create {
+        let result = match library.plugin.create {
             // SAFETY: all pointers are valid during the call, and the host outlives the state.
             Some(create) => site.during(Function::Create, || unsafe {
                 create(
@@ -89,7 +89,7 @@ impl Instance {
     /// Calls the hook `ready`; `None` if the plugin lacks it.
     #[inline]
     pub fn ready(&mut self, random: &mut HookRandom<'_>, from: i64) -> Result<Option<i64>, String> {
-        let Some(hook) = self.library.plugin().ready else {
+        let Some(hook) = self.library.plugin.ready else {
             return Ok(None);
         };
         let mut ready = abi::INVALID;
@@ -109,7 +109,7 @@ impl Instance {
         bytes: &[*mut u8],
     ) -> Result<(), String> {
         debug_assert_eq!(packets.len(), bytes.len());
-        let Some(hook) = self.library.plugin().rewrite else {
+        let Some(hook) = self.library.plugin.rewrite else {
             return Err("the plugin has no rewrite hook".to_owned());
         };
         let count = packets.len().min(bytes.len());
@@ -129,7 +129,7 @@ impl Instance {
         results: &mut [T],
     ) -> Result<(), String> {
         debug_assert_eq!(packets.len(), results.len());
-        let Some(hook) = hook(self.library.plugin()) else {
+        let Some(hook) = hook(&self.library.plugin) else {
             return Err(format!("the plugin has no {} hook", function.name()));
         };
         let count = packets.len().min(results.len());
@@ -149,7 +149,7 @@ impl Instance {
         call: impl FnOnce(*mut c_void, *mut abi::Random) -> c_int,
     ) -> Result<(), String> {
         let (state, raw) = (self.state, random.as_raw());
-        let site = self.library.site();
+        let site = self.library.site;
         let result = site.during(function, || call(state, raw));
         let misuse = random.misuse();
         if result == abi::OK && misuse.is_none() && !self.host.has_failed() {
@@ -167,13 +167,13 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        let plugin = self.library.plugin();
+        let plugin = &self.library.plugin;
         if let (Some(_), Some(destroy)) = (plugin.create, plugin.destroy) {
             let state = self.state;
             // SAFETY: `create` made this state; it is destroyed once, and nothing uses it
             // afterwards.
             let call = || unsafe { destroy(state) };
-            self.library.site().during(Function::Destroy, call);
+            self.library.site.during(Function::Destroy, call);
         }
     }
 }
@@ -236,7 +236,7 @@ impl SharedState {
     pub fn hook(&self, hook: Hook, faults: &Faults) -> Result<CPlugin, PluginError> {
         let instance = locked(&self.instance);
         instance.library.require(hook)?;
-        instance.library.site().report_to(faults);
+        instance.library.site.report_to(faults);
         Ok(CPlugin {
             file: Arc::clone(&self.file),
             hints: instance.hints,

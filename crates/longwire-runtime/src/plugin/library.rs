@@ -55,9 +55,11 @@ pub enum PluginError {
 
 /// A loaded plugin file.
 pub(super) struct Library {
-    plugin: abi::Plugin,
-    name: String,
-    site: &'static CallSite,
+    /// Its hooks.
+    pub plugin: abi::Plugin,
+    /// Its name in messages.
+    pub name: String,
+    pub site: &'static CallSite,
 }
 
 // SAFETY: the pointers refer to constants and functions in a library that stays loaded; a state's
@@ -116,22 +118,6 @@ impl Library {
             name: name.to_owned(),
             site: CallSite::of(name),
         }
-    }
-
-    /// Returns its call site.
-    #[inline]
-    pub fn site(&self) -> &'static CallSite {
-        self.site
-    }
-
-    /// Returns its hooks.
-    pub fn plugin(&self) -> &abi::Plugin {
-        &self.plugin
-    }
-
-    /// Returns its name in messages.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// Checks that the plugin has this hook.

@@ -25,7 +25,7 @@ use longwire_units::random::Stream;
 
 use crate::faults::Faults;
 use host::HookRandom;
-use instance::{DELAY, DEPART, Instance, LOSE, StateAccess};
+use instance::{DELAY, DEPART, DecideHook, Instance, LOSE, StateAccess};
 
 /// One hook of a plugin state.
 ///
@@ -63,22 +63,10 @@ impl CPlugin {
         frames: &[FrameContext<'_>; N],
         stream: &mut Stream,
     ) -> [Option<DropReason>; N] {
-        if self.is_out(frames) {
-            return [None; N];
-        }
-        let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
-        let mut fates = [abi::NO_FATE; N];
-        let mut random = HookRandom::new(stream);
-        let hook = |state: &mut Instance| state.decide(LOSE, &mut random, &packets, &mut fates);
-        let called = self.state.call(hook);
-        let mut lost = [None; N];
-        let checked = called.and_then(|()| {
-            for (index, fate) in fates.into_iter().enumerate() {
-                lost[index] = reason(fate).map_err(|why| about("lose", &packets[index], &why))?;
-            }
-            Ok(())
-        });
-        self.sound(checked).map_or([None; N], |()| lost)
+        let initial = (abi::NO_FATE, [None; N]);
+        self.decide(LOSE, (frames, [0; N]), initial, stream, |_, _, fate| {
+            reason(fate)
+        })
     }
 
     /// Returns the delays of frames, in order, as [`Plugin::delay`] does for each.
@@ -87,29 +75,19 @@ impl CPlugin {
         frames: &[FrameContext<'_>; N],
         stream: &mut Stream,
     ) -> [Nanos; N] {
-        if self.is_out(frames) {
-            return [Nanos::ZERO; N];
-        }
-        let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
-        let mut delays = [abi::INVALID; N];
-        let mut random = HookRandom::new(stream);
-        let hook = |state: &mut Instance| state.decide(DELAY, &mut random, &packets, &mut delays);
-        let called = self.state.call(hook);
-        let least = self.hints.delay_least;
-        let mut drawn = [Nanos::ZERO; N];
-        let checked = called.and_then(|()| {
-            for (index, delay) in delays.into_iter().enumerate() {
-                let refuse = |why: String| about("delay", &packets[index], &why);
-                drawn[index] = time(delay).map_err(refuse)?;
-                if drawn[index] < least {
-                    let least = least.as_nanos();
-                    let why = format!("{delay} ns is below the plugin's delay_least_ns, {least}");
-                    return Err(refuse(why));
-                }
+        let initial = (abi::INVALID, [Nanos::ZERO; N]);
+        let check = |plugin: &CPlugin, _: &FrameContext<'_>, delay| {
+            let drawn = time(delay)?;
+            let least = plugin.hints.delay_least;
+            if drawn < least {
+                let least = least.as_nanos();
+                return Err(format!(
+                    "{delay} ns is below the plugin's delay_least_ns, {least}"
+                ));
             }
-            Ok(())
-        });
-        self.sound(checked).map_or([Nanos::ZERO; N], |()| drawn)
+            Ok(drawn)
+        };
+        self.decide(DELAY, (frames, [0; N]), initial, stream, check)
     }
 
     /// Returns the departures of frames, in order, as [`Plugin::depart`] does for each. Service
@@ -120,34 +98,55 @@ impl CPlugin {
         wire_bits: [u64; N],
         stream: &mut Stream,
     ) -> [Nanos; N] {
-        let at_once = frames.each_ref().map(|frame| frame.at);
-        if self.is_out(frames) {
-            return at_once;
+        let initial = (abi::INVALID, frames.each_ref().map(|frame| frame.at));
+        let mut begins = Nanos::ZERO;
+        let check = |plugin: &CPlugin, frame: &FrameContext<'_>, departure| {
+            begins = begins.max(frame.at);
+            let at = plugin.instant(departure)?;
+            if at < begins {
+                let begins = plugin.relative(begins);
+                return Err(format!(
+                    "{departure} ns is before service begins, at {begins} ns"
+                ));
+            }
+            begins = at;
+            Ok(at)
+        };
+        self.decide(DEPART, (frames, wire_bits), initial, stream, check)
+    }
+
+    /// Calls a hook for frames, and checks its results in order. `initial` contains the hook's
+    /// result before it is set, and the decisions if the plugin must not be called or has failed.
+    ///
+    /// The plugin is not called after a fault, or for a frame at [`Nanos::MAX`], which would
+    /// overflow in C code.
+    #[inline]
+    fn decide<const N: usize, T: Copy, D: Copy>(
+        &mut self,
+        hook: DecideHook<T>,
+        (frames, wire_bits): (&[FrameContext<'_>; N], [u64; N]),
+        (unset, otherwise): (T, [D; N]),
+        stream: &mut Stream,
+        mut check: impl FnMut(&CPlugin, &FrameContext<'_>, T) -> Result<D, String>,
+    ) -> [D; N] {
+        if self.faults.any() || frames.iter().any(|frame| frame.at == Nanos::MAX) {
+            return otherwise;
         }
         let packet = |index| self.packet(&frames[index], wire_bits[index]);
         let packets: [abi::Packet; N] = std::array::from_fn(packet);
-        let mut departures = [abi::INVALID; N];
+        let mut results = [unset; N];
         let mut random = HookRandom::new(stream);
-        let hook =
-            |state: &mut Instance| state.decide(DEPART, &mut random, &packets, &mut departures);
-        let called = self.state.call(hook);
-        let mut left = [Nanos::ZERO; N];
-        let mut begins = Nanos::ZERO;
+        let call = |state: &mut Instance| state.decide(hook, &mut random, &packets, &mut results);
+        let called = self.state.call(call);
+        let mut decided = otherwise;
         let checked = called.and_then(|()| {
-            for (index, departure) in departures.into_iter().enumerate() {
-                begins = begins.max(frames[index].at);
-                let refuse = |why: String| about("depart", &packets[index], &why);
-                let at = self.instant(departure).map_err(refuse)?;
-                if at < begins {
-                    let begins = self.relative(begins);
-                    let why = format!("{departure} ns is before service begins, at {begins} ns");
-                    return Err(refuse(why));
-                }
-                (left[index], begins) = (at, at);
+            for (index, result) in results.into_iter().enumerate() {
+                let refuse = |why: String| about(hook.0.name(), &packets[index], &why);
+                decided[index] = check(self, &frames[index], result).map_err(refuse)?;
             }
             Ok(())
         });
-        self.sound(checked).map_or(at_once, |()| left)
+        self.sound(checked).map_or(otherwise, |()| decided)
     }
 
     /// Rewrites the bytes of frames, in order, as [`Plugin::rewrite`] does for each.
@@ -176,13 +175,6 @@ impl CPlugin {
         let hook = |state: &mut Instance| state.rewrite(&mut random, &packets, &bytes);
         let called = self.state.call(hook);
         self.sound(called);
-    }
-
-    /// Returns whether the plugin must not be called: after a fault, or for a frame at
-    /// [`Nanos::MAX`], which would overflow in C code.
-    #[inline]
-    fn is_out(&self, frames: &[FrameContext<'_>]) -> bool {
-        self.faults.any() || frames.iter().any(|frame| frame.at == Nanos::MAX)
     }
 
     #[inline]
