@@ -306,10 +306,7 @@ mod tests {
 
     #[test]
     fn pauses_of_two_threads_count_once() {
-        let threads = [
-            Arc::new(PauseHistory::default()),
-            Arc::new(PauseHistory::default()),
-        ];
+        let threads = [(); 2].map(|()| Arc::new(PauseHistory::default()));
         threads[0].add((micros(1), micros(5)));
         threads[0].add((micros(10), micros(20)));
         threads[1].add((micros(15), micros(30)));
@@ -364,10 +361,8 @@ mod tests {
         }
         witness.slept(due, due, due.saturating_add(Nanos::from_millis(90)));
         assert_eq!(shared.log().count, 1);
-        assert_eq!(
-            stood_still(&[shared], Nanos::from_secs(6), Nanos::MAX),
-            Nanos::ZERO
-        );
+        let later = stood_still(&[shared], Nanos::from_secs(6), Nanos::MAX);
+        assert_eq!(later, Nanos::ZERO);
     }
 
     #[test]
@@ -377,11 +372,11 @@ mod tests {
         };
         let due = Nanos::from_secs(5);
         witness.before_wait(due);
-        for woke in [
-            due,
+        let (early, soon) = (
             due.saturating_sub(micros(500)),
             due.saturating_add(micros(99)),
-        ] {
+        );
+        for woke in [due, early, soon] {
             witness.slept(due, due, woke);
         }
         assert_eq!(shared.log().count, 0);

@@ -256,14 +256,24 @@ mod tests {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            let bytes = frame(number, (state >> 33) as usize % 2_000);
+            let len = match number % 1_000 {
+                // Longer than a segment, then empty.
+                7 => SEGMENT_LEN + 1,
+                8 => 0,
+                _ => (state >> 33) as usize % 2_000,
+            };
+            let bytes = frame(number, len);
             let part = part().filter(|_| state >> 58 & 3 == 1);
-            let place = match part {
+            let mut place = match part {
                 Some(part) => store.insert_part(&bytes, part),
                 None => store.insert(&bytes),
             };
             assert_eq!(store.part(&place), part);
             if state >> 60 == 0 {
+                // An edited frame has no part.
+                store.bytes_mut(&mut place).fill(9);
+                assert_eq!(store.part(&place), None);
+                assert_eq!(store.bytes(&place), vec![9; len]);
                 store.remove(place);
                 continue;
             }
@@ -299,27 +309,5 @@ mod tests {
             store.remove(place);
         }
         assert!(store.memory() <= (SEGMENT_LEN * (SPARE_MAX + 1)) as u64);
-    }
-
-    #[test]
-    fn an_edited_frame_has_no_part() {
-        let mut store = FrameStore::new();
-        let part = part().expect("a part");
-        let mut place = store.insert_part(&frame(1, 60), part);
-        store.bytes_mut(&mut place).fill(9);
-        assert_eq!(store.part(&place), None);
-        assert_eq!(store.bytes(&place), [9; 60]);
-    }
-
-    #[test]
-    fn a_frame_longer_than_a_segment_has_its_own() {
-        let mut store = FrameStore::new();
-        let long = frame(7, SEGMENT_LEN + 1);
-        let place = store.insert(&long);
-        let empty = store.insert(&[]);
-        assert_eq!(store.bytes(&place), long);
-        assert_eq!(store.bytes(&empty), [0u8; 0]);
-        store.remove(place);
-        store.remove(empty);
     }
 }

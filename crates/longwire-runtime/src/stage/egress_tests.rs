@@ -95,7 +95,7 @@ impl Bench {
             huge_pages: false,
         };
         let (line, reader) = delay_line(&config).expect("memory");
-        let (clock, shared) = (Clock::arrivals(), Arc::new(LinkShared::new()));
+        let (clock, shared) = (Clock::arrivals(), Arc::new(LinkShared::default()));
         let link = link.map(|spec| {
             let spec: longwire_engine::LinkSpec = spec.parse().expect("a link");
             let config = spec.build(&longwire_engine::NoLoader).expect("no plugins");
@@ -215,59 +215,38 @@ fn a_port_that_sends_at_once_is_given_nothing_early() {
     assert_eq!(bench.egress.port().looks, 0, "stamps were not requested");
 }
 
+/// Stamps are departures, not handovers. They are read at intervals, not per frame; many stamps are
+/// read in more and shorter looks. Stamps before the release are counted apart.
 #[test]
-fn stamps_are_departures_not_handovers() {
-    let device = Device {
-        stamped_after: Some(7_000),
-        ..Device::default()
-    };
-    let mut bench = Bench::new(device);
-    assert_eq!(bench.egress.watch_sends(10), Some(StampedBy::Device));
-    for number in 0..1_000u64 {
-        bench.fill([number * 1_000]);
-        bench.step_at(number * 1_000);
+fn stamps_are_read_at_intervals() {
+    for (after, every, frames, gap, looks_expected, lateness_us) in [
+        (7_000, 10, 1_000, 1_000, 9..=12, 7.0),
+        // 10,000 stamps/s for one second.
+        (0, 1, 10_000, 100, 200..=400, 0.0),
+        (-300, 1, 40, 1, 1..=1, 0.0),
+    ] {
+        let mut bench = Bench::new(Device {
+            stamped_after: Some(after),
+            ..Device::default()
+        });
+        let by = bench.egress.watch_sends(every);
+        assert_eq!(by, Some(StampedBy::Device));
+        for number in 1..=frames {
+            bench.fill([number * gap]);
+            bench.step_at(number * gap);
+        }
+        let looks = bench.egress.port().looks;
+        assert!(looks_expected.contains(&looks), "{after}: {looks}");
+        let stamps = bench.finish().send_stamps.expect("stamps");
+        let count = frames / u64::from(every);
+        let facts = (stamps.by, stamps.every, stamps.count);
+        assert_eq!(facts, ("device", every, count));
+        let lateness = stamps.lateness_us.p50;
+        assert!((lateness - lateness_us).abs() < 0.1, "{stamps:?}");
+        let (early, earliest) = if after < 0 { (count, 0.3) } else { (0, 0.0) };
+        assert_eq!((stamps.early, stamps.earliest_us), (early, earliest));
+        assert!(after > 0 || stamps.lateness_us.max == 0.0, "{stamps:?}");
     }
-    // Stamps are read at intervals, not per frame.
-    let looks = bench.egress.port().looks;
-    assert!((9..=12).contains(&looks), "{looks}");
-    let stamps = bench.finish().send_stamps.expect("stamps");
-    assert_eq!((stamps.by, stamps.every, stamps.count), ("device", 10, 100));
-    assert!((6.9..7.1).contains(&stamps.lateness_us.p50), "{stamps:?}");
-    assert_eq!(stamps.early, 0);
-}
-
-#[test]
-fn stamps_before_the_release_are_counted_apart() {
-    let device = Device {
-        stamped_after: Some(-300),
-        ..Device::default()
-    };
-    let mut bench = Bench::new(device);
-    bench.egress.watch_sends(1);
-    bench.fill(1..=40);
-    bench.step_at(100);
-    let stamps = bench.finish().send_stamps.expect("stamps");
-    assert_eq!((stamps.count, stamps.early), (40, 40));
-    assert_eq!((stamps.lateness_us.max, stamps.earliest_us), (0.0, 0.3));
-}
-
-#[test]
-fn many_stamps_are_taken_in_more_and_shorter_looks() {
-    let device = Device {
-        stamped_after: Some(0),
-        ..Device::default()
-    };
-    let mut bench = Bench::new(device);
-    bench.egress.watch_sends(1);
-    // 10,000 stamps/s for one second.
-    for number in 0..10_000u64 {
-        bench.fill([number * 100]);
-        bench.step_at(number * 100);
-    }
-    let looks = bench.egress.port().looks;
-    assert!((200..=400).contains(&looks), "{looks}");
-    let stamps = bench.finish().send_stamps.expect("stamps");
-    assert_eq!(stamps.count, 10_000);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use longwire_runtime::deciding::pipeline::run_to_end;
 use crate::common::network::simulate;
 use crate::common::recorder::Recorded;
 use crate::composed::offline::wire_frames;
-use crate::composed::ports::{Device, Frame, Script, Sink, UNKNOWN};
+use crate::composed::ports::{Frame, Script, Sink, UNKNOWN};
 use crate::composed::traffic::{Buffer, buffers, draws, segments};
 use crate::lanes::{Case, LINKS, Records, assert_same, parts, totals};
 
@@ -47,13 +47,7 @@ fn staged(
     let sinks = [Sink::default(), Sink::default()];
     let source =
         |port: usize| -> Box<dyn OwnRx> { Box::new(Script::at(buffers[port].clone(), START)) };
-    let ports = (0..2).map(|port| {
-        let device = Device {
-            sink: sinks[port].clone(),
-            takes_offload,
-        };
-        (source(port), device)
-    });
+    let ports = (0..2).map(|port| (source(port), sinks[port].port(takes_offload)));
     let end = run_to_end(ports.collect(), parts, settings, recorder);
     let reports = end.expect("it runs").reports;
     for report in reports {

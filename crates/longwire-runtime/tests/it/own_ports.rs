@@ -18,7 +18,7 @@ use longwire_io::{Event, PortError, PushResult, ReceiveResult, RxFrame, RxPort, 
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, RunningNetwork, start};
 
-use crate::common::PushFn;
+use crate::common::{PushFn, input};
 
 /// A frame queue between a test and its port.
 #[derive(Default)]
@@ -98,11 +98,15 @@ fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> RunningNetwork {
     let a = Port::with_halves("a", rx, AnyTx::Discard(DiscardTx::default()));
     let b = Port::with_halves("b", AnyRx::Silent(SilentRx), tx);
     let setup = LinkSetup::new("ab", LinkConfig::default());
+    begin(NetworkPlan::link(a, b, setup, None), placement)
+}
+
+fn begin(plan: NetworkPlan, placement: Placement) -> RunningNetwork {
     let config = RunConfig {
         placement,
         ..RunConfig::default()
     };
-    start(NetworkPlan::link(a, b, setup, None), config, None).expect("a run")
+    start(plan, config, None).expect("a run")
 }
 
 const FRAMES: usize = 15;
@@ -179,10 +183,8 @@ fn a_port_with_a_descriptor_is_waited_for() {
         thread::sleep(Duration::from_millis(600));
         let asked = queue.calls.load(Ordering::Relaxed) - before;
         // One poll per 250 ms is expected, with a tolerance.
-        assert!(
-            asked < 30,
-            "{placement:?}: an idle port was asked {asked} times"
-        );
+        let of = format!("{placement:?}: an idle port was asked {asked} times");
+        assert!(asked < 30, "{of}");
         assert_eq!(running.stop().error, None);
     }
 }
@@ -196,10 +198,8 @@ fn a_cable_in_memory_wakes_the_thread_at_its_end() {
         let running = run(rx, noting.port(), placement);
         let frame = [7; 100];
         assert_soon(placement, &noting, || {
-            assert_eq!(
-                tx.push(TxFrame::whole(&frame, Nanos::ZERO)),
-                PushResult::Taken
-            );
+            let pushed = tx.push(TxFrame::whole(&frame, Nanos::ZERO));
+            assert_eq!(pushed, PushResult::Taken);
             assert_eq!(tx.flush().expect("it is open"), 1);
         });
         assert_eq!(running.stop().error, None);
@@ -265,30 +265,15 @@ fn a_thread_that_panics_ends_the_run_with_a_word() {
         Placement::PerDirection,
         Placement::PerStage,
     ] {
-        let queue = Arc::new(Queue::default());
-        let a = Port::with_halves(
-            "a",
-            AnyRx::Own(Box::new(Panics(0))),
-            Noting::default().port(),
-        );
-        let b = Port::with_halves(
-            "b",
-            AnyRx::Own(Box::new(FromQueue(queue))),
-            Noting::default().port(),
-        );
+        let (a, b) = (input("a", Panics(0)), input("b", FromQueue(Arc::default())));
         let setup = |name: &str| LinkSetup::new(name, LinkConfig::default());
-        let config = RunConfig {
-            placement,
-            ..RunConfig::default()
-        };
         let plan = NetworkPlan::link(a, b, setup("ab"), Some(setup("ba")));
-        let running = start(plan, config, None).expect("a run");
+        let running = begin(plan, placement);
         let ended = running.wait(Duration::from_secs(20));
         assert!(ended, "{placement:?}: the run goes on without a thread");
         let error = running.stop().error.expect("a reason");
-        assert!(
-            error.contains("panicked") && error.contains("the test's own panic"),
-            "{placement:?}: {error}"
-        );
+        for part in ["panicked", "the test's own panic"] {
+            assert!(error.contains(part), "{placement:?}: {error}");
+        }
     }
 }

@@ -75,20 +75,6 @@ fn the_gap_and_the_speed_asked_for_hold_for_all() {
     assert_eq!(frames(config, 5), expected.concat());
 }
 
-#[test]
-fn a_trace_that_ends_early_or_has_no_frame_holds_up_no_other() {
-    let traces = vec![
-        trace("early", &[0]),
-        trace("none", &[]),
-        trace("late", &[10, 20]),
-    ];
-    let config = TraceConfig {
-        rounds: Some(1),
-        ..apart(traces)
-    };
-    assert_eq!(frames(config, 1), [(0, 0), (10, 2), (20, 2)]);
-}
-
 /// Rate and limit apply to all frames. Their order follows the timestamps at any pace.
 #[test]
 fn rates_and_top_speed_keep_the_order() {

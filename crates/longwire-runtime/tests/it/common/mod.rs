@@ -171,15 +171,20 @@ impl TxPort for Kept {
 pub struct PushFn<F> {
     push: F,
     taken: usize,
+    pub takes_offload: bool,
 }
 
 impl<F: FnMut(TxFrame<'_>) -> PushResult> PushFn<F> {
     pub fn new(push: F) -> PushFn<F> {
-        PushFn { push, taken: 0 }
+        PushFn {
+            push,
+            taken: 0,
+            takes_offload: false,
+        }
     }
 }
 
-impl<F: FnMut(TxFrame<'_>) -> PushResult + Send> OwnTx for PushFn<F> {
+impl<F: FnMut(TxFrame<'_>) -> PushResult> TxPort for PushFn<F> {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         let pushed = (self.push)(frame);
         self.taken += usize::from(pushed == PushResult::Taken);
@@ -196,6 +201,28 @@ impl<F: FnMut(TxFrame<'_>) -> PushResult + Send> OwnTx for PushFn<F> {
 
     fn unsent(&self) -> usize {
         self.taken
+    }
+
+    fn takes_offload(&self) -> bool {
+        self.takes_offload
+    }
+}
+
+impl<F: FnMut(TxFrame<'_>) -> PushResult + Send> OwnTx for PushFn<F> {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
+        TxPort::push(self, frame)
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        TxPort::flush(self)
+    }
+
+    fn free_slots(&self) -> usize {
+        TxPort::free_slots(self)
+    }
+
+    fn unsent(&self) -> usize {
+        TxPort::unsent(self)
     }
 }
 

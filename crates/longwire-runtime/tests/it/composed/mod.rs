@@ -23,7 +23,7 @@ use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
 use longwire_runtime::record::Event;
 use longwire_runtime::{LinkReport, LinkSetup, NetworkPlan, Placement, RunConfig, WaitMode, start};
 use offline::{Arrival, Outcome, simulate};
-use ports::{Device, Frame, Script, Sink};
+use ports::{Frame, Script, Sink};
 use traffic::Buffer;
 
 use crate::common::network::{link, spec};
@@ -59,11 +59,7 @@ fn run_in_virtual_time(
         cores: None,
     };
     let source: Box<dyn OwnRx> = Box::new(Script::at(buffers, START));
-    let device = Device {
-        sink: sink.clone(),
-        takes_offload,
-    };
-    let end = run_to_end(source, device, setup, pipeline);
+    let end = run_to_end(source, sink.port(takes_offload), setup, pipeline);
     let report = end.unwrap_or_else(|error| panic!("{error}")).report;
     (report, sink.take())
 }
@@ -113,7 +109,7 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     let is_soon = foreseen.released.iter().all(|(at, _)| *at < soon);
     let sink = Sink::default();
     let input = input("memory", Script::live(case.buffers()));
-    let output = output("memory", sink.clone());
+    let output = output("memory", sink.port(false));
     let setup = LinkSetup::new("ab", case.config(START));
     let config = RunConfig {
         seed: case.seed,

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use longwire_engine::Nanos;
-use longwire_io::port::own::{OwnRx, OwnTx};
-use longwire_io::port::{PortError, PushResult, ReceiveResult, RxFrame, TxFrame, TxPort};
+use longwire_io::port::own::OwnRx;
+use longwire_io::port::{PortError, PushResult, ReceiveResult, RxFrame, TxFrame};
 
+use crate::common::PushFn;
 use crate::composed::offline::wire_frames;
 use crate::composed::traffic::Buffer;
 
@@ -84,75 +85,39 @@ pub type Frame = (Nanos, Vec<u8>);
 pub const UNKNOWN: Nanos = Nanos::MAX;
 
 /// Keeps departed wire frames.
-#[derive(Clone, Default)]
-pub struct Sink {
-    frames: Arc<Mutex<Vec<Frame>>>,
-    pushed: usize,
-}
+#[derive(Default)]
+pub struct Sink(Arc<Mutex<Vec<Frame>>>);
 
 impl Sink {
     /// Returns the departed frames.
     pub fn take(&self) -> Vec<Frame> {
-        std::mem::take(&mut self.frames.lock().expect("no panic"))
+        std::mem::take(&mut self.0.lock().expect("no panic"))
     }
-}
 
-impl OwnTx for Sink {
-    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
-        let buffer = Buffer {
-            at: 0,
-            bytes: frame.bytes.to_vec(),
-            offload: frame.offload,
+    /// Returns a port to the sink. With offloads, it completes checksums and cuts super-packets.
+    pub fn port(
+        &self,
+        takes_offload: bool,
+    ) -> PushFn<impl FnMut(TxFrame<'_>) -> PushResult + Send + use<>> {
+        let frames = Arc::clone(&self.0);
+        let push = move |frame: TxFrame<'_>| {
+            let buffer = Buffer {
+                at: 0,
+                bytes: frame.bytes.to_vec(),
+                offload: frame.offload,
+            };
+            let wire = wire_frames(&[buffer], frame.release).into_iter();
+            let wire = wire.map(|frame| (frame.at, frame.bytes)).enumerate();
+            let mut frames = frames.lock().expect("no panic");
+            frames.extend(wire.map(|(index, (at, bytes))| match index {
+                0 => (at, bytes),
+                _ => (UNKNOWN, bytes),
+            }));
+            PushResult::Taken
         };
-        let frames = wire_frames(&[buffer], frame.release);
-        let mut left = self.frames.lock().expect("no panic");
-        let first = left.len();
-        left.extend(frames.into_iter().map(|frame| (frame.at, frame.bytes)));
-        for frame in left.iter_mut().skip(first + 1) {
-            frame.0 = UNKNOWN;
-        }
-        self.pushed += 1;
-        PushResult::Taken
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        Ok(std::mem::take(&mut self.pushed))
-    }
-
-    fn free_slots(&self) -> usize {
-        1_000
-    }
-
-    fn unsent(&self) -> usize {
-        self.pushed
-    }
-}
-
-/// A device around a sink. With offloads, it completes checksums and cuts super-packets.
-pub struct Device {
-    pub sink: Sink,
-    pub takes_offload: bool,
-}
-
-impl TxPort for Device {
-    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
-        OwnTx::push(&mut self.sink, frame)
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        OwnTx::flush(&mut self.sink)
-    }
-
-    fn free_slots(&self) -> usize {
-        OwnTx::free_slots(&self.sink)
-    }
-
-    fn unsent(&self) -> usize {
-        OwnTx::unsent(&self.sink)
-    }
-
-    fn takes_offload(&self) -> bool {
-        self.takes_offload
+        let mut port = PushFn::new(push);
+        port.takes_offload = takes_offload;
+        port
     }
 }
 
