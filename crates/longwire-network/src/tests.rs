@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::mem::{PipeRx, PipeTx, pipe};
 use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{Offload, PushResult, RxPort, TxFrame, TxPort};
+use longwire_io::{PushResult, RxPort, TxFrame, TxPort};
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::{
     Faults, FileAccess, FileLoader, NetworkPlan, Recorder, RunConfig, RunningNetwork, WaitMode,
@@ -43,13 +43,8 @@ impl Site {
         let cable = || pipe(Bytes(1 << 20)).expect("memory");
         let ends = [0, 1].map(|_| {
             let ((into, rx), (tx, out)) = (cable(), cable());
-            let port = Port {
-                name: "pipe".to_owned(),
-                rx: AnyRx::Pipe(Box::new(rx)),
-                tx: AnyTx::Pipe(Box::new(tx)),
-                notes: Vec::new(),
-            };
-            (port, into, out)
+            let (rx, tx) = (AnyRx::Pipe(Box::new(rx)), AnyTx::Pipe(Box::new(tx)));
+            (Port::with_halves("pipe", rx, tx), into, out)
         });
         let [(a, into_a, out_a), (b, into_b, out_b)] = ends;
         let faults = Faults::new();
@@ -155,13 +150,7 @@ fn send(into: &mut PipeTx, station: u8) {
     (bytes[22], bytes[23]) = (64, 17);
     bytes[26..30].copy_from_slice(&[10, 0, 0, station]);
     bytes[30..34].copy_from_slice(&[10, 0, 1, 1]);
-    let pushed = into.push(TxFrame {
-        bytes: &bytes,
-        release: monotonic_now(),
-        offload: Offload::NONE,
-        lent: None,
-        wire_len: 60,
-    });
+    let pushed = into.push(TxFrame::whole(&bytes, monotonic_now()));
     assert_eq!(pushed, PushResult::Taken);
     into.flush().expect("it is a cable");
 }

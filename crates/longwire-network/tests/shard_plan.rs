@@ -196,52 +196,43 @@ fn neighbours_stay_together() {
 
 #[test]
 fn reasons_name_the_limit() {
-    let joined = vec![vec![0, 1, 2, 3]];
-    let short = vec![link(49, 1); 4];
-    let plan = planned(&short, &joined, 4);
-    assert_eq!(plan.shards, 1);
-    assert_eq!(
-        plan.reason,
-        "all links with paths are connected by hops with less than 50us of guaranteed delay"
-    );
-    assert_eq!(
-        planned(&short, &joined, 1).reason,
-        "one shard was requested"
-    );
-    let idle = vec![link(1_000, 0); 4];
-    assert_eq!(planned(&idle, &[], 4).reason, "no path crosses a link");
-    assert_eq!(planned(&[], &[], 4).shards, 1);
-
+    let (short, long) = (link(49, 1), link(1_000, 1));
     let plugin = ShardLink {
         is_fixed: true,
-        ..link(1_000, 1)
+        ..long
     };
-    let plan = planned(&[plugin; 4], &joined, 4);
-    assert!(plan.reason.starts_with("all links with paths have plugins"));
-
-    let long = vec![link(1_000, 1); 3];
-    let plan = planned(&long, &[vec![0, 1, 2]], 8);
-    assert_eq!(plan.shards, 3);
-    assert_eq!(
-        plan.reason,
-        "paths change shards at 2 hops, with a delay of at least 1ms, and all shards have the \
-         same load; the network has no more than 3 separable parts"
-    );
-
-    let mut heavy = vec![link(1_000, 1); 8];
-    heavy[2] = link(0, 5);
-    heavy[3] = link(0, 880);
-    let plan = planned(&heavy, &[vec![0, 1, 2, 3, 4, 5, 6, 7]], 8);
-    assert_eq!(plan.shards, 1);
-    let why = "more shards would gain little: links with 99.4 % of the load are connected by \
-               hops with less than 50us of guaranteed delay, or have plugins";
-    assert!(plan.reason.ends_with(why), "{plan:?}");
+    let mut heavy = vec![long; 8];
+    (heavy[2], heavy[3]) = (link(0, 5), link(0, 880));
     let mut one = vec![link(1_000, 5); 9];
     one[4] = link(1_000, 60);
-    let plan = planned(&one, &[(0..9).collect()], 8);
-    assert_eq!(plan.shards, 2);
-    let why = "more than 2 would gain little: one link has 60.0 % of the load";
-    assert!(plan.reason.ends_with(why), "{plan:?}");
+    let idle = "no path crosses a link";
+    let joined = "hops with less than 50us of guaranteed delay";
+    let inseparable = format!("all links with paths are connected by {joined}");
+    let plugins = format!(
+        "all links with paths have plugins, or are connected to links with plugins by {joined}"
+    );
+    let largest = format!(
+        "more shards would gain little: links with 99.4 % of the load are connected by {joined}, \
+         or have plugins"
+    );
+    let cut = "paths change shards at 2 hops, with a delay of at least 1ms, and";
+    let even = "all shards have the same load; the network has no more than 3 separable parts";
+    let uneven = "the busiest shard has 20.0 % more load than an even share; more than 2 would \
+                  gain little: one link has 60.0 % of the load";
+    // Each case's links form a chain. The numbers are the requested shards and those in use.
+    for (links, shards, reason) in [
+        (vec![short; 4], [4, 1], inseparable),
+        (vec![short; 4], [1, 1], "one shard was requested".to_owned()),
+        (vec![link(1_000, 0); 4], [4, 1], idle.to_owned()),
+        (Vec::new(), [4, 1], idle.to_owned()),
+        (vec![plugin; 4], [4, 1], plugins),
+        (vec![long; 3], [8, 3], format!("{cut} {even}")),
+        (heavy, [8, 1], largest),
+        (one, [8, 2], format!("{cut} {uneven}")),
+    ] {
+        let plan = planned(&links, &[(0..links.len() as u32).collect()], shards[0]);
+        assert_eq!((plan.shards, plan.reason), (shards[1], reason));
+    }
 }
 
 #[test]

@@ -4,17 +4,20 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use longwire_engine::{FrameMeta, LinkId, Verdict};
 use longwire_packet::bridge::PortIndex;
+use longwire_runtime::FileAccess;
 use longwire_runtime::deciding::Simulation;
-use longwire_runtime::record::{Batch, Epoch, Event};
-use longwire_runtime::sync::locked;
-use longwire_runtime::{FileAccess, Recorder};
+use longwire_runtime::record::Event;
 
 use super::*;
 use crate::{ChangeRecord, Scenario};
+use recorder::keeper;
+
+#[path = "../../../longwire-runtime/tests/it/common/recorder.rs"]
+#[allow(dead_code, reason = "the runtime's tests read all of it")]
+mod recorder;
 
 /// A link between two ports, changed by the test.
 const LINK: &str = "[[link]]\nname = \"wire\"\nmatch = \"src=10.0.0.1\"\nrate = \"80mbit\"\n";
@@ -23,69 +26,33 @@ const CHANGES: usize = 200;
 /// Verdicts on a frame and its copies, by link and frame number.
 type Verdicts = BTreeMap<(LinkId, u64), Vec<Verdict>>;
 
-#[derive(Debug, Default)]
-struct Rows {
-    entered: Vec<(PortIndex, FrameMeta, Vec<u8>)>,
-    verdicts: Verdicts,
-}
-
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Rows>>);
-
-impl Kept {
-    fn into_rows(self) -> Rows {
-        std::mem::take(&mut locked(&self.0))
-    }
-}
-
-impl Recorder for Kept {
-    fn start(&mut self, _epoch: Epoch) {}
-
-    fn record(&mut self, batch: &Batch) -> Result<(), String> {
-        let mut rows = locked(&self.0);
-        for event in &batch.events {
-            match event {
-                Event::Entered {
-                    port,
-                    arrival,
-                    wire_len,
-                    bytes,
-                } => {
-                    let meta = FrameMeta::new(*arrival, *wire_len);
-                    let bytes = batch.bytes[bytes.clone()].to_vec();
-                    rows.entered.push((*port, meta, bytes));
-                }
-                Event::Decided {
-                    link,
-                    frame,
-                    verdict,
-                } => {
-                    let verdicts = rows.verdicts.entry((*link, *frame)).or_default();
-                    verdicts.push(*verdict);
-                }
-                Event::Arrived { .. } | Event::Left { .. } => {}
-            }
+/// Returns the verdicts in a recording.
+fn verdicts(events: Vec<Event>) -> Verdicts {
+    let mut verdicts = Verdicts::new();
+    for event in events {
+        if let Event::Decided {
+            link,
+            frame,
+            verdict,
+        } = event
+        {
+            verdicts.entry((link, frame)).or_default().push(verdict);
         }
-        Ok(())
     }
-
-    fn finish(&mut self) -> Result<(), String> {
-        Ok(())
-    }
+    verdicts
 }
 
 /// Recomputes a run and returns the verdicts.
 fn recompute(
     text: &str,
     (seed, epoch): (u64, Nanos),
-    entered: &[(PortIndex, FrameMeta, Vec<u8>)],
+    entered: &[(PortIndex, Nanos, Vec<u8>)],
 ) -> Verdicts {
     let topology = Topology::parse("net.toml", text, std::path::Path::new(""));
     let network = Numbered::new(topology.expect("a good file"));
     let loader = FileLoader::reporting_to(&Faults::new());
     let parts = network.parts(&loader).expect("parts");
-    let kept = Kept::default();
-    let recorder: Box<dyn Recorder> = Box::new(kept.clone());
+    let (recorder, kept) = keeper(true);
     let simulation = Simulation::new(&["a", "b"], parts, seed, epoch, Some(recorder));
     let mut simulation = simulation.expect("it starts");
     let mut scenario = Scenario::new(&network.topology().timeline);
@@ -98,12 +65,13 @@ fn recompute(
         }
     }
     let mut leave = |_: longwire_runtime::deciding::OutputFrame<'_>| Ok::<_, Infallible>(());
-    for (port, meta, bytes) in entered {
-        let Ok(()) = simulation.frame(*port, *meta, bytes, &mut leave);
+    for (port, arrival, bytes) in entered {
+        let meta = FrameMeta::new(*arrival, bytes.len() as u32);
+        let Ok(()) = simulation.frame(*port, meta, bytes, &mut leave);
     }
     let Ok(()) = simulation.advance(Nanos::MAX, &mut leave);
     assert_eq!(simulation.stop().error, None);
-    kept.into_rows().verdicts
+    verdicts(kept.take().events)
 }
 
 /// Returns a topology with a report's changes as scenario.
@@ -135,13 +103,13 @@ fn a_run_with_changes_made_at_once_is_recomputed_from_its_report() {
     std::fs::write(&trace, opportunities).expect("a file");
     let trace = format!("mahimahi:{}", trace.display());
 
-    let kept = Kept::default();
+    let (recorder, kept) = keeper(true);
     let Site {
         running,
         controller,
         into: [mut into, _back],
         mut out,
-    } = Site::recorded(LINK, Some(Box::new(kept.clone())));
+    } = Site::recorded(LINK, Some(recorder));
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -173,16 +141,16 @@ fn a_run_with_changes_made_at_once_is_recomputed_from_its_report() {
     let start = (controller.seed(), controller.clock_time(Nanos::ZERO));
     let report = running.stop();
     assert_eq!((report.error, report.counts.unrecorded), (None, 0));
-    let rows = kept.into_rows();
-
+    let recorded = kept.take();
     let text = file_with(&made);
-    let again = recompute(&text, start, &rows.entered);
-    assert!(rows.verdicts.len() > CHANGES, "{}", rows.verdicts.len());
-    let differing = rows.verdicts.iter().filter(|(frame, live)| {
+    let again = recompute(&text, start, &recorded.entered);
+    let live = verdicts(recorded.events);
+    assert!(live.len() > CHANGES, "{}", live.len());
+    let differing = live.iter().filter(|(frame, live)| {
         // The run may have ended between two copies of a frame.
         let offline = again.get(*frame).map(Vec::as_slice).unwrap_or_default();
         !offline.starts_with(live)
     });
     let differing = differing.count();
-    assert_eq!(differing, 0, "of {} rows", rows.verdicts.len());
+    assert_eq!(differing, 0, "of {} rows", live.len());
 }
