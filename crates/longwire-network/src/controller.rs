@@ -17,7 +17,7 @@ use super::change_files::{ChangeFiles, ChangeLimits};
 use super::changes::{ChangeRecord, Changes, EffectTime, Origin, SentChange};
 use super::numbered::{Additions, Numbered};
 use super::plan::{PreparedCommand, refused};
-use super::scenario::ScenarioClock;
+use super::scenario::ScenarioTime;
 use super::state::NetworkState;
 use longwire_topology::{Added, Change, ChangeTime, Command, Files, Problem};
 
@@ -49,7 +49,7 @@ pub struct Controller {
     discarded: Mutex<Receiver<DeferredDrop>>,
     /// Serialises changes.
     turn: Mutex<()>,
-    pub(super) scenario: ScenarioClock,
+    pub(super) scenario: Mutex<ScenarioTime>,
     /// Connection to other hosts, if the network spans several.
     hosts: OnceLock<HostsReader>,
 }
@@ -108,7 +108,7 @@ impl Controller {
             retired,
             discarded: Mutex::new(discarded),
             turn: Mutex::new(()),
-            scenario: ScenarioClock::default(),
+            scenario: Mutex::default(),
             hosts: OnceLock::new(),
         }
     }
@@ -311,8 +311,8 @@ impl Controller {
     }
 
     fn files(&self, access: &FileAccess, limits: ChangeLimits) -> Arc<ChangeFiles> {
-        let files = ChangeFiles::new(&self.loader, access.clone(), &self.own_files, limits);
-        Arc::new(files)
+        let own = &self.own_files;
+        Arc::new(ChangeFiles::new(&self.loader, access.clone(), own, limits))
     }
 
     fn try_check(

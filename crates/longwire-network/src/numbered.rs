@@ -64,12 +64,8 @@ pub(super) struct Removals {
     pub links: Vec<LinkId>,
 }
 
-fn index_of(direction: Direction) -> usize {
-    match direction {
-        Direction::Up => 0,
-        Direction::Down => 1,
-    }
-}
+/// The directions, in the order of link numbers.
+const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
 impl Numbered {
     /// Returns the options of all links by number.
@@ -105,9 +101,9 @@ impl Numbered {
             self.number_link(index as u32);
         }
         for index in added.paths.clone() {
-            for direction in [Direction::Up, Direction::Down] {
+            for direction in DIRECTIONS {
                 let hops = self.topology.paths[index].hops(direction);
-                let number = |hop: &Hop| self.numbers[hop.link as usize][index_of(hop.direction)];
+                let number = |hop: &Hop| self.numbers[hop.link as usize][hop.direction as usize];
                 let links = hops.iter().map(number).collect();
                 self.add_path(Class::Path(index as u32), direction, links);
             }
@@ -147,8 +143,8 @@ impl Numbered {
         };
         self.by_name.insert(Arc::clone(&plan.name), index);
         self.numbers.push(numbers);
-        for direction in [Direction::Up, Direction::Down] {
-            let links = vec![numbers[index_of(direction)]];
+        for direction in DIRECTIONS {
+            let links = vec![numbers[direction as usize]];
             self.add_path(Class::Link(index), direction, links);
         }
     }
@@ -303,7 +299,7 @@ impl Numbered {
         let links = added.links.clone().map(|link| Class::Link(link as u32));
         let paths = added.paths.clone().map(|path| Class::Path(path as u32));
         for class in links.chain(paths) {
-            for direction in [Direction::Up, Direction::Down] {
+            for direction in DIRECTIONS {
                 if let Some(path) = self.path_of.remove(&(class, direction)) {
                     self.paths.truncate(self.paths.len().min(path.0 as usize));
                 }
@@ -325,7 +321,7 @@ impl Numbered {
         let mut rules = Vec::new();
         for class in classes {
             rules.extend(self.rules_of.remove(class).into_iter().flatten());
-            for direction in [Direction::Up, Direction::Down] {
+            for direction in DIRECTIONS {
                 removals
                     .paths
                     .extend(self.path_of.remove(&(*class, direction)));

@@ -72,7 +72,9 @@ impl Numbered {
                     let (name, class, to) = (class, self.class(class)?, self.class(to)?);
                     let moved = self.moved(class, to);
                     if moved.is_empty() {
-                        return Err(nothing_to_move(name));
+                        let reason = format!("'{name}' has no matcher, so no frames to move");
+                        let remedy = "move a link or path with a matcher";
+                        return Err(problem("move", reason, remedy));
                     }
                     effects.push(Effect::Moved(class, to));
                     if *outage == Nanos::ZERO {
@@ -97,14 +99,8 @@ impl Numbered {
 
     fn class(&self, name: &str) -> Result<Class, Box<Problem>> {
         let found = self.topology.named(name);
-        found.ok_or_else(|| {
-            Box::new(Problem {
-                field: "move".to_owned(),
-                reason: format!("no link or path named '{name}'"),
-                remedy: "it may have been removed".to_owned(),
-                ..Problem::default()
-            })
-        })
+        let reason = || format!("no link or path named '{name}'");
+        found.ok_or_else(|| problem("move", reason(), "it may have been removed"))
     }
 
     /// Returns a class's rules with their targets after a move to `to`.
@@ -126,22 +122,21 @@ fn during_outage(to: Target) -> Target {
     }
 }
 
-fn nothing_to_move(class: &str) -> Box<Problem> {
+fn problem(field: &str, reason: String, remedy: &str) -> Box<Problem> {
     Box::new(Problem {
-        field: "move".to_owned(),
-        reason: format!("'{class}' has no matcher, so no frames to move"),
-        remedy: "move a link or path with a matcher".to_owned(),
+        field: field.to_owned(),
+        reason,
+        remedy: remedy.to_owned(),
         ..Problem::default()
     })
 }
 
 pub(super) fn refused(link: &str, error: &OptionError) -> Box<Problem> {
-    Box::new(Problem {
-        field: format!("{link}.{}", error.option),
-        reason: suggest::spec_error_without_content(&error.source),
-        remedy: format!("`longwire models {}` lists the choices", error.option),
-        ..Problem::default()
-    })
+    problem(
+        &format!("{link}.{}", error.option),
+        suggest::spec_error_without_content(&error.source),
+        &format!("`longwire models {}` lists the choices", error.option),
+    )
 }
 
 fn changed_state(state: State) -> LinkChange {

@@ -22,18 +22,14 @@ impl NetworkReport {
     /// Returns the report of a run with the network's links. Keeps the links that the run itself
     /// reports, because these cannot change.
     pub fn new(mut run: RunReport, network: &Numbered) -> NetworkReport {
-        if !run.links.is_empty() {
-            return NetworkReport {
-                run,
-                changes: Changes::default(),
-            };
+        if run.links.is_empty() {
+            let links = network.links().iter().map(|link| LinkReport {
+                removed: link.removed,
+                config: json::options(&link.options),
+                ..LinkReport::of_network(&link.name, &link.cells.totals())
+            });
+            run.links = links.collect();
         }
-        let links = network.links().iter().map(|link| LinkReport {
-            removed: link.removed,
-            config: json::options(&link.options),
-            ..LinkReport::of_network(&link.name, &link.cells.totals())
-        });
-        run.links = links.collect();
         NetworkReport {
             run,
             changes: Changes::default(),

@@ -1,7 +1,6 @@
 //! A scenario's commands, which may repeat forever, and its clock, which clients can advance.
 
 use std::iter::Peekable;
-use std::sync::Mutex;
 
 use longwire_engine::Nanos;
 use longwire_runtime::sync::locked;
@@ -41,11 +40,8 @@ impl<'a> Scenario<'a> {
 const LEAD: Nanos = Nanos::from_millis(200);
 
 /// Lead of the scenario over the run, and the time up to which commands are queued.
-#[derive(Debug, Default)]
-pub(super) struct ScenarioClock(Mutex<ScenarioTime>);
-
 #[derive(Clone, Copy, Debug, Default)]
-struct ScenarioTime {
+pub(super) struct ScenarioTime {
     ahead: Nanos,
     given: Nanos,
 }
@@ -57,16 +53,6 @@ pub struct UpcomingEvent {
     pub at: Nanos,
     /// The change.
     pub change: SentChange,
-}
-
-impl ScenarioClock {
-    fn read(&self) -> ScenarioTime {
-        *locked(&self.0)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut ScenarioTime)) {
-        change(&mut locked(&self.0));
-    }
 }
 
 /// Whether a command begins an event: all commands do, except the later steps of a ramp.
@@ -87,19 +73,19 @@ fn after(timeline: &Timeline, given: Nanos) -> impl Iterator<Item = Command> + '
 impl Controller {
     /// Returns the scenario's lead over the run.
     pub fn scenario_ahead(&self) -> Nanos {
-        self.scenario.read().ahead
+        locked(&self.scenario).ahead
     }
 
     /// Records that all commands up to `given` in scenario time are queued.
     pub fn scenario_given(&self, given: Nanos) {
-        self.scenario
-            .change(|time| time.given = time.given.max(given));
+        let mut time = locked(&self.scenario);
+        time.given = time.given.max(given);
     }
 
     /// Returns at most `limit` events that are not queued yet. [`Controller::changes`] returns the
     /// queued ones.
     pub fn upcoming(&self, limit: usize) -> Vec<UpcomingEvent> {
-        let ScenarioTime { ahead, given } = self.scenario.read();
+        let ScenarioTime { ahead, given } = *locked(&self.scenario);
         self.look(|network| {
             let events = after(&network.topology().timeline, given).take(limit);
             let upcoming = events.map(|command| UpcomingEvent {
@@ -113,15 +99,14 @@ impl Controller {
     /// Advances the scenario to the next event that is not queued. Returns the event's new time;
     /// `None` if no event remains.
     pub fn skip_to_next_event(&self) -> Option<Nanos> {
-        let given = self.scenario.read().given;
+        let given = locked(&self.scenario).given;
         let next = self.look(|network| {
             let next = after(&network.topology().timeline, given).next();
             next.map(|command| time_of(&command))
         })?;
         let at = self.elapsed().saturating_add(LEAD);
-        self.scenario.change(|time| {
-            time.ahead = time.ahead.max(next.saturating_sub(at));
-        });
-        Some(next.saturating_sub(self.scenario_ahead()))
+        let mut time = locked(&self.scenario);
+        time.ahead = time.ahead.max(next.saturating_sub(at));
+        Some(next.saturating_sub(time.ahead))
     }
 }

@@ -101,10 +101,8 @@ pub struct ExactCount(u8);
 
 /// The error for text that is not a number of shards.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is not a number of shards; write 1 to {SHARDS_MAX}, or auto")]
-pub struct ShardCountError {
-    text: String,
-}
+#[error("'{0}' is not a number of shards; write 1 to {SHARDS_MAX}, or auto")]
+pub struct ShardCountError(String);
 
 impl ShardCount {
     /// Returns this number of shards; `None` unless it is from 1 to [`SHARDS_MAX`].
@@ -155,9 +153,7 @@ impl FromStr for ShardCount {
             return Ok(ShardCount::Auto);
         }
         let count = text.parse().ok().and_then(ShardCount::exactly);
-        count.ok_or_else(|| ShardCountError {
-            text: text.to_owned(),
-        })
+        count.ok_or_else(|| ShardCountError(text.to_owned()))
     }
 }
 
