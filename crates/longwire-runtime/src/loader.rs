@@ -74,11 +74,9 @@ impl FileLoader {
 
     /// Makes the loader stop waiting for files once `stop` is set.
     #[must_use]
-    pub fn until(self, stop: &Arc<AtomicBool>) -> FileLoader {
-        FileLoader {
-            stop: Some(Arc::clone(stop)),
-            ..self
-        }
+    pub fn until(mut self, stop: &Arc<AtomicBool>) -> FileLoader {
+        self.stop = Some(Arc::clone(stop));
+        self
     }
 
     /// Restricts the files and plugins that may be named.

@@ -176,7 +176,11 @@ impl SpareBatches {
         let spare = self.0.try_lock().ok().and_then(|mut spare| spare.pop());
         match spare {
             Some(batch) => Batch { link, ..batch },
-            None => empty(link),
+            None => Batch {
+                link,
+                events: Vec::new(),
+                bytes: Vec::new(),
+            },
         }
     }
 
@@ -272,7 +276,7 @@ impl RecordingParts {
         Some(RecordHandle {
             sender: recording.sender.clone(),
             spare: recording.spare.clone(),
-            batch: empty(link),
+            batch: recording.spare.take(link),
             lost: 0,
             waits: false,
         })
@@ -321,21 +325,11 @@ impl Recording {
     }
 }
 
-fn empty(link: LinkId) -> Batch {
-    Batch {
-        link,
-        events: Vec::new(),
-        bytes: Vec::new(),
-    }
-}
-
 impl RecordHandle {
     /// Makes the handle block on a full queue instead of dropping events. For virtual time.
-    pub(crate) fn waiting(self) -> RecordHandle {
-        RecordHandle {
-            waits: true,
-            ..self
-        }
+    pub(crate) fn waiting(mut self) -> RecordHandle {
+        self.waits = true;
+        self
     }
 
     /// Adds an event with its frame's bytes.

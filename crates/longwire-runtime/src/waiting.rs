@@ -244,14 +244,13 @@ impl Waiter {
 
     /// Enables batching at the ports, which must all stamp arrivals. `slack` is the minimum time
     /// from arrival to release.
-    pub fn gather_within(self, slack: Nanos) -> Waiter {
+    pub fn gather_within(mut self, slack: Nanos) -> Waiter {
         // A managed queue needs part of the slack for its decisions.
         let gather = Nanos::from_nanos(slack.as_nanos() / 4).min(GATHER_MAX);
-        let worth_it = gather >= GATHER_MIN && self.mode != WaitMode::Spin;
-        Waiter {
-            gather: if worth_it { gather } else { Nanos::ZERO },
-            ..self
+        if gather >= GATHER_MIN && self.mode != WaitMode::Spin {
+            self.gather = gather;
         }
+        self
     }
 
     /// Records that the thread just processed frames.

@@ -56,10 +56,6 @@ pub(crate) struct LaneCells {
 }
 
 impl LinkShared {
-    pub(crate) fn new() -> LinkShared {
-        LinkShared::default()
-    }
-
     /// Returns the totals for the stages at a network's port.
     pub(crate) fn port_totals(&self) -> StageTotals {
         let mut totals = StageTotals::default();

@@ -120,7 +120,7 @@ impl NetworkParts {
         let line_config = line_of(budget, named.len(), config.huge_pages);
         for (index, (name, port)) in named.into_iter().enumerate() {
             notes.extend(port.notes);
-            let shared = Arc::new(LinkShared::new());
+            let shared = Arc::new(LinkShared::default());
             let place = (Clock::Monotonic, line_config, form);
             let (mut stage, line) = ingress_stage(port.rx, place, &shared)?;
             stage.watch_addresses(addresses.port(index));

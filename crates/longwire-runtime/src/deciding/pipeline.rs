@@ -71,7 +71,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     let mut lines = Vec::new();
     let form = form_for(ports.iter().map(|(_, tx)| tx));
     for (index, (rx, tx)) in ports.into_iter().enumerate() {
-        let shared = Arc::new(LinkShared::new());
+        let shared = Arc::new(LinkShared::default());
         let clock = Clock::arrivals();
         let (stage, reader) =
             ingress_stage(rx, (clock.clone(), line_of(memory, 2, true), form), &shared)?;

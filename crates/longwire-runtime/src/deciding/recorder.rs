@@ -129,19 +129,15 @@ impl EventRecorder {
     }
 
     /// Sorts simultaneous events, for a network.
-    pub fn in_order(self) -> EventRecorder {
-        EventRecorder {
-            group: Some(Vec::new()),
-            ..self
-        }
+    pub fn in_order(mut self) -> EventRecorder {
+        self.group = Some(Vec::new());
+        self
     }
 
     /// Keeps events until they are passed on with those of other shards.
-    pub fn shared(self) -> EventRecorder {
-        EventRecorder {
-            is_shared: true,
-            ..self
-        }
+    pub fn shared(mut self) -> EventRecorder {
+        self.is_shared = true;
+        self
     }
 
     /// Sets the time of the next events. Earlier events are then complete, unless links
@@ -260,11 +256,9 @@ impl EventRecorder {
 
     /// Makes the recorder block on a full recorder instead of losing events. For virtual
     /// time.
-    pub fn waiting(self) -> EventRecorder {
-        EventRecorder {
-            handle: self.handle.map(RecordHandle::waiting),
-            ..self
-        }
+    pub fn waiting(mut self) -> EventRecorder {
+        self.handle = self.handle.map(RecordHandle::waiting);
+        self
     }
 
     /// Flushes the complete events of a burst.

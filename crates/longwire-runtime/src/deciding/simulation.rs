@@ -47,12 +47,11 @@ impl Simulation {
     /// started.
     pub fn new(
         ports: &[&str],
-        parts: NetworkParts,
+        mut parts: NetworkParts,
         seed: u64,
         epoch: Nanos,
         recorder: Option<Box<dyn Recorder>>,
     ) -> Result<Simulation, StartError> {
-        let mut parts = parts;
         parts.sharding.in_batches |= parts.links.len() >= BATCHED_FROM;
         let mut core = parts.build(Frames::new(Vec::new()), seed, epoch)?;
         core.shards.collect();
@@ -100,11 +99,9 @@ impl Simulation {
             let config = LinkConfig { epoch, ..config };
             pair.add(port, Link::new(config, seed, id), report);
         }
-        let simulation = Simulation::of(core, &["a", "b"], (seed, epoch), recorded)?;
-        Ok(Simulation {
-            pair: Some(pair),
-            ..simulation
-        })
+        let mut simulation = Simulation::of(core, &["a", "b"], (seed, epoch), recorded)?;
+        simulation.pair = Some(pair);
+        Ok(simulation)
     }
 
     fn of(
@@ -321,9 +318,8 @@ impl Simulation {
         let recorder = self.recorder.take();
         // The recorder ends once all record handles are dropped.
         drop(self);
-        let recorded = recorder.map_or(Ok(()), RecordWriter::end);
         RunReport {
-            error: recorded.err(),
+            error: recorder.and_then(|recorder| recorder.end().err()),
             ..report
         }
     }

@@ -7,8 +7,7 @@ use longwire_engine::Nanos;
 
 use crate::clock::monotonic_now;
 use crate::config::RunConfig;
-use crate::counters::LinkShared;
-use crate::counters::StageTotals;
+use crate::counters::{LinkShared, StageTotals};
 use crate::deciding::{InsideCounts, Order, PortReport};
 use crate::host::StayAwake;
 use crate::record::{Epoch, RecordingParts};
@@ -87,15 +86,12 @@ pub(crate) struct RunFacts {
     pub control: Arc<Control>,
 }
 
-/// A snapshot of the port stages' counters.
-pub(crate) struct PortCounts(Vec<StageTotals>);
-
 impl RunFacts {
     /// Reads the counters of the ports. On the deciding thread, they are consistent with
     /// that thread's own.
-    pub fn port_counts(&self) -> PortCounts {
+    pub fn port_counts(&self) -> Vec<StageTotals> {
         let ports = self.sources.ports.iter();
-        PortCounts(ports.map(|(_, shared)| shared.port_totals()).collect())
+        ports.map(|(_, shared)| shared.port_totals()).collect()
     }
 
     /// Updates the counters of a replay's outputs.
@@ -113,9 +109,9 @@ impl RunFacts {
 
     /// Returns the report for these counters. Without `inside`, uses the deciding thread's final
     /// counters.
-    pub fn report_of(&self, ports: &PortCounts, inside: Option<InsideCounts>) -> RunReport {
+    pub fn report_of(&self, ports: &[StageTotals], inside: Option<InsideCounts>) -> RunReport {
         let (links, inputs) = (self.sources.links.iter(), self.sources.inputs.iter());
-        let put_on_lines: u64 = ports.0.iter().map(|totals| totals.put_on_line).sum();
+        let put_on_lines: u64 = ports.iter().map(|totals| totals.put_on_line).sum();
         let inside = inside.or_else(|| self.control.last_inside.get().cloned());
         let in_flight = inside.as_ref().map_or(0, |inside| {
             (inside.frames + put_on_lines).saturating_sub(inside.taken)
@@ -140,15 +136,15 @@ impl RunFacts {
         }
     }
 
-    fn port_reports(&self, counts: &PortCounts, links: &[LinkReport]) -> Vec<PortReport> {
+    fn port_reports(&self, counts: &[StageTotals], links: &[LinkReport]) -> Vec<PortReport> {
         let epoch = self.epoch.monotonic;
         if let Some(names) = &self.sources.pair {
             let link = |from: usize| self.sources.links.get(from).map(|link| &*link.shared);
-            let ports =
-                [0, 1].map(|port| PortReport::of_pair(&names[port], link(port), link(1 - port)));
-            return ports.into();
+            let report =
+                |port: usize| PortReport::of_pair(&names[port], link(port), link(1 - port));
+            return [0, 1].map(report).into();
         }
-        let ports = self.sources.ports.iter().zip(&counts.0);
+        let ports = self.sources.ports.iter().zip(counts);
         let ports =
             ports.map(|((name, shared), totals)| PortReport::of(name, (shared, totals), epoch));
         // A replay's outputs are its links.

@@ -161,7 +161,7 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
             budget: config.budget,
             huge_pages: true,
         })?;
-        let shared = Arc::new(LinkShared::new());
+        let shared = Arc::new(LinkShared::default());
         let described = setup.config.describe();
         let link = Link::new(setup.config, config.seed, link_id);
         let (in_order, mtu, least) = (link.in_order(), link.mtu(), link.poll_slack());

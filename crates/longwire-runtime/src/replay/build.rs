@@ -193,7 +193,7 @@ impl ReplayBuilder<'_> {
         })?;
         let described = link.describe();
         let transparent = link.rate.is_unlimited() && link.delay.mean() == Nanos::ZERO;
-        let shared = Arc::new(LinkShared::new());
+        let shared = Arc::new(LinkShared::default());
         let link = Link::new(link, run.seed, link_id);
         let (in_order, mtu) = (link.in_order(), link.mtu());
         let recorder = recorded.recorder_of(link_id);

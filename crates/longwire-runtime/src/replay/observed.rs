@@ -244,7 +244,10 @@ mod tests {
 
     #[test]
     fn frames_count_when_their_time_has_come() {
-        let (cells, shared) = (Arc::new(LinkCells::default()), Arc::new(LinkShared::new()));
+        let (cells, shared) = (
+            Arc::new(LinkCells::default()),
+            Arc::new(LinkShared::default()),
+        );
         cells.watch_delays();
         let output = ObservedOutput::new(Arc::clone(&cells), Arc::clone(&shared));
         let output = Arc::new(output);

@@ -144,7 +144,7 @@ impl Pacer {
 
     /// Returns whether a departure has an alarm.
     pub fn is_armed(&self, departure: Nanos) -> bool {
-        self.alarms.has(departure)
+        self.alarms.place_of(departure).is_some()
     }
 
     /// Arms the next departure's alarm unless it is armed.
@@ -211,7 +211,7 @@ impl Pacer {
     /// Returns how long the thread spun because other work delayed its wake-ups; `None`
     /// if it never did.
     pub fn spun_for_others(&self) -> Option<Nanos> {
-        Some(self.disturbance.total()).filter(|total| *total > Nanos::ZERO)
+        Some(self.disturbance.total).filter(|total| *total > Nanos::ZERO)
     }
 
     /// Spins until `time`, but for at most [`MARGIN_MAX`].
@@ -301,9 +301,7 @@ impl Alarms {
         let older = usize::from(second.departure < first.departure);
         let place = self.place_of(departure).unwrap_or(older);
         let alarm = &mut self.alarms[place];
-        if !alarm.is_for(departure, at) {
-            alarm.arm(departure, at)?;
-        }
+        alarm.arm(departure, at)?;
         Ok((alarm.at, alarm.timer.as_fd()))
     }
 
@@ -311,16 +309,8 @@ impl Alarms {
     pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos, at: Nanos) {
         let beside = usize::from(self.alarms[0].departure == next);
         let place = self.place_of(departure).unwrap_or(beside);
-        let alarm = &mut self.alarms[place];
-        if !alarm.is_for(departure, at) {
-            // Best effort: it is armed again when needed.
-            let _ = alarm.arm(departure, at);
-        }
-    }
-
-    /// Returns whether a departure has an alarm.
-    pub fn has(&self, departure: Nanos) -> bool {
-        self.place_of(departure).is_some()
+        // Best effort: it is armed again when needed.
+        let _ = self.alarms[place].arm(departure, at);
     }
 
     fn place_of(&self, departure: Nanos) -> Option<usize> {
@@ -339,15 +329,15 @@ impl Alarm {
         })
     }
 
-    fn is_for(&self, departure: Nanos, at: Nanos) -> bool {
-        let off_by = self.at.as_nanos().abs_diff(at.as_nanos());
-        self.departure == departure && off_by <= NEAR.as_nanos()
-    }
-
-    /// Arms the alarm and clears any expiration.
+    /// Arms the alarm and clears any expiration, unless it is armed for this departure at about
+    /// this time.
     fn arm(&mut self, departure: Nanos, at: Nanos) -> Result<(), nix::Error> {
+        let off_by = self.at.as_nanos().abs_diff(at.as_nanos());
+        if self.departure == departure && off_by <= NEAR.as_nanos() {
+            return Ok(());
+        }
         // Zero would disarm it.
-        let time = std::time::Duration::from_nanos(to_kernel(at).as_nanos().max(1));
+        let time = Duration::from_nanos(to_kernel(at).as_nanos().max(1));
         let once = Expiration::OneShot(TimeSpec::from(time));
         self.timer.set(once, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
         (self.departure, self.at) = (departure, at);
@@ -382,11 +372,6 @@ impl Disturbance {
     /// Returns whether the thread must spin at `now`.
     pub fn spins_at(&self, now: Nanos) -> bool {
         now < self.spins_until
-    }
-
-    /// Returns the total spinning time.
-    pub fn total(&self) -> Nanos {
-        self.total
     }
 
     /// Records a wake-up at `now` with latency `beyond` the usual.

@@ -49,12 +49,11 @@ impl<R: RxPort> Ingress<R> {
     }
 
     /// Sets the minimum time from arrival to release. A no-op unless the port stamps arrivals.
-    pub(crate) fn release_after(self, least: Nanos) -> Ingress<R> {
-        let stamped = self.port.stamps_arrivals();
-        Ingress {
-            slack: if stamped { least } else { Nanos::ZERO },
-            ..self
+    pub(crate) fn release_after(mut self, least: Nanos) -> Ingress<R> {
+        if self.port.stamps_arrivals() {
+            self.slack = least;
         }
+        self
     }
 
     /// Returns how long a frame may wait at the port without being released late.

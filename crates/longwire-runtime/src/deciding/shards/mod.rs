@@ -342,11 +342,7 @@ impl Shards {
 
     /// Returns a link.
     pub fn link(&self, id: LinkId) -> Option<&Link> {
-        let shard = match self.index_of(id).checked_sub(1) {
-            None => &self.first,
-            Some(index) => &*self.others[index],
-        };
-        shard.network.link(id)
+        self.all().nth(self.index_of(id))?.network.link(id)
     }
 
     /// Removes a link that no path crosses and returns it with its counters. The number
