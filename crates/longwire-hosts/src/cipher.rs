@@ -79,10 +79,9 @@ impl Cipher for AesGcm {
         let out = out.get_mut(..text.len()).ok_or(snow::Error::Decrypt)?;
         let buffer = InOutBuf::new(text, out).map_err(|_| snow::Error::Decrypt)?;
         let nonce = nonce(number);
-        let opened = self
-            .0
-            .decrypt_inout_detached(&nonce.into(), header, buffer, tag.into());
-        opened.map_err(|_| snow::Error::Decrypt)?;
+        self.0
+            .decrypt_inout_detached(&nonce.into(), header, buffer, tag.into())
+            .map_err(|_| snow::Error::Decrypt)?;
         Ok(text.len())
     }
 }

@@ -112,8 +112,7 @@ impl Key {
         };
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
-        let mut file = options.open(path).map_err(failed)?;
-        writeln!(file, "{}", self.to_hex()).map_err(failed)
+        writeln!(options.open(path).map_err(failed)?, "{}", self.to_hex()).map_err(failed)
     }
 
     /// Returns the key in the format of key files.
@@ -153,8 +152,7 @@ mod tests {
         key.write(&file).expect("it is written");
         assert_eq!(Key::read(&file).expect("a key").bytes(), key.bytes());
         for mode in [0o640, 0o604, 0o602] {
-            let allowed = std::fs::Permissions::from_mode(mode);
-            std::fs::set_permissions(&file, allowed).expect("a mode");
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("a mode");
             let error = Key::read(&file).expect_err("refused").to_string();
             assert!(error.contains("chmod 600"), "{error}");
         }
@@ -169,8 +167,7 @@ mod tests {
         let key = Key::generate().expect("random bytes");
         let other = Key::generate().expect("random bytes");
         assert_ne!(key.to_hex(), other.to_hex());
-        let read = from_hex(&key.to_hex()).expect("a key");
-        assert_eq!(read.bytes(), key.bytes());
+        assert_eq!(from_hex(&key.to_hex()).expect("a key").bytes(), key.bytes());
         assert_eq!(format!("{key:?}"), "Key(…)");
         for wrong in ["", "00", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
             assert!(from_hex(wrong).is_none(), "{wrong}");

@@ -38,14 +38,8 @@ pub use peer::{Identity, InboundFrame, Peer, Rejection};
 pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError, TransportSetup};
 
 /// BLAKE2s-256 digest of a network, by which hosts verify that they run the same network.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct NetworkDigest(Blake2s256);
-
-impl std::fmt::Debug for NetworkDigest {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("NetworkDigest")
-    }
-}
 
 impl NetworkDigest {
     /// Adds bytes.

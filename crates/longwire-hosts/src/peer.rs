@@ -11,7 +11,7 @@ use crate::event::PeerEvent;
 use crate::fragments::PartialFrames;
 use crate::key::Key;
 use crate::offset::OffsetEstimator;
-use crate::resend::{MissingBatches, ResendTimes, SentBatches};
+use crate::resend::{MissingBatches, ResendTimes, SentBatches, whole};
 use crate::session::{
     AnsweredHandshakes, BegunHandshakes, FirstMessage, Handshake, SealError, Session,
 };
@@ -604,7 +604,7 @@ impl Peer {
             match kind {
                 RECORD_BATCH | RECORD_RESENT => {
                     is_resent = kind == RECORD_RESENT;
-                    begun = self.whole_number(reader.u32()?);
+                    begun = whole(reader.u32()?, self.other.expected);
                     let (number, times) = (reader.u32()?, self.resend_times());
                     if !self.other.missing.accept(number, now.monotonic, times) {
                         return Some(());
@@ -658,12 +658,6 @@ impl Peer {
         Some(())
     }
 
-    /// Reconstructs a frame count from its low half.
-    fn whole_number(&self, low: u32) -> u64 {
-        let ahead = low.wrapping_sub(self.other.expected as u32) as i32;
-        self.other.expected.wrapping_add_signed(ahead.into())
-    }
-
     fn pinged(&mut self, now: Stamp, ping: &Ping, send: &mut dyn FnMut(&[u8])) {
         let mut records = Vec::new();
         records.u8(RECORD_PONG);
@@ -673,7 +667,7 @@ impl Peer {
         self.send_records(&records, send);
         self.is_ready = ping.is_ready;
         self.other.epoch = ping.epoch.or(self.other.epoch);
-        let before = self.whole_number(ping.frames_before);
+        let before = whole(ping.frames_before, self.other.expected);
         self.other.expected = self.other.expected.max(before);
         let stamp = Stamp {
             monotonic: ping.sent,

@@ -56,7 +56,7 @@ impl ResendTimes {
 }
 
 /// Reconstructs a batch number near `near` from its low half.
-fn whole(low: u32, near: u64) -> u64 {
+pub fn whole(low: u32, near: u64) -> u64 {
     let ahead = low.wrapping_sub(near as u32) as i32;
     near.wrapping_add_signed(ahead.into())
 }

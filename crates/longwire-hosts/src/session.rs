@@ -59,8 +59,7 @@ pub enum SealError {
 
 fn builder(key: &Key) -> Option<Builder<'_>> {
     let builder = Builder::with_resolver(PATTERN.parse().ok()?, Box::new(Primitives));
-    let builder = builder.psk(0, key.bytes()).ok()?;
-    builder.prologue(PROLOGUE).ok()
+    builder.psk(0, key.bytes()).ok()?.prologue(PROLOGUE).ok()
 }
 
 impl Handshake {
@@ -170,8 +169,7 @@ impl Session {
     /// The datagram belongs to another session, is replayed, or fails authentication.
     pub fn open(&mut self, datagram: &[u8], records: &mut Vec<u8>) -> Result<(), SealError> {
         let header = datagram.first_chunk::<HEADER_LEN>();
-        let header = header.ok_or(SealError::Unknown)?;
-        let [_, _, _, _, number @ ..] = header;
+        let [_, _, _, _, number @ ..] = header.ok_or(SealError::Unknown)?;
         if !self.is_named_by(datagram) {
             return Err(SealError::Unknown);
         }
@@ -233,8 +231,7 @@ impl BegunHandshakes {
         };
         let theirs = self.waiting[at].accept(datagram);
         let theirs = theirs.ok_or(Rejection::Foreign)?;
-        let handshake = self.waiting.remove(at);
-        let session = handshake.and_then(Handshake::into_session);
+        let session = self.waiting.remove(at).and_then(Handshake::into_session);
         self.waiting.clear();
         Ok((session.ok_or(Rejection::Foreign)?, theirs))
     }

@@ -50,6 +50,7 @@ pub struct DatagramSocket {
 }
 
 /// Outgoing datagrams.
+#[derive(Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
     /// Each datagram's end offset and address.
@@ -63,6 +64,7 @@ pub struct Outbox {
 }
 
 /// Received datagrams.
+#[derive(Default)]
 pub struct Inbox {
     buffer: Vec<u8>,
     received: Vec<(Range<usize>, SocketAddr)>,
@@ -96,17 +98,12 @@ impl DatagramSocket {
         Ok(DatagramSocket {
             socket,
             outbox: Outbox {
-                bytes: Vec::new(),
-                ends: Vec::new(),
                 segment_max: if has_segments { SEGMENTS_LEN_MAX } else { 0 },
-                segment_max_to: Vec::new(),
-                errors: Vec::new(),
+                ..Outbox::default()
             },
             inbox: Inbox {
                 buffer: vec![0; BUFFERS * BUFFER_STRIDE],
-                received: Vec::new(),
-                taken: 0,
-                overflows: 0,
+                ..Inbox::default()
             },
         })
     }
@@ -208,8 +205,7 @@ impl Outbox {
     /// buffer.
     fn send_segments(&mut self, socket: &UdpSocket, datagrams: Range<usize>) -> bool {
         let range = self.range_of(&datagrams);
-        let first = self.range_of(&(datagrams.start..datagrams.start + 1));
-        let len = first.len() as u16;
+        let len = self.range_of(&(datagrams.start..datagrams.start + 1)).len() as u16;
         let receiver = self.ends[datagrams.start].1;
         let sent = sendmsg(
             socket.as_raw_fd(),
@@ -261,9 +257,8 @@ fn send_all(
     while sent < slices.len() {
         let mut headers = MultiHeaders::preallocate(slices.len() - sent, None);
         let (slices, addresses) = (&slices[sent..], &addresses[sent..]);
-        let fd = socket.as_raw_fd();
         match sendmmsg(
-            fd,
+            socket.as_raw_fd(),
             &mut headers,
             slices,
             addresses,
@@ -336,10 +331,9 @@ impl Inbox {
             let end = begin + buffer.bytes;
             // Also covers an empty datagram.
             let starts = (begin..end.max(begin + 1)).step_by(segment_len.max(1));
-            self.received.extend(starts.map(|start| {
-                let range = start..end.min(start + segment_len);
-                (range, from.unwrap_or(unknown))
-            }));
+            self.received.extend(
+                starts.map(|start| (start..end.min(start + segment_len), from.unwrap_or(unknown))),
+            );
         }
     }
 }

@@ -188,11 +188,10 @@ impl Transport {
         };
         let thread = std::thread::Builder::new().name("longwire-hosts".to_owned());
         let thread = thread.spawn(move || exchange.run());
-        let thread = thread.map_err(|error| system(&error))?;
         let transport = Transport {
             shared,
             events: received,
-            thread: Some(thread),
+            thread: Some(thread.map_err(|error| system(&error))?),
         };
         Ok((transport, parts))
     }
@@ -382,13 +381,12 @@ impl Exchange {
         let mut known = self.peers.iter();
         let known = known.find_map(|peer| peer.peer.epoch(now.monotonic));
         let all = || self.peers.iter().all(|peer| peer.peer.is_connected());
-        let chosen = || {
+        let (monotonic, wall) = known.or_else(|| {
             (self.is_first && all()).then(|| {
                 let after = |time: Nanos| time.saturating_add(EPOCH_AHEAD);
                 (after(now.monotonic), after(now.wall))
             })
-        };
-        let (monotonic, wall) = known.or_else(chosen)?;
+        })?;
         let epoch = self.shared.epoch.get_or_init(|| Epoch { monotonic, wall });
         Some(both(epoch))
     }

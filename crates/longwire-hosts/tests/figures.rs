@@ -2,6 +2,7 @@
 //! `LONGWIRE_FIGURES=1 cargo test --release -p longwire-hosts --test figures -- --nocapture`.
 //! Without the variable, a short run checks the measurement itself.
 
+use std::collections::VecDeque;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -28,26 +29,21 @@ fn peers() -> [Peer; 2] {
 }
 
 /// Exchanges datagrams until both hosts are connected, and returns the time.
-fn connect([a, b]: &mut [Peer; 2]) -> Nanos {
+fn connect(peers: &mut [Peer; 2]) -> Nanos {
     let mut now = Nanos::from_secs(1);
-    let stamp = |at: Nanos| Stamp {
-        monotonic: at,
-        wall: at,
-    };
-    while !(a.is_connected() && b.is_connected()) {
+    while !peers.iter().all(Peer::is_connected) {
         now = now.saturating_add(Nanos::from_millis(1));
-        let (mut to_a, mut to_b) = (Vec::new(), Vec::new());
-        a.poll(stamp(now), None, &mut |it| to_b.push(it.to_vec()));
-        b.poll(stamp(now), None, &mut |it| to_a.push(it.to_vec()));
-        while !(to_a.is_empty() && to_b.is_empty()) {
-            for datagram in std::mem::take(&mut to_a) {
-                let mut send = |it: &[u8]| to_b.push(it.to_vec());
-                let _ = a.receive(stamp(now), &datagram, &mut send, &mut |_| {});
-            }
-            for datagram in std::mem::take(&mut to_b) {
-                let mut send = |it: &[u8]| to_a.push(it.to_vec());
-                let _ = b.receive(stamp(now), &datagram, &mut send, &mut |_| {});
-            }
+        let stamp = Stamp {
+            monotonic: now,
+            wall: now,
+        };
+        let mut flying = VecDeque::new();
+        for (to, peer) in [1, 0].into_iter().zip(&mut *peers) {
+            peer.poll(stamp, None, &mut |it| flying.push_back((to, it.to_vec())));
+        }
+        while let Some((to, datagram)) = flying.pop_front() {
+            let mut send = |it: &[u8]| flying.push_back((1 - to, it.to_vec()));
+            let _ = peers[to].receive(stamp, &datagram, &mut send, &mut |_| {});
         }
     }
     now
@@ -63,8 +59,7 @@ fn cpu_time() -> u64 {
 fn in_memory(len: usize, burst: usize, frames: usize) {
     let mut both = peers();
     let now = connect(&mut both);
-    let [a, b] = both;
-    let (mut a, mut b) = (a, b);
+    let [mut a, mut b] = both;
     let stamp = Stamp {
         monotonic: now,
         wall: now,

@@ -179,8 +179,7 @@ impl World {
     ) -> T {
         let mut sent = Vec::new();
         let host = &mut self.hosts[index];
-        let now = host.stamp(self.now);
-        let result = call(host, now, &mut |it| sent.push(it.to_vec()));
+        let result = call(host, host.stamp(self.now), &mut |it| sent.push(it.to_vec()));
         host.events
             .extend(std::iter::from_fn(|| host.peer.next_event()));
         self.fly(index, sent);
