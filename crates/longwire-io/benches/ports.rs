@@ -38,8 +38,7 @@ fn open(pair: &Pair, (kind, xdp_mode): Kind) -> (AnyRx, AnyTx) {
 
 /// Returns the thread's processor time in nanoseconds, which is independent of other programs.
 fn cpu_time() -> u64 {
-    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
-    let time = nix::time::clock_gettime(clock).unwrap();
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 

@@ -127,10 +127,7 @@ Rss:               16384 kB
         fn bytes(&mut self) -> &mut [u8] {
             // SAFETY: mapped for reading and writing until `self` is dropped,
             // and accessible only through it.
-            unsafe {
-                let start = self.0.start().add(GUARD).as_ptr();
-                std::slice::from_raw_parts_mut(start, LEN)
-            }
+            unsafe { std::slice::from_raw_parts_mut(self.0.start().add(GUARD).as_ptr(), LEN) }
         }
     }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// A process. The descriptor becomes readable when the process ends (pidfd_open(2)).
@@ -23,9 +24,7 @@ impl Pidfd {
             .map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
         // SAFETY: the call takes two numbers and no pointer.
         let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
-        if file < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let file = Errno::result(file)?;
         // SAFETY: the kernel has just opened this descriptor, which has no other owner.
         let file = unsafe { File::from_raw_fd(file as RawFd) };
         Ok(Pidfd { file: file.into() })

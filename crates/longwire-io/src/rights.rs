@@ -7,6 +7,8 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::errno::Errno;
+
 /// A capability, numbered as in linux/capability.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -103,13 +105,11 @@ struct Header {
 /// `_LINUX_CAPABILITY_VERSION_3`: 64 capabilities in two words.
 const VERSION: u32 = 0x2008_0522;
 
-impl Header {
-    /// Selects the calling thread.
-    const SELF: Header = Header {
-        version: VERSION,
-        pid: 0,
-    };
-}
+/// Selects the calling thread.
+const SELF: Header = Header {
+    version: VERSION,
+    pid: 0,
+};
 
 /// `struct __user_cap_data_struct`.
 #[derive(Clone, Copy, Default)]
@@ -127,16 +127,14 @@ struct Sets {
 
 impl Sets {
     fn get() -> io::Result<Sets> {
-        let mut header = Header::SELF;
+        let mut header = SELF;
         let mut words = [Word::default(); 2];
         // SAFETY: for version 3 the kernel reads and writes one header and writes two words; all
         // outlive the call.
         let result =
             unsafe { libc::syscall(libc::SYS_capget, &raw mut header, words.as_mut_ptr()) };
-        match result {
-            0 => Ok(Sets { words }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Errno::result(result)?;
+        Ok(Sets { words })
     }
 
     fn retain(&mut self, kept: u64) {
@@ -149,14 +147,12 @@ impl Sets {
     }
 
     fn set(&self) -> io::Result<()> {
-        let mut header = Header::SELF;
+        let mut header = SELF;
         // SAFETY: as above, except that the kernel reads the two words.
         let result =
             unsafe { libc::syscall(libc::SYS_capset, &raw mut header, self.words.as_ptr()) };
-        match result {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Errno::result(result)?;
+        Ok(())
     }
 }
 

@@ -86,8 +86,7 @@ pub fn own() -> Option<PathBuf> {
     if geteuid().is_root() {
         return Some(Path::new(SYSTEM).join(NAME));
     }
-    let user = env::var_os(VARIABLE).filter(|path| !path.is_empty())?;
-    Some(PathBuf::from(user).join(NAME))
+    Some(PathBuf::from(env::var_os(VARIABLE).filter(|path| !path.is_empty())?).join(NAME))
 }
 
 /// Creates one of the directories of [`all`] if it is missing; its parent must exist.
@@ -143,8 +142,7 @@ mod tests {
         let login = users.join(user.to_string());
         fs::create_dir_all(&login).expect("a directory");
         fs::create_dir_all(&temporary).expect("a directory");
-        let private = fs::Permissions::from_mode(0o700);
-        fs::set_permissions(&login, private).expect("it is ours");
+        fs::set_permissions(&login, fs::Permissions::from_mode(0o700)).expect("it is ours");
         let of = |user| of_user(user, [&users, &temporary]);
         assert_eq!(of(0), None, "root has that of the system");
         assert_eq!(of(user), Some(login.join("longwire")));
@@ -154,8 +152,7 @@ mod tests {
         create(&own).expect("a directory");
         assert_eq!(of(user), Some(own.clone()));
         // Refuses a directory that others can write to, and a symbolic link.
-        let open = fs::Permissions::from_mode(0o777);
-        fs::set_permissions(&own, open).expect("it is ours");
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("it is ours");
         assert_eq!(of(user), None);
         fs::remove_dir(&own).expect("it is empty");
         std::os::unix::fs::symlink(&temporary, &own).expect("a link");
@@ -178,8 +175,7 @@ mod tests {
         let directory = env::temp_dir().join(format!("lw-trusted-{}", std::process::id()));
         DirBuilder::new().create(&directory).expect("a directory");
         for (mode, is_safe) in [(0o755, true), (0o775, false), (0o757, false)] {
-            let mode = fs::Permissions::from_mode(mode);
-            fs::set_permissions(&directory, mode).expect("it is ours");
+            fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).expect("it is ours");
             assert_eq!(is_trusted(&directory), is_safe);
         }
         if geteuid().is_root() {

@@ -1,6 +1,8 @@
 //! Atomics for the lock-free structures, replaced by loom's in its tests (feature `loom`), and a
 //! per-thread check of arena accesses, which loom cannot make itself.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{
     Arc,
@@ -12,6 +14,11 @@ pub(crate) use loom::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
+
+/// Locks a mutex that no panic leaves half-changed.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A value padded to two cache lines, because the x86 prefetcher fetches lines in pairs.
 #[derive(Debug, Default)]

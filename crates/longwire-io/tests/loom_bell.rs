@@ -63,30 +63,18 @@ fn take(readers: &mut [DelayLineReader], bell: &Bell, count: usize) {
 }
 
 #[test]
-fn a_published_frame_wakes_its_reader() {
-    loom::model(|| {
-        let (mut writer, reader) = line();
-        let bell = bell();
-        let ringing = Arc::clone(&bell);
-        let sender = thread::spawn(move || send(&mut writer, &ringing));
-        take(&mut [reader], &bell, 1);
-        sender.join().unwrap();
-    });
-}
-
-#[test]
-fn each_of_two_frames_wakes_its_reader() {
-    loom::model(|| {
-        let (mut writer, reader) = line();
-        let bell = bell();
-        let ringing = Arc::clone(&bell);
-        let sender = thread::spawn(move || {
-            send(&mut writer, &ringing);
-            send(&mut writer, &ringing);
+fn each_published_frame_wakes_its_reader() {
+    for count in [1, 2] {
+        loom::model(move || {
+            let (mut writer, reader) = line();
+            let bell = bell();
+            let ringing = Arc::clone(&bell);
+            let sender =
+                thread::spawn(move || (0..count).for_each(|_| send(&mut writer, &ringing)));
+            take(&mut [reader], &bell, count);
+            sender.join().unwrap();
         });
-        take(&mut [reader], &bell, 2);
-        sender.join().unwrap();
-    });
+    }
 }
 
 #[test]
@@ -97,8 +85,7 @@ fn two_threads_wake_one_reader() {
             .map(|_| {
                 let (mut writer, reader) = line();
                 let ringing = Arc::clone(&bell);
-                let sender = thread::spawn(move || send(&mut writer, &ringing));
-                (sender, reader)
+                (thread::spawn(move || send(&mut writer, &ringing)), reader)
             })
             .unzip();
         take(&mut readers, &bell, 2);

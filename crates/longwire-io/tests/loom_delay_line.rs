@@ -62,19 +62,22 @@ fn check_front(reader: &mut DelayLineReader, number: u64) -> bool {
     true
 }
 
-#[test]
-fn frames_are_seen_whole_once_published() {
-    loom::model(|| {
+/// Models a reader that gives memory back (`settles`) only while it waits.
+fn read_all(frames: u64, burst: u64, settles: bool) {
+    loom::model(move || {
         let (writer, mut reader) = line(2);
-        let sender = thread::spawn(move || write(writer, 3, 2));
+        let sender = thread::spawn(move || write(writer, frames, burst));
         let mut number = 0;
-        while number < 3 {
+        while number < frames {
             if check_front(&mut reader, number) {
                 reader.advance();
                 number += 1;
-            } else {
-                thread::yield_now();
+                continue;
             }
+            if settles {
+                reader.settle();
+            }
+            thread::yield_now();
         }
         sender.join().unwrap();
         assert!(reader.front().is_none());
@@ -82,24 +85,14 @@ fn frames_are_seen_whole_once_published() {
 }
 
 #[test]
+fn frames_are_seen_whole_once_published() {
+    read_all(3, 2, false);
+}
+
+/// Seven frames pass through two segments with two records each, so each segment is reused.
+#[test]
 fn segments_are_reused_only_after_they_were_read() {
-    loom::model(|| {
-        // Seven frames pass through two segments with two records each, so each segment is reused.
-        const FRAMES: u64 = 7;
-        let (writer, mut reader) = line(2);
-        let sender = thread::spawn(move || write(writer, FRAMES, 1));
-        let mut number = 0;
-        while number < FRAMES {
-            if check_front(&mut reader, number) {
-                reader.advance();
-                number += 1;
-            } else {
-                reader.settle();
-                thread::yield_now();
-            }
-        }
-        sender.join().unwrap();
-    });
+    read_all(7, 1, true);
 }
 
 #[test]

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 
 use nix::cmsg_space;
@@ -26,6 +26,7 @@ use nix::sys::socket::{
 };
 
 use crate::bpf::{self, ProgramKind};
+use crate::sync::locked;
 
 use super::given::SEND;
 use super::taker;
@@ -57,7 +58,7 @@ struct Holder {
 /// # Errors
 /// The kernel refuses a thread, a socket or a descriptor table.
 pub(super) fn start() -> io::Result<()> {
-    let mut holder = HOLDER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut holder = locked(&HOLDER);
     if holder.is_none() {
         prctl::set_dumpable(false)?;
         *holder = Some(Holder::start()?);
@@ -83,7 +84,7 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Passes a descriptor to the thread and returns its key.
 fn hand_over(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
-    let mut holder = HOLDER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut holder = locked(&HOLDER);
     let holder = holder.as_mut().ok_or(io::ErrorKind::NotConnected)?;
     let key = holder.next;
     holder.next += 1;
@@ -109,7 +110,7 @@ impl AliveCall {
 
 impl Drop for AliveCall {
     fn drop(&mut self) {
-        let holder = HOLDER.lock().unwrap_or_else(PoisonError::into_inner);
+        let holder = locked(&HOLDER);
         if let Some(holder) = holder.as_ref() {
             let _ = holder.request(self.key, None);
         }
@@ -188,15 +189,12 @@ fn hold(socket: RawFd) {
     let mut held = HashMap::new();
     loop {
         let done = match receive(socket) {
-            Ok(Request::Hold(key, descriptor)) => {
-                held.insert(key, descriptor);
-                Ok(())
-            }
-            Ok(Request::Close(key)) => {
+            Ok(None) => return,
+            Ok(Some((key, descriptor))) => {
                 held.remove(&key);
+                held.extend(descriptor.map(|held| (key, held)));
                 Ok(())
             }
-            Ok(Request::End) => return,
             Err(error) => Err(error),
         };
         if reply(socket, done).is_err() {
@@ -225,27 +223,18 @@ fn keep_only(descriptor: RawFd) -> io::Result<()> {
         // SAFETY: after unsharing, close_range closes descriptors only in this thread's table, and
         // the thread owns none of them.
         let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
-        match result {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Errno::result(result).map(drop)
     };
     close(number + 1, u32::MAX, libc::CLOSE_RANGE_UNSHARE)?;
-    match number.checked_sub(1) {
-        Some(last) => close(0, last, 0),
-        None => Ok(()),
+    if let Some(last) = number.checked_sub(1) {
+        close(0, last, 0)?;
     }
+    Ok(())
 }
 
-/// A request received by the thread.
-enum Request {
-    Hold(u64, OwnedFd),
-    Close(u64),
-    /// The process has closed its end of the socket.
-    End,
-}
-
-fn receive(socket: RawFd) -> io::Result<Request> {
+/// Returns the key of a request and the descriptor to hold for it, without one if that of the key is
+/// to be closed; `None` if the process has ended.
+fn receive(socket: RawFd) -> io::Result<Option<(u64, Option<OwnedFd>)>> {
     let mut key = [0; REQUEST];
     let mut space = cmsg_space!(RawFd);
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
@@ -262,14 +251,13 @@ fn receive(socket: RawFd) -> io::Result<Request> {
     // SAFETY: recvmsg has just created this descriptor, which has no other owner.
     let descriptor = number.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
     if bytes == 0 {
-        return Ok(Request::End);
+        return Ok(None);
     }
     // The descriptor table is full.
     if is_cut {
         return Err(io::Error::from_raw_os_error(libc::EMFILE));
     }
-    let key = u64::from_ne_bytes(key);
-    Ok(descriptor.map_or(Request::Close(key), |held| Request::Hold(key, held)))
+    Ok(Some((u64::from_ne_bytes(key), descriptor)))
 }
 
 #[cfg(test)]

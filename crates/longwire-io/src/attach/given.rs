@@ -9,7 +9,7 @@
 //! there. A descriptor would keep the interface's namespace alive, so the watch queries the kernel
 //! from the link's namespace, by namespace id.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::AttachError;
 use super::filter::facts::{CONTEXT, STACK, load};
@@ -25,6 +25,7 @@ use crate::net::netlink::{Netlink, REQUEST};
 use crate::net::netlink_message::{Message, attribute, number_at};
 use crate::net::{NetError, NetNamespace};
 use crate::port::PortLosses;
+use crate::sync::locked;
 
 /// Flag of `bpf_redirect`: the device receives the frame.
 pub(super) const ARRIVE: i32 = 1;
@@ -142,7 +143,7 @@ impl GivenFrames {
 
     /// Attributes `unclear` drops by the interface's state, which was read after their number.
     fn judge(&self, unclear: u64, state: InterfaceState) {
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut judged = locked(&self.judged);
         let new = unclear.saturating_sub(judged.unclear);
         let losses = &mut judged.losses;
         match (state, self.hook) {
@@ -170,7 +171,7 @@ impl GivenFrames {
     /// Returns the frames dropped by the kernel since the start.
     pub fn losses(&self) -> PortLosses {
         let refused = self.counters.get()[REFUSED];
-        let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        let judged = locked(&self.judged);
         PortLosses {
             no_carrier: judged.losses.no_carrier + refused,
             ..judged.losses
@@ -270,8 +271,7 @@ impl Watch {
             let mut request = Message::new(libc::RTM_GETLINK, REQUEST, &[0; INFO_LEN]);
             request.text(libc::IFLA_IFNAME, device);
             let found = netlink.get(request, |payload| {
-                let number = attribute(payload.get(INFO_LEN..)?, PEER_NAMESPACE)?;
-                number_at(number, 0)
+                number_at(attribute(payload.get(INFO_LEN..)?, PEER_NAMESPACE)?, 0)
             });
             let namespace = found.map_err(failed)?.ok_or_else(|| NetError::NoDevice {
                 name: device.to_owned(),
@@ -287,7 +287,7 @@ impl Watch {
     /// Queries the interface.
     pub(super) fn look(&self) -> InterfaceState {
         let request = about(self.index, Some(self.namespace));
-        let mut netlink = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut netlink = locked(&self.netlink);
         let found = netlink.get(request, |payload| {
             let flags = number_at(payload, INFO_FLAGS).unwrap_or(0);
             InterfaceState::There {

@@ -218,12 +218,11 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     // Exclude the interface's earlier drops.
     attachment.note_losses();
     let [received, sent] = &attachment.given;
-    let ports = hub.namespace.run(|| {
+    let (inner, outer) = hub.namespace.run(|| {
         let ([inner, outer], options) = (&names, hub.options(&found));
         let inner = open(inner, &options, received)?;
         Ok::<_, AttachError>((inner, open(outer, &options, sent)?))
-    })?;
-    let (inner, outer) = ports?;
+    })??;
 
     attachment.attach_givers(place.namespace)?;
     let engage = Engage {
@@ -245,7 +244,7 @@ fn rank_at(
     claim: Option<&AttachClaim>,
 ) -> Result<Rank, AttachError> {
     let takes_all = place.selection.takes_all();
-    let hooks = hooks_of(found)?;
+    let hooks = hooks_of(found.index).map_err(AttachError::of_query)?;
     let serial = claim.map(|claim| claim.serial);
     let rank = Rank::new(place.priority, serial, takes_all, &hooks);
     for (programs, hook) in hooks.iter().zip(HOOKS) {
@@ -307,21 +306,17 @@ pub fn engage_all(engages: Vec<Engage>) -> Result<Vec<Attachment>, AttachError> 
 
 impl Engage {
     /// Like [`engage_all`], for one interface.
-    fn engage(self) -> Result<Attachment, AttachError> {
-        let Engage {
-            mut attachment,
-            namespace,
-            mut takers,
-        } = self;
+    fn engage(mut self) -> Result<Attachment, AttachError> {
+        let (attachment, namespace) = (&mut self.attachment, &self.namespace);
         let mut attempt = 0;
         attachment.taking = loop {
-            match namespace.run(|| attachment.attach_all(&takers))? {
+            match namespace.run(|| attachment.attach_all(&self.takers))? {
                 Ok(links) => break links,
                 // Another attachment has taken this serial number meanwhile.
                 Err(NotAttached::SerialTaken) if attempt < RACES => {
                     attempt += 1;
                     attachment.recipe.rank = namespace.run(|| attachment.next_rank())??;
-                    takers = attachment.selector().takers(&attachment.selection)?;
+                    self.takers = attachment.selector().takers(&attachment.selection)?;
                 }
                 Err(NotAttached::SerialTaken) => {
                     return Err(taken(&attachment.interface, false));
@@ -329,14 +324,18 @@ impl Engage {
                 Err(NotAttached::Failed(error)) => return Err(error),
             }
         };
-        attachment.calls[0] = takers.into_iter().filter_map(Taker::into_call).collect();
+        attachment.calls[0] = self
+            .takers
+            .into_iter()
+            .filter_map(|taker| taker.call)
+            .collect();
         if let Some(pins) = &attachment.pins
             && let Err(error) = pins.pin(&mut attachment.taking)
         {
             attachment.release();
             return Err(error);
         }
-        Ok(attachment)
+        Ok(self.attachment)
     }
 }
 
@@ -367,25 +366,21 @@ impl Attachment {
 
     /// Attaches the programs that deliver frames to the interface.
     fn attach_givers(&mut self, namespace: &NetNamespace) -> Result<(), AttachError> {
-        let places = self.recipe.devices.into_iter().zip(["arrive", "send"]);
-        let givers = places.zip(&self.given).map(|((device, name), given)| {
-            let name = format!("{PROGRAM}_{name}");
+        let load = |name: &str, given: &GivenFrames| {
             let program = taker::give_back(self.recipe.mark, self.index, given);
-            Ok((
-                device,
-                bpf::load_program(ProgramKind::Tcx, &name, &program)?,
-            ))
-        });
-        let givers = givers.collect::<io::Result<Vec<(u32, OwnedFd)>>>();
-        let givers = givers.map_err(AttachError::program)?;
+            bpf::load_program(ProgramKind::Tcx, &format!("{PROGRAM}_{name}"), &program)
+                .map_err(AttachError::program)
+        };
+        let [received, sent] = &self.given;
+        let programs = [load("arrive", received)?, load("send", sent)?];
         let giving = namespace.run(|| {
-            let attached = givers
-                .iter()
-                .map(|(device, program)| attach_giver(*device, program.as_fd()));
-            attached.collect::<io::Result<Vec<Link>>>()
+            let devices = self.recipe.devices.into_iter().zip(&programs);
+            devices
+                .map(|(device, program)| attach_giver(device, program.as_fd()))
+                .collect::<io::Result<_>>()
         })?;
         self.giving = giving.map_err(AttachError::program)?;
-        self._programs = givers.into_iter().map(|(_, program)| program).collect();
+        self._programs = programs.into();
         Ok(())
     }
 
@@ -400,12 +395,12 @@ impl Attachment {
     /// # Errors
     /// The kernel rejects the programs.
     pub fn select(&mut self, loaded: LoadedSelection) -> Result<(), AttachError> {
-        let (takers, selection) = loaded.into_parts();
+        let LoadedSelection { takers, selection } = loaded;
         for ((_, link), taker) in self.taking.iter().zip(&takers) {
             link.replace(taker.program())
                 .map_err(AttachError::program)?;
         }
-        let calls = takers.into_iter().filter_map(Taker::into_call).collect();
+        let calls = takers.into_iter().filter_map(|taker| taker.call).collect();
         self.calls = [calls, std::mem::take(&mut self.calls[0])];
         self.selection = selection;
         Ok(())
@@ -413,9 +408,7 @@ impl Attachment {
 
     /// Returns an unused rank at the interface, in the calling thread's namespace.
     fn next_rank(&self) -> Result<Rank, AttachError> {
-        let hooks = HOOKS.map(|hook| tcx::programs(self.index, hook));
-        let hooks = hooks.into_iter().collect::<io::Result<Vec<Programs>>>();
-        let hooks = hooks.map_err(AttachError::program)?;
+        let hooks = hooks_of(self.index).map_err(AttachError::program)?;
         Ok(self.recipe.rank.after_others(&hooks))
     }
 
@@ -527,10 +520,9 @@ fn find(name: Option<&str>) -> Result<Interface, AttachError> {
         })?,
         None => {
             let index = address::default_interface()?;
-            let index = index.ok_or_else(|| AttachError::NoDefaultRoute {
+            Interface::find_index(index.ok_or_else(|| AttachError::NoDefaultRoute {
                 present: interface::names_present(),
-            })?;
-            Interface::find_index(index)?
+            })?)?
         }
     };
     if found.name == "lo" {
@@ -545,10 +537,9 @@ fn find(name: Option<&str>) -> Result<Interface, AttachError> {
 }
 
 /// Returns the interface's programs in the order of [`HOOKS`].
-fn hooks_of(interface: &Interface) -> Result<[Programs; 2], AttachError> {
-    let [ingress, egress] = HOOKS.map(|hook| tcx::programs(interface.index, hook));
-    let ingress = ingress.map_err(AttachError::of_query)?;
-    Ok([ingress, egress.map_err(AttachError::of_query)?])
+fn hooks_of(interface: u32) -> io::Result<[Programs; 2]> {
+    let [ingress, egress] = HOOKS.map(|hook| tcx::programs(interface, hook));
+    Ok([ingress?, egress?])
 }
 
 fn taken(interface: &str, by_all: bool) -> AttachError {

@@ -76,10 +76,8 @@ pub fn prepare_port(
     let selected = selection.node(true);
     let (call, array) = AliveCall::to(device).map_err(AttachError::program)?;
     let destination = Destination::WhileAlive(array.as_fd());
-    let taking = take(None, selected.as_ref(), destination);
-    let taking = taking.ok_or(AttachError::FilterTooComplex)?;
-    let mac = found.mac.unwrap_or_default();
-    let delivering = deliver(found.index, mac, &given);
+    let taking = take(None, selected.as_ref(), destination).ok_or(AttachError::FilterTooComplex)?;
+    let delivering = deliver(found.index, found.mac.unwrap_or_default(), &given);
     let delivering = delivering.unwrap_or_else(|| unreachable!("it is short"));
     let delivering = load("longwire_deliver", &delivering)?;
     let giving = namespace.run(|| attach_giver(device, delivering.as_fd()))?;

@@ -40,17 +40,12 @@ pub(super) struct Taker {
     program: OwnedFd,
     /// The tail call of the redirecting program; `None` if the program takes frames even after the
     /// process has ended.
-    call: Option<AliveCall>,
+    pub call: Option<AliveCall>,
 }
 
 impl Taker {
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
-    }
-
-    /// Closes the program's descriptor; the link keeps the program.
-    pub fn into_call(self) -> Option<AliveCall> {
-        self.call
     }
 }
 
@@ -75,14 +70,8 @@ pub struct Selector {
 /// Programs loaded for a selection.
 #[derive(Debug)]
 pub struct LoadedSelection {
-    takers: Vec<Taker>,
-    selection: Selection,
-}
-
-impl LoadedSelection {
-    pub(super) fn into_parts(self) -> (Vec<Taker>, Selection) {
-        (self.takers, self.selection)
-    }
+    pub(super) takers: Vec<Taker>,
+    pub(super) selection: Selection,
 }
 
 impl Selector {
@@ -169,11 +158,9 @@ impl Selection {
             let node = self.node(*sending);
             node.is_none_or(|node| select(&mut program, &node, taken, passing).is_some())
         });
-        if is_possible {
-            Ok(())
-        } else {
-            Err(AttachError::FilterTooComplex)
-        }
+        is_possible
+            .then_some(())
+            .ok_or(AttachError::FilterTooComplex)
     }
 
     pub(super) fn check_size(&self) -> Result<(), AttachError> {
@@ -185,11 +172,7 @@ impl Selection {
 
     /// Returns the test for sent or received frames; `None` if all are taken.
     pub(super) fn node(&self, sending: bool) -> Option<Node> {
-        let side = if sending {
-            Side::Destination
-        } else {
-            Side::Source
-        };
+        let side = [Side::Source, Side::Destination][usize::from(sending)];
         let prefixes = self.to.iter().map(|prefix| {
             Node::Test(Test::Net {
                 side,

@@ -58,14 +58,14 @@ pub const fn call(helper: i32) -> Instruction {
     op(0x85, 0, 0, 0, helper)
 }
 
-/// Skips `distance` instructions unless the register equals `value`.
-pub const fn skip_unless(register: u8, value: i32, distance: i16) -> Instruction {
-    op(0x55, register, 0, distance, value)
+/// Jumps unless the register equals `value`.
+pub const fn skip_unless(register: u8, value: i32) -> Instruction {
+    op(0x55, register, 0, 0, value)
 }
 
-/// Skips `distance` instructions if `register` is above `other`.
-pub const fn skip_above(register: u8, other: u8, distance: i16) -> Instruction {
-    op(0x2d, register, other, distance, 0)
+/// Jumps if `register` is above `other`.
+pub const fn skip_above(register: u8, other: u8) -> Instruction {
+    op(0x2d, register, other, 0, 0)
 }
 
 /// Returns register 0.
@@ -261,8 +261,7 @@ mod tests {
         program.put(move_number(0, 2));
         program.place(end);
         program.put(EXIT);
-        let finished = program.finish().expect("a program");
-        assert_eq!(finished[0].offset, 2);
+        assert_eq!(program.finish().expect("a program")[0].offset, 2);
     }
 
     #[test]
@@ -276,8 +275,7 @@ mod tests {
         program.place(used);
         program.put(EXIT);
         program.put(move_number(0, 1));
-        let finished = program.finish().expect("a program");
-        assert_eq!(finished, [SKIP, EXIT]);
+        assert_eq!(program.finish().expect("a program"), [SKIP, EXIT]);
     }
 
     #[test]

@@ -15,6 +15,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::errno::Errno;
+
 use self::instruction::load_value;
 use crate::mapping::Mapping;
 
@@ -54,6 +56,7 @@ struct MapUpdate {
 }
 
 #[repr(C)]
+#[derive(Default)]
 struct ProgLoad {
     prog_type: u32,
     instruction_count: u32,
@@ -70,6 +73,7 @@ struct ProgLoad {
 }
 
 #[repr(C)]
+#[derive(Default)]
 struct LinkCreate {
     program: u32,
     target: u32,
@@ -122,9 +126,8 @@ impl Link {
 
     /// Opens a pinned link.
     pub(crate) fn pinned(path: &Path) -> io::Result<Link> {
-        let opened = at_path(OBJ_GET, path, 0)?;
         Ok(Link {
-            descriptor: owned(opened),
+            descriptor: owned(at_path(OBJ_GET, path, 0)?),
             path: Some(path.to_owned()),
         })
     }
@@ -190,11 +193,8 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c
     let address: *mut T = attributes;
     // SAFETY: pointer and length describe `attributes`; the caller guarantees the rest.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, address, size_of::<T>()) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
     // The result is a descriptor or zero.
-    Ok(result as libc::c_int)
+    Ok(Errno::result(result)? as libc::c_int)
 }
 
 fn owned(descriptor: libc::c_int) -> OwnedFd {
@@ -284,14 +284,9 @@ pub fn load_program(
         instructions: instructions.as_ptr() as u64,
         // Some helpers require the GPL, under which this program is also available.
         license: c"Dual MIT/GPL".as_ptr() as u64,
-        log_level: 0,
-        log_size: 0,
-        log: 0,
-        kernel_version: 0,
-        flags: 0,
         name: padded,
-        interface: 0,
         expected_attach_type,
+        ..ProgLoad::default()
     };
     // SAFETY: PROG_LOAD attributes; instructions and licence live during the call, and the count is
     // the slice's length.
@@ -409,9 +404,7 @@ pub(crate) fn attach_xdp(
         target: interface,
         attach_type: ATTACH_XDP,
         flags: mode_flags,
-        relative: 0,
-        _padding: 0,
-        expected_revision: 0,
+        ..LinkCreate::default()
     };
     // SAFETY: LINK_CREATE attributes, which contain no addresses.
     unsafe { bpf(LINK_CREATE, &mut attributes) }.map(Link::new)
@@ -481,8 +474,7 @@ mod tests {
 
     #[test]
     fn an_empty_log_leaves_the_error() {
-        let error = io::Error::from_raw_os_error(libc::EACCES);
-        let error = refused(error, &[0; 8]);
+        let error = refused(io::Error::from_raw_os_error(libc::EACCES), &[0; 8]);
         assert_eq!(error.raw_os_error(), Some(libc::EACCES));
     }
 }

@@ -22,20 +22,10 @@ pub(crate) const PROGRAMS_MAX: usize = 64;
 /// A hook's direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// Received frames.
-    Ingress,
-    /// Outgoing frames.
-    Egress,
-}
-
-impl Hook {
-    fn attach_type(self) -> u32 {
-        // BPF_TCX_INGRESS and BPF_TCX_EGRESS.
-        match self {
-            Hook::Ingress => 46,
-            Hook::Egress => 47,
-        }
-    }
+    /// Received frames (BPF_TCX_INGRESS).
+    Ingress = 46,
+    /// Outgoing frames (BPF_TCX_EGRESS).
+    Egress = 47,
 }
 
 /// A position among a hook's programs.
@@ -70,17 +60,18 @@ pub fn attach(
     let mut attributes = LinkCreate {
         program: number(program),
         target: interface,
-        attach_type: hook.attach_type(),
+        attach_type: hook as u32,
         flags,
         relative,
-        _padding: 0,
         expected_revision: revision,
+        ..LinkCreate::default()
     };
     // SAFETY: LINK_CREATE attributes, which contain no addresses.
     unsafe { bpf(LINK_CREATE, &mut attributes) }.map(Link::new)
 }
 
 #[repr(C)]
+#[derive(Default)]
 struct ProgQuery {
     target: u32,
     attach_type: u32,
@@ -114,16 +105,10 @@ pub fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
     let mut ids = [0_u32; PROGRAMS_MAX];
     let mut query = ProgQuery {
         target: interface,
-        attach_type: hook.attach_type(),
-        query_flags: 0,
-        attach_flags: 0,
+        attach_type: hook as u32,
         ids: ids.as_mut_ptr() as u64,
         count: PROGRAMS_MAX as u32,
-        _padding: 0,
-        flags_of_programs: 0,
-        links: 0,
-        flags_of_links: 0,
-        revision: 0,
+        ..ProgQuery::default()
     };
     // SAFETY: PROG_QUERY attributes, which the kernel fills in; `ids` has room for the count and
     // lives during the call.
@@ -181,8 +166,7 @@ fn name_of(id: u32) -> String {
         let program = unsafe { bpf(PROG_GET_FD_BY_ID, &mut [id, 0, 0]) }.map(owned)?;
         let info: ProgInfo = info_of(program.as_fd())?;
         let end = info.name.iter().position(|byte| *byte == 0);
-        let name = &info.name[..end.unwrap_or(info.name.len())];
-        Ok(String::from_utf8_lossy(name).into_owned())
+        Ok(String::from_utf8_lossy(&info.name[..end.unwrap_or(info.name.len())]).into_owned())
     };
     open().unwrap_or_else(|_| format!("program {id}"))
 }

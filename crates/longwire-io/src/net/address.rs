@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use super::NetError;
 use super::link::link_index;
 use super::netlink::{Netlink, NetlinkError, REQUEST};
 use super::netlink_message::{Message, attribute, number_at};
+use super::{NetError, list};
 
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 /// Bytes of `struct ifaddrmsg`.
@@ -36,16 +36,12 @@ impl std::str::FromStr for Prefix {
     /// Parses `10.0.0.0/8`, `2001:db8::/32`, or a plain address, whose prefix has full length.
     fn from_str(text: &str) -> Result<Prefix, String> {
         let wrong = || format!("'{text}' is not a prefix such as 10.0.0.0/8 or 2001:db8::/32");
-        let (address, length) = match text.split_once('/') {
-            Some((address, length)) => (address, Some(length)),
-            None => (text, None),
-        };
+        let parts = text.split_once('/');
+        let address = parts.map_or(text, |(address, _)| address);
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let longest = if address.is_ipv4() { 32 } else { 128 };
-        let length = match length {
-            Some(length) => length.parse().map_err(|_| wrong())?,
-            None => longest,
-        };
+        let length = parts.map_or(Ok(longest), |(_, length)| length.parse());
+        let length = length.map_err(|_| wrong())?;
         if length > longest {
             let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
             return Err(format!(
@@ -59,15 +55,13 @@ impl std::str::FromStr for Prefix {
 impl Prefix {
     /// Returns whether the two networks overlap.
     pub fn overlaps(&self, other: &Prefix) -> bool {
-        let (IpAddr::V4(a), IpAddr::V4(b)) = (self.address, other.address) else {
-            let (IpAddr::V6(a), IpAddr::V6(b)) = (self.address, other.address) else {
-                return false;
-            };
-            let shift = 128 - u32::from(self.length.min(other.length));
-            return (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0;
+        let common = u32::from(self.length.min(other.length));
+        let first_different = match (self.address, other.address) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+            (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+            _ => return false,
         };
-        let shift = 32 - u32::from(self.length.min(other.length));
-        (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
+        first_different >= common
     }
 }
 
@@ -165,8 +159,9 @@ pub fn route_add_by(
     if let Some(device) = device {
         message.number(libc::RTA_OIF, device);
     }
-    let added = netlink.request(message);
-    added.map_err(|error| no_route(destination, error))
+    netlink
+        .request(message)
+        .map_err(|error| no_route(destination, error))
 }
 
 fn no_route(destination: Prefix, source: NetlinkError) -> NetError {
@@ -190,18 +185,14 @@ pub fn default_route_add(gateway: IpAddr) -> Result<(), NetError> {
 /// # Errors
 /// [`NetError::NetlinkError`] if the kernel provides no netlink socket or aborts the list.
 pub fn addresses() -> Result<Vec<(u32, Prefix)>, NetError> {
-    let mut found = Vec::new();
-    dump(libc::RTM_GETADDR, ADDRESS_LEN, |payload| {
+    list(libc::RTM_GETADDR, ADDRESS_LEN, "the addresses", |payload| {
         let length = *payload.get(1)?;
         let index = number_at(payload, 4)?;
         let body = payload.get(ADDRESS_LEN..)?;
         let bytes = attribute(body, libc::IFA_LOCAL).or(attribute(body, libc::IFA_ADDRESS))?;
         let address = address_of(bytes)?;
-        found.push((index, Prefix { address, length }));
-        Some(())
+        Some((index, Prefix { address, length }))
     })
-    .map_err(|source| NetError::refused("list", "the addresses", source))?;
-    Ok(found)
 }
 
 /// Returns the networks in all routing tables, without the default route.
@@ -209,15 +200,11 @@ pub fn addresses() -> Result<Vec<(u32, Prefix)>, NetError> {
 /// # Errors
 /// [`NetError::NetlinkError`] if the kernel provides no netlink socket or aborts the list.
 pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
-    let mut found = Vec::new();
-    dump(libc::RTM_GETROUTE, ROUTE_LEN, |payload| {
+    list(libc::RTM_GETROUTE, ROUTE_LEN, "the routes", |payload| {
         let length = *payload.get(1)?;
         let address = address_of(attribute(payload.get(ROUTE_LEN..)?, libc::RTA_DST)?)?;
-        found.push(Prefix { address, length });
-        Some(())
+        Some(Prefix { address, length })
     })
-    .map_err(|source| NetError::refused("list", "the routes", source))?;
-    Ok(found)
 }
 
 /// Returns the index of the default route's interface. Prefers IPv4 to IPv6, then the lowest
@@ -226,33 +213,16 @@ pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
 /// # Errors
 /// As for [`routed_networks`].
 pub fn default_interface() -> Result<Option<u32>, NetError> {
-    let mut found = Vec::new();
-    dump(libc::RTM_GETROUTE, ROUTE_LEN, |payload| {
+    let found = list(libc::RTM_GETROUTE, ROUTE_LEN, "the routes", |payload| {
         let (family, length, kind) = (*payload.first()?, *payload.get(1)?, *payload.get(7)?);
         let attributes = payload.get(ROUTE_LEN..)?;
         let interface = number_at(attribute(attributes, libc::RTA_OIF)?, 0)?;
         let metric =
             attribute(attributes, libc::RTA_PRIORITY).and_then(|value| number_at(value, 0));
-        if length == 0 && kind == libc::RTN_UNICAST {
-            let six = i32::from(family) == libc::AF_INET6;
-            found.push((six, metric.unwrap_or(0), interface));
-        }
-        Some(())
-    })
-    .map_err(|source| NetError::refused("list", "the routes", source))?;
+        let six = i32::from(family) == libc::AF_INET6;
+        (length == 0 && kind == libc::RTN_UNICAST).then_some((six, metric.unwrap_or(0), interface))
+    })?;
     Ok(found.into_iter().min().map(|(_, _, interface)| interface))
-}
-
-/// Requests all entries of both address families. Skips unreadable entries.
-fn dump(
-    kind: u16,
-    fixed_len: usize,
-    mut take: impl FnMut(&[u8]) -> Option<()>,
-) -> Result<(), NetlinkError> {
-    let all = Message::new(kind, REQUEST, &[0; 16][..fixed_len]);
-    Netlink::route()?.dump(all, |payload| {
-        let _ = take(payload);
-    })
 }
 
 const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
@@ -288,8 +258,9 @@ pub fn neighbour_add_by(
     let mut message = Message::new(libc::RTM_NEWNEIGH, REQUEST | REPLACE, &fixed);
     message.attribute(libc::NDA_DST, &bytes_of(address));
     message.attribute(libc::NDA_LLADDR, &mac);
-    let added = netlink.request(message);
-    added.map_err(|error| refused(address, error))
+    netlink
+        .request(message)
+        .map_err(|error| refused(address, error))
 }
 
 fn refused(address: IpAddr, source: NetlinkError) -> NetError {

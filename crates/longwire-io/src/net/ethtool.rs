@@ -1,6 +1,7 @@
 //! Reads and changes device features (checksum, segmentation and receive offloads), like
 //! the `ethtool` program.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -39,18 +40,22 @@ impl Ethtool {
     /// # Errors
     /// EMFILE or ENFILE if no descriptor is free.
     pub fn open() -> io::Result<Ethtool> {
-        let socket = socket(
-            AddressFamily::Inet,
-            SockType::Datagram,
-            SockFlag::SOCK_CLOEXEC,
-            None,
-        )?;
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Inet, SockType::Datagram, flags, None)?;
         Ok(Ethtool { socket })
     }
 
     /// Runs a command. `buffer` begins with the command number and has room for any answer.
     fn command(&self, name: &str, buffer: &mut [u32]) -> io::Result<()> {
         self.ask(name, libc::SIOCETHTOOL, buffer.as_mut_ptr().cast())
+    }
+
+    /// Returns the answer to a command without arguments.
+    fn read<const WORDS: usize>(&self, name: &str, command: u32) -> io::Result<[u32; WORDS]> {
+        let mut buffer = [0; WORDS];
+        buffer[0] = command;
+        self.command(name, &mut buffer)?;
+        Ok(buffer)
     }
 
     fn ask(&self, name: &str, question: libc::c_ulong, data: *mut libc::c_char) -> io::Result<()> {
@@ -63,9 +68,7 @@ impl Ethtool {
     /// ENODEV if no device has this name; EOPNOTSUPP if its driver reports no name.
     pub fn driver(&self, name: &str) -> io::Result<String> {
         // struct ethtool_drvinfo: 196 bytes.
-        let mut buffer = [0u32; 49];
-        buffer[0] = GDRVINFO;
-        self.command(name, &mut buffer)?;
+        let buffer: [u32; 49] = self.read(name, GDRVINFO)?;
         Ok(text(&bytes_of(&buffer)[4..36]))
     }
 
@@ -77,9 +80,7 @@ impl Ethtool {
     pub fn speed(&self, name: &str) -> io::Result<Option<BitRate>> {
         // struct ethtool_cmd: cmd, two masks, then further fields. The low half of the speed in
         // Mbit/s is in the first of them, and the high half four words later.
-        let mut buffer = [0u32; 11];
-        buffer[0] = GSET;
-        self.command(name, &mut buffer)?;
+        let buffer: [u32; 11] = self.read(name, GSET)?;
         let megabits = buffer[3] & 0xffff | (buffer[7] & 0xffff) << 16;
         Ok(match megabits {
             0xffff | u32::MAX => None,
@@ -94,9 +95,7 @@ impl Ethtool {
     pub fn stamps(&self, name: &str) -> io::Result<StampingAbilities> {
         // struct ethtool_ts_info: cmd, kinds of stamps, clock number, and a mask of the choices for
         // each.
-        let mut buffer = [0u32; 11];
-        buffer[0] = GET_TS_INFO;
-        self.command(name, &mut buffer)?;
+        let buffer: [u32; 11] = self.read(name, GET_TS_INFO)?;
         let needed = libc::SOF_TIMESTAMPING_TX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
         Ok(StampingAbilities {
             sends: buffer[1] & needed == needed && buffer[3] & 1 << libc::HWTSTAMP_TX_ON != 0,
@@ -109,7 +108,11 @@ impl Ethtool {
     /// # Errors
     /// ENODEV if no device has this name; EOPNOTSUPP if its driver stamps no frames.
     pub fn stamping(&self, name: &str) -> io::Result<libc::hwtstamp_config> {
-        let mut config = NO_STAMPS;
+        let mut config = libc::hwtstamp_config {
+            flags: 0,
+            tx_type: 0,
+            rx_filter: 0,
+        };
         self.ask(name, libc::SIOCGHWTSTAMP, (&raw mut config).cast())?;
         Ok(config)
     }
@@ -129,9 +132,7 @@ impl Ethtool {
     /// ENODEV if no device has this name; EOPNOTSUPP if its driver reports no queues.
     pub fn rx_queues(&self, name: &str) -> io::Result<u32> {
         // struct ethtool_channels: cmd, four maxima, rx, tx, other, combined.
-        let mut buffer = [0u32; 9];
-        buffer[0] = GCHANNELS;
-        self.command(name, &mut buffer)?;
+        let buffer: [u32; 9] = self.read(name, GCHANNELS)?;
         Ok(buffer[5].saturating_add(buffer[8]))
     }
 
@@ -149,16 +150,10 @@ impl Ethtool {
         buffer[1] = blocks as u32;
         self.command(name, &mut buffer)?;
         let list = names.into_iter().enumerate().map(|(n, name)| {
-            let block = &buffer[2 + 4 * (n / 32)..];
-            let bit = 1u32 << (n % 32);
-            Feature {
-                name,
-                active: block[2] & bit != 0,
-            }
+            let active = buffer[4 + 4 * (n / 32)] & 1 << (n % 32) != 0;
+            (name, active)
         });
-        Ok(Features {
-            list: list.collect(),
-        })
+        Ok(Features(list.collect()))
     }
 
     /// Turns the named features on or off. Skips names unknown to the kernel.
@@ -220,12 +215,6 @@ pub struct StampingAbilities {
     pub clock: Option<u32>,
 }
 
-const NO_STAMPS: libc::hwtstamp_config = libc::hwtstamp_config {
-    flags: 0,
-    tx_type: 0,
-    rx_filter: 0,
-};
-
 /// Returns whether a device has a carrier. The flag `IFF_RUNNING` lags by up to a second. `socket`
 /// is any socket in the device's namespace.
 ///
@@ -262,33 +251,12 @@ fn text(bytes: &[u8]) -> String {
 
 /// A device's features.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Features {
-    list: Vec<Feature>,
-}
-
-/// One feature.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Feature {
-    /// The kernel's name, such as `tx-tcp-segmentation`.
-    pub name: String,
-    /// Whether it is on.
-    pub active: bool,
-}
+pub struct Features(BTreeMap<String, bool>);
 
 impl Features {
-    /// Returns the feature with this name; `None` if the kernel lacks it.
-    pub fn get(&self, name: &str) -> Option<&Feature> {
-        self.list.iter().find(|feature| feature.name == name)
-    }
-
     /// Returns whether the feature with this name is on.
     pub fn active(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|feature| feature.active)
-    }
-
-    /// Returns all features.
-    pub fn iter(&self) -> impl Iterator<Item = &Feature> {
-        self.list.iter()
+        self.0.get(name) == Some(&true)
     }
 }
 
@@ -307,8 +275,8 @@ mod tests {
         let features = Ethtool::open()
             .and_then(|ethtool| ethtool.features("lo"))
             .expect("anyone may read");
-        assert!(features.get("tx-generic-segmentation").is_some());
-        assert!(features.iter().count() > 30);
+        assert!(features.0.contains_key("tx-generic-segmentation"));
+        assert!(features.0.len() > 30);
         assert!(!features.active("no-such-feature"));
     }
 

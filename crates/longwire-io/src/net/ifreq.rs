@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use nix::errno::Errno;
+
 /// Creates a zeroed request about an interface.
 ///
 /// # Errors
@@ -34,8 +36,6 @@ pub(crate) unsafe fn ask(
         let request: *mut libc::ifreq = request;
         libc::ioctl(file.as_raw_fd(), question as libc::Ioctl, request)
     };
-    match result {
-        0.. => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Errno::result(result)?;
+    Ok(())
 }

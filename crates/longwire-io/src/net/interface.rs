@@ -241,8 +241,7 @@ impl PeerMtu {
     /// CAP_NET_ADMIN in the other namespace.
     pub(crate) fn get(&mut self) -> Option<usize> {
         let request = about(self.index, self.namespace);
-        let found = self.netlink.get(request, read).ok()??;
-        Some(found.mtu as usize)
+        Some(self.netlink.get(request, read).ok()??.mtu as usize)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::netlink::{Netlink, NetlinkError, REQUEST};
 use super::netlink_message::{Message, attribute, number_at, text_of};
-use super::{NetError, NetNamespace};
+use super::{NetError, NetNamespace, list};
 
 /// Bytes of `struct ifinfomsg`.
 pub(crate) const INFO_LEN: usize = 16;
@@ -54,19 +54,20 @@ fn change_by(
     netlink: &mut Netlink,
     action: &'static str,
     name: &str,
-    fill: impl FnOnce(&mut Message),
+    fill: impl FnOnce(&mut Message) -> &mut Message,
 ) -> Result<(), NetError> {
     let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
     fill(&mut message);
-    let done = netlink.request(message);
-    done.map_err(|source| refused(action, name, source))
+    netlink
+        .request(message)
+        .map_err(|source| refused(action, name, source))
 }
 
 /// Changes a device's attributes.
 fn change(
     action: &'static str,
     name: &str,
-    fill: impl FnOnce(&mut Message),
+    fill: impl FnOnce(&mut Message) -> &mut Message,
 ) -> Result<(), NetError> {
     change_by(&mut open(action, name)?, action, name, fill)
 }
@@ -125,7 +126,7 @@ pub(crate) fn link_without_own_address(name: &str) -> Result<(), NetError> {
             families.nested(libc::AF_INET6 as u16, |of_v6| {
                 of_v6.attribute(GENERATION, &[NONE]);
             });
-        });
+        })
     })
 }
 
@@ -135,9 +136,9 @@ pub(crate) fn link_without_own_address(name: &str) -> Result<(), NetError> {
 /// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
 /// CAP_NET_ADMIN, or if the device cannot be removed, such as `lo` and hardware.
 pub fn link_delete(name: &str) -> Result<(), NetError> {
-    let request = about(libc::RTM_DELLINK, name, 0, 0);
-    let done = open("remove", name)?.request(request);
-    done.map_err(|source| refused("remove", name, source))
+    open("remove", name)?
+        .request(about(libc::RTM_DELLINK, name, 0, 0))
+        .map_err(|source| refused("remove", name, source))
 }
 
 /// Sets the MTU in bytes, without the Ethernet header.
@@ -147,7 +148,7 @@ pub fn link_delete(name: &str) -> Result<(), NetError> {
 /// CAP_NET_ADMIN, or if the MTU is out of the device's range.
 pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
     change("set the MTU of", name, |message| {
-        message.number(libc::IFLA_MTU, mtu);
+        message.number(libc::IFLA_MTU, mtu)
     })
 }
 
@@ -162,7 +163,7 @@ pub fn set_gso_max(name: &str, bytes: u32) -> Result<(), NetError> {
     const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
     for attribute in [libc::IFLA_GSO_MAX_SIZE, IFLA_GSO_IPV4_MAX_SIZE] {
         change("set the longest super-packet of", name, |message| {
-            message.number(attribute, bytes);
+            message.number(attribute, bytes)
         })?;
     }
     Ok(())
@@ -175,7 +176,7 @@ pub fn set_gso_max(name: &str, bytes: u32) -> Result<(), NetError> {
 /// CAP_NET_ADMIN.
 pub fn set_tx_queue_len(netlink: &mut Netlink, name: &str, packets: u32) -> Result<(), NetError> {
     change_by(netlink, "set the queue length of", name, |message| {
-        message.number(libc::IFLA_TXQLEN, packets);
+        message.number(libc::IFLA_TXQLEN, packets)
     })
 }
 
@@ -186,7 +187,7 @@ pub fn set_tx_queue_len(netlink: &mut Netlink, name: &str, packets: u32) -> Resu
 /// CAP_NET_ADMIN, for a multicast address, or if the device's address is fixed.
 pub fn set_mac(name: &str, mac: [u8; 6]) -> Result<(), NetError> {
     change("set the MAC address of", name, |message| {
-        message.attribute(libc::IFLA_ADDRESS, &mac);
+        message.attribute(libc::IFLA_ADDRESS, &mac)
     })
 }
 
@@ -198,7 +199,7 @@ pub fn set_mac(name: &str, mac: [u8; 6]) -> Result<(), NetError> {
 /// bound to its namespace, as `lo` is.
 pub fn move_to(name: &str, namespace: &NetNamespace) -> Result<(), NetError> {
     change("move", name, |message| {
-        message.number(libc::IFLA_NET_NS_FD, fd_number(namespace));
+        message.number(libc::IFLA_NET_NS_FD, fd_number(namespace))
     })
 }
 
@@ -212,17 +213,9 @@ pub(super) fn fd_number(namespace: &NetNamespace) -> u32 {
 /// # Errors
 /// [`NetError::NetlinkError`] if the kernel provides no netlink socket or aborts the list.
 pub fn link_names() -> Result<Vec<String>, NetError> {
-    let mut names = Vec::new();
-    Netlink::route()
-        .and_then(|mut netlink| {
-            let all = Message::new(libc::RTM_GETLINK, REQUEST, &info(0, 0));
-            netlink.dump(all, |payload| {
-                let body = payload.get(INFO_LEN..).unwrap_or(&[]);
-                names.extend(attribute(body, libc::IFLA_IFNAME).map(text_of));
-            })
-        })
-        .map_err(|source| NetError::refused("list", "the devices", source))?;
-    Ok(names)
+    list(libc::RTM_GETLINK, INFO_LEN, "the devices", |payload| {
+        attribute(payload.get(INFO_LEN..)?, libc::IFLA_IFNAME).map(text_of)
+    })
 }
 
 /// Returns a device's index.
@@ -251,10 +244,7 @@ pub struct LinkStats {
 pub(crate) fn stats_of(payload: &[u8]) -> Option<LinkStats> {
     let value = attribute(payload.get(INFO_LEN..)?, libc::IFLA_STATS64)?;
     // Fields are in the order of `struct rtnl_link_stats64`.
-    let field = |n: usize| {
-        let eight = value.get(8 * n..)?.first_chunk::<8>()?;
-        Some(u64::from_ne_bytes(*eight))
-    };
+    let field = |n: usize| Some(u64::from_ne_bytes(*value.get(8 * n..)?.first_chunk::<8>()?));
     Some(LinkStats {
         rx_packets: field(0)?,
         tx_packets: field(1)?,

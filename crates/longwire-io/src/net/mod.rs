@@ -22,6 +22,9 @@ pub mod sysctl;
 pub mod tap;
 pub mod veth;
 
+use netlink::{Netlink, REQUEST};
+use netlink_message::Message;
+
 pub use address::{addr_add, default_route_add, neighbour_add, route_add};
 pub use link::{LinkStats, link_delete, link_down, link_names, link_stats, link_up, set_gso_max};
 pub use netns::NetNamespace;
@@ -89,4 +92,20 @@ impl NetError {
             NetError::NoDevice { .. } => None,
         }
     }
+}
+
+/// Returns what `read` finds in each entry of a table of the kernel, which is asked for with a
+/// zeroed header of `header_len` bytes; `what` names the table.
+fn list<T>(
+    kind: u16,
+    header_len: usize,
+    what: &'static str,
+    mut read: impl FnMut(&[u8]) -> Option<T>,
+) -> Result<Vec<T>, NetError> {
+    let mut found = Vec::new();
+    let all = Message::new(kind, REQUEST, &[0; 32][..header_len]);
+    Netlink::route()
+        .and_then(|mut netlink| netlink.dump(all, |payload| found.extend(read(payload))))
+        .map_err(|source| NetError::refused("list", what, source))?;
+    Ok(found)
 }

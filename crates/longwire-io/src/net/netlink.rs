@@ -1,13 +1,14 @@
 //! A netlink socket for synchronous requests.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
 
 use super::netlink_message::{HEADER_LEN, Message, Reply, attribute, number_at, replies, text_of};
+use crate::port::socket::set_option;
 
 /// `NLM_F_REQUEST`, set on every message to the kernel.
 pub const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
@@ -68,13 +69,16 @@ impl Netlink {
     }
 
     fn open(protocol: SockProtocol) -> Result<Netlink, NetlinkError> {
-        let socket = socket(
-            AddressFamily::Netlink,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            protocol,
-        )?;
-        ask_for_words(&socket);
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+        // Best effort: without it, errors have no text.
+        let on: libc::c_int = 1;
+        let _ = set_option(
+            socket.as_fd(),
+            libc::SOL_NETLINK,
+            libc::NETLINK_EXT_ACK,
+            &on,
+        );
         Ok(Netlink {
             socket,
             sequence: 0,
@@ -177,21 +181,6 @@ impl Netlink {
                 }
             }
         }
-    }
-}
-
-/// Asks the kernel to explain refusals. Best effort.
-fn ask_for_words(socket: &OwnedFd) {
-    let on: libc::c_int = 1;
-    // SAFETY: pointer and length describe `on`, which outlives the call.
-    unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_NETLINK,
-            libc::NETLINK_EXT_ACK,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        );
     }
 }
 

@@ -14,6 +14,7 @@ use nix::sys::stat::fstat;
 use nix::sys::statfs::{FsType, fstatfs};
 
 use super::NetError;
+use crate::port::socket::get_option;
 
 /// Path of the calling thread's namespace file.
 const OWN: &str = "/proc/thread-self/ns/net";
@@ -68,29 +69,9 @@ impl NamespaceId {
 /// Returns the cookie of the calling thread's namespace.
 fn cookie() -> io::Result<u64> {
     const SO_NETNS_COOKIE: libc::c_int = 71;
-    let socket = socket(
-        AddressFamily::Unix,
-        SockType::Datagram,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )?;
-    let mut cookie = 0u64;
-    let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the pointers describe `cookie` and its length, which outlive the call; the kernel
-    // writes at most this number of bytes.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_NETNS_COOKIE,
-            (&raw mut cookie).cast(),
-            &raw mut length,
-        )
-    };
-    match result {
-        0 => Ok(cookie),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Unix, SockType::Datagram, flags, None)?;
+    get_option(socket.as_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE)
 }
 
 /// Returns the inode and file of each namespace that has a name or a process.

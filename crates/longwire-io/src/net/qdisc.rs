@@ -1,8 +1,7 @@
 //! A device's queueing disciplines, as shown by `tc qdisc show`.
 
-use super::NetError;
-use super::netlink::{Netlink, REQUEST};
-use super::netlink_message::{Message, attribute, number_at, text_of};
+use super::netlink_message::{attribute, number_at, text_of};
+use super::{NetError, list};
 
 /// Bytes of `struct tcmsg`: family and padding, device, handle, parent, info.
 const INFO_LEN: usize = 20;
@@ -60,12 +59,10 @@ impl Qdisc {
 /// # Errors
 /// The kernel refuses the request.
 pub fn qdiscs(device: u32) -> Result<Vec<Qdisc>, NetError> {
-    let mut found = Vec::new();
-    let all = Message::new(libc::RTM_GETQDISC, REQUEST, &[0; INFO_LEN]);
-    Netlink::route()
-        .and_then(|mut netlink| {
-            netlink.dump(all, |payload| found.extend(Qdisc::read(payload, device)))
-        })
-        .map_err(|source| NetError::refused("list", "the queueing disciplines", source))?;
-    Ok(found)
+    list(
+        libc::RTM_GETQDISC,
+        INFO_LEN,
+        "the queueing disciplines",
+        |payload| Qdisc::read(payload, device),
+    )
 }

@@ -4,6 +4,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use nix::errno::Errno;
+
 use super::packet::{BYPASS, message, sending_socket};
 use super::{PortError, settings};
 
@@ -25,9 +27,8 @@ impl BarePacket {
     /// As for the port `packet:IF`.
     pub fn open(name: &str, frame: &[u8]) -> Result<BarePacket, PortError> {
         let port = format!("packet:{name}");
-        let interface = settings::find_up(&port, name)?;
         Ok(BarePacket {
-            socket: sending_socket(&port, &interface, &[BYPASS])?,
+            socket: sending_socket(&port, &settings::find_up(&port, name)?, &[BYPASS])?,
             frame: frame.to_vec(),
         })
     }
@@ -39,9 +40,8 @@ impl BarePacket {
     pub fn send_one(&self) -> io::Result<usize> {
         let flags = nix::sys::socket::MsgFlags::MSG_DONTWAIT;
         match nix::sys::socket::send(self.socket.as_raw_fd(), &self.frame, flags) {
-            Ok(_) => Ok(1),
-            Err(nix::Error::EAGAIN | nix::Error::ENOBUFS) => Ok(0),
-            Err(error) => Err(error.into()),
+            Err(Errno::EAGAIN | Errno::ENOBUFS) => Ok(0),
+            sent => Ok(sent.map(|_| 1)?),
         }
     }
 
@@ -68,13 +68,9 @@ impl BarePacket {
                 libc::MSG_DONTWAIT,
             )
         };
-        if sent >= 0 {
-            return Ok(sent as usize);
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS) => Ok(0),
-            _ => Err(error),
+        match Errno::result(sent) {
+            Err(Errno::EAGAIN | Errno::ENOBUFS) => Ok(0),
+            sent => Ok(sent? as usize),
         }
     }
 }

@@ -50,6 +50,14 @@ pub enum PortError {
 }
 
 impl PortError {
+    /// Returns the error of a port that cannot do what is wanted, with the reason.
+    pub(super) fn unsupported(port: impl Into<String>, reason: impl Into<String>) -> PortError {
+        PortError::Unsupported {
+            port: port.into(),
+            reason: reason.into(),
+        }
+    }
+
     /// Returns a system call's error: `Denied` if a right is missing.
     pub(super) fn of(port: String, action: &'static str, source: io::Error) -> PortError {
         match source.kind() {

@@ -41,38 +41,14 @@ pub fn wire_bytes(len: u32) -> u64 {
     frame_bytes(len) + GAP
 }
 
-/// The permitted filler lengths, without check sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FillerSizes {
-    least: u32,
-    most: u32,
-}
+/// Length of the longest filler, without its frame check sequence.
+const FILLER_MAX: u32 = 1514;
 
-impl FillerSizes {
-    /// Ordinary Ethernet lengths: 60 to 1514 bytes.
-    pub const ETHERNET: FillerSizes = FillerSizes {
-        least: FRAME_MIN,
-        most: 1514,
-    };
-
-    /// Creates lengths from `least` to `most`; `None` unless every gap longer than one filler can
-    /// be divided among several.
-    pub fn new(least: u32, most: u32) -> Option<FillerSizes> {
-        let sizes = FillerSizes { least, most };
-        (least >= FRAME_MIN && wire_bytes(most) >= 2 * wire_bytes(least)).then_some(sizes)
-    }
-
-    /// Returns the maximum length.
-    pub fn most(self) -> u32 {
-        self.most
-    }
-
-    /// Returns the first filler's length for a gap of `gap` byte times, using the fewest fillers,
-    /// of similar length.
-    fn first(self, gap: u64) -> u32 {
-        let count = gap.div_ceil(wire_bytes(self.most)).max(1);
-        (gap.div_ceil(count) - wire_bytes(0) + u64::from(FRAME_MIN)) as u32
-    }
+/// Returns the first filler's length for a gap of `gap` byte times, using the fewest fillers, of
+/// similar length.
+fn filler_len(gap: u64) -> u32 {
+    let count = gap.div_ceil(wire_bytes(FILLER_MAX)).max(1);
+    (gap.div_ceil(count) - wire_bytes(0) + u64::from(FRAME_MIN)) as u32
 }
 
 /// The next item to send.
@@ -125,7 +101,6 @@ pub struct Tally {
 #[derive(Clone, Debug)]
 pub struct GapFiller {
     rate: BitRate,
-    sizes: FillerSizes,
     /// The time at which byte time 0 starts.
     origin: Nanos,
     /// The first unplanned byte time.
@@ -137,10 +112,9 @@ pub struct GapFiller {
 
 impl GapFiller {
     /// Creates a wire with this rate, whose first byte time begins at `origin`.
-    pub fn new(rate: BitRate, sizes: FillerSizes, origin: Nanos) -> GapFiller {
+    pub fn new(rate: BitRate, origin: Nanos) -> GapFiller {
         GapFiller {
             rate,
-            sizes,
             origin,
             next: 0,
             possible: 0,
@@ -152,7 +126,7 @@ impl GapFiller {
     /// `release`. The caller sends the item and repeats the call until the item is the frame.
     pub fn step(&mut self, release: Nanos, len: u32) -> FillStep {
         let wanted = self.byte_time(release).saturating_sub(frame_bytes(len));
-        let least = wire_bytes(self.sizes.least);
+        let least = wire_bytes(FRAME_MIN);
         let gap = wanted.saturating_sub(self.next);
         // If no filler fits, take the nearer end of the gap.
         if gap >= least || gap > least / 2 {
@@ -173,10 +147,9 @@ impl GapFiller {
     /// `None` once that filler would end too late: every fillable gap must remain possible before a
     /// frame of up to `frame_max` bytes released at `until` or later.
     pub fn idle(&mut self, until: Nanos, frame_max: u32) -> Option<u32> {
-        let longest = wire_bytes(self.sizes.most);
+        let longest = wire_bytes(FILLER_MAX);
         let begins = self.byte_time(until).saturating_sub(frame_bytes(frame_max));
-        let gap = begins.saturating_sub(self.next);
-        let fits = gap >= longest + wire_bytes(self.sizes.least);
+        let fits = begins.saturating_sub(self.next) >= longest + wire_bytes(FRAME_MIN);
         fits.then(|| self.filler(longest))
     }
 
@@ -210,23 +183,18 @@ impl GapFiller {
     }
 
     fn filler(&mut self, gap: u64) -> u32 {
-        let len = self.sizes.first(gap);
+        let len = filler_len(gap);
         self.next += wire_bytes(len);
         self.tally.fillers += 1;
         len
     }
 
     fn count(&mut self, placement: Placement) {
-        let Placement {
-            at,
-            wanted,
-            possible,
-        } = placement;
         let tally = &mut self.tally;
         tally.frames += 1;
-        tally.waited += u64::from(possible > wanted);
-        let moved = at.abs_diff(possible);
-        if moved > wire_bytes(self.sizes.least) / 2 {
+        tally.waited += u64::from(placement.possible > placement.wanted);
+        let moved = placement.at.abs_diff(placement.possible);
+        if moved > wire_bytes(FRAME_MIN) / 2 {
             tally.late += 1;
         } else if moved > 0 {
             tally.moved += 1;
@@ -288,16 +256,15 @@ impl<L: RawLine> GapTx<L> {
     /// All frames leave a constant time after their release: 200 us plus the times of the longest
     /// frame and filler.
     pub fn new(line: L, port: String, rate: BitRate) -> GapTx<L> {
-        let longest = (line.frame_max() as u32).max(FillerSizes::ETHERNET.most());
-        let longest = 2 * wire_bytes(longest) * 8_000_000_000 / rate.bits_per_sec();
-        let lead = Nanos::from_nanos(longest);
+        let longest = (line.frame_max() as u32).max(FILLER_MAX);
+        let lead = Nanos::from_nanos(2 * wire_bytes(longest) * 8_000_000_000 / rate.bits_per_sec());
         GapTx {
             lead: lead.saturating_add(AHEAD).saturating_add(TIMEOUT),
             line,
             port,
             rate,
             filler: None,
-            fillers: Fillers::new(FillerSizes::ETHERNET),
+            fillers: Fillers::new(),
             left: 0,
             padded: [0; FRAME_MIN as usize],
         }
@@ -309,11 +276,6 @@ impl<L: RawLine> GapTx<L> {
             .as_ref()
             .map(GapFiller::tally)
             .unwrap_or_default()
-    }
-
-    /// Returns the line.
-    pub fn line(&self) -> &L {
-        &self.line
     }
 
     /// Returns the line.
@@ -342,7 +304,7 @@ impl<L: RawLine> TxPort for GapTx<L> {
             if !self.ensure_free_slot() {
                 return PushResult::Full;
             }
-            let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, frame.release);
+            let start = || GapFiller::new(self.rate, frame.release);
             match self.filler.get_or_insert_with(start).step(due, len) {
                 FillStep::Filler(len) => {
                     let (filler, check) = self.fillers.get(len);
@@ -386,7 +348,7 @@ impl<L: RawLine> TxPort for GapTx<L> {
     }
 
     fn fill(&mut self, now: Nanos) {
-        let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, now);
+        let start = || GapFiller::new(self.rate, now);
         let filler = self.filler.get_or_insert_with(start);
         // Frames not yet pushed leave at or after this time, because a handover is at most
         // `TIMEOUT` late.
@@ -401,27 +363,22 @@ impl<L: RawLine> TxPort for GapTx<L> {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let Tally {
-            frames,
-            fillers,
-            waited,
-            moved,
-            moved_max,
-            late,
-            ran_dry,
-        } = self.tally();
+        let tally = self.tally();
         let byte_time = 8e9 / self.rate.bits_per_sec() as f64;
         vec![format!(
-            "{}: gap frames at {}: {} and {}, each frame {} after its release; {moved} shifted by \
-             up to {:.1} ns because the gap was shorter than a filler, {waited} delayed by their \
-             predecessors, {late} late; the wire ran dry {}",
+            "{}: gap frames at {}: {} and {}, each frame {} after its release; {} shifted by \
+             up to {:.1} ns because the gap was shorter than a filler, {} delayed by their \
+             predecessors, {} late; the wire ran dry {}",
             self.port,
             self.rate,
-            count_of(frames, "frame"),
-            count_of(fillers, "filler"),
+            count_of(tally.frames, "frame"),
+            count_of(tally.fillers, "filler"),
             self.lead,
-            moved_max as f64 * byte_time,
-            count_of(ran_dry, "time"),
+            tally.moved,
+            tally.moved_max as f64 * byte_time,
+            tally.waited,
+            tally.late,
+            count_of(tally.ran_dry, "time"),
         )]
     }
 }
@@ -444,8 +401,8 @@ impl Fillers {
         0x01, 0x80, 0xc2, 0x00, 0x00, 0x0f, 0x02, 0x00, 0x00, 0x00, 0x00, 0x01, 0x88, 0xb5,
     ];
 
-    fn new(sizes: FillerSizes) -> Fillers {
-        let mut frame = vec![0; sizes.most() as usize];
+    fn new() -> Fillers {
+        let mut frame = vec![0; FILLER_MAX as usize];
         frame[..ETHERNET].copy_from_slice(&Fillers::HEADER);
         let mut digest = crc32fast::Hasher::new();
         digest.update(&frame[..FRAME_MIN as usize]);

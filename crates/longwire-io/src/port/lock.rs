@@ -299,8 +299,10 @@ fn command_of(process: i32) -> io::Result<String> {
     let words = line
         .split(|byte| *byte == 0)
         .filter(|word| !word.is_empty());
-    let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
-    let mut command: String = words.join(" ");
+    let mut command = words
+        .map(String::from_utf8_lossy)
+        .collect::<Vec<_>>()
+        .join(" ");
     // Control characters would affect the terminal.
     command.retain(|character| !character.is_control());
     if let Some((end, _)) = command.char_indices().nth(COMMAND_MAX) {

@@ -20,7 +20,7 @@ pub mod pcap;
 pub mod registry;
 mod sampling;
 mod settings;
-mod socket;
+pub(crate) mod socket;
 pub mod tap;
 pub mod vnet;
 pub mod xdp;

@@ -2,10 +2,10 @@
 //! output capture are stored with their releases as timestamps.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use longwire_capture::{CAPTURED_MAX, CaptureReader, CaptureWriter, Step};
 use longwire_engine::Nanos;
-use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use super::{
@@ -104,11 +104,7 @@ impl PcapRx {
 
     fn wake_at(&mut self, time: Nanos) -> Result<(), PortError> {
         // Zero would disarm the timer.
-        let nanos = to_kernel(time).as_nanos().max(1);
-        let time = TimeSpec::new(
-            (nanos / 1_000_000_000) as i64,
-            (nanos % 1_000_000_000) as i64,
-        );
+        let time = Duration::from_nanos(to_kernel(time).as_nanos().max(1)).into();
         self.timer
             .set(
                 Expiration::OneShot(time),

@@ -138,10 +138,10 @@ fn refuse_gap_frames(
 ) -> Result<(), PortError> {
     match options.gap_frames {
         None => Ok(()),
-        Some(_) => Err(PortError::Unsupported {
-            port: written(kind, argument),
-            reason: format!("no gap frames: {why}"),
-        }),
+        Some(_) => Err(PortError::unsupported(
+            written(kind, argument),
+            format!("no gap frames: {why}"),
+        )),
     }
 }
 
@@ -206,8 +206,7 @@ fn written(kind: &str, argument: &str) -> String {
 /// The kind does not exist, or the port cannot be opened.
 pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let mut port = open_kind(text, options)?;
-    let halves = (&mut port.rx, &mut port.tx);
-    control_carrier(&port.name, halves, options.carrier)?;
+    control_carrier(&mut port, options.carrier)?;
     Ok(port)
 }
 
@@ -258,10 +257,10 @@ fn captures(files: &str) -> Result<[Option<&str>; 2], PortError> {
             }
         };
         if slot.is_some() {
-            return Err(PortError::Unsupported {
-                port: format!("pcap:{files}"),
-                reason: "at most one input and one output file".to_owned(),
-            });
+            return Err(PortError::unsupported(
+                format!("pcap:{files}"),
+                "at most one input and one output file",
+            ));
         }
     }
     Ok([input, output])
@@ -273,10 +272,10 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
     if let (Some(input), Some(output)) = (input, output)
         && same_file(input, output)
     {
-        return Err(PortError::Unsupported {
-            port: format!("pcap:{files}"),
-            reason: "input and output are the same file".to_owned(),
-        });
+        return Err(PortError::unsupported(
+            format!("pcap:{files}"),
+            "input and output are the same file",
+        ));
     }
     let mut notes = Vec::new();
     let rx = match input {
@@ -347,15 +346,9 @@ fn may_work_otherwise(error: &PortError) -> bool {
 ///
 /// # Errors
 /// The interface does not exist or does not belong to Longwire.
-fn control_carrier(
-    port: &str,
-    halves: (&mut AnyRx, &mut AnyTx),
-    control: CarrierControl,
-) -> Result<(), PortError> {
-    let refused = |reason: &str| PortError::Unsupported {
-        port: port.to_owned(),
-        reason: reason.to_owned(),
-    };
+fn control_carrier(port: &mut Port, control: CarrierControl) -> Result<(), PortError> {
+    let name = &port.name;
+    let refused = |reason: &str| PortError::unsupported(name, reason);
     if control == CarrierControl::Off {
         return Ok(());
     }
@@ -363,7 +356,7 @@ fn control_carrier(
         Some(libc::EINVAL | libc::ENOTTY) => {
             refused("controlling the carrier of a TAP device needs Linux 5.0")
         }
-        _ => PortError::of(port.to_owned(), "controlling the carrier", error),
+        _ => PortError::of(name.to_owned(), "controlling the carrier", error),
     };
     let start = |switch| Carrier::start(switch).map_err(failed);
     let own_pair = |interface: &str| {
@@ -376,7 +369,7 @@ fn control_carrier(
             ))
         }
     };
-    match halves {
+    match (&mut port.rx, &mut port.tx) {
         (AnyRx::Tap(_), AnyTx::Tap(tx)) => {
             let switch = tx.carrier_switch().map_err(failed)?;
             tx.carrier = Some(start(switch)?);
@@ -398,7 +391,6 @@ fn switch_of_pair(interface: &str) -> io::Result<SwitchCarrier> {
     let mut netlink = Netlink::route().map_err(|error| error.source)?;
     let interface = interface.to_owned();
     Ok(Box::new(move |up| {
-        let done = link::set_up_by(&mut netlink, &interface, up);
-        done.map_err(NetError::into_io)
+        link::set_up_by(&mut netlink, &interface, up).map_err(NetError::into_io)
     }))
 }

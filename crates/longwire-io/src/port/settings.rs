@@ -7,7 +7,7 @@
 //! IPv6, however, automatically assigns an address, announces it and answers, with packets that the
 //! emulated link never carried.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
@@ -96,58 +96,33 @@ pub(crate) enum Frames {
 
 /// Disables IPv6 on an interface, unless addresses would be lost.
 fn quiet(name: &str, changing: &mut SettingsChange, notes: &mut Vec<String>) {
-    let file = match open_ipv6(name) {
-        Ok(Some(file)) => file,
-        Ok(None) => return,
-        Err(error) => return notes.push(cannot_switch_off(name, &error)),
-    };
-    match disable_ipv6(name, &file, changing) {
-        Ok(Ipv6::Disabled) => notes.push(format!(
-            "{name}: disabled the kernel's IPv6 on it for the run"
+    notes.extend(match disable_ipv6(name, changing) {
+        Ok(note) => note.map(|note| format!("{name}: {note}")),
+        Err(error) => Some(format!(
+            "{name}: cannot disable the kernel's IPv6 on it ({error}); the kernel may send packets"
         )),
-        Ok(Ipv6::Silent) => {}
-        Ok(Ipv6::InUse) => notes.push(format!(
-            "{name}: has IPv6 addresses, so the kernel's network stack answers too"
-        )),
-        Err(error) => notes.push(cannot_switch_off(name, &error)),
-    }
+    });
 }
 
-fn cannot_switch_off(name: &str, error: &io::Error) -> String {
-    format!("{name}: cannot disable the kernel's IPv6 on it ({error}); the kernel may send packets")
-}
-
-enum Ipv6 {
-    /// Already off.
-    Silent,
-    /// Turned off.
-    Disabled,
-    /// Not possible: addresses would be lost.
-    InUse,
-}
-
-/// Opens the setting's file; `None` on a kernel without IPv6.
-fn open_ipv6(name: &str) -> io::Result<Option<File>> {
+/// Returns a note unless the kernel has no IPv6 there, or it is disabled already.
+fn disable_ipv6(name: &str, changing: &mut SettingsChange) -> io::Result<Option<&'static str>> {
     let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
-    match OpenOptions::new().read(true).write(true).open(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn disable_ipv6(name: &str, file: &File, changing: &mut SettingsChange) -> io::Result<Ipv6> {
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
     let mut value = [0];
     file.read_at(&mut value, 0)?;
     if value != *b"0" {
-        return Ok(Ipv6::Silent);
+        return Ok(None);
     }
     if has_addresses(name) {
-        return Ok(Ipv6::InUse);
+        let note = "has IPv6 addresses, so the kernel's network stack answers too";
+        return Ok(Some(note));
     }
     changing.note(name, Undo::Ipv6);
     file.write_at(b"1", 0)?;
-    Ok(Ipv6::Disabled)
+    Ok(Some("disabled the kernel's IPv6 on it for the run"))
 }
 
 /// Returns whether an interface has IPv6 addresses other than the link-local one, which the kernel
@@ -164,27 +139,19 @@ fn has_addresses(name: &str) -> bool {
 
 /// Returns the interface with this name if it exists, is up, and carries Ethernet.
 pub(crate) fn find_up(port: &str, name: &str) -> Result<Interface, PortError> {
-    let interface = match Interface::find(name) {
-        Ok(interface) => interface,
-        Err(NetError::NoDevice { .. }) => {
-            return Err(PortError::NoInterface {
-                name: name.to_owned(),
-                present: names_present(),
-            });
-        }
-        Err(error) => {
-            return Err(PortError::Failed {
-                port: port.to_owned(),
-                action: "looking up the interface",
-                source: std::io::Error::other(error),
-            });
-        }
-    };
-    if !interface.is_ethernet() {
-        return Err(PortError::Unsupported {
+    let interface = Interface::find(name).map_err(|error| match error {
+        NetError::NoDevice { .. } => PortError::NoInterface {
+            name: name.to_owned(),
+            present: names_present(),
+        },
+        error => PortError::Failed {
             port: port.to_owned(),
-            reason: "not an Ethernet interface".to_owned(),
-        });
+            action: "looking up the interface",
+            source: io::Error::other(error),
+        },
+    })?;
+    if !interface.is_ethernet() {
+        return Err(PortError::unsupported(port, "not an Ethernet interface"));
     }
     if !interface.up {
         return Err(PortError::Down {

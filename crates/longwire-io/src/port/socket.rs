@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use longwire_engine::Nanos;
+use nix::errno::Errno;
 
 use super::PortError;
 use crate::net::ifreq;
@@ -26,7 +27,8 @@ pub(crate) fn set_option<T>(
             size_of::<T>() as libc::socklen_t,
         )
     };
-    checked(result).map(drop)
+    Errno::result(result)?;
+    Ok(())
 }
 
 /// Reads a socket option into `value`, a plain C structure that is valid with any bytes. Returns
@@ -35,8 +37,9 @@ pub(crate) fn get_option<T: Plain>(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
     name: libc::c_int,
-    value: &mut T,
-) -> io::Result<usize> {
+) -> io::Result<T> {
+    // SAFETY: every bit pattern is a valid `T`.
+    let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: pointer and length describe `value`; the kernel writes at most that length, and any
     // bytes are a valid `T` (see `Plain`).
@@ -45,12 +48,12 @@ pub(crate) fn get_option<T: Plain>(
             socket.as_raw_fd(),
             level,
             name,
-            std::ptr::from_mut(value).cast(),
+            (&raw mut value).cast(),
             &raw mut length,
         )
     };
-    checked(result)?;
-    Ok(length as usize)
+    Errno::result(result)?;
+    Ok(value)
 }
 
 /// C structures of integers: any bytes are a valid value.
@@ -61,6 +64,8 @@ pub(crate) unsafe trait Plain {}
 
 // SAFETY: integers.
 unsafe impl Plain for libc::c_int {}
+// SAFETY: an integer.
+unsafe impl Plain for u64 {}
 // SAFETY: two integers.
 unsafe impl Plain for libc::tpacket_stats {}
 // SAFETY: integers.
@@ -70,18 +75,9 @@ unsafe impl Plain for libc::xdp_mmap_offsets {}
 // SAFETY: integers.
 unsafe impl Plain for libc::xdp_options {}
 
-/// Converts a C result into a Rust one.
-pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(result)
-}
-
 /// Returns and clears the error pending on a socket, if any.
 pub(crate) fn pending_error(socket: BorrowedFd<'_>) -> io::Result<Option<io::Error>> {
-    let mut errno: libc::c_int = 0;
-    get_option(socket, libc::SOL_SOCKET, libc::SO_ERROR, &mut errno)?;
+    let errno: libc::c_int = get_option(socket, libc::SOL_SOCKET, libc::SO_ERROR)?;
     Ok((errno != 0).then(|| io::Error::from_raw_os_error(errno)))
 }
 
@@ -132,8 +128,7 @@ pub(crate) fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> i
     if set_option(socket, libc::SOL_SOCKET, force, &requested).is_err() {
         set_option(socket, libc::SOL_SOCKET, plain, &requested)?;
     }
-    let mut got: libc::c_int = 0;
-    get_option(socket, libc::SOL_SOCKET, plain, &mut got)?;
+    let got: libc::c_int = get_option(socket, libc::SOL_SOCKET, plain)?;
     Ok(usize::try_from(got).unwrap_or(0))
 }
 

@@ -72,8 +72,7 @@ impl Controlled {
         until(TIMEOUT, &format!("carrier is not {carrier}"), || {
             let arguments = ["link", "show", self.name];
             let show = || Command::new("ip").args(arguments).output();
-            let text = self.place.run(show).unwrap().unwrap().stdout;
-            let text = String::from_utf8(text).unwrap();
+            let text = String::from_utf8(self.place.run(show).unwrap().unwrap().stdout).unwrap();
             (text.contains("LOWER_UP") == carrier).then_some(())
         });
     }
@@ -124,8 +123,7 @@ fn every_frame_arrives_or_is_counted() {
                 controlled.wait_for(true);
             }
         }
-        let lost = controlled.port.tx.losses().no_carrier;
-        assert_eq!(lost, 20, "{kind}");
+        assert_eq!(controlled.port.tx.losses().no_carrier, 20, "{kind}");
         assert_eq!(controlled.arrived() - before, 40, "{kind}");
     }
 }

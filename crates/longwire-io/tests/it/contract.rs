@@ -89,8 +89,7 @@ fn the_null_port_takes_everything_and_gives_nothing() {
     let mut null = open("null").unwrap();
     assert_eq!(null.name, "null");
     send_shorts(&mut null.tx);
-    let sent = send_lengths(&mut null.tx, &Rules::live().and_len(65_549));
-    let bytes = &sent.frames[0];
+    let bytes = &send_lengths(&mut null.tx, &Rules::live().and_len(65_549)).frames[0];
     for _ in 0..100 {
         let pushed = null.tx.push(TxFrame::whole(bytes, now()));
         assert_eq!(pushed, PushResult::Taken);
@@ -438,30 +437,21 @@ fn send_cut(tx: &mut impl TxPort) {
     assert_eq!(tx.flush().unwrap(), CUT_FRAMES.len());
 }
 
-fn lengths(rx: &mut impl RxPort) -> Vec<(usize, u32)> {
+fn check_cut(rx: &mut impl RxPort, what: &str) {
     let mut got = Vec::new();
     while got.len() < CUT_FRAMES.len() {
         let take = &mut |frame: RxFrame<'_>| got.push((frame.bytes.len(), frame.wire_len));
         rx.receive(Nanos::MAX, 64, take).unwrap();
     }
-    got
-}
-
-fn expected() -> Vec<(usize, u32)> {
-    CUT_FRAMES
-        .map(|(kept, _, wire_len)| (kept, wire_len))
-        .to_vec()
+    let expected = CUT_FRAMES.map(|(kept, _, wire_len)| (kept, wire_len));
+    assert_eq!(got, expected, "{what}");
 }
 
 #[test]
-fn the_memory_pipe_keeps_the_length_on_the_wire() {
+fn pipes_and_captures_keep_the_length_on_the_wire() {
     let (mut tx, mut rx) = mem::pipe(Bytes(1 << 20)).unwrap();
     send_cut(&mut tx);
-    assert_eq!(lengths(&mut rx), expected());
-}
-
-#[test]
-fn captures_store_the_length_on_the_wire() {
+    check_cut(&mut rx, "pipe");
     for extension in ["pcap", "pcapng"] {
         let dir = Folder::new();
         let path = dir.file(&format!("cut.{extension}"));
@@ -469,6 +459,6 @@ fn captures_store_the_length_on_the_wire() {
         send_cut(&mut writer.tx);
         drop(writer);
         let mut reader = open(&format!("pcap:{path}")).unwrap();
-        assert_eq!(lengths(&mut reader.rx), expected(), "{extension}");
+        check_cut(&mut reader.rx, extension);
     }
 }

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{
-    DelayLineConfig, DelayLineReader, DelayLineWriter, Descriptor, HeldFrame, Note, PushError,
-    delay_line,
+    DelayLineConfig, DelayLineReader, DelayLineWriter, Descriptor, HeldFrame, HugePages, Note,
+    PushError, delay_line,
 };
 use longwire_io::port::offload::TrainPart;
 use longwire_io::port::{Checksum, SegmentKind, Segments};
@@ -319,31 +319,23 @@ proptest! {
 }
 
 #[test]
-fn a_held_frame_pins_its_own_segment_only() {
-    let mut pair = Pair::new(8);
-    pair.push(1000, Offload::NONE, None);
-    pair.step(Step::Publish);
-    pair.step(Step::Take);
-    for _ in 0..10_000 {
-        pair.push(1500, Offload::NONE, None);
-        pair.step(Step::Publish);
-        pair.step(Step::Advance);
-        pair.step(Step::Settle);
-    }
-    assert_eq!(pair.number as usize, 10_001);
-    assert!(pair.writer.memory_in_use() <= 3 * SEGMENT);
-    pair.drain();
-}
-
-#[test]
-fn memory_in_use_follows_the_backlog_not_the_budget() {
-    let mut pair = Pair::new(8192);
-    for _ in 0..100_000 {
-        pair.push(1500, Offload::NONE, None);
-        pair.step(Step::Publish);
-        pair.step(Step::Advance);
-        pair.step(Step::Settle);
-        assert!(pair.writer.memory_in_use() <= 3 * SEGMENT);
+fn memory_in_use_follows_the_backlog_and_a_held_frame_pins_its_own_segment_only() {
+    for (segments, frames, is_held) in [(8192, 100_000, false), (8, 10_000, true)] {
+        let mut pair = Pair::new(segments);
+        if is_held {
+            pair.push(1000, Offload::NONE, None);
+            pair.step(Step::Publish);
+            pair.step(Step::Take);
+        }
+        for _ in 0..frames {
+            pair.push(1500, Offload::NONE, None);
+            pair.step(Step::Publish);
+            pair.step(Step::Advance);
+            pair.step(Step::Settle);
+            assert!(pair.writer.memory_in_use() <= 3 * SEGMENT);
+        }
+        assert_eq!(pair.number, frames + u64::from(is_held));
+        pair.drain();
     }
 }
 
@@ -356,17 +348,6 @@ fn a_backlog_larger_than_the_cache_keeps_every_byte() {
         pair.push(500 + number % 700, Offload::NONE, None);
     }
     assert!(pair.writer.memory_in_use() > 48 << 20);
-    pair.drain();
-}
-
-#[test]
-fn nothing_is_seen_before_it_is_published() {
-    let mut pair = Pair::new(2);
-    pair.push(60, Offload::NONE, None);
-    assert!(pair.reader.front().is_none());
-    assert!(pair.reader.take().is_none());
-    pair.reader.advance();
-    assert_eq!(pair.reader.front_bytes(), b"");
     pair.drain();
 }
 
@@ -389,10 +370,7 @@ fn huge_pages_are_used_or_their_lack_is_reported() {
     };
     let (writer, _) = delay_line(&config).expect("a small budget");
     assert!(writer.huge_pages().to_string().contains("pages"));
-    assert_ne!(
-        *writer.huge_pages(),
-        longwire_io::delay_line::HugePages::NotAsked
-    );
+    assert_ne!(*writer.huge_pages(), HugePages::NotAsked);
 }
 
 #[test]

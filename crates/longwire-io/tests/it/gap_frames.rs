@@ -7,8 +7,7 @@ use std::rc::Rc;
 
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{
-    FillStep, FillerSizes, GapFiller, GapTx, RawLine, Tally, frame_bytes, frame_check_sequence,
-    wire_bytes,
+    FillStep, GapFiller, GapTx, RawLine, Tally, frame_bytes, frame_check_sequence, wire_bytes,
 };
 use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver, spacing_error};
 use longwire_io::port::options::OpenOptions;
@@ -182,7 +181,7 @@ fn an_idle_wire_keeps_every_gap_possible() {
     // The wire is filled in advance. A frame that becomes known at the last permitted moment still
     // leaves on time, for every gap.
     for (step, len) in (0..2_000u64).zip((14..=1514).cycle()) {
-        let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
+        let mut filler = GapFiller::new(rate(TEN_GIGABIT), Nanos::ZERO);
         let until = Nanos::from_nanos(20_000 + step);
         let end = (until.as_nanos() * 10).div_ceil(8);
         let mut sent = 0;
@@ -206,7 +205,7 @@ fn an_idle_wire_keeps_every_gap_possible() {
 
 #[test]
 fn late_frames_and_idle_wires_are_counted() {
-    let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
+    let mut filler = GapFiller::new(rate(TEN_GIGABIT), Nanos::ZERO);
     while filler.idle(Nanos::from_micros(50), 60).is_some() {}
     let FillStep::Frame(placement) = filler.step(Nanos::from_micros(10), 60) else {
         panic!("its place is taken: it goes at once");
@@ -224,16 +223,6 @@ fn late_frames_and_idle_wires_are_counted() {
     assert_eq!(placement.wanted, 125_000);
     assert_eq!(placement.at, 125_000);
     assert_eq!(filler.time_of(placement.at), Nanos::from_micros(100));
-}
-
-#[test]
-fn filler_sizes_must_fill_every_gap() {
-    assert_eq!(FillerSizes::new(60, 1514), Some(FillerSizes::ETHERNET));
-    // Two fillers of 100 bytes take longer than one of 200, so a gap of 230 byte times could not be
-    // filled.
-    assert_eq!(FillerSizes::new(100, 200), None);
-    assert_eq!(FillerSizes::new(59, 1514), None);
-    assert!(FillerSizes::new(60, 9014).is_some());
 }
 
 const PREAMBLE: [u8; 8] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];

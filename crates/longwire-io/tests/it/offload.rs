@@ -161,8 +161,7 @@ proptest! {
             }
         }
         prop_assume!(joiner.is_open());
-        let whole = splits[0]..splits[splits.len() - 1];
-        let offload = cut(&train, segments, whole, &mut out);
+        let offload = cut(&train, segments, splits[0]..splits[splits.len() - 1], &mut out);
         let (bytes, joined) = joiner.finish();
         prop_assert_eq!(bytes, &out[..]);
         prop_assert_eq!(Some(joined), offload);
@@ -175,8 +174,7 @@ proptest! {
         (partial, cwr_once) in any::<(bool, bool)>(),
     ) {
         let mut frame = spec.build_partial();
-        let cwr_once = cwr_once && !spec.udp;
-        let segments = Segments { cwr_once, ..spec.segments(size) };
+        let segments = Segments { cwr_once: cwr_once && !spec.udp, ..spec.segments(size) };
         let offload = Offload {
             checksum: partial.then(|| spec.checksum()),
             segments: (spec.payload.len() > usize::from(size)).then_some(segments),
@@ -207,8 +205,7 @@ proptest! {
         let header_len = Headers::parse(&frame).map_or(header_len, |h| h.payload_at as u16);
         let kind = [SegmentKind::TcpV4, SegmentKind::TcpV6, SegmentKind::Udp][kind];
         let segments = Segments { kind, header_len, payload_len, cwr_once };
-        let range = usize::from(from)..usize::from(to);
-        let _ = cut(&frame, segments, range, &mut Vec::new());
+        let _ = cut(&frame, segments, usize::from(from)..usize::from(to), &mut Vec::new());
         let checksum = Checksum { start: header_len, offset: payload_len };
         let _ = vnet::encode(Offload { checksum: Some(checksum), segments: Some(segments) });
         finish_checksum(&mut frame, checksum);
@@ -370,8 +367,7 @@ fn finished(frame: &[u8]) -> Vec<u8> {
 /// in a complete frame and in its segments.
 #[test]
 fn the_home_address_is_summed() {
-    let spec = FrameSpec::tcp(3_000).v6();
-    let direct = spec.build_partial();
+    let direct = FrameSpec::tcp(3_000).v6().build_partial();
     let options = [&[6, 2, 1, 2, 0, 0, 0xc9, 16], &direct[22..38]].concat();
     let mut mobile = with_extension(&direct, 60, &options);
     mobile[22..38].fill(0xee);
@@ -392,8 +388,7 @@ fn the_home_address_is_summed() {
 fn the_final_address_of_a_segment_route_is_summed() {
     // Segment routing (type 4): the packet travels to its next segment, but its checksum covers the
     // last segment, which is first in the list.
-    let spec = FrameSpec::tcp(100).v6();
-    let direct = spec.build_partial();
+    let direct = FrameSpec::tcp(100).v6().build_partial();
     let routing = [&[6, 4, 4, 1, 1, 0, 0, 0], &direct[38..54], &[0xee; 16]].concat();
     let mut routed = with_extension(&direct, 43, &routing);
     routed[38..54].fill(0xee);

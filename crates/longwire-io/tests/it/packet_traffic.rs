@@ -147,10 +147,8 @@ fn unfinished_checksums_pass_and_can_be_finished() {
             }
         };
         between.carry(look, || {
-            let socket = |pair: &Pair, address| {
-                let bound = pair.in_station(|| UdpSocket::bind(address));
-                bound.unwrap()
-            };
+            let socket =
+                |pair: &Pair, address| pair.in_station(|| UdpSocket::bind(address)).unwrap();
             let receiver = socket(&between.far, "10.78.0.2:5001");
             let limit = Some(Duration::from_secs(5));
             receiver.set_read_timeout(limit).unwrap();

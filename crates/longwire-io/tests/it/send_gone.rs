@@ -23,8 +23,8 @@ const WAYS: [(&str, usize); 3] = [("packet", 64), ("packet", 6000), ("xdp", 64)]
 /// Opens a port for frames of this length, or skips the test if that is not permitted.
 fn open(kind: &str, len: usize) -> Option<(Pair, AnyTx)> {
     let pair = Pair::number(1, if len > 1514 { 9000 } else { 1500 })?;
-    let port = pair.open(kind, &sending())?;
-    Some((pair, port.tx))
+    let tx = pair.open(kind, &sending())?.tx;
+    Some((pair, tx))
 }
 
 /// Sends until an error occurs and returns it; counts sent frames in `left`.

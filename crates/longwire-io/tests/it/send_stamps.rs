@@ -42,13 +42,12 @@ fn send(tx: &mut AnyTx, len: usize) -> Vec<(Nanos, Nanos)> {
 /// of the flush.
 fn check_stamps(tx: &mut AnyTx, len: usize, every: u32, what: &str) {
     assert_eq!(tx.sample_every(every), Some(StampedBy::Kernel), "{what}");
-    let sent = send(tx, len);
-    let expected: Vec<_> = sent.iter().step_by(every as usize).collect();
+    let expected: Vec<_> = send(tx, len).into_iter().step_by(every as usize).collect();
     let stamps = stamps(tx, expected.len());
     assert_eq!(stamps.len(), expected.len(), "{what}");
     let mut transit = Vec::new();
     for (stamp, (release, done)) in stamps.iter().zip(expected) {
-        assert_eq!((stamp.release, stamp.by), (*release, StampedBy::Kernel));
+        assert_eq!((stamp.release, stamp.by), (release, StampedBy::Kernel));
         let left = stamp.left.as_nanos();
         assert!(left + SLACK >= release.as_nanos(), "{what}: {stamp:?}");
         let done = done.as_nanos();

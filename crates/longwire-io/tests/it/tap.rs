@@ -27,8 +27,7 @@ fn station(number: u8, options: &OpenOptions) -> Option<(NetNamespace, TapPort)>
             sysctl::set("ipv6/conf/all/disable_ipv6", "1").unwrap();
             sysctl::set("ipv6/conf/default/disable_ipv6", "1").unwrap();
             let port = tap::open(NAME, options).unwrap();
-            let address = IpAddr::V4(Ipv4Addr::new(10, 79, 0, number));
-            net::addr_add(NAME, address, 24).unwrap();
+            net::addr_add(NAME, IpAddr::V4(Ipv4Addr::new(10, 79, 0, number)), 24).unwrap();
             port
         })
         .unwrap();

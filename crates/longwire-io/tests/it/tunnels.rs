@@ -292,8 +292,7 @@ fn wire_frames(frame: &[u8], segments: Segments) -> Vec<Vec<u8>> {
         };
         assert_eq!(datagrams.kind, SegmentKind::Udp);
         assert!(piece.len() <= 14 + 65_535);
-        let header = vnet::encode(offload);
-        let again = vnet::decode(&header, &mut piece);
+        let again = vnet::decode(&vnet::encode(offload), &mut piece);
         assert_eq!(again, Ok(Decoded::Plain(offload)), "ports take it");
         for number in 0..datagrams.wire_frames(piece.len()).len() {
             let mut wire = Vec::new();
@@ -377,8 +376,7 @@ proptest! {
         let sum = !tunnel.sum(&wrapped);
         let sum = if sum == 0 { 0xffff } else { sum };
         // The sum covers the quoted bytes unchanged, unlike that of a completed packet.
-        let sender = wrapped[at..at + 2].to_vec();
-        prop_assert_eq!(sender, [0, 0]);
+        prop_assert_eq!(wrapped[at..at + 2].to_vec(), [0, 0]);
         wrapped[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         let before = wrapped.clone();
         finish_if_partial(&mut wrapped);
@@ -401,8 +399,7 @@ proptest! {
 #[test]
 fn udp_trains_in_vxlan_are_of_the_inner_header() {
     let spec = FrameSpec::udp(24_000);
-    let tunnel = Tunnel::v4(Carrier::Vxlan, false);
-    let (frame, segments) = decoded_train(tunnel, &spec, 1_200);
+    let (frame, segments) = decoded_train(Tunnel::v4(Carrier::Vxlan, false), &spec, 1_200);
     assert_eq!(segments.kind, SegmentKind::Udp);
     assert_eq!(segments.header_len, 14 + 20 + 8 + 8 + 14 + 20 + 8);
     assert_eq!(segments.wire_frames(frame.len()).len(), 20);
@@ -412,8 +409,7 @@ fn udp_trains_in_vxlan_are_of_the_inner_header() {
 #[test]
 fn long_trains_are_split() {
     let spec = FrameSpec::tcp(65_000);
-    let tunnel = Tunnel::v4(Carrier::Vxlan, true);
-    let (frame, segments) = decoded_train(tunnel, &spec, 1_398);
+    let (frame, segments) = decoded_train(Tunnel::v4(Carrier::Vxlan, true), &spec, 1_398);
     let mut splitter = Splitter::of_tunnelled(&frame, segments).expect("a train");
     let (mut piece, mut pieces) = (Vec::new(), 0);
     while !splitter.is_done() {
@@ -429,8 +425,7 @@ fn long_trains_are_split() {
 #[test]
 fn numbered_packets_are_not_cut() {
     let spec = FrameSpec::tcp(3_000);
-    let tunnel = Tunnel::v4(Carrier::Gre, false);
-    let (mut frame, header) = train(tunnel, &spec, 1_000);
+    let (mut frame, header) = train(Tunnel::v4(Carrier::Gre, false), &spec, 1_000);
     // The key becomes a sequence number.
     frame[34] = 0x10;
     assert!(vnet::decode(&header, &mut frame).is_err());

@@ -258,8 +258,7 @@ fn number_in_frame(
 
 /// Loads the number at the offset in register 2 into register 0.
 fn loaded(program: &mut Assembler, size: usize, otherwise: Label) -> Option<()> {
-    let len = i32::try_from(size).ok()?;
-    load(program, SCRATCH, len, otherwise);
+    load(program, SCRATCH, i32::try_from(size).ok()?, otherwise);
     match size {
         1 => program.put(load_byte(0, STACK, SCRATCH)),
         2 => program.put_all([load_half(0, STACK, SCRATCH), swap(0, 16)]),

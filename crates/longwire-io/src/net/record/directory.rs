@@ -52,30 +52,20 @@ impl Directory {
         let (seconds, nanos) = (now.tv_sec(), now.tv_nsec());
         let name = format!("{PREFIX}{}-{seconds}.{nanos:09}", process::id());
         let path = directory.join(name);
-        let file = File::create_new(&path)?;
-        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock);
-        let lock = lock.map_err(|(_, error)| error)?;
-        Ok((path, lock))
+        let lock = Flock::lock(File::create_new(&path)?, FlockArg::LockExclusiveNonblock);
+        Ok((path, lock.map_err(|(_, error)| error)?))
     }
 
     /// Returns other processes' records, and whether each process is alive.
-    pub(super) fn others(&self, own: Option<&Path>) -> Vec<(PathBuf, bool)> {
+    pub(super) fn others(&self, own: Option<&Path>) -> Vec<(bool, PathBuf)> {
         let Some((directory, _)) = &self.locked else {
             return Vec::new();
         };
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        let named = entries.filter(|entry| {
-            let name = entry.file_name();
-            name.to_string_lossy().starts_with(PREFIX)
-        });
+        let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
         let paths = named.map(|entry| entry.path());
         let others = paths.filter(|path| Some(path.as_path()) != own);
-        others
-            .map(|path| {
-                let lives = is_locked(&path);
-                (path, lives)
-            })
-            .collect()
+        others.map(|path| (is_locked(&path), path)).collect()
     }
 }
 
@@ -127,8 +117,7 @@ fn is_locked(path: &Path) -> bool {
 /// another process still needs are handed over to it.
 pub fn restore_leftovers() {
     let mut own = own();
-    let directory = Directory::lock();
-    restore_left(&directory, own.as_mut(), |_| false);
+    restore_left(&Directory::lock(), own.as_mut(), |_| false);
 }
 
 /// Like [`restore_leftovers`], with the directory locked. Returns whether any entries must be kept.
@@ -138,28 +127,25 @@ pub(super) fn restore_left(
     is_kept: impl Fn(&Entry) -> bool,
 ) -> bool {
     let others = directory.others(own.as_deref().and_then(Record::path));
-    let (living, left): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, lives)| *lives);
+    let (living, left): (Vec<_>, Vec<_>) = others.into_iter().partition(|(lives, _)| *lives);
     if left.is_empty() {
         return false;
     }
-    let living: Vec<(PathBuf, Vec<Entry>)> = living
+    let living: Vec<(Vec<Entry>, PathBuf)> = living
         .into_iter()
-        .map(|(path, _)| {
-            let entries = entries_of(&path);
-            (path, entries)
-        })
+        .map(|(_, path)| (entries_of(&path), path))
         .collect();
     let here = NamespaceId::current();
     let mut kept = false;
     let mut places = None;
-    for (path, _) in left {
+    for (_, path) in left {
         let mut entries = entries_of(&path);
         let count = entries.len();
         entries.retain(|entry| entry.undo.is_some());
         entries.retain(|entry| !hand_over(entry, own.as_deref_mut(), &living));
         let (ours, mut others): (Vec<Entry>, Vec<Entry>) = entries
             .into_iter()
-            .partition(|entry| entry.namespace == here);
+            .partition(|entry| entry.owner.namespace == here);
         for entry in ours.iter().rev() {
             if is_kept(entry) {
                 kept = true;
@@ -188,16 +174,16 @@ fn entries_of(path: &Path) -> Vec<Entry> {
 
 /// Transfers an entry to a process that has a port on the same interface. That process needs the
 /// setting and restores it when it ends. Returns whether there is one.
-fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(PathBuf, Vec<Entry>)]) -> bool {
-    let is_user = |entries: &[Entry]| entries.iter().any(|other| other.is_of_port_of(entry));
+fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(Vec<Entry>, PathBuf)]) -> bool {
+    let is_user = |entries: &[Entry]| entries.iter().any(|other| other.owner == entry.owner);
     if let Some(own) = own
         && is_user(&own.entries())
     {
         own.add(entry.clone());
         return true;
     }
-    let heir = living.iter().find(|(_, entries)| is_user(entries));
-    heir.is_some_and(|(path, _)| append(path, std::slice::from_ref(entry)).is_ok())
+    let heir = living.iter().find(|(entries, _)| is_user(entries));
+    heir.is_some_and(|(_, path)| append(path, std::slice::from_ref(entry)).is_ok())
 }
 
 /// Returns whether a record is so old that its remaining namespaces, which have neither name nor
@@ -214,12 +200,12 @@ fn is_old(path: &Path) -> bool {
 fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     let found = places
         .iter()
-        .find(|(inode, _)| *inode == entry.namespace.inode);
+        .find(|(inode, _)| *inode == entry.owner.namespace.inode);
     let Some((_, path)) = found else { return false };
     let restored = NetNamespace::at(path).and_then(|namespace| {
         namespace.run(|| {
             // Inode numbers are reused; cookies are not.
-            if NamespaceId::current() == entry.namespace {
+            if NamespaceId::current() == entry.owner.namespace {
                 restore_here(entry);
             }
         })

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use longwire_capture::state_file;
 use nix::fcntl::Flock;
@@ -26,6 +26,7 @@ use super::link;
 use super::netlink::Netlink;
 use super::netns::NamespaceId;
 use crate::rights;
+use crate::sync::locked;
 pub use directory::restore_leftovers;
 use directory::{Directory, remove, replace, restore_left};
 
@@ -90,7 +91,7 @@ fn append(path: &Path, entries: &[Entry]) -> io::Result<()> {
 }
 
 /// A port's part of its process's record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PortRecord {
     namespace: NamespaceId,
     port: u32,
@@ -119,7 +120,10 @@ impl PortRecord {
             port,
         };
         let is_kept = |entry: &Entry| {
-            quiet && record.is_of(entry) && entry.device == device && entry.undo == Some(Undo::Ipv6)
+            quiet
+                && entry.owner == record
+                && entry.device == device
+                && entry.undo == Some(Undo::Ipv6)
         };
         let kept = restore_left(&directory, own.as_mut(), is_kept);
         own.get_or_insert_with(|| Record::create(&directory));
@@ -144,7 +148,7 @@ impl PortRecord {
         let (mine, rest): (Vec<Entry>, Vec<Entry>) = record
             .entries()
             .into_iter()
-            .partition(|entry| self.is_of(entry));
+            .partition(|entry| entry.owner == self);
         let (uses, mine): (Vec<Entry>, Vec<Entry>) =
             mine.into_iter().partition(|entry| entry.undo.is_none());
         if uses.len() > 1 {
@@ -155,12 +159,11 @@ impl PortRecord {
         let heir = directory
             .others(record.path())
             .into_iter()
-            .find(|(path, lives)| {
+            .find(|(lives, path)| {
                 let text = state_file::read_text(path).unwrap_or_default();
-                *lives && parse(&text).iter().any(|entry| self.is_of(entry))
+                *lives && parse(&text).iter().any(|entry| entry.owner == self)
             });
-        let handed = heir.is_some_and(|(path, _)| append(&path, &mine).is_ok());
-        if !handed {
+        if heir.is_none_or(|(_, path)| append(&path, &mine).is_err()) {
             for entry in mine.iter().rev() {
                 if let Some(undo) = &entry.undo {
                     restore(&entry.device, undo);
@@ -175,14 +178,10 @@ impl PortRecord {
         }
         *own = None;
     }
-
-    fn is_of(&self, entry: &Entry) -> bool {
-        entry.namespace == self.namespace && entry.port == self.port
-    }
 }
 
 fn own() -> MutexGuard<'static, Option<Record>> {
-    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+    locked(&OWN)
 }
 
 impl SettingsChange {
@@ -193,8 +192,7 @@ impl SettingsChange {
 
     fn add(&mut self, device: &str, undo: Option<Undo>) {
         let entry = Entry {
-            namespace: self.record.namespace,
-            port: self.record.port,
+            owner: self.record,
             device: device.to_owned(),
             undo,
         };
@@ -220,26 +218,21 @@ pub(crate) enum Undo {
 /// A line in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    pub(super) namespace: NamespaceId,
-    /// Index of the port's interface.
-    pub(super) port: u32,
+    /// The port that changed it, with its namespace.
+    pub(super) owner: PortRecord,
     /// The changed device: the interface or its peer.
     pub(super) device: String,
     /// `None` for an entry that only records a port's existence.
     pub(super) undo: Option<Undo>,
 }
 
-impl Entry {
-    /// Returns whether both entries concern ports on the same interface.
-    pub(super) fn is_of_port_of(&self, other: &Entry) -> bool {
-        self.namespace == other.namespace && self.port == other.port
-    }
-}
-
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NamespaceId { cookie, inode } = self.namespace;
-        write!(f, "{cookie} {inode} {} {} ", self.port, self.device)?;
+        let PortRecord {
+            namespace: NamespaceId { cookie, inode },
+            port,
+        } = self.owner;
+        write!(f, "{cookie} {inode} {port} {} ", self.device)?;
         match &self.undo {
             None => write!(f, "used"),
             Some(Undo::Ipv6) => write!(f, "ipv6"),
@@ -257,12 +250,13 @@ impl FromStr for Entry {
         let mut words = line.split(' ');
         let mut word = || words.next().ok_or(());
         let number = |word: &str| word.parse::<u64>().map_err(drop);
+        let (cookie, inode) = (number(word()?)?, number(word()?)?);
+        let (namespace, port) = (
+            NamespaceId { cookie, inode },
+            word()?.parse().map_err(drop)?,
+        );
         Ok(Entry {
-            namespace: NamespaceId {
-                cookie: number(word()?)?,
-                inode: number(word()?)?,
-            },
-            port: word()?.parse().map_err(drop)?,
+            owner: PortRecord { namespace, port },
             device: word()?.to_owned(),
             undo: match word()? {
                 "used" => None,
@@ -352,12 +346,12 @@ mod tests {
 
     #[test]
     fn an_entry_reads_back() {
+        let namespace = NamespaceId {
+            cookie: 7,
+            inode: 4_026_531_840,
+        };
         let entry = |undo| Entry {
-            namespace: NamespaceId {
-                cookie: 7,
-                inode: 4_026_531_840,
-            },
-            port: 3,
+            owner: PortRecord { namespace, port: 3 },
             device: "eth0".to_owned(),
             undo,
         };

@@ -103,7 +103,7 @@ const SLOTS: usize = 256;
 const FRAME_MAX: usize = 65_536 + 64;
 
 /// Accepts every frame.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Sink {
     /// Region of the lent frames, to check them in place.
     region: Option<Arc<Region>>,
@@ -120,16 +120,7 @@ pub struct Sink {
 impl Sink {
     /// Creates a sink that copies frames into its ring and checks the copies.
     pub fn copying() -> Sink {
-        Sink {
-            region: None,
-            ring: Vec::new(),
-            slot: 0,
-            next: 0,
-            frames: 0,
-            bytes: 0,
-            damaged: 0,
-            pushed: 0,
-        }
+        Sink::default()
     }
 
     /// Creates a sink that accepts the source's frames in place and reads only their lengths and

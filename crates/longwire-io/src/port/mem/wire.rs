@@ -112,8 +112,7 @@ pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) ->
     // Time from each release to the frame's end, in billionths of a bit, as exact integers. A
     // common delay cancels out in the difference.
     let late = |(frame, release): (&WireFrame, &Nanos)| {
-        let end = frame.at + frame_bytes(frame.bytes.len() as u32);
-        let seen = i128::from(end) * 8_000_000_000;
+        let seen = i128::from(frame.at + frame_bytes(frame.bytes.len() as u32)) * 8_000_000_000;
         seen - i128::from(release.as_nanos()) * i128::from(rate.bits_per_sec())
     };
     let late = frames.iter().zip(releases).map(late);

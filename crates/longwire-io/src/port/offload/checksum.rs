@@ -1,9 +1,10 @@
 //! The Internet checksum (RFC 1071), and the completion of partial checksums.
 
 use longwire_packet::crc32c;
+use longwire_packet::header::IpVersion;
 
 use super::Checksum;
-use super::headers::{Headers, IpHeader, Network, Transport, be16};
+use super::headers::{Headers, IpHeader, Transport, be16};
 use super::tunnel::{self, InnerBytes};
 
 /// Protocol number of SCTP.
@@ -96,8 +97,7 @@ fn finish_within(frame: &mut [u8], checksum: Checksum, end: usize) -> bool {
         let sum = crc32c(&[&frame[start..end]]);
         frame[at..at + 4].copy_from_slice(&sum.to_le_bytes());
     } else {
-        let sum = !Sum::default().add(&frame[start..end]).fold();
-        put_checksum(frame, at, sum);
+        put_checksum(frame, at, !Sum::default().add(&frame[start..end]).fold());
     }
     true
 }
@@ -124,10 +124,9 @@ fn finish_within(frame: &mut [u8], checksum: Checksum, end: usize) -> bool {
 pub fn finish_if_partial(frame: &mut [u8]) -> bool {
     let found = tunnel::search(frame, |ip, tunnels| {
         let checksum = unfinished(frame, ip)?;
-        let at = usize::from(checksum.start + checksum.offset);
         let inner = InnerBytes {
             start: ip.transport_at,
-            sum: !be16(frame, at)?,
+            sum: !be16(frame, usize::from(checksum.start + checksum.offset))?,
         };
         tunnels.agree(frame, inner).then_some((checksum, ip.end))
     });
@@ -139,15 +138,13 @@ fn unfinished(frame: &[u8], ip: &IpHeader) -> Option<Checksum> {
     let start = u16::try_from(ip.transport_at).ok()?;
     if ip.protocol == SCTP {
         let at = ip.transport_at + usize::from(SCTP_CHECKSUM);
-        let field = frame[..ip.end].get(at..at + 4)?;
-        return (field == [0; 4]).then_some(Checksum {
+        return (frame[..ip.end].get(at..at + 4)? == [0; 4]).then_some(Checksum {
             start,
             offset: SCTP_CHECKSUM,
         });
     }
     let headers = Headers::within(ip, frame)?;
-    let len = ip.end - ip.transport_at;
-    let partial = pseudo_header(ip, frame, len).fold();
+    let partial = pseudo_header(ip, frame, ip.end - ip.transport_at).fold();
     (be16(frame, headers.checksum_at()) == Some(partial)).then_some(headers.checksum())
 }
 
@@ -173,7 +170,7 @@ pub(super) fn write_ipv4_checksum(frame: &mut [u8], at: usize) {
 /// Returns whether a datagram has no checksum, as UDP over IPv4 permits.
 pub(super) fn has_no_checksum(frame: &[u8], headers: &Headers) -> bool {
     headers.transport == Transport::Udp
-        && headers.ip.network == Network::V4
+        && headers.ip.network == IpVersion::V4
         && be16(frame, headers.checksum_at()) == Some(0)
 }
 

@@ -4,7 +4,7 @@
 //! missing, so this module reads them from the frame.
 
 use longwire_packet::frame::mac_header_len;
-use longwire_packet::header;
+use longwire_packet::header::{self, IpVersion};
 
 use super::Checksum;
 
@@ -18,15 +18,6 @@ pub(super) const PACKET_MAX: usize = 65_535;
 
 /// Maximum number of IPv6 extension headers. Real packets have fewer.
 const EXTENSIONS_MAX: usize = 8;
-
-/// The network header before the transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
 
 /// The transport header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +42,7 @@ impl Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpHeader {
     /// IP version.
-    pub network: Network,
+    pub network: IpVersion,
     /// Start of the IP header.
     pub at: usize,
     /// Protocol number after the IP header and its extension headers.
@@ -142,10 +133,7 @@ impl IpHeader {
     /// Returns the source and destination addresses used in the pseudo-header, which need not be
     /// adjacent.
     pub(super) fn addresses<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
-        let len = match self.network {
-            Network::V4 => 4,
-            Network::V6 => 16,
-        };
+        let len = self.network.address_len();
         (
             &frame[self.source_at..self.source_at + len],
             &frame[self.destination_at..self.destination_at + len],
@@ -159,8 +147,7 @@ impl IpHeader {
         if header[0] >> 4 != 4 || header_len < 20 || fragment != 0 {
             return None;
         }
-        let options = frame.get(at + 20..at + header_len)?;
-        if has_source_route(options) {
+        if has_source_route(frame.get(at + 20..at + header_len)?) {
             return None;
         }
         let total_len = usize::from(be16(header, 2)?);
@@ -170,7 +157,7 @@ impl IpHeader {
             _ => at + total_len,
         };
         Some(IpHeader {
-            network: Network::V4,
+            network: IpVersion::V4,
             at,
             protocol: header[9],
             transport_at: at + header_len,
@@ -194,7 +181,7 @@ impl IpHeader {
             return None;
         }
         let mut parsed = IpHeader {
-            network: Network::V6,
+            network: IpVersion::V6,
             at,
             protocol: header[6],
             transport_at: at + 40,

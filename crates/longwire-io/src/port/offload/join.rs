@@ -1,6 +1,8 @@
 //! Joins wire frames that were cut from one train.
 
-use super::headers::{Headers, Network, PACKET_MAX, Transport};
+use longwire_packet::header::IpVersion;
+
+use super::headers::{Headers, PACKET_MAX, Transport};
 use super::segments::{TCP_LAST_ONLY, put_len, write_unfinished_checksum};
 use super::{Offload, Segments, checksum};
 
@@ -148,11 +150,11 @@ pub(super) fn finish_headers(
     let at = headers.ip.at;
     let len = frame.len() - at;
     match headers.ip.network {
-        Network::V4 => {
+        IpVersion::V4 => {
             put_len(frame, at + 2, len);
             checksum::write_ipv4_checksum(frame, at);
         }
-        Network::V6 => put_len(frame, at + 4, len - 40),
+        IpVersion::V6 => put_len(frame, at + 4, len - 40),
     }
     let at = headers.transport_at();
     match headers.transport {

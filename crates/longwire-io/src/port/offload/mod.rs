@@ -12,8 +12,9 @@ mod splitter;
 mod tunnel;
 
 pub use checksum::{finish_checksum, finish_if_partial};
-pub use headers::{Headers, IpHeader, Network, Transport};
+pub use headers::{Headers, IpHeader, Transport};
 pub use join::{Joiner, TrainPart};
+use longwire_packet::header::IpVersion;
 pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished, strip_jumbo};
 pub use splitter::Splitter;
 pub(super) use tunnel::find_inner;
@@ -109,8 +110,8 @@ impl SegmentKind {
     pub fn matches(self, headers: &Headers) -> bool {
         let (network, transport) = (headers.ip.network, headers.transport);
         match self {
-            SegmentKind::TcpV4 => network == Network::V4 && transport == Transport::Tcp,
-            SegmentKind::TcpV6 => network == Network::V6 && transport == Transport::Tcp,
+            SegmentKind::TcpV4 => network == IpVersion::V4 && transport == Transport::Tcp,
+            SegmentKind::TcpV6 => network == IpVersion::V6 && transport == Transport::Tcp,
             SegmentKind::Udp => transport == Transport::Udp,
         }
     }

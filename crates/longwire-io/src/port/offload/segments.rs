@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+use longwire_packet::header::IpVersion;
+
 use super::checksum::{
     Sum, has_no_checksum, pseudo_header, write_ipv4_checksum, write_transport_checksum,
 };
-use super::headers::{Headers, IpHeader, Network, Transport, be16};
+use super::headers::{Headers, IpHeader, Transport, be16};
 use super::tunnel::{InnerBytes, Tunnels};
 use super::{Checksum, Offload, SegmentKind, Segments};
 
@@ -124,16 +126,15 @@ pub fn cut_tcp(
     let frame = &frame[start..];
     let segments = Headers::parse(frame).and_then(|headers| {
         let kind = match (headers.transport, headers.ip.network) {
-            (Transport::Tcp, Network::V4) => SegmentKind::TcpV4,
-            (Transport::Tcp, Network::V6) => SegmentKind::TcpV6,
+            (Transport::Tcp, IpVersion::V4) => SegmentKind::TcpV4,
+            (Transport::Tcp, IpVersion::V6) => SegmentKind::TcpV6,
             (Transport::Udp, _) => return None,
         };
         let room = mtu.checked_sub(headers.payload_at - headers.ip.at)?;
         let payload_len = u16::try_from(room).ok().filter(|len| *len > 0)?;
-        let header_len = u16::try_from(headers.payload_at).ok()?;
         Some(Segments {
             kind,
-            header_len,
+            header_len: u16::try_from(headers.payload_at).ok()?,
             payload_len,
             cwr_once: true,
         })
@@ -209,7 +210,7 @@ pub(super) struct Piece {
 pub(super) fn write_network_header(frame: &mut [u8], ip: &IpHeader, piece: &Piece) {
     let at = ip.at;
     match ip.network {
-        Network::V4 => {
+        IpVersion::V4 => {
             put_len(frame, at + 2, frame.len() - at);
             let id = be16(frame, at + 4).unwrap_or(0);
             // The identification may wrap around (RFC 6864).
@@ -217,7 +218,7 @@ pub(super) fn write_network_header(frame: &mut [u8], ip: &IpHeader, piece: &Piec
             frame[at + 4..at + 6].copy_from_slice(&id.to_be_bytes());
             write_ipv4_checksum(frame, at);
         }
-        Network::V6 => put_len(frame, at + 4, frame.len() - at - 40),
+        IpVersion::V6 => put_len(frame, at + 4, frame.len() - at - 40),
     }
 }
 
@@ -246,8 +247,7 @@ pub(super) fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> 
     if has_no_checksum(frame, headers) {
         return None;
     }
-    let len = frame.len() - headers.transport_at();
-    let sum = pseudo_header(&headers.ip, frame, len).fold();
+    let sum = pseudo_header(&headers.ip, frame, frame.len() - headers.transport_at()).fold();
     let at = headers.checksum_at();
     frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     Some(headers.checksum())

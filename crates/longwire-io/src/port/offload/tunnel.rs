@@ -53,11 +53,10 @@ impl Tunnels {
     /// Returns whether wire frames can be cut. They cannot if GRE numbers its packets, because all
     /// segments would share one number.
     pub(super) fn can_cut(&self, frame: &[u8]) -> bool {
-        let numbered = |ip: &IpHeader| {
+        !self.around.iter().flatten().any(|ip: &IpHeader| {
             ip.protocol == GRE
                 && be16(frame, ip.transport_at).is_none_or(|flags| flags & GRE_SEQUENCE != 0)
-        };
-        !self.around.iter().flatten().any(numbered)
+        })
     }
 
     /// Returns whether the checksums around a packet are valid once its checksum at `inner` is
@@ -86,8 +85,7 @@ impl Tunnels {
                 && (ip.protocol != UDP || be16(frame, at) != Some(0))
             {
                 frame[at..at + 2].fill(0);
-                let sum = !sum_around(frame, &ip, inner).fold();
-                checksum::put_checksum(frame, at, sum);
+                checksum::put_checksum(frame, at, !sum_around(frame, &ip, inner).fold());
             }
             write_network_header(frame, &ip, piece);
         }

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use longwire_engine::Nanos;
+use nix::errno::Errno;
 
-use super::super::socket::checked;
 use super::super::vnet;
 use super::SUPER_MAX;
 use super::launch::Control;
@@ -113,7 +113,7 @@ impl<const SLOTS: usize> MessageRing<SLOTS> {
                 libc::MSG_DONTWAIT,
             )
         };
-        Ok(checked(sent)? as usize)
+        Ok(Errno::result(sent)? as usize)
     }
 
     /// Frees the first slots.
@@ -133,7 +133,7 @@ pub(super) const SLOTS: usize = 64;
 
 /// Frames to send, each with a virtio-net header.
 pub(super) struct Batch {
-    ring: MessageRing<SLOTS>,
+    pub(super) ring: MessageRing<SLOTS>,
     /// Control message per frame, to which the frame's message points.
     controls: Box<[Control]>,
     /// Releases of the frames that request a stamp.
@@ -153,18 +153,6 @@ impl Batch {
             stamped: vec![None; SLOTS].into_boxed_slice(),
             wire_frames: [0; SLOTS],
         }
-    }
-
-    /// Returns the number of frames.
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.ring.len()
-    }
-
-    /// Returns the number of free slots.
-    #[inline]
-    pub(super) fn free_slots(&self) -> usize {
-        self.ring.free_slots()
     }
 
     /// Copies a frame into a free slot. `stamped` is its release if `control` requests a stamp.
@@ -205,15 +193,5 @@ impl Batch {
     /// Returns the first frame. The batch must not be empty.
     pub(super) fn first(&self) -> &[u8] {
         &self.ring.first()[vnet::LEN..]
-    }
-
-    /// Offers at most the first `max` frames to the kernel and returns the number accepted.
-    pub(super) fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {
-        self.ring.send(socket, max)
-    }
-
-    /// Frees the first slots.
-    pub(super) fn advance(&mut self, frames: usize) {
-        self.ring.advance(frames);
     }
 }

@@ -53,13 +53,13 @@ fn driver_of(interface: &Interface) -> String {
 }
 
 fn refused(port: &str, driver: &str, why: &str) -> PortError {
-    PortError::Unsupported {
-        port: port.to_owned(),
-        reason: format!(
+    PortError::unsupported(
+        port,
+        format!(
             "no gap frames: driver {driver}, {why}; SO_NOFCS works with e1000, e1000e, igb and \
              ixgbe"
         ),
-    }
+    )
 }
 
 /// Rejects a wire with a different rate.
@@ -67,10 +67,10 @@ fn check_speed(port: &str, name: &str, rate: BitRate) -> Result<(), PortError> {
     let speed = Ethtool::open().and_then(|ethtool| ethtool.speed(name));
     // If the device reports no speed, the user's value applies.
     match speed.ok().flatten() {
-        Some(speed) if speed != rate => Err(PortError::Unsupported {
-            port: port.to_owned(),
-            reason: format!("gap frames at {rate}, but the wire has {speed}; write {speed}"),
-        }),
+        Some(speed) if speed != rate => Err(PortError::unsupported(
+            port,
+            format!("gap frames at {rate}, but the wire has {speed}; write {speed}"),
+        )),
         _ => Ok(()),
     }
 }

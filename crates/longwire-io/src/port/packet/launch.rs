@@ -243,8 +243,7 @@ impl SocketTimestamps {
             (Some(sent), true) => Some(sent.flags()),
             _ => None,
         };
-        let launch = self.launch.as_mut().map(|launch| launch.at(release));
-        Control::new(flags, launch)
+        Control::new(flags, self.launch.as_mut().map(|launch| launch.at(release)))
     }
 
     /// Records that the kernel has numbered a stamped frame; `None` if the frame was not sent.

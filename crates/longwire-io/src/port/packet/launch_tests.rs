@@ -73,9 +73,8 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
                 };
                 let lock = lock.expect("it is free");
                 let settings = Arc::new(Settings::apply(&near, needs, lock, &mut notes));
-                let tx = PacketTx::new(sockets.expect("sockets"), "packet:near", &near, settings);
                 (
-                    tx,
+                    PacketTx::new(sockets.expect("sockets"), "packet:near", &near, settings),
                     open("far", &OpenOptions::default()).expect("the far end"),
                 )
             })

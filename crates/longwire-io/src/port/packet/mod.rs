@@ -20,12 +20,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::lock::{PortLock, ReadMode};
 use super::options::{LaunchMode, OpenOptions};
 use super::settings::{Frames, InterfaceNeeds, Settings};
-use super::socket::{Buffer, checked, enlarge, failure, set_option};
+use super::socket::{Buffer, enlarge, failure, set_option};
 use super::xdp::Sender;
 use super::{OpenPort, PortError};
 use crate::net::interface::Interface;
@@ -265,13 +266,13 @@ fn find_launch(
             }
         )),
         None if mode == LaunchMode::Queue => {
-            return Err(PortError::Unsupported {
-                port: port.to_owned(),
-                reason: format!(
+            return Err(PortError::unsupported(
+                port,
+                format!(
                     "no queueing discipline holds frames until due; add one with: tc qdisc replace \
                      dev {name} root fq"
                 ),
-            });
+            ));
         }
         None => {}
     }
@@ -315,7 +316,8 @@ fn bind(socket: BorrowedFd<'_>, interface: &Interface, protocol: u16) -> io::Res
             size_of_val(&address) as libc::socklen_t,
         )
     };
-    checked(result).map(drop)
+    Errno::result(result)?;
+    Ok(())
 }
 
 /// Enables promiscuous mode until the socket is closed.

@@ -208,19 +208,11 @@ impl PacketRx {
     }
 
     fn read_statistics(&mut self) {
-        let mut fresh = libc::tpacket_stats {
-            tp_packets: 0,
-            tp_drops: 0,
-        };
-        let read = get_option(
-            self.socket.as_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_STATISTICS,
-            &mut fresh,
-        );
+        let socket = self.socket.as_fd();
         // Reading resets the kernel's counters.
-        if read.is_ok() {
-            self.losses.ring_full += u64::from(fresh.tp_drops);
+        let fresh = get_option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        if let Ok(libc::tpacket_stats { tp_drops, .. }) = fresh {
+            self.losses.ring_full += u64::from(tp_drops);
         }
     }
 }
@@ -315,16 +307,14 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>,
         start += removed;
         move_checksum(&mut header, -(removed as i16));
     }
-    let frame = contents.get_mut(start..)?;
-    let decoded = vnet::decode(&header, frame).ok()?;
+    let decoded = vnet::decode(&header, contents.get_mut(start..)?).ok()?;
     Some((start..contents.len(), decoded))
 }
 
 /// Adjusts a virtio-net header after `bytes` bytes were inserted before the checksummed range.
 fn move_checksum(header: &mut [u8; vnet::LEN], bytes: i16) {
     const START: usize = 6;
-    let start = u16::from_ne_bytes([header[START], header[START + 1]]);
-    let moved = start.saturating_add_signed(bytes);
+    let moved = u16::from_ne_bytes([header[START], header[START + 1]]).saturating_add_signed(bytes);
     header[START..START + 2].copy_from_slice(&moved.to_ne_bytes());
 }
 

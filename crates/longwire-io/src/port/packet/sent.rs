@@ -156,6 +156,7 @@ impl SendErrorQueue {
 }
 
 /// A stamp from the error queue.
+#[derive(Default)]
 struct StampMessage {
     origin: u8,
     number: u32,
@@ -180,12 +181,7 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<StampMessage>> {
             _ => Err(error),
         };
     }
-    let mut found = StampMessage {
-        origin: 0,
-        number: 0,
-        kernel: 0,
-        device: 0,
-    };
+    let mut found = StampMessage::default();
     // SAFETY: the kernel filled in `message`; the pointer is null or points to a header inside
     // `control`.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
@@ -318,27 +314,21 @@ impl DeviceStamping {
     /// Configures a device to stamp the frames that it sends; `None` if it cannot or the process is
     /// not permitted to.
     pub(super) fn start(ethtool: Ethtool, interface: &str) -> Option<DeviceStamping> {
-        DeviceStamping::try_start(ethtool, interface).ok().flatten()
-    }
-
-    fn try_start(ethtool: Ethtool, interface: &str) -> io::Result<Option<DeviceStamping>> {
-        let stamps = ethtool.stamps(interface)?;
-        let Some(clock) = stamps.clock.filter(|_| stamps.sends) else {
-            return Ok(None);
-        };
-        let before = ethtool.stamping(interface)?;
+        let stamps = ethtool.stamps(interface).ok()?;
+        let clock = stamps.clock.filter(|_| stamps.sends)?;
+        let before = ethtool.stamping(interface).ok()?;
         let on = libc::hwtstamp_config {
             tx_type: libc::HWTSTAMP_TX_ON.cast_signed(),
             ..before
         };
         rights::will_restore();
-        ethtool.set_stamping(interface, on)?;
-        Ok(Some(DeviceStamping {
+        ethtool.set_stamping(interface, on).ok()?;
+        Some(DeviceStamping {
             ethtool,
             interface: interface.to_owned(),
             clock,
             before,
-        }))
+        })
     }
 
     /// Returns the number of the device's clock.

@@ -159,15 +159,15 @@ impl PacketTx {
     /// Pushes a frame that must leave through a packet socket.
     fn push_slow(&mut self, frame: &TxFrame<'_>, stamped: Option<Nanos>) -> PushResult {
         let long = frame.bytes.len() > COPY_MAX;
-        if self.fast_waits() || (long && self.batch.len() > 0) {
+        if self.fast_waits() || (long && self.batch.ring.len() > 0) {
             // The next flush returns the error again and can report it.
             let _ = self.send_all();
         }
-        if self.batch.free_slots() == 0 || self.fast_waits() {
+        if self.batch.ring.free_slots() == 0 || self.fast_waits() {
             return PushResult::Full;
         }
         let control = self.timestamps.control(frame.release, stamped.is_some());
-        if !long || self.batch.len() > 0 || !self.send_at_once(frame, control, stamped) {
+        if !long || self.batch.ring.len() > 0 || !self.send_at_once(frame, control, stamped) {
             self.batch.put(frame.bytes, frame.offload, control, stamped);
         }
         PushResult::Taken
@@ -220,7 +220,7 @@ impl PacketTx {
     /// Sends as many queued frames as the kernel accepts.
     fn send_all(&mut self) -> Result<(), PortError> {
         self.send_batch()?;
-        while self.batch.len() == 0
+        while self.batch.ring.len() == 0
             && let Some(fast) = &mut self.fast
             && fast.unsent() > 0
         {
@@ -231,7 +231,7 @@ impl PacketTx {
                 false
             });
             self.sent += sent.map_err(|error| failure(&self.port, "sending", error))?;
-            if self.batch.len() == 0 {
+            if self.batch.ring.len() == 0 {
                 break;
             }
             self.send_batch()?;
@@ -241,13 +241,13 @@ impl PacketTx {
 
     /// Sends as many frames of the batch as the kernel accepts.
     fn send_batch(&mut self) -> Result<(), PortError> {
-        while self.batch.len() > 0 {
-            match self.batch.send(self.direct.as_fd(), SLOTS) {
+        while self.batch.ring.len() > 0 {
+            match self.batch.ring.send(self.direct.as_fd(), SLOTS) {
                 Ok(sent) => {
                     for release in self.batch.stamped(sent) {
                         self.timestamps.numbered(Some(release));
                     }
-                    self.batch.advance(sent);
+                    self.batch.ring.advance(sent);
                     self.sent += sent;
                     self.stuck &= sent == 0;
                 }
@@ -296,9 +296,9 @@ impl PacketTx {
             if !ethtool::has_carrier(self.direct.as_fd(), &self.interface).unwrap_or(true) {
                 return Ok(self.lose_without_carrier());
             }
-            match self.batch.send(self.queued.as_fd(), 1) {
+            match self.batch.ring.send(self.queued.as_fd(), 1) {
                 Ok(_) => {
-                    self.batch.advance(1);
+                    self.batch.ring.advance(1);
                     self.sent += 1;
                     return Ok(true);
                 }
@@ -323,14 +323,14 @@ impl PacketTx {
 
     /// Drops the batch, as an unplugged cable does. Returns whether to continue.
     fn lose_without_carrier(&mut self) -> bool {
-        self.losses.no_carrier += self.batch.wire_frames(self.batch.len());
-        self.batch.advance(self.batch.len());
+        self.losses.no_carrier += self.batch.wire_frames(self.batch.ring.len());
+        self.batch.ring.advance(self.batch.ring.len());
         true
     }
 
     fn lose(&mut self, frames: usize) {
         self.losses.send_failed += self.batch.wire_frames(frames);
-        self.batch.advance(frames);
+        self.batch.ring.advance(frames);
     }
 }
 
@@ -376,11 +376,11 @@ impl TxPort for PacketTx {
 
     fn free_slots(&self) -> usize {
         let fast = self.fast.as_ref().map_or(SLOTS, Sender::free_slots);
-        self.batch.free_slots().min(fast)
+        self.batch.ring.free_slots().min(fast)
     }
 
     fn unsent(&self) -> usize {
-        self.batch.len() + self.fast.as_ref().map_or(0, Sender::unsent)
+        self.batch.ring.len() + self.fast.as_ref().map_or(0, Sender::unsent)
     }
 
     fn sample_every(&mut self, every: u32) -> Option<StampedBy> {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::net::interface::Interface;
 use crate::net::netlink::Netlink;
@@ -12,6 +12,7 @@ use crate::net::record::{PortRecord, Restorer, Undo};
 use crate::net::{NetError, link, tap};
 use crate::port::lock::{self, PortLock};
 use crate::port::{PortError, options, vnet};
+use crate::sync::locked;
 
 mod control {
     nix::ioctl_write_ptr_bad!(
@@ -123,10 +124,7 @@ impl Device {
 
     /// Switches the device's carrier.
     pub(super) fn set_carrier(&self, up: bool) -> io::Result<()> {
-        let mut without = self
-            .without_carrier
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut without = locked(&self.without_carrier);
         if !up {
             without.since.get_or_insert(self.all_drops().to_reader);
         }
@@ -143,10 +141,7 @@ impl Device {
     /// Returns the device's losses since its creation: frames to this port dropped at a full queue,
     /// and frames from this port that the kernel rejected.
     pub(super) fn drops(&self) -> Drops {
-        let without = *self
-            .without_carrier
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let without = *locked(&self.without_carrier);
         let mut drops = self.all_drops();
         let now = without
             .since
@@ -247,9 +242,8 @@ impl Drops {
         })?;
         let mut fields = counters.split_ascii_whitespace();
         let from_writer = fields.nth(3)?.parse().ok()?;
-        let to_reader = fields.nth(7)?.parse().ok()?;
         Some(Drops {
-            to_reader,
+            to_reader: fields.nth(7)?.parse().ok()?,
             from_writer,
         })
     }
@@ -272,46 +266,34 @@ fn raise(
 fn check_name(text: &str) -> Result<(), PortError> {
     let bad_name = text.contains(['/', ':']) || text.chars().any(char::is_whitespace);
     if text.is_empty() || text.len() >= libc::IFNAMSIZ || bad_name {
-        return Err(PortError::Unsupported {
-            port: format!("tap:{text}"),
-            reason: "not a valid device name: 1 to 15 characters, without spaces, ':' or '/'"
-                .into(),
-        });
+        return Err(PortError::unsupported(
+            format!("tap:{text}"),
+            "not a valid device name: 1 to 15 characters, without spaces, ':' or '/'",
+        ));
     }
     Ok(())
 }
 
 fn no_control_file(name: &str, error: io::Error) -> PortError {
-    let hint = match error.kind() {
-        io::ErrorKind::NotFound => {
-            "/dev/net/tun is missing; load the module with: modprobe tun; for a container, --device \
-                                      /dev/net/tun"
-        }
-        _ => return failed(name, "opening /dev/net/tun", error),
-    };
-    PortError::Unsupported {
-        port: format!("tap:{name}"),
-        reason: hint.into(),
+    if error.kind() != io::ErrorKind::NotFound {
+        return failed(name, "opening /dev/net/tun", error);
     }
+    PortError::unsupported(
+        format!("tap:{name}"),
+        "/dev/net/tun is missing; load the module with: modprobe tun; for a container, --device \
+         /dev/net/tun",
+    )
 }
 
 fn not_attached(name: &str, error: io::Error) -> PortError {
     let reason = match error.raw_os_error() {
-        Some(libc::EBUSY) => {
-            return PortError::Unsupported {
-                port: format!("tap:{name}"),
-                reason: format!("{} has the device open", lock::user_of_tap(name)),
-            };
-        }
+        Some(libc::EBUSY) => format!("{} has the device open", lock::user_of_tap(name)),
         Some(libc::EINVAL | libc::EEXIST) => {
-            "a device with that name exists, but is not a single-queue TAP device"
+            "a device with that name exists, but is not a single-queue TAP device".to_owned()
         }
         _ => return failed(name, "attaching to the TAP device", error),
     };
-    PortError::Unsupported {
-        port: format!("tap:{name}"),
-        reason: reason.into(),
-    }
+    PortError::unsupported(format!("tap:{name}"), reason)
 }
 
 /// Returns the error of a failed system call on the device.

@@ -31,8 +31,7 @@ impl BareXdp {
     /// AF_XDP is unavailable, or the frame is longer than a page.
     pub fn open(name: &str, frame: &[u8]) -> Result<BareXdp, PortError> {
         let port = format!("xdp:{name}");
-        let interface = settings::find_up(&port, name)?;
-        BareXdp::open_index(interface.index, frame)
+        BareXdp::open_index(settings::find_up(&port, name)?.index, frame)
             .map_err(|(action, error)| failure(&port, action, error))
     }
 

@@ -60,16 +60,18 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Frames)?;
     let mut notes = Vec::new();
     let frame_max = interface.mtu as usize + 14 + 4;
-    let chunk = Umem::chunk_for(frame_max).ok_or_else(|| PortError::Unsupported {
-        port: port.clone(),
-        reason: format!(
-            "MTU {} is too large for AF_XDP; the maximum is 3800; or use packet:{name}",
-            interface.mtu
-        ),
+    let chunk = Umem::chunk_for(frame_max).ok_or_else(|| {
+        PortError::unsupported(
+            &port,
+            format!(
+                "MTU {} is too large for AF_XDP; the maximum is 3800; or use packet:{name}",
+                interface.mtu
+            ),
+        )
     })?;
     let queues = queue_count(&interface);
     let program =
-        Program::load(queues, true).map_err(|e| failure(&port, "loading the XDP program", e))?;
+        Program::load(queues).map_err(|e| failure(&port, "loading the XDP program", e))?;
     let (link, place) = attach(&port, &program, &interface, options.xdp_mode, &mut notes)?;
     let rx_frames = options.ring_bytes.unwrap_or(RING_BYTES) / chunk / queues as usize;
     let plan = Plan {
@@ -124,29 +126,21 @@ fn attach(
     notes: &mut Vec<String>,
 ) -> Result<(crate::bpf::Link, Place), PortError> {
     let name = &interface.name;
-    let busy = || PortError::Unsupported {
-        port: port.to_owned(),
-        reason: format!(
-            "{name} has another XDP program; remove it with: ip link set dev {name} xdp off"
-        ),
-    };
-    let attach = |place| {
-        program
-            .attach(interface.index, place)
-            .map(|link| (link, place))
-    };
-    let is_busy =
-        |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST));
-    let place = match mode {
+    let attach = |place| -> io::Result<_> { Ok((program.attach(interface.index, place)?, place)) };
+    let error = match attach(match mode {
         XdpMode::Generic => Place::Generic,
         XdpMode::Best | XdpMode::Native => Place::Native,
-    };
-    let error = match attach(place) {
+    }) {
         Ok(attached) => return Ok(attached),
         Err(error) => error,
     };
-    if is_busy(&error) {
-        return Err(busy());
+    if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) {
+        return Err(PortError::unsupported(
+            port,
+            format!(
+                "{name} has another XDP program; remove it with: ip link set dev {name} xdp off"
+            ),
+        ));
     }
     if mode == XdpMode::Best
         && error.raw_os_error() != Some(libc::EPERM)
@@ -282,10 +276,7 @@ impl Plan<'_> {
             ),
             _ => return failure(port, action, error),
         };
-        PortError::Unsupported {
-            port: port.to_owned(),
-            reason,
-        }
+        PortError::unsupported(port, reason)
     }
 }
 

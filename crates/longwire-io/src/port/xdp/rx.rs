@@ -6,9 +6,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
+use nix::errno::Errno;
 
 use super::super::offload::finish_if_partial;
-use super::super::socket::{AliveChecks, checked, failure, get_option, pending_error};
+use super::super::socket::{AliveChecks, failure, get_option, pending_error};
 use super::super::{PortError, PortLosses, ReceiveResult, RxFrame, RxPort};
 use super::AttachedProgram;
 use super::program::STAMP_LEN;
@@ -227,12 +228,17 @@ impl RxPort for XdpRx {
         };
         for queue in &self.queues {
             // SAFETY: a C structure of integers, for which zeros are valid.
-            let mut counted: libc::xdp_statistics = unsafe { std::mem::zeroed() };
             let socket = queue.socket.as_fd();
-            if get_option(socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut counted).is_ok() {
+            let counted = get_option(socket, libc::SOL_XDP, libc::XDP_STATISTICS);
+            if let Ok(libc::xdp_statistics {
+                rx_ring_full,
+                rx_dropped,
+                ..
+            }) = counted
+            {
                 // If the device copies frames, a frame that finds no free chunk and a frame that is
                 // too long for one both count as dropped.
-                losses.ring_full += counted.rx_ring_full + counted.rx_dropped;
+                losses.ring_full += rx_ring_full + rx_dropped;
             }
         }
         losses
@@ -246,7 +252,7 @@ impl RxPort for XdpRx {
 /// Creates a descriptor that is readable when any of the queues is.
 fn watch(queues: &[Queue]) -> io::Result<OwnedFd> {
     // SAFETY: the call takes no pointers.
-    let created = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+    let created = Errno::result(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
     // SAFETY: the kernel has just returned this descriptor, which has no other owner.
     let any = unsafe { OwnedFd::from_raw_fd(created) };
     for queue in queues {
@@ -255,7 +261,7 @@ fn watch(queues: &[Queue]) -> io::Result<OwnedFd> {
             u64: 0,
         };
         // SAFETY: `event` is valid during the call.
-        checked(unsafe {
+        Errno::result(unsafe {
             libc::epoll_ctl(
                 any.as_raw_fd(),
                 libc::EPOLL_CTL_ADD,

@@ -9,10 +9,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+
 use super::rings::{Consumer, Producer, XdpRing};
 use super::sender::METADATA;
 use crate::mapping::Mapping;
-use crate::port::socket::{Buffer, checked, enlarge, get_option, set_option};
+use crate::port::socket::{Buffer, enlarge, get_option, set_option};
 
 /// How long to retry while a queue is busy. It stays busy for some tens of milliseconds after its
 /// last socket is closed.
@@ -61,8 +63,7 @@ impl UnboundSocket {
         if !metadata {
             register(0).map_err(|e| ("registering frame memory", e))?;
         }
-        let rings = SendRings::new(fd, tx_frames, metadata);
-        let sending = rings.map_err(|e| ("making a ring", e))?;
+        let sending = SendRings::new(fd, tx_frames, metadata).map_err(|e| ("making a ring", e))?;
         Ok((UnboundSocket::new(socket, rx_frames)?, sending))
     }
 
@@ -134,11 +135,10 @@ impl UnboundSocket {
                     size_of_val(&address) as libc::socklen_t,
                 )
             };
-            match checked(result) {
+            match Errno::result(result) {
                 Ok(_) => return is_zero_copy(self.socket.as_fd()),
-                Err(error) if error.raw_os_error() != Some(libc::EBUSY) => return Err(error),
-                Err(error) if start.elapsed() > BUSY_FOR => return Err(error),
-                Err(_) => thread::sleep(BUSY_PAUSE),
+                Err(Errno::EBUSY) if start.elapsed() <= BUSY_FOR => thread::sleep(BUSY_PAUSE),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -147,23 +147,20 @@ impl UnboundSocket {
 fn xdp_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the call takes no pointers.
-    let descriptor = checked(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
+    let descriptor = Errno::result(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
     // SAFETY: the kernel has just returned this descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 fn is_zero_copy(socket: BorrowedFd<'_>) -> io::Result<bool> {
-    let mut options = libc::xdp_options { flags: 0 };
-    get_option(socket, libc::SOL_XDP, libc::XDP_OPTIONS, &mut options)?;
+    let options: libc::xdp_options = get_option(socket, libc::SOL_XDP, libc::XDP_OPTIONS)?;
     Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
 }
 
 /// Returns the offsets of the parts of a socket's rings.
 fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
     // SAFETY: a C structure of integers, for which zeros are valid.
-    let mut at: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
-    get_option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut at)?;
-    Ok(at)
+    get_option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)
 }
 
 impl SendRings {
@@ -176,9 +173,8 @@ impl SendRings {
         let at = offsets(fd)?;
         let page = libc::XDP_UMEM_PGOFF_COMPLETION_RING.cast_signed();
         let completion = XdpRing::map(fd, frames, page, &at.cr)?;
-        let transmit = XdpRing::map(fd, frames, libc::XDP_PGOFF_TX_RING, &at.tx)?;
         Ok(SendRings {
-            transmit: Producer::new(transmit),
+            transmit: Producer::new(XdpRing::map(fd, frames, libc::XDP_PGOFF_TX_RING, &at.tx)?),
             completion: Consumer::new(completion),
             metadata,
         })
@@ -218,9 +214,7 @@ pub(super) fn kick(socket: &OwnedFd) -> io::Result<()> {
             0,
         )
     };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(result)?;
     Ok(())
 }
 

@@ -54,8 +54,7 @@ pub fn check_port(tx: &mut impl TxPort, rx: &mut impl RxPort, rules: &Rules) {
     let sent = send_lengths(tx, rules);
     check_received(rx, &sent, rules);
     send_shorts(tx);
-    let sent = send_lengths(tx, rules);
-    check_received(rx, &sent, rules);
+    check_received(rx, &send_lengths(tx, rules), rules);
     check_counts(tx, rx);
     check_empty(rx);
 }

@@ -190,8 +190,7 @@ pub fn tcp_transfer(
             received
         });
         let send = || {
-            let to = to.parse().unwrap();
-            let mut stream = TcpStream::connect_timeout(&to, LIMIT).unwrap();
+            let mut stream = TcpStream::connect_timeout(&to.parse().unwrap(), LIMIT).unwrap();
             assert_eq!(stream.local_addr().unwrap().ip().to_string(), from);
             stream.write_all(data).unwrap();
         };
