@@ -172,8 +172,7 @@ impl Engine {
     /// The engine does not answer or no longer has the container.
     pub fn state(&self, container: &Container, machine: &Machine) -> io::Result<State> {
         let target = format!("/containers/{}/json", container.id);
-        let response = get(&self.socket, &target)?;
-        let inspected: ContainerDetails = parse(&response.body)?;
+        let inspected: ContainerDetails = parse(&get(&self.socket, &target)?.body)?;
         let pid = inspected.state.pid;
         Ok(verify(machine, container, pid, self.is_trusted()))
     }
@@ -210,21 +209,19 @@ fn get(path: &Path, target: &str) -> io::Result<Response> {
         client.set_response_max(RESPONSE_MAX);
         client.fetch(target)
     });
-    match response {
-        Ok(response) if response.status == 200 => Ok(response),
-        Ok(response) => Err(invalid(format!("status {}", response.status))),
-        Err(ClientError::System(error) | ClientError::Unreachable { source: error, .. }) => {
-            Err(error)
-        }
+    Err(match response {
+        Ok(response) if response.status == 200 => return Ok(response),
+        Ok(response) => invalid(format!("status {}", response.status)),
+        Err(ClientError::System(error) | ClientError::Unreachable { source: error, .. }) => error,
         Err(ClientError::Timeout { limit, .. }) => {
             let what = format!("no answer within {} s", limit.as_secs());
-            Err(io::Error::new(io::ErrorKind::TimedOut, what))
+            io::Error::new(io::ErrorKind::TimedOut, what)
         }
         Err(ClientError::Protocol { reason, .. } | ClientError::ConnectionLost { reason, .. }) => {
-            Err(invalid(reason))
+            invalid(reason)
         }
-        Err(error) => Err(invalid(error.to_string())),
-    }
+        Err(error) => invalid(error.to_string()),
+    })
 }
 
 fn invalid(what: String) -> io::Error {

@@ -123,12 +123,8 @@ fn listed(prefix: &str, names: &[String]) -> String {
 fn lines(containers: &[Container]) -> String {
     let shown = containers.iter().take(NAMES_MAX);
     let mut text: String = shown.map(|container| format!("\n  {container}")).collect();
-    if let Some(more) = containers
-        .len()
-        .checked_sub(NAMES_MAX)
-        .filter(|more| *more > 0)
-    {
-        text.push_str(&format!("\n  and {more} more"));
+    if containers.len() > NAMES_MAX {
+        text += &format!("\n  and {} more", containers.len() - NAMES_MAX);
     }
     text
 }

@@ -60,8 +60,7 @@ impl Directory {
     /// Reads a decimal number.
     pub fn number(&self, path: &str) -> io::Result<u32> {
         let bytes = self.read(path, NUMBER_BYTES_MAX)?;
-        let text = str::from_utf8(&bytes).unwrap_or_default();
-        let number = text.trim().parse();
+        let number = str::from_utf8(&bytes).unwrap_or_default().trim().parse();
         number.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not a number"))
     }
 

@@ -1,5 +1,6 @@
 //! Resolves targets to open namespaces.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use longwire_io::Pidfd;
 use longwire_io::net::NetNamespace;
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
@@ -61,17 +63,17 @@ impl FoundTarget {
     ) -> Result<FoundTarget, TargetError> {
         let is_plain = name.components().count() == 1 && !name.to_string_lossy().contains('/');
         let candidates: Vec<PathBuf> = if is_plain {
-            let paths = directories.iter().map(|directory| directory.join(name));
-            paths.collect()
+            directories
+                .iter()
+                .map(|directory| directory.join(name))
+                .collect()
         } else {
             vec![name.to_owned()]
         };
-        let mut paths = candidates.iter();
-        let opened = paths.find_map(|path| match open_file(path) {
+        let Some((path, file)) = candidates.iter().find_map(|path| match open_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             file => Some((path, file)),
-        });
-        let Some((path, file)) = opened else {
+        }) else {
             return Err(TargetError::NoNamespace {
                 path: candidates[0].clone(),
                 known: names(directories),
@@ -163,19 +165,12 @@ fn open_process(
     started: Option<u64>,
     machine: &Machine,
 ) -> Result<(Process, NetNamespace, Option<Pidfd>), TargetError> {
-    let gone = |error: &io::Error| {
-        error.kind() == io::ErrorKind::NotFound
-            || error.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32)
-    };
-    let failed = |error: io::Error| {
-        if gone(&error) {
-            TargetError::NoProcess { pid }
-        } else {
-            TargetError::open(
-                format_args!("the network namespace of process {pid}"),
-                error,
-            )
-        }
+    let failed = |error: io::Error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOENT | Errno::ESRCH) => TargetError::NoProcess { pid },
+        _ => TargetError::open(
+            format_args!("the network namespace of process {pid}"),
+            error,
+        ),
     };
     let process = Process::open(&machine.path("/proc"), pid).map_err(failed)?;
     let now = process.started().map_err(failed)?;
@@ -201,16 +196,12 @@ fn names(directories: &[PathBuf]) -> Vec<String> {
         .flatten()
         .flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = names.collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    names.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 /// Returns whether the namespace is PID 1's, or the caller's if PID 1 is inaccessible.
 fn is_host(namespace: &NetNamespace, machine: &Machine) -> bool {
-    let proc = machine.path("/proc");
-    let first = Process::open(&proc, 1).and_then(|process| process.namespace());
+    let first = Process::open(&machine.path("/proc"), 1).and_then(|process| process.namespace());
     let host = first.or_else(|_| NetNamespace::current().map_err(io::Error::other));
     host.is_ok_and(|host| host.inode() == namespace.inode())
 }
@@ -259,8 +250,7 @@ impl Machine {
         };
         let of_root = |c: &&Container| c.is_sandbox && c.user.is_none();
         candidates.iter().filter(of_root).find_map(|sandbox| {
-            let file = sandbox.network.as_ref()?;
-            FoundTarget::of_sandbox(sandbox, file, name, self).ok()
+            FoundTarget::of_sandbox(sandbox, sandbox.network.as_ref()?, name, self).ok()
         })
     }
 }

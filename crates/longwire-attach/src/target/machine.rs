@@ -66,10 +66,9 @@ impl Machine {
         mut self,
         variables: impl IntoIterator<Item = (&'static str, T)>,
     ) -> Machine {
-        let variables = variables
-            .into_iter()
-            .map(|(name, value)| (name, value.into()));
-        self.variables.extend(variables);
+        for (name, value) in variables {
+            self.variables.insert(name, value.into());
+        }
         self
     }
 
@@ -91,10 +90,7 @@ impl Machine {
         let mut directories: Vec<UserDirectory> = names
             .unwrap_or_default()
             .iter()
-            .filter_map(|name| {
-                let path = users.join(name);
-                Some(UserDirectory::new(path, name.parse().ok()?))
-            })
+            .filter_map(|name| Some(UserDirectory::new(users.join(name), name.parse().ok()?)))
             .collect();
         if let Some(own) = self.variable("XDG_RUNTIME_DIR").map(PathBuf::from)
             && !directories.iter().any(|directory| directory.path == own)
@@ -107,8 +103,7 @@ impl Machine {
     /// Returns whether `/proc` belongs to the caller's PID namespace. In an outer namespace's
     /// `/proc`, the caller has one PID per level.
     pub(super) fn has_own_pids(&self) -> bool {
-        let status = fs::read_to_string(self.path("/proc/self/status"));
-        let status = status.unwrap_or_default();
+        let status = fs::read_to_string(self.path("/proc/self/status")).unwrap_or_default();
         let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         let pids: Vec<&str> = pids.unwrap_or_default().split_whitespace().collect();
         pids == [std::process::id().to_string()]

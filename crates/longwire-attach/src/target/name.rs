@@ -173,19 +173,10 @@ mod tests {
     #[test]
     fn names_that_are_paths_are_refused() {
         let long = "a".repeat(LENGTH_MAX + 1);
-        for text in [
-            "",
-            "../../etc",
-            "a/b",
-            "docker:",
-            "docker:../x",
-            "rkt:a",
-            "a b",
-            "ä",
-            ".",
-            "-a",
-            &long,
-        ] {
+        for text in "|../../etc|a/b|docker:|docker:../x|rkt:a|a b|ä|.|-a"
+            .split('|')
+            .chain([&*long])
+        {
             assert!(text.parse::<ContainerName>().is_err(), "{text}");
         }
         for text in ["", "/", "a/", "/a", "a/b/c", "../a", "a/.."] {

@@ -73,10 +73,8 @@ impl Configuration {
         match self.annotations.get(MANAGER).map(String::as_str) {
             Some("cri-o") => Some(Runtime::CriO),
             Some("libpod") => Some(Runtime::Podman),
-            _ => self
-                .annotations
-                .contains_key(CRI_O.kind)
-                .then_some(Runtime::CriO),
+            _ if self.annotations.contains_key(CRI_O.kind) => Some(Runtime::CriO),
+            _ => None,
         }
     }
 

@@ -103,16 +103,11 @@ impl Process {
         {
             return unverified(format!("PID {pid} does not belong to user {user}"));
         }
-        match recorded {
-            Some(recorded) if recorded == started => return State::Running { pid, started },
-            Some(_) => {
-                let reason = format!("PID {pid} was reused after the container exited");
-                return unverified(reason);
-            }
-            None => {}
+        if recorded.is_some_and(|recorded| recorded != started) {
+            return unverified(format!("PID {pid} was reused after the container exited"));
         }
-        let cgroups = self.cgroups().unwrap_or_default();
-        if is_live || is_in_cgroup(&cgroups, &container.id) {
+        let is_in_cgroup = || is_in_cgroup(&self.cgroups().unwrap_or_default(), &container.id);
+        if recorded.is_some() || is_live || is_in_cgroup() {
             return State::Running { pid, started };
         }
         unverified(format!(
@@ -191,17 +186,17 @@ fn recorded_start(machine: &Machine, container: &Container, pid: u32) -> Option<
     let id = container.id.as_str();
     STATES.iter().find_map(|(place, file)| {
         let states = Directory::open(&machine.path(place)).ok()?;
-        let paths = [format!("{namespace}/{id}/{file}"), format!("{id}/{file}")];
-        let mut recorded = paths
+        [format!("{namespace}/{id}/{file}"), format!("{id}/{file}")]
             .iter()
-            .filter_map(|path| states.json::<RecordedProcess>(path).ok());
-        let recorded = recorded.find(|recorded| recorded.pid == pid)?;
-        Some(recorded.started)
+            .filter_map(|path| states.json::<RecordedProcess>(path).ok())
+            .find_map(|recorded| (recorded.pid == pid).then_some(recorded.started))
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::rows;
+
     use super::*;
 
     #[test]
@@ -217,34 +212,26 @@ mod tests {
 
     #[test]
     fn the_container_is_a_whole_component_of_the_path() {
-        let id = "3fa9".repeat(16);
-        for line in [
-            "0::/default/ID",
-            "5:devices:/docker/ID",
-            "0::/system.slice/docker-ID.scope",
-            "0::/kubepods.slice/cri-containerd-ID.scope/init.scope",
-            "0::/kubepods-pod1.slice:cri-containerd:ID",
-        ] {
-            assert!(is_in_cgroup(&line.replace("ID", &id), &id), "{line}");
+        let full = "3fa9".repeat(16);
+        for [id, is_in, line] in rows(
+            "ID  | yes | 0::/default/ID
+    ID  | yes | 5:devices:/docker/ID
+    ID  | yes | 0::/system.slice/docker-ID.scope
+    ID  | yes | 0::/kubepods.slice/cri-containerd-ID.scope/init.scope
+    ID  | yes | 0::/kubepods-pod1.slice:cri-containerd:ID
+    ID  | no  | 0::/machine.slice/libpod-conmon-ID.scope
+    web | yes | 0::/default/web
+    web | yes | 0::/a.slice/default-web.scope
+    web | yes | 0::/web/x
+    web | no  | 0::/
+    web | no  | 0::/default/web2
+    web | no  | 0::/default/myweb
+    web | no  | 0::/default/my-web
+    web | no  | 0::/a.slice/default-my-web.scope
+    web | no  | 0::/machine.slice/libpod-conmon-web.scope",
+        ) {
+            let (id, line) = (id.replace("ID", &full), line.replace("ID", &full));
+            assert_eq!(is_in_cgroup(&line, &id), is_in == "yes", "{line}");
         }
-        for line in [
-            "0::/default/web",
-            "0::/a.slice/default-web.scope",
-            "0::/web/x",
-        ] {
-            assert!(is_in_cgroup(line, "web"), "{line}");
-        }
-        for line in [
-            "0::/",
-            "0::/default/web2",
-            "0::/default/myweb",
-            "0::/default/my-web",
-            "0::/a.slice/default-my-web.scope",
-            "0::/machine.slice/libpod-conmon-web.scope",
-        ] {
-            assert!(!is_in_cgroup(line, "web"), "{line}");
-        }
-        let line = format!("0::/machine.slice/libpod-conmon-{id}.scope");
-        assert!(!is_in_cgroup(&line, &id));
     }
 }

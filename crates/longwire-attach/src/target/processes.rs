@@ -97,35 +97,32 @@ fn runtime_of(before: &str) -> Runtime {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::rows;
+
     use super::*;
 
     #[test]
     fn ids_of_all_runtimes_are_found() {
         let id = "3fa9".repeat(16);
-        for (line, runtime) in [
-            ("0::/system.slice/docker-ID.scope", Runtime::Docker),
-            ("5:devices:/docker/ID", Runtime::Docker),
-            ("0::/docker/ID/init.scope", Runtime::Docker),
-            ("4:memory:/kubepods/burstable/pod1-2/ID", Runtime::Unknown),
-            (
-                "0::/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-ID.scope",
-                Runtime::Containerd,
-            ),
-            (
-                "0::/system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:ID",
-                Runtime::Containerd,
-            ),
-            ("0::/user.slice/nerdctl-ID.scope", Runtime::Containerd),
-            ("0::/default/ID", Runtime::Unknown),
-            ("0::/kubepods.slice/crio-ID.scope", Runtime::CriO),
-            (
-                "0::/machine.slice/libpod-ID.scope/container",
-                Runtime::Podman,
-            ),
-            ("0::/../../docker/ID", Runtime::Docker),
-        ] {
-            let line = line.replace("ID", &id);
-            assert_eq!(id_of(&line), Some((runtime, id.clone())), "{line}");
+        for [runtime, line] in rows(
+            "docker             | 0::/system.slice/docker-ID.scope
+             docker             | 5:devices:/docker/ID
+             docker             | 0::/docker/ID/init.scope
+             an unknown runtime | 4:memory:/kubepods/burstable/pod1-2/ID
+             containerd         | 0::/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-ID.scope
+             containerd         | 0::/containerd.service/kubepods-pod1.slice:cri-containerd:ID
+             containerd         | 0::/user.slice/nerdctl-ID.scope
+             an unknown runtime | 0::/default/ID
+             cri-o              | 0::/kubepods.slice/crio-ID.scope
+             podman             | 0::/machine.slice/libpod-ID.scope/container
+             docker             | 0::/../../docker/ID",
+        ) {
+            let (found, found_id) = id_of(&line.replace("ID", &id)).expect(line);
+            assert_eq!(
+                (&*found.to_string(), found_id),
+                (runtime, id.clone()),
+                "{line}"
+            );
         }
     }
 
@@ -142,17 +139,9 @@ mod tests {
     #[test]
     fn other_cgroups_are_no_containers() {
         let id = "3fa9".repeat(16);
-        for line in [
-            "0::/",
-            "",
-            "no colons",
-            "0::/system.slice/ssh.service",
-            "0::/machine.slice/libpod-conmon-ID.scope",
-            "0::/crio-conmon-ID.scope",
-            "0::/docker/IDff",
-            "0::/docker/xID",
-            "0::/docker/ä",
-        ] {
+        let lines = "0::/||no colons|0::/system.slice/ssh.service|0::/docker/IDff|0::/docker/xID|\
+        0::/docker/ä|0::/machine.slice/libpod-conmon-ID.scope|0::/crio-conmon-ID.scope";
+        for line in lines.split('|') {
             assert_eq!(id_of(&line.replace("ID", &id)), None, "{line}");
         }
     }

@@ -36,10 +36,7 @@ pub fn container(
         1 => Ok(running.remove(0)),
         _ => Err(TargetError::Ambiguous {
             what,
-            candidates: running
-                .into_iter()
-                .map(|(container, _)| container)
-                .collect(),
+            candidates: running.into_iter().map(|found| found.0).collect(),
         }),
     }
 }
@@ -75,23 +72,23 @@ pub fn pod(
 fn matching(containers: &[Container], name: &ContainerName) -> Vec<usize> {
     let text = &name.text;
     let fits = |fit: &dyn Fn(&Container) -> bool| -> Vec<usize> {
-        let all = containers.iter().enumerate();
-        let of_runtime = all.filter(|(_, container)| {
+        let of_runtime = containers.iter().enumerate().filter(|(_, container)| {
             name.runtime
                 .is_none_or(|runtime| runtime == container.runtime)
         });
         let found = of_runtime.filter(|(_, container)| fit(container));
         found.map(|(index, _)| index).collect()
     };
-    let by_id = fits(&|container| container.id == *text);
-    if !by_id.is_empty() {
-        return by_id;
-    }
-    let by_name = fits(&|container| container.names.contains(text));
-    if !by_name.is_empty() {
-        return by_name;
-    }
-    fits(&|container| container.id.starts_with(text))
+    let tries: [&dyn Fn(&Container) -> bool; 3] = [
+        &|container| container.id == *text,
+        &|container| container.names.contains(text),
+        &|container| container.id.starts_with(text),
+    ];
+    let found = tries.into_iter().map(fits);
+    found
+        .into_iter()
+        .find(|found| !found.is_empty())
+        .unwrap_or_default()
 }
 
 /// Returns the running containers with their processes' start times. If the runtimes' records show
@@ -117,10 +114,10 @@ fn with_start(containers: Vec<Container>) -> Vec<(Container, u64)> {
 }
 
 fn take(survey: &Survey, matches: &[usize]) -> Vec<Container> {
-    let found = matches
+    matches
         .iter()
-        .map(|index| survey.containers[*index].clone());
-    found.collect()
+        .map(|index| survey.containers[*index].clone())
+        .collect()
 }
 
 /// Returns the error for an unknown name. `remedy` suggests containers with similar names.

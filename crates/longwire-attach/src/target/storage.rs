@@ -82,10 +82,8 @@ fn read_root(machine: &Machine, run_root: &Path, user: Option<u32>) -> io::Resul
             continue;
         };
         // A rootless graph root is in the user's home.
-        let graph = user
-            .is_none()
-            .then(|| machine.path(GRAPH_ROOT).join(&driver));
-        let graph = graph.and_then(|graph| Directory::open(&graph).ok());
+        let graph = Directory::open(&machine.path(GRAPH_ROOT).join(&driver)).ok();
+        let graph = graph.filter(|_| user.is_none());
         let names = names(&[Some(&running), graph.as_ref()]);
         for id in running.names()? {
             if user.is_some() && !is_full_id(&id) {
@@ -111,17 +109,15 @@ fn container(id: &str, directories: &[Option<&Directory>; 2]) -> Container {
     let mut directories = directories.iter().flatten();
     let read = |directory: &&Directory| directory.json::<Configuration>("config.json").ok();
     let configuration = directories.find_map(read).unwrap_or_default();
-    let runtime = configuration.manager().unwrap_or(Runtime::Podman);
-    let mut container = Container::new(runtime, id);
+    let mut container = Container::new(configuration.manager().unwrap_or(Runtime::Podman), id);
     configuration.apply(&mut container);
     container
 }
 
 fn names(directories: &[Option<&Directory>; 2]) -> Names {
     let directories = directories.iter().flatten();
-    let lists =
-        directories.flat_map(|directory| LISTS.map(|list| directory.json::<Vec<Row>>(list)));
-    lists
+    directories
+        .flat_map(|directory| LISTS.map(|list| directory.json::<Vec<Row>>(list)))
         .flatten()
         .flatten()
         .map(|row| (row.id, row.names))
@@ -227,17 +223,12 @@ fn read_containers(path: &Path) -> io::Result<Vec<Container>> {
             continue;
         };
         let mut container = Container::new(Runtime::Docker, &id);
-        let name = saved.name.trim_start_matches('/');
-        container
-            .names
-            .extend((!name.is_empty()).then(|| name.to_owned()));
-        container.state = if saved.state.running {
-            State::Listed {
-                pid: Some(saved.state.pid),
-            }
-        } else {
-            State::Stopped
-        };
+        let name = Some(saved.name.trim_start_matches('/')).filter(|name| !name.is_empty());
+        container.names.extend(name.map(str::to_owned));
+        if saved.state.running {
+            let pid = Some(saved.state.pid);
+            container.state = State::Listed { pid };
+        }
         containers.push(container);
     }
     Ok(containers)

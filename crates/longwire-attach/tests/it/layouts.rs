@@ -87,8 +87,7 @@ fn the_environment_names_another_containerd() {
     let variables = [("CONTAINERD_ADDRESS", socket)];
     let machine = tree.machine().with_variables(variables);
     for name in ["shop", "web"] {
-        let found = machine.resolve(&container(name)).expect(name);
-        assert_eq!(found.pid, Some(30));
+        assert_eq!(machine.resolve(&container(name)).expect(name).pid, Some(30));
     }
 }
 
@@ -209,8 +208,7 @@ fn docker_without_its_socket() {
     let state = json!({ "init_process_pid": 60, "init_process_start": 6_000, "config": {} });
     let runc = format!("run/docker/runtime-runc/moby/{web}/state.json");
     tree.json(&runc, &state);
-    let found = tree.expect("docker:web", 60);
-    assert_eq!(found.label, "web");
+    assert_eq!(tree.expect("docker:web", 60).label, "web");
     tree.refuse(&container("old"), "is not running; start it");
 }
 

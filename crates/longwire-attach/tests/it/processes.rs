@@ -44,6 +44,5 @@ fn the_own_process_has_the_own_namespace() {
     assert_eq!(found.namespace.owner().ok(), own.owner().ok());
     // The descriptor refers to a network namespace, not to another kind.
     let file = found.namespace.as_fd().try_clone_to_owned();
-    let file = file.expect("a descriptor");
-    NetNamespace::from_file(file).expect("a network namespace");
+    NetNamespace::from_file(file.expect("a descriptor")).expect("a network namespace");
 }

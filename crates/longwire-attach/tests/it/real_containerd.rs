@@ -147,8 +147,7 @@ fn containers_of_a_real_containerd_are_found() {
     let Some(engine) = Engine::start() else {
         return;
     };
-    let web = web();
-    let web = web.as_str();
+    let web: &str = &web();
     let annotation = ["--annotation", "nerdctl/name=longwire-attach-shop"];
     engine.run(&annotation, web);
     let cri = |key: &str, value: &str| format!("io.kubernetes.cri.{key}={value}");
