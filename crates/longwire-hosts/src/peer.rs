@@ -80,6 +80,12 @@ pub struct InboundFrame<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Sends a datagram to the other host.
+type SendTo<'a> = &'a mut dyn FnMut(&[u8]);
+
+/// Takes a frame from the other host.
+type TakeFrame<'a> = &'a mut dyn FnMut(InboundFrame<'_>);
+
 /// The protocol with one other host.
 pub struct Peer {
     own: Identity,
@@ -242,12 +248,7 @@ impl Peer {
 
     /// Sends due handshakes and pings, and detects silence. `epoch` is the run's, if known. Returns
     /// the time of the next call.
-    pub fn poll(
-        &mut self,
-        now: Stamp,
-        epoch: Option<(Nanos, Nanos)>,
-        send: &mut dyn FnMut(&[u8]),
-    ) -> Nanos {
+    pub fn poll(&mut self, now: Stamp, epoch: Option<(Nanos, Nanos)>, send: SendTo<'_>) -> Nanos {
         let at = now.monotonic;
         let silent = at.saturating_sub(self.heard_at) > SILENCE_MAX;
         if silent && self.is_connected {
@@ -295,7 +296,7 @@ impl Peer {
     }
 
     /// Requests missing batches and announces the last batch sent.
-    fn poll_batches(&mut self, now: Nanos, send: &mut dyn FnMut(&[u8])) {
+    fn poll_batches(&mut self, now: Nanos, send: SendTo<'_>) {
         let times = self.resend_times();
         let is_due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
         if is_due(self.other.missing.ask_at()) {
@@ -327,7 +328,7 @@ impl Peer {
         self.report.bytes_sent += len as u64;
     }
 
-    fn send_records(&mut self, records: &[u8], send: &mut dyn FnMut(&[u8])) {
+    fn send_records(&mut self, records: &[u8], send: SendTo<'_>) {
         let Some(session) = &mut self.session else {
             return;
         };
@@ -345,7 +346,7 @@ impl Peer {
         now: Nanos,
         (port, line, release): (u16, u32, Nanos),
         bytes: &[u8],
-        send: &mut dyn FnMut(&[u8]),
+        send: SendTo<'_>,
     ) -> bool {
         if !self.is_connected {
             self.report.frames_unsent += 1;
@@ -373,13 +374,7 @@ impl Peer {
 
     /// Fragments a frame. The first fragment fills the current batch, so that long frames
     /// share datagrams.
-    fn push_fragments(
-        &mut self,
-        now: Nanos,
-        head: FrameHead,
-        bytes: &[u8],
-        send: &mut dyn FnMut(&[u8]),
-    ) {
+    fn push_fragments(&mut self, now: Nanos, head: FrameHead, bytes: &[u8], send: SendTo<'_>) {
         let len_max = self.room().saturating_sub(BATCH_LEN + FRAGMENT_HEAD_LEN);
         let len_max = len_max.max(FrameHead::LEN + 1);
         let room_left = self
@@ -417,7 +412,7 @@ impl Peer {
     }
 
     /// Starts a batch, after sending the current one if it has no room for `len` bytes.
-    fn make_room(&mut self, now: Nanos, len: usize, send: &mut dyn FnMut(&[u8])) {
+    fn make_room(&mut self, now: Nanos, len: usize, send: SendTo<'_>) {
         if self.batch.len() + len > self.room() {
             self.flush(now, send);
         }
@@ -430,7 +425,7 @@ impl Peer {
     }
 
     /// Sends the current batch.
-    pub fn flush(&mut self, now: Nanos, send: &mut dyn FnMut(&[u8])) {
+    pub fn flush(&mut self, now: Nanos, send: SendTo<'_>) {
         if !self.batch.is_empty() {
             let batch = std::mem::take(&mut self.batch);
             self.send_records(&batch, send);
@@ -440,7 +435,7 @@ impl Peer {
     }
 
     /// Resends a batch that the other host is missing, if it can arrive in time.
-    fn resend(&mut self, now: Nanos, low: u32, send: &mut dyn FnMut(&[u8])) {
+    fn resend(&mut self, now: Nanos, low: u32, send: SendTo<'_>) {
         let times = self.resend_times();
         let Some(records) = self.other.sent.resend(low, now, times) else {
             return;
@@ -459,8 +454,8 @@ impl Peer {
         &mut self,
         now: Stamp,
         datagram: &[u8],
-        send: &mut dyn FnMut(&[u8]),
-        take: &mut dyn FnMut(InboundFrame<'_>),
+        send: SendTo<'_>,
+        take: TakeFrame<'_>,
     ) -> Result<(), Rejection> {
         let is_begun_there = self.own.index > self.index;
         let taken = match datagram.first() {
@@ -475,12 +470,7 @@ impl Peer {
         taken
     }
 
-    fn answer(
-        &mut self,
-        now: Stamp,
-        datagram: &[u8],
-        send: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Rejection> {
+    fn answer(&mut self, now: Stamp, datagram: &[u8], send: SendTo<'_>) -> Result<(), Rejection> {
         let first = FirstMessage::read(&self.key, datagram).ok_or(Rejection::Foreign)?;
         let theirs = first.theirs;
         if theirs.index != self.index {
@@ -545,8 +535,8 @@ impl Peer {
         &mut self,
         now: Stamp,
         datagram: &[u8],
-        send: &mut dyn FnMut(&[u8]),
-        take: &mut dyn FnMut(InboundFrame<'_>),
+        send: SendTo<'_>,
+        take: TakeFrame<'_>,
     ) -> Result<(), Rejection> {
         let mut records = std::mem::take(&mut self.records);
         let opened = self.open_in_session(now, datagram, &mut records);
@@ -596,8 +586,8 @@ impl Peer {
         &mut self,
         now: Stamp,
         mut reader: Reader<'_>,
-        send: &mut dyn FnMut(&[u8]),
-        take: &mut dyn FnMut(InboundFrame<'_>),
+        send: SendTo<'_>,
+        take: TakeFrame<'_>,
     ) -> Option<()> {
         let (mut begun, mut is_resent) = (0u64, false);
         while let Some(kind) = reader.u8() {
@@ -658,7 +648,7 @@ impl Peer {
         Some(())
     }
 
-    fn pinged(&mut self, now: Stamp, ping: &Ping, send: &mut dyn FnMut(&[u8])) {
+    fn pinged(&mut self, now: Stamp, ping: &Ping, send: SendTo<'_>) {
         let mut records = Vec::new();
         records.u8(RECORD_PONG);
         records.time(ping.sent);
@@ -699,13 +689,7 @@ impl Peer {
     }
 
     /// Passes on a frame with its release on this host's clock.
-    fn deliver(
-        &mut self,
-        now: Stamp,
-        head: FrameHead,
-        bytes: &[u8],
-        take: &mut dyn FnMut(InboundFrame<'_>),
-    ) {
+    fn deliver(&mut self, now: Stamp, head: FrameHead, bytes: &[u8], take: TakeFrame<'_>) {
         let Some(offset) = self.other.offset.at(now.monotonic) else {
             return;
         };

@@ -628,14 +628,9 @@ fn strangers_are_foreign_and_disturb_nothing() {
         .poll(host.stamp(0), None, &mut |it| theirs.push(it.to_vec()));
     assert_eq!(theirs.len(), 1);
     theirs.extend(strangers.flying.values().map(|(_, it)| it.clone()));
-    theirs.extend([
-        vec![],
-        vec![3],
-        vec![3; 11],
-        vec![3; 40],
-        vec![2; 60],
-        vec![1; 60],
-    ]);
+    theirs.extend(
+        [(3, 0), (3, 1), (3, 11), (3, 40), (2, 60), (1, 60)].map(|(kind, len)| vec![kind; len]),
+    );
     let count = theirs.len();
     for datagram in theirs {
         for to in 0..2 {
