@@ -169,12 +169,15 @@ fn pair(case: Case, waiting: u64) -> (Sender, Receiver) {
     for _ in 0..waiting / BURST {
         sender.send_burst();
     }
-    let receiver = Receiver {
-        reader,
-        ring: Slots::new(case.len),
-        waiting,
-    };
-    (sender, receiver)
+    let ring = Slots::new(case.len);
+    (
+        sender,
+        Receiver {
+            reader,
+            ring,
+            waiting,
+        },
+    )
 }
 
 fn pin(core: usize) {

@@ -37,12 +37,12 @@ pub(crate) struct AccessWatch {
 #[cfg(feature = "loom")]
 const GRANULE: usize = 16;
 
+#[cfg_attr(
+    not(feature = "loom"),
+    allow(unused_variables, reason = "nothing is watched")
+)]
 impl AccessWatch {
     /// Watches `len` bytes.
-    #[cfg_attr(
-        not(feature = "loom"),
-        allow(unused_variables, reason = "nothing is watched")
-    )]
     pub(crate) fn new(len: usize) -> AccessWatch {
         AccessWatch {
             #[cfg(feature = "loom")]
@@ -54,10 +54,6 @@ impl AccessWatch {
 
     /// Records a read. No other thread may be writing the bytes.
     #[inline(always)]
-    #[cfg_attr(
-        not(feature = "loom"),
-        allow(unused_variables, reason = "nothing is watched")
-    )]
     pub(crate) fn read(&self, at: usize, len: usize) {
         #[cfg(feature = "loom")]
         for granule in &self.granules[at / GRANULE..(at + len).div_ceil(GRANULE)] {
@@ -67,10 +63,6 @@ impl AccessWatch {
 
     /// Records a write. No other thread may be accessing the bytes.
     #[inline(always)]
-    #[cfg_attr(
-        not(feature = "loom"),
-        allow(unused_variables, reason = "nothing is watched")
-    )]
     pub(crate) fn write(&self, at: usize, len: usize) {
         #[cfg(feature = "loom")]
         for granule in &self.granules[at / GRANULE..(at + len).div_ceil(GRANULE)] {

@@ -295,19 +295,11 @@ impl Watch {
                 stats: stats_of(payload).unwrap_or_default(),
             }
         });
-        match found {
-            Ok(state) => state,
+        found.unwrap_or_else(|error| match error.source.raw_os_error() {
             // The device or namespace no longer exists.
-            Err(error)
-                if matches!(
-                    error.source.raw_os_error(),
-                    Some(libc::ENODEV | libc::EINVAL)
-                ) =>
-            {
-                InterfaceState::Gone
-            }
-            Err(_) => InterfaceState::Unknown,
-        }
+            Some(libc::ENODEV | libc::EINVAL) => InterfaceState::Gone,
+            _ => InterfaceState::Unknown,
+        })
     }
 }
 

@@ -4,6 +4,8 @@
 //! `longwire`, then `o` (egress) or `i` (ingress), then priority and serial number in hexadecimal.
 //! The letter is upper case for attachments that take all frames.
 
+use std::cmp::Ordering;
+
 use crate::bpf::tcx::{Hook, Position, Programs};
 
 /// Name prefix of programs at interfaces.
@@ -136,15 +138,12 @@ impl Rank {
             if other.takes_all && self.takes_all {
                 return Err(NoPlace::Taken);
             }
-            if (other.priority, other.serial) == (self.priority, self.serial) {
-                return Err(NoPlace::SerialTaken);
-            }
-            if (other.priority, other.serial) > (self.priority, self.serial) {
-                if !matches!(position, Position::Before(_)) {
-                    position = Position::Before(*id);
-                }
-            } else if !matches!(position, Position::Before(_)) {
-                position = Position::After(*id);
+            let order = (other.priority, other.serial).cmp(&(self.priority, self.serial));
+            match (position, order) {
+                (_, Ordering::Equal) => return Err(NoPlace::SerialTaken),
+                (Position::Before(_), _) => {}
+                (_, Ordering::Greater) => position = Position::Before(*id),
+                (_, Ordering::Less) => position = Position::After(*id),
             }
         }
         Ok(position)
@@ -183,18 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_was_kept_has_its_place_again() {
+    fn a_rank_that_was_kept_has_its_place_again_unless_another_has_taken_it() {
         let there = programs(&["longwireo800003"]);
-        let rank = Rank::new(None, Some(2), false, std::slice::from_ref(&there));
-        assert_eq!(rank.position(&there), Ok(Position::Before(10)));
-    }
-
-    #[test]
-    fn a_rank_that_another_has_taken_is_refused_and_the_next_is_free() {
-        let there = programs(&["longwireo800000"]);
-        let rank = Rank::new(None, Some(0), false, &[]);
-        assert_eq!(rank.position(&there), Err(NoPlace::SerialTaken));
-        let next = rank.after_others(std::slice::from_ref(&there));
+        let kept = |serial| Rank::new(None, Some(serial), false, &[]);
+        assert_eq!(kept(2).position(&there), Ok(Position::Before(10)));
+        assert_eq!(kept(3).position(&there), Err(NoPlace::SerialTaken));
+        let next = kept(3).after_others(std::slice::from_ref(&there));
         assert_eq!(next.position(&there), Ok(Position::After(10)));
     }
 

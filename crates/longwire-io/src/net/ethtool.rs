@@ -271,26 +271,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_device_has_features() {
-        let features = Ethtool::open()
-            .and_then(|ethtool| ethtool.features("lo"))
-            .expect("anyone may read");
+    fn the_loopback_device_has_features_and_no_stamps_and_others_are_missing() {
+        let ethtool = Ethtool::open().expect("a socket");
+        let features = ethtool.features("lo").expect("anyone may read");
         assert!(features.0.contains_key("tx-generic-segmentation"));
         assert!(features.0.len() > 30);
         assert!(!features.active("no-such-feature"));
-    }
-
-    #[test]
-    fn the_loopback_device_stamps_nothing_by_itself() {
-        let ethtool = Ethtool::open().expect("a socket");
         let stamps = ethtool.stamps("lo").expect("anyone may read");
         assert_eq!((stamps.sends, stamps.clock), (false, None));
         assert!(ethtool.stamping("lo").is_err());
-    }
-
-    #[test]
-    fn a_missing_device_is_an_error() {
-        let ethtool = Ethtool::open().expect("a socket");
         for name in ["no-such", "a-name-longer-than-the-kernel-takes"] {
             let error = ethtool.features(name).expect_err("no such device");
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");

@@ -52,17 +52,8 @@ pub(crate) fn wire_size(
     }
 }
 
-/// Disables LRO, the only irreversible kind of merging: it loses frame boundaries.
-pub(crate) fn reversible(
-    ethtool: &Ethtool,
-    interface: &Interface,
-    changing: &mut SettingsChange,
-    notes: &mut Vec<String>,
-) {
-    switch_off(ethtool, &interface.name, &["rx-lro"], changing, notes);
-}
-
-fn switch_off(
+/// Disables those of the features that are enabled.
+pub(crate) fn switch_off(
     ethtool: &Ethtool,
     interface: &str,
     wanted: &[&str],

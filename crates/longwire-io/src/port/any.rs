@@ -15,8 +15,8 @@ use super::pcap::{PcapRx, PcapTx};
 use super::tap::{TapRx, TapTx};
 use super::xdp::{XdpRx, XdpTx};
 use super::{
-    PortError, PortLosses, PushResult, ReceiveResult, RegionId, RxFrame, RxPort, SendStamp,
-    StampedBy, TxFrame, TxPort, mem,
+    PortError, PortLosses, PushResult, Received, RegionId, RxFrame, RxPort, SendStamp, StampedBy,
+    TxFrame, TxPort, mem,
 };
 
 /// The receiving half of any port.
@@ -99,12 +99,7 @@ macro_rules! each_tx {
 }
 
 impl RxPort for AnyRx {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         each_rx!(self, port => port.receive(now, max, take))
     }
 

@@ -116,6 +116,9 @@ pub struct ReceiveResult {
     pub end: bool,
 }
 
+/// Result of [`RxPort::receive`].
+pub type Received = Result<ReceiveResult, PortError>;
+
 /// The result of [`TxPort::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushResult {
@@ -175,12 +178,7 @@ pub trait RxPort {
     /// # Errors
     /// [`PortError::Gone`] once the port's device is down or removed; [`PortError::Malformed`] for
     /// a capture that cannot be read further; [`PortError::Failed`] for other system errors.
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError>;
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received;
 
     /// Returns a descriptor that becomes readable when frames are waiting. `None` for ports that
     /// always have frames and for ports without an event, which an idle thread polls every

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
 
-use super::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
+use super::{PortError, PushResult, ReceiveResult, Received, RxFrame, RxPort, TxFrame, TxPort};
 
 /// Receives nothing and immediately reports the end of input.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ impl RxPort for SilentRx {
         _now: Nanos,
         _max: usize,
         _take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    ) -> Received {
         Ok(ReceiveResult {
             frames: 0,
             end: true,

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
 
-use super::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
+use super::{PortError, PushResult, Received, RxFrame, RxPort, TxFrame, TxPort};
 
 /// A frame source. Implementations must satisfy the requirements of [`RxPort`].
 pub trait OwnRx: Send {
@@ -15,12 +15,7 @@ pub trait OwnRx: Send {
     ///
     /// # Errors
     /// A failure that ends reception.
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut dyn FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError>;
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut dyn FnMut(RxFrame<'_>)) -> Received;
 
     /// Returns a descriptor that becomes readable when frames are waiting and stays readable until
     /// they are delivered. It may be a socket, or an [`Event`](crate::Event) that the sender
@@ -56,12 +51,7 @@ pub trait OwnTx: Send {
 }
 
 impl RxPort for Box<dyn OwnRx> {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         OwnRx::receive(&mut **self, now, max, take)
     }
 

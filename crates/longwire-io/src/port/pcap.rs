@@ -9,7 +9,8 @@ use longwire_engine::Nanos;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use super::{
-    Offload, PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort,
+    Offload, PortError, PortLosses, PushResult, ReceiveResult, Received, RxFrame, RxPort, TxFrame,
+    TxPort,
 };
 use crate::clock::to_kernel;
 use crate::rights;
@@ -87,19 +88,22 @@ impl PcapRx {
     }
 
     /// Finds the next frame and its arrival.
-    fn next_arrival(&mut self, now: Nanos) -> Result<NextArrival, PortError> {
+    fn next_arrival(&mut self, now: Nanos) -> Result<Option<Nanos>, PortError> {
         if !self.held {
-            match self.reader.advance()? {
-                Step::Frame => self.held = true,
-                Step::End => return Ok(NextArrival::End),
-                Step::Later => return Ok(NextArrival::Later),
+            let waits = match self.reader.advance()? {
+                Step::Frame => None,
+                Step::End => Some(WaitReason::Nothing),
+                Step::Later => Some(WaitReason::Input),
+            };
+            if let Some(waits) = waits {
+                self.waits = waits;
+                return Ok(None);
             }
+            self.held = true;
         }
         let stamp = self.reader.current().map_or(Nanos::ZERO, |r| r.stamp);
         let (start, first) = *self.origin.get_or_insert((now, stamp));
-        Ok(NextArrival::At(
-            start.saturating_add(stamp.saturating_sub(first)),
-        ))
+        Ok(Some(start.saturating_add(stamp.saturating_sub(first))))
     }
 
     fn wake_at(&mut self, time: Nanos) -> Result<(), PortError> {
@@ -122,17 +126,9 @@ impl PcapRx {
         take: &mut impl FnMut(RxFrame<'_>),
     ) -> Result<(), PortError> {
         while received.frames < max {
-            let mut arrival = match self.next_arrival(now)? {
-                NextArrival::End => {
-                    received.end = true;
-                    self.waits = WaitReason::Nothing;
-                    return Ok(());
-                }
-                NextArrival::Later => {
-                    self.waits = WaitReason::Input;
-                    return Ok(());
-                }
-                NextArrival::At(arrival) => arrival,
+            let Some(mut arrival) = self.next_arrival(now)? else {
+                received.end = self.waits == WaitReason::Nothing;
+                return Ok(());
             };
             if arrival > now {
                 self.waits = WaitReason::Time;
@@ -159,12 +155,6 @@ impl PcapRx {
     }
 }
 
-enum NextArrival {
-    At(Nanos),
-    Later,
-    End,
-}
-
 fn failed(path: &str, action: &'static str, source: nix::Error) -> PortError {
     PortError::Failed {
         port: path.to_owned(),
@@ -174,12 +164,7 @@ fn failed(path: &str, action: &'static str, source: nix::Error) -> PortError {
 }
 
 impl RxPort for PcapRx {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         if let Some(error) = self.error.take() {
             return Err(error);
         }

@@ -211,19 +211,15 @@ pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
 }
 
 pub(super) fn open_kind(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
-    let find = |name: &str| PORTS.iter().find(|kind| kind.name == name);
-    match text.split_once(':') {
-        Some((name, argument)) if !argument.is_empty() => match find(name) {
-            Some(kind) if !kind.argument.is_empty() => (kind.open)(argument, options),
-            _ => Err(unknown(text)),
-        },
-        None => match find(text) {
-            Some(kind) if kind.argument.is_empty() => (kind.open)("", options),
-            // The name of a kind without its argument is not an interface name.
-            None if !text.is_empty() => open_auto(text, options),
-            _ => Err(unknown(text)),
-        },
-        Some(_) => Err(unknown(text)),
+    let is_bare = !text.contains(':');
+    let (name, argument) = text.split_once(':').unwrap_or((text, ""));
+    match PORTS.iter().find(|kind| kind.name == name) {
+        Some(kind) if kind.argument.is_empty() == is_bare && argument.is_empty() == is_bare => {
+            (kind.open)(argument, options)
+        }
+        // The name of a kind without its argument is not an interface name.
+        None if is_bare && !text.is_empty() => open_auto(text, options),
+        _ => Err(unknown(text)),
     }
 }
 

@@ -33,22 +33,24 @@ impl Settings {
     /// `notes`.
     pub(crate) fn apply(
         interface: &Interface,
-        wanted: InterfaceNeeds,
+        quiets: bool,
+        frames: Frames,
         lock: PortLock,
         notes: &mut Vec<String>,
     ) -> Settings {
         let name = &interface.name;
-        let (record, mut changing) = PortRecord::begin(interface.index, name, wanted.quiet);
+        let (record, mut changing) = PortRecord::begin(interface.index, name, quiets);
         if let Ok(ethtool) = &Ethtool::open() {
-            match wanted.frames {
+            match frames {
                 Frames::AsTheyCome => {}
+                // LRO is the only irreversible kind of merging: it loses frame boundaries.
                 Frames::Reversible => {
-                    offloads::reversible(ethtool, interface, &mut changing, notes);
+                    offloads::switch_off(ethtool, name, &["rx-lro"], &mut changing, notes);
                 }
                 Frames::WireSize => offloads::wire_size(ethtool, interface, &mut changing, notes),
             }
         }
-        if wanted.quiet {
+        if quiets {
             quiet(name, &mut changing, notes);
         }
         Settings {
@@ -72,15 +74,6 @@ impl Drop for Settings {
             record.end(|device, undo| restorer.restore(device, undo));
         }
     }
-}
-
-/// A port's requirements on its interface.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InterfaceNeeds {
-    /// Whether the kernel's stack must be silent.
-    pub(crate) quiet: bool,
-    /// Permitted frame lengths.
-    pub(crate) frames: Frames,
 }
 
 /// Permitted frame lengths on an interface.

@@ -10,8 +10,9 @@ use longwire_io::net::{self, sysctl};
 use longwire_io::port::mem;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::packet::PacketPort;
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
-use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
+use longwire_io::{PortError, PushResult, Received, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::{Folder, namespace, skip};
 use pair::{
     PORT, Pair, STATION, allowed, both_in_one, features, frame, now, number_of, receive_until,
@@ -38,12 +39,7 @@ fn both_ends(kind: &str, mtu: u32) -> Option<(Pair, Port, Port)> {
 struct Own<T>(T);
 
 impl OwnRx for Own<mem::PipeRx> {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut dyn FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut dyn FnMut(RxFrame<'_>)) -> Received {
         self.0.receive(now, max, &mut |frame| take(frame))
     }
 
@@ -135,16 +131,21 @@ fn options(xdp_mode: XdpMode) -> OpenOptions {
     }
 }
 
+/// Opens a port, and the other end of its pair through a packet socket.
+fn with_station(kind: &str, mtu: u32, options: &OpenOptions) -> Option<(Pair, Port, PacketPort)> {
+    let pair = Pair::number(1, mtu)?;
+    let (port, station) = (pair.open(kind, options)?, pair.station());
+    Some((pair, port, station))
+}
+
 /// Frames are sent one by one. Their stamps must not precede sending, must be in order, and mostly
 /// must equal the arrival.
 #[test]
 fn arrivals_are_tight_and_in_order() {
     for (kind, mode) in MODES {
-        let Some(pair) = Pair::new() else { return };
-        let Some(mut port) = pair.open(kind, &options(mode)) else {
+        let Some((_pair, mut port, mut station)) = with_station(kind, 1500, &options(mode)) else {
             continue;
         };
-        let mut station = pair.station();
         // The clock difference used by `packet:` is accurate to some tens of nanoseconds.
         let slack_ns = if kind == "packet" { 500 } else { 0 };
         let mut late = Vec::new();
@@ -175,13 +176,10 @@ fn vlan_tags_stay_where_they_are() {
     for (kind, mode) in MODES {
         // A frame of 5,000 bytes exceeds a slot in a packet socket's ring.
         let long = if kind == "packet" { 5000 } else { 1000 };
-        let Some(pair) = Pair::number(1, if kind == "packet" { 9000 } else { 1500 }) else {
-            return;
-        };
-        let Some(mut port) = pair.open(kind, &options(mode)) else {
+        let mtu = if kind == "packet" { 9000 } else { 1500 };
+        let Some((_pair, mut port, mut station)) = with_station(kind, mtu, &options(mode)) else {
             continue;
         };
-        let mut station = pair.station();
         for (len, ethertype) in [(64, [0x81, 0x00]), (64, [0x88, 0xa8]), (long, [0x81, 0x00])] {
             let mut bytes = frame(7, len);
             bytes.splice(12..12, [ethertype[0], ethertype[1], 0x60, 0x2a]);
@@ -199,15 +197,13 @@ fn vlan_tags_stay_where_they_are() {
 fn an_overflowing_ring_is_counted() {
     const SENT: u32 = 1000;
     for (kind, mode) in MODES {
-        let Some(pair) = Pair::new() else { return };
         let options = OpenOptions {
             ring_bytes: Some(if kind == "packet" { 64 * 1024 } else { 1 }),
             ..options(mode)
         };
-        let Some(mut port) = pair.open(kind, &options) else {
+        let Some((_pair, mut port, mut station)) = with_station(kind, 1500, &options) else {
             continue;
         };
-        let mut station = pair.station();
         for n in 0..SENT {
             send(&mut station.tx, &frame(n, 64));
         }

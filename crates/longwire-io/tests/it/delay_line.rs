@@ -135,14 +135,8 @@ impl From<Descriptor> for Fields {
             lent: descriptor.lent(),
             wire_len: descriptor.wire_len(),
         };
-        let is_plain = fields
-            == Fields {
-                offload: Offload::NONE,
-                part: None,
-                lent: None,
-                wire_len: fields.len,
-                ..fields
-            };
+        let extra = (fields.offload, fields.part, fields.lent, fields.wire_len);
+        let is_plain = extra == (Offload::NONE, None, None, fields.len);
         assert!(is_plain || !descriptor.is_plain(), "{fields:?}");
         fields
     }
@@ -172,25 +166,23 @@ impl Pair {
 
     fn push(&mut self, len: usize, offload: Offload, lent: Option<u64>) {
         self.number += 1;
-        let bytes = if lent.is_some() {
-            Vec::new()
-        } else {
-            content(self.number, len)
-        };
+        let bytes = content(self.number, lent.map_or(len, |_| 0));
         // Some frames with segments are parts of a train.
+        let in_train = lent.is_none() && self.number.is_multiple_of(2);
         let part = offload
             .segments
-            .filter(|_| lent.is_none() && self.number.is_multiple_of(2));
-        let part = part.map(|segments| TrainPart {
-            train: (1 << 48) - self.number,
-            index: len as u16,
-            segments,
-        });
+            .filter(|_| in_train)
+            .map(|segments| TrainPart {
+                train: (1 << 48) - self.number,
+                index: len as u16,
+                segments,
+            });
         let frames = |segments: &Segments| segments.wire_frames(len).len();
+        let own = offload
+            .segments
+            .filter(|own| part.is_none() || frames(own) > 1);
         let offload = Offload {
-            segments: offload
-                .segments
-                .filter(|own| part.is_none() || frames(own) > 1),
+            segments: own,
             ..offload
         };
         let note = Note {

@@ -168,12 +168,10 @@ impl Line {
             return;
         }
         assert!(self.reader.arrived().is_none());
-        let release = |number| {
-            if decided {
-                release_of(number)
-            } else {
-                Nanos::from_nanos(number)
-            }
+        let release = if decided {
+            release_of
+        } else {
+            Nanos::from_nanos
         };
         let Some(pushed) = self.push(len, release) else {
             return;

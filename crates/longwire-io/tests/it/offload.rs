@@ -7,31 +7,15 @@ use longwire_io::port::offload::{
 use longwire_io::port::vnet::{self, Decoded};
 use proptest::prelude::*;
 
-pub fn any_spec() -> impl Strategy<Value = FrameSpec> {
-    let shape = (
-        any::<bool>(),
-        any::<bool>(),
-        0usize..3,
-        0usize..4,
-        0usize..11,
-    );
-    let content = (any::<u8>(), any::<u32>(), any::<u16>());
-    let payload = prop::collection::vec(any::<u8>(), 0..6000);
-    (shape, content, payload).prop_map(|(shape, content, payload)| {
-        let (v6, udp, vlan_tags, extras, tcp_options) = shape;
-        let (tcp_flags, sequence, id) = content;
-        FrameSpec {
-            v6,
-            udp,
-            vlan_tags,
-            extras,
-            tcp_options,
-            tcp_flags,
-            sequence,
-            id,
-            payload,
-        }
-    })
+prop_compose! {
+    pub fn any_spec()(
+        (v6, udp) in any::<(bool, bool)>(),
+        (vlan_tags, extras, tcp_options) in (0usize..3, 0usize..4, 0usize..11),
+        (tcp_flags, sequence, id) in any::<(u8, u32, u16)>(),
+        payload in prop::collection::vec(any::<u8>(), 0..6000),
+    ) -> FrameSpec {
+        FrameSpec { v6, udp, vlan_tags, extras, tcp_options, tcp_flags, sequence, id, payload }
+    }
 }
 
 proptest! {

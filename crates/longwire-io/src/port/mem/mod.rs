@@ -16,7 +16,8 @@ use longwire_engine::models::rate::Serializer;
 use longwire_engine::{BitRate, Nanos};
 
 use super::{
-    Offload, PortError, PushResult, ReceiveResult, RegionId, RxFrame, RxPort, TxFrame, TxPort,
+    Offload, PortError, PushResult, ReceiveResult, Received, RegionId, RxFrame, RxPort, TxFrame,
+    TxPort,
 };
 use crate::arena::prefetch_to_read;
 
@@ -281,12 +282,7 @@ impl Source {
 
 impl RxPort for Source {
     #[inline]
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         let frames = self.left.min(max as u64) as usize;
         let len = self.region.size as u32;
         for _ in 0..frames {

@@ -10,7 +10,9 @@ use crate::Bell;
 use crate::delay_line::{
     ArenaError, DelayLineConfig, DelayLineReader, DelayLineWriter, Note, delay_line,
 };
-use crate::port::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
+use crate::port::{
+    PortError, PushResult, ReceiveResult, Received, RxFrame, RxPort, TxFrame, TxPort,
+};
 
 /// Reported free slots; with less free memory, a push may find the pipe full.
 const ROOM: usize = 64;
@@ -114,12 +116,7 @@ impl TxPort for PipeTx {
 }
 
 impl RxPort for PipeRx {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         let mut frames = 0;
         if self.settle_wait() {
             return Ok(ReceiveResult::default());

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_testbed::support::{device, namespace, wire};
 
-use super::super::lock::{PortLock, ReadMode};
-use super::super::options::Purpose;
-use super::super::settings::{Frames, InterfaceNeeds};
+use super::super::lock::PortLock;
 use super::launch::{FrameHolder, LEAD};
 use super::tx::PacketTx;
 use super::{OpenOptions, PortError, open, open_sender, open_sockets};
@@ -65,14 +63,7 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
                 let near = settings::find_up("packet:near", "near").expect("is there");
                 let mut notes = Vec::new();
                 let sockets = open_sockets("packet:near", &near, (Some(holder), true), &mut notes);
-                let lock =
-                    PortLock::acquire("packet:near", &near, Purpose::Send, ReadMode::Nothing);
-                let needs = InterfaceNeeds {
-                    quiet: false,
-                    frames: Frames::AsTheyCome,
-                };
-                let lock = lock.expect("it is free");
-                let settings = Arc::new(Settings::apply(&near, needs, lock, &mut notes));
+                let settings = Arc::new(Settings::untouched(PortLock::none()));
                 (
                     PacketTx::new(sockets.expect("sockets"), "packet:near", &near, settings),
                     open("far", &OpenOptions::default()).expect("the far end"),

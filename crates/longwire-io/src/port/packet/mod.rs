@@ -25,7 +25,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::lock::{PortLock, ReadMode};
 use super::options::{LaunchMode, OpenOptions};
-use super::settings::{Frames, InterfaceNeeds, Settings};
+use super::settings::{Frames, Settings};
 use super::socket::{Buffer, enlarge, failure, set_option};
 use super::xdp::Sender;
 use super::{OpenPort, PortError};
@@ -115,19 +115,16 @@ fn open_sending(
     if !interface.running {
         notes.push(format!("{}: no carrier yet", interface.name));
     }
-    let needs = InterfaceNeeds {
-        quiet: options.quiet,
-        // With virtio-net headers, super-packets pass unchanged.
-        frames: if options.offloads {
-            Frames::Reversible
-        } else {
-            Frames::WireSize
-        },
-    };
     let settings = Arc::new(if options.private {
         Settings::untouched(lock)
     } else {
-        Settings::apply(interface, needs, lock, notes)
+        // With virtio-net headers, super-packets pass unchanged.
+        let frames = if options.offloads {
+            Frames::Reversible
+        } else {
+            Frames::WireSize
+        };
+        Settings::apply(interface, options.quiet, frames, lock, notes)
     });
     let tx = PacketTx::new(sockets, port, interface, Arc::clone(&settings));
     Ok((tx, settings))
@@ -173,11 +170,8 @@ fn open_rx(
     let set = |name, value: libc::c_int, action| {
         set_option(fd, libc::SOL_PACKET, name, &value).map_err(|e| failure(port, action, e))
     };
-    set(
-        libc::PACKET_VERSION,
-        libc::tpacket_versions::TPACKET_V2 as libc::c_int,
-        "setting the ring version",
-    )?;
+    let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+    set(libc::PACKET_VERSION, version, "setting the ring version")?;
     set(libc::PACKET_VNET_HDR, 1, "requesting offload headers")?;
     set(libc::PACKET_COPY_THRESH, 1, "requesting long frames")?;
     set(libc::PACKET_IGNORE_OUTGOING, 1, "ignoring outgoing frames")?;
@@ -196,11 +190,10 @@ fn open_rx(
             buffer / 1024
         ));
     }
-    let usual = options.frame_usual;
-    let layout = Layout::new(
-        usual.unwrap_or(interface.mtu as usize + ETHERNET),
-        options.ring_bytes.unwrap_or(RING_BYTES),
-    );
+    let usual = options
+        .frame_usual
+        .unwrap_or(interface.mtu as usize + ETHERNET);
+    let layout = Layout::new(usual, options.ring_bytes.unwrap_or(RING_BYTES));
     let ring =
         ReceiveRing::new(fd, layout).map_err(|e| failure(port, "creating the receive ring", e))?;
     promiscuous(fd, interface).map_err(|e| failure(port, "entering promiscuous mode", e))?;

@@ -11,7 +11,7 @@ use super::super::carrier::CarrierState;
 use super::super::offload::{Splitter, strip_jumbo};
 use super::super::settings::Settings;
 use super::super::socket::{AliveChecks, failure, get_option, pending_error};
-use super::super::{PortError, PortLosses, ReceiveResult, RxFrame, RxPort, vnet};
+use super::super::{PortError, PortLosses, ReceiveResult, Received, RxFrame, RxPort, vnet};
 use super::ring::{ReceiveRing, SlotHeader};
 use super::stamp::StampScale;
 use super::{OVERSIZED_MAX, SUPER_MAX};
@@ -218,12 +218,7 @@ impl PacketRx {
 }
 
 impl RxPort for PacketRx {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         let mut frames = self.hand_in_pieces(max, take);
         let mut waiting = self.ring.peek();
         if waiting.is_none() {

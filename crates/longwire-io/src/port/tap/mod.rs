@@ -13,8 +13,8 @@ use longwire_engine::Nanos;
 use super::carrier::{Carrier, SwitchCarrier};
 use super::options::OpenOptions;
 use super::{
-    OpenPort, PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort,
-    vnet,
+    OpenPort, PortError, PortLosses, PushResult, ReceiveResult, Received, RxFrame, RxPort, TxFrame,
+    TxPort, vnet,
 };
 use device::{Device, Drops, failed};
 use vnet::Decoded;
@@ -90,12 +90,7 @@ impl TapRx {
 }
 
 impl RxPort for TapRx {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         let mut frames = 0;
         // The device does not report arrival times.
         self.last = self.last.max(now);

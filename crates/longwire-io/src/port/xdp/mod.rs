@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::lock::{PortLock, ReadMode};
 use super::options::{OpenOptions, XdpMode};
-use super::settings::{Frames, InterfaceNeeds, Settings};
+use super::settings::{Frames, Settings};
 use super::socket::failure;
 use super::{OpenPort, PortError};
 use crate::net::ethtool::Ethtool;
@@ -75,27 +75,25 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     let (link, place) = attach(&port, &program, &interface, options.xdp_mode, &mut notes)?;
     let rx_frames = options.ring_bytes.unwrap_or(RING_BYTES) / chunk / queues as usize;
     let plan = Plan {
+        port: &port,
         interface: &interface,
         queues,
         rx_frames: floor_power_of_two(rx_frames.clamp(*RX_FRAMES.start(), *RX_FRAMES.end())),
         chunk,
     };
-    let opened = plan.open(&port, place, &mut notes)?;
+    let opened = plan.open(place, &mut notes)?;
     for (queue, opened) in opened.queues.iter().enumerate() {
         program
             .enter(queue as u32, opened.socket.as_fd())
             .map_err(|e| failure(&port, "adding a socket to the map", e))?;
     }
-    let needs = InterfaceNeeds {
-        quiet: options.quiet,
-        // Frames in the driver are not merged yet, and a veth device segments its peer's
-        // super-packets itself.
-        frames: match place {
-            Place::Native => Frames::AsTheyCome,
-            Place::Generic => Frames::WireSize,
-        },
+    // Frames in the driver are not merged yet, and a veth device segments its peer's
+    // super-packets itself.
+    let frames = match place {
+        Place::Native => Frames::AsTheyCome,
+        Place::Generic => Frames::WireSize,
     };
-    let settings = Settings::apply(&interface, needs, lock, &mut notes);
+    let settings = Settings::apply(&interface, options.quiet, frames, lock, &mut notes);
     let attachment = Arc::new(AttachedProgram {
         port: port.clone(),
         _link: link,
@@ -157,6 +155,7 @@ fn attach(
 
 /// Socket parameters.
 struct Plan<'a> {
+    port: &'a str,
     interface: &'a Interface,
     queues: u32,
     /// Received frames per queue.
@@ -175,22 +174,17 @@ struct OpenSockets {
 
 impl Plan<'_> {
     /// Creates the UMEM and binds one socket per queue.
-    fn open(
-        &self,
-        port: &str,
-        place: Place,
-        notes: &mut Vec<String>,
-    ) -> Result<OpenSockets, PortError> {
+    fn open(&self, place: Place, notes: &mut Vec<String>) -> Result<OpenSockets, PortError> {
         let rx_chunks = self.rx_frames * self.queues as usize;
         let umem = Umem::new(self.chunk, rx_chunks + TX_FRAMES)
-            .map_err(|e| failure(port, "allocating frame memory", e))?;
+            .map_err(|e| failure(self.port, "allocating frame memory", e))?;
         let umem = Arc::new(umem);
         let (first, sending) =
             UnboundSocket::with_memory(&umem, self.rx_frames as u32, TX_FRAMES as u32)
-                .map_err(|step| self.explain(port, step))?;
+                .map_err(|step| self.explain(step))?;
         let zero_copy = self
             .bind_first(&first, place)
-            .map_err(|e| self.explain(port, ("binding to a queue", e)))?;
+            .map_err(|e| self.explain(("binding to a queue", e)))?;
         notes.push(format!(
             "{}: XDP program in the {}, frames {}",
             self.interface.name,
@@ -208,7 +202,7 @@ impl Plan<'_> {
         for queue in 1..self.queues {
             let next = self
                 .bind_next(queue, bound[0].socket.as_fd())
-                .map_err(|step| self.explain(port, step))?;
+                .map_err(|step| self.explain(step))?;
             bound.push(next);
         }
         let mut opened = self.divide(umem, bound, sending);
@@ -264,7 +258,7 @@ impl Plan<'_> {
         }
     }
 
-    fn explain(&self, port: &str, (action, error): SocketFailure) -> PortError {
+    fn explain(&self, (action, error): SocketFailure) -> PortError {
         let reason = match error.raw_os_error() {
             Some(libc::ENOBUFS) if action == "registering frame memory" => {
                 "frame memory exceeds the locked-memory limit; raise it with: ulimit -l unlimited"
@@ -274,9 +268,9 @@ impl Plan<'_> {
                 "another AF_XDP socket is bound to a queue of {}",
                 self.interface.name
             ),
-            _ => return failure(port, action, error),
+            _ => return failure(self.port, action, error),
         };
-        PortError::unsupported(port, reason)
+        PortError::unsupported(self.port, reason)
     }
 }
 

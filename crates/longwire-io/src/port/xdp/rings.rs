@@ -196,6 +196,8 @@ impl<T: Copy> Consumer<T> {
 mod tests {
     use std::collections::VecDeque;
 
+    use longwire_testbed::support::Draws;
+
     use super::*;
 
     /// Creates a ring over plain memory, and the kernel's side of it.
@@ -220,13 +222,6 @@ mod tests {
         (ours, kernel)
     }
 
-    fn random(state: &mut u64) -> u64 {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        *state
-    }
-
     #[test]
     fn ours_and_the_kernels_end_agree_with_a_queue() {
         // Indices wrap around during the run.
@@ -240,9 +235,9 @@ mod tests {
         let mut hidden = VecDeque::new();
         // Number of entries consumed but not yet released.
         let mut held = 0;
-        let mut state = 7;
+        let mut draws = Draws(7);
         for n in 0..100_000u64 {
-            match random(&mut state) % 5 {
+            match draws.below(5) {
                 0 => {
                     producer.look();
                     let room = visible.len() + hidden.len() + held < 8;

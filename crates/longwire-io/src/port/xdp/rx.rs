@@ -10,7 +10,7 @@ use nix::errno::Errno;
 
 use super::super::offload::finish_if_partial;
 use super::super::socket::{AliveChecks, failure, get_option, pending_error};
-use super::super::{PortError, PortLosses, ReceiveResult, RxFrame, RxPort};
+use super::super::{PortError, PortLosses, ReceiveResult, Received, RxFrame, RxPort};
 use super::AttachedProgram;
 use super::program::STAMP_LEN;
 use super::rings::{Consumer, Producer};
@@ -181,12 +181,7 @@ impl XdpRx {
 }
 
 impl RxPort for XdpRx {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
+    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         let mut frames = 0;
         let mut unsettled = 0;
         while frames < max {
