@@ -58,12 +58,10 @@ impl ClockShift {
     /// Parses `MS` or `MS,MS@MS`: an offset, then a step and its time, in milliseconds.
     pub fn parse(text: &str, now: Nanos) -> Option<ClockShift> {
         const MILLI: i64 = 1_000_000;
-        let (shift, step) = match text.split_once(',') {
-            Some((shift, step)) => (shift, Some(step)),
-            None => (text, None),
-        };
         let millis = |text: &str| text.parse::<i64>().ok()?.checked_mul(MILLI);
-        let step = match step {
+        let mut parts = text.splitn(2, ',');
+        let from_start = millis(parts.next()?)?;
+        let step = match parts.next() {
             Some(step) => {
                 let (by, after) = step.split_once('@')?;
                 let after = Nanos::from_nanos(u64::try_from(millis(after)?).ok()?);
@@ -71,10 +69,7 @@ impl ClockShift {
             }
             None => None,
         };
-        Some(ClockShift {
-            from_start: millis(shift)?,
-            step,
-        })
+        Some(ClockShift { from_start, step })
     }
 
     /// Reads both clocks.

@@ -11,7 +11,7 @@ use super::name::PodName;
 const ID_SHOWN: usize = 12;
 
 /// A container runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Runtime {
     /// Docker Engine.
     Docker,
@@ -22,6 +22,7 @@ pub enum Runtime {
     /// CRI-O.
     CriO,
     /// A runtime known only from its containers' cgroups.
+    #[default]
     Unknown,
 }
 
@@ -52,7 +53,7 @@ impl fmt::Display for Runtime {
 }
 
 /// A container's state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Running or paused.
     Running {
@@ -67,6 +68,7 @@ pub enum State {
         pid: Option<u32>,
     },
     /// Not running.
+    #[default]
     Stopped,
     /// The recorded PID belongs, or may belong, to another process.
     Unverified {
@@ -78,7 +80,7 @@ pub enum State {
 }
 
 /// A container.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
     /// The container's runtime.
     pub runtime: Runtime,
@@ -106,13 +108,7 @@ impl Container {
         Container {
             runtime,
             id: id.to_owned(),
-            names: Vec::new(),
-            namespace: None,
-            user: None,
-            pod: None,
-            is_sandbox: false,
-            network: None,
-            state: State::Stopped,
+            ..Container::default()
         }
     }
 
