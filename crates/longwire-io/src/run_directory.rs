@@ -32,13 +32,11 @@ const MODE: u32 = 0o755;
 pub fn all(runtime_dir: Option<OsString>) -> Vec<PathBuf> {
     let user = match runtime_dir.filter(|path| !path.is_empty()) {
         // The service manager sets this value for system services.
-        Some(path) => Some(PathBuf::from(path)).filter(|path| path != Path::new(SYSTEM)),
-        None => return with_system(of_user(user_id(), [Path::new(USERS), Path::new(TEMPORARY)])),
+        Some(path) => Some(Path::new(&path))
+            .filter(|path| *path != Path::new(SYSTEM))
+            .map(|parent| parent.join(NAME)),
+        None => of_user(user_id(), [Path::new(USERS), Path::new(TEMPORARY)]),
     };
-    with_system(user.map(|parent| parent.join(NAME)))
-}
-
-fn with_system(user: Option<PathBuf>) -> Vec<PathBuf> {
     let system = Path::new(SYSTEM).join(NAME);
     user.into_iter().chain([system]).collect()
 }

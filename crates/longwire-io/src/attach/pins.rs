@@ -126,18 +126,13 @@ impl Pins {
         if mounted() != self.file_system {
             return Err(AttachError::OtherBpfFileSystem);
         }
-        let removed = self.remove_all();
-        removed.map_err(|source| AttachError::Pin { source })
-    }
-
-    fn remove_all(&self) -> io::Result<()> {
         for path in self.paths() {
-            match Link::pinned(&path) {
-                // Once unpinned, the link ends on drop.
-                Ok(mut link) => link.unpin()?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+            // Once unpinned, the link ends on drop.
+            let removed = match Link::pinned(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                link => link.and_then(|mut link| link.unpin()),
+            };
+            removed.map_err(|source| AttachError::Pin { source })?;
         }
         Ok(())
     }

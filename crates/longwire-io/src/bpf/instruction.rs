@@ -19,6 +19,8 @@ pub struct Instruction {
     pub immediate: i32,
 }
 
+const _: () = assert!(size_of::<Instruction>() == 8);
+
 const fn op(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruction {
     Instruction {
         code,
@@ -246,11 +248,6 @@ impl Assembler {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_instruction_is_eight_bytes() {
-        assert_eq!(size_of::<Instruction>(), 8);
-    }
 
     #[test]
     fn jumps_lead_to_their_labels() {

@@ -19,6 +19,7 @@ use nix::errno::Errno;
 
 use self::instruction::load_value;
 use crate::mapping::Mapping;
+use crate::net::netlink_message::text_of;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
@@ -318,8 +319,7 @@ const VERIFIER_LINES: usize = 4;
 /// Returns a rejected program's error with the end of the verifier's log, which is empty if a
 /// security module rejected the program.
 fn refused(error: io::Error, log: &[u8]) -> io::Error {
-    let end = log.iter().position(|byte| *byte == 0);
-    let log = String::from_utf8_lossy(&log[..end.unwrap_or(log.len())]);
+    let log = text_of(log);
     let lines: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
     if lines.is_empty() {
         return error;

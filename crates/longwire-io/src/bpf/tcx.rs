@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::{LINK_CREATE, Link, LinkCreate, bpf, number, owned};
+use crate::net::netlink_message::text_of;
 
 const PROG_GET_FD_BY_ID: libc::c_int = 13;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
@@ -165,8 +166,7 @@ fn name_of(id: u32) -> String {
         // SAFETY: PROG_GET_FD_BY_ID attributes: a number and two zeros.
         let program = unsafe { bpf(PROG_GET_FD_BY_ID, &mut [id, 0, 0]) }.map(owned)?;
         let info: ProgInfo = info_of(program.as_fd())?;
-        let end = info.name.iter().position(|byte| *byte == 0);
-        Ok(String::from_utf8_lossy(&info.name[..end.unwrap_or(info.name.len())]).into_owned())
+        Ok(text_of(&info.name))
     };
     open().unwrap_or_else(|_| format!("program {id}"))
 }

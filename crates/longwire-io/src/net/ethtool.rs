@@ -9,6 +9,7 @@ use longwire_engine::BitRate;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::ifreq;
+use super::netlink_message::text_of;
 
 // Numbers from linux/ethtool.h.
 const GSET: u32 = 0x01;
@@ -69,7 +70,7 @@ impl Ethtool {
     pub fn driver(&self, name: &str) -> io::Result<String> {
         // struct ethtool_drvinfo: 196 bytes.
         let buffer: [u32; 49] = self.read(name, GDRVINFO)?;
-        Ok(text(&bytes_of(&buffer)[4..36]))
+        Ok(text_of(&bytes_of(&buffer)[4..36]))
     }
 
     /// Returns the device's line rate; `None` if unknown.
@@ -202,7 +203,7 @@ impl Ethtool {
         buffer[2] = count as u32;
         self.command(name, &mut buffer)?;
         let bytes = bytes_of(&buffer[3..]);
-        Ok(bytes.chunks_exact(STRING_LEN).map(text).collect())
+        Ok(bytes.chunks_exact(STRING_LEN).map(text_of).collect())
     }
 }
 
@@ -242,11 +243,6 @@ fn ask(
 
 fn bytes_of(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
-}
-
-fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 /// A device's features.

@@ -76,20 +76,18 @@ fn described(end: &End<'_>) -> [u8; INFO_LEN] {
 
 fn describe(message: &mut Message, end: &End<'_>) {
     message.text(libc::IFLA_IFNAME, end.name);
-    if let Some(namespace) = end.namespace {
-        message.number(libc::IFLA_NET_NS_FD, fd_number(namespace));
-    }
-    if let Some(mtu) = end.mtu {
-        message.number(libc::IFLA_MTU, mtu);
-    }
     if let Some(mac) = end.mac {
         message.attribute(libc::IFLA_ADDRESS, &mac);
     }
-    if let Some(packets) = end.tx_queue_len {
-        message.number(libc::IFLA_TXQLEN, packets);
-    }
-    if let Some(queues) = end.queues {
-        message.number(libc::IFLA_NUM_TX_QUEUES, queues);
-        message.number(libc::IFLA_NUM_RX_QUEUES, queues);
+    for (kind, number) in [
+        (libc::IFLA_NET_NS_FD, end.namespace.map(fd_number)),
+        (libc::IFLA_MTU, end.mtu),
+        (libc::IFLA_TXQLEN, end.tx_queue_len),
+        (libc::IFLA_NUM_TX_QUEUES, end.queues),
+        (libc::IFLA_NUM_RX_QUEUES, end.queues),
+    ] {
+        if let Some(number) = number {
+            message.number(kind, number);
+        }
     }
 }

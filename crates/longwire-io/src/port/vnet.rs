@@ -86,16 +86,11 @@ pub fn decode(header: &[u8], frame: &mut [u8]) -> Result<Decoded, VnetError> {
 
 fn decode_undone(header: &[u8; LEN], frame: &mut [u8]) -> Result<Decoded, VnetError> {
     let field = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
-    let checksum = if header[0] & FLAG_NEEDS_CSUM != 0 {
-        let (start, offset) = (field(6), field(8));
-        if usize::from(start) + usize::from(offset) + 2 > frame.len() {
-            let len = frame.len();
-            return Err(VnetError::Checksum { start, offset, len });
-        }
-        Some(Checksum { start, offset })
-    } else {
-        None
-    };
+    let (start, offset, len) = (field(6), field(8), frame.len());
+    let checksum = (header[0] & FLAG_NEEDS_CSUM != 0).then_some(Checksum { start, offset });
+    if checksum.is_some() && usize::from(start) + usize::from(offset) + 2 > len {
+        return Err(VnetError::Checksum { start, offset, len });
+    }
     let outermost = Headers::parse(frame);
     let Some((kind, cwr_once, payload_len)) = segmentation(header[1], field(4))? else {
         return Ok(Decoded::Plain(plain(frame, outermost, checksum)));

@@ -99,7 +99,7 @@ fn names_moves_and_removal() {
 }
 
 #[test]
-fn addresses_routes_and_settings_are_the_namespaces_own() {
+fn addresses_routes_and_settings_are_the_namespaces_own_and_refusals_have_a_reason() {
     let Some(a) = namespace() else { return };
     a.run(|| {
         net::link_up("lo").unwrap();
@@ -112,15 +112,6 @@ fn addresses_routes_and_settings_are_the_namespaces_own() {
         assert!(routed_networks().unwrap().contains(&destination));
         sysctl::set("ipv4/ip_forward", "1").unwrap();
         assert_eq!(sysctl::get("ipv4/ip_forward").unwrap(), "1");
-    })
-    .unwrap();
-    assert_ne!(a.inode(), NetNamespace::current().unwrap().inode());
-}
-
-#[test]
-fn refusals_name_the_device_and_the_reason() {
-    let Some(a) = namespace() else { return };
-    a.run(|| {
         let missing = net::link_up("lw-none").unwrap_err();
         assert!(matches!(missing, NetError::NoDevice { .. }), "{missing}");
         assert_eq!(missing.to_string(), "no device 'lw-none'");
@@ -128,6 +119,7 @@ fn refusals_name_the_device_and_the_reason() {
         assert!(absurd.contains("'lo'"), "{absurd}");
     })
     .unwrap();
+    assert_ne!(a.inode(), NetNamespace::current().unwrap().inode());
 }
 
 fn prefix(text: &str, length: u8) -> Prefix {

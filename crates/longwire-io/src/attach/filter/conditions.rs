@@ -134,19 +134,13 @@ fn sides(
     mut one: impl FnMut(&mut Assembler, bool, Ways) -> Option<()>,
 ) -> Option<()> {
     let second = program.label();
-    match side {
+    let (yes, no) = match side {
         Side::Source => return one(program, false, ways),
         Side::Destination => return one(program, true, ways),
-        Side::Either => one(program, false, Ways { no: second, ..ways })?,
-        Side::Both => one(
-            program,
-            false,
-            Ways {
-                yes: second,
-                ..ways
-            },
-        )?,
-    }
+        Side::Either => (ways.yes, second),
+        Side::Both => (second, ways.no),
+    };
+    one(program, false, Ways { yes, no })?;
     program.place(second);
     one(program, true, ways)
 }
@@ -174,14 +168,9 @@ fn protocol(program: &mut Assembler, version: Option<IpVersion>, number: u8, way
     };
     program.put(load_double(1, STACK, VERSION));
     program.jump(skip_if_number(Compare::Equal, 1, 0), ways.no);
-    match version {
-        Some(IpVersion::V4) => {
-            program.jump(skip_if_number(Compare::Unequal, 1, 4), ways.no);
-        }
-        Some(IpVersion::V6) => {
-            program.jump(skip_if_number(Compare::Unequal, 1, 6), ways.no);
-        }
-        None => {}
+    if let Some(version) = version {
+        let number = if version == IpVersion::V4 { 4 } else { 6 };
+        program.jump(skip_if_number(Compare::Unequal, 1, number), ways.no);
     }
     program.jump(skip_if_number(Compare::Equal, 1, 6), six);
     is(program, 9, transport);

@@ -224,14 +224,10 @@ fn number_in_frame(
     for at in offset..end {
         match at {
             TAG_TYPE..AFTER_TAG => {
-                let field = if at < TAG_TYPE + 2 {
-                    VLAN_TYPE
+                if at < TAG_TYPE + 2 {
+                    program.put_all([load_word(0, CONTEXT, VLAN_TYPE), swap(0, 16)]);
                 } else {
-                    VLAN_TAG
-                };
-                program.put(load_word(0, CONTEXT, field));
-                if field == VLAN_TYPE {
-                    program.put(swap(0, 16));
+                    program.put(load_word(0, CONTEXT, VLAN_TAG));
                 }
                 if at % 2 == 0 {
                     program.put(compute_number(Alu::Right, 0, 8));

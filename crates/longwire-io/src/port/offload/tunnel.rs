@@ -181,25 +181,13 @@ fn below_ip(frame: &[u8], (mut kind, mut at): Content) -> Option<Content> {
 
 /// Returns the packets that the protocol after an IP header may carry.
 fn contents(frame: &[u8], ip: &IpHeader) -> [Option<Content>; 5] {
-    match ip.protocol {
-        UDP => {
-            let at = ip.transport_at + 8;
-            [
-                ip_at(frame, at),
-                gre(frame, at),
-                gue(frame, at),
-                vxlan(frame, at),
-                geneve(frame, at),
-            ]
-        }
-        other => [
-            behind_ip(frame, other, ip.transport_at),
-            None,
-            None,
-            None,
-            None,
-        ],
+    if ip.protocol == UDP {
+        let readers = [ip_at, gre, gue, vxlan, geneve];
+        return readers.map(|read| read(frame, ip.transport_at + 8));
     }
+    let mut found = [None; 5];
+    found[0] = behind_ip(frame, ip.protocol, ip.transport_at);
+    found
 }
 
 /// Returns the packet inside an IP protocol that is always a tunnel.

@@ -35,11 +35,8 @@ pub fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortErr
     let interface = super::super::settings::find_up(&port, name)?;
     let driver = driver_of(&interface);
     if DECEIVERS.contains(&driver.as_str()) {
-        return Err(refused(
-            &port,
-            &driver,
-            "which overwrites the frame check sequence",
-        ));
+        let why = "which overwrites the frame check sequence";
+        return Err(refused(&port, &driver, why));
     }
     check_speed(&port, name, rate)?;
     let line = CheckedLine::open(&port, &interface)?;
@@ -111,11 +108,10 @@ impl CheckedLine {
             Err(nix::Error::EPROTONOSUPPORT) => {
                 Err(refused(&self.port, driver, "which lacks SO_NOFCS"))
             }
-            Err(error) => Err(failure(
-                &self.port,
-                "sending the first gap frame",
-                error.into(),
-            )),
+            Err(error) => {
+                let action = "sending the first gap frame";
+                Err(failure(&self.port, action, error.into()))
+            }
         }
     }
 

@@ -177,18 +177,11 @@ impl Device {
             // number.
             unsafe { control::set_offload(self.file.as_raw_fd(), bits.cast_signed()) }
         };
-        let result = if wanted {
-            match set(OFFLOAD_TCP | OFFLOAD_UDP) {
-                Err(nix::errno::Errno::EINVAL) => {
-                    notes
-                        .push("this kernel has no UDP segmentation offload for TAP devices".into());
-                    set(OFFLOAD_TCP)
-                }
-                result => result,
-            }
-        } else {
-            set(0)
-        };
+        let mut result = set(if wanted { OFFLOAD_TCP | OFFLOAD_UDP } else { 0 });
+        if wanted && result == Err(nix::errno::Errno::EINVAL) {
+            notes.push("this kernel has no UDP segmentation offload for TAP devices".into());
+            result = set(OFFLOAD_TCP);
+        }
         result.map_err(|error| failed(&self.name, "setting offloads", error.into()))?;
         Ok(())
     }

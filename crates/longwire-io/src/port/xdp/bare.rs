@@ -61,11 +61,8 @@ impl BareXdp {
     /// # Errors
     /// System errors other than a full device.
     pub fn send(&mut self, burst: u32) -> io::Result<usize> {
-        let SendRings {
-            transmit,
-            completion,
-            ..
-        } = &mut self.sending;
+        let sending = &mut self.sending;
+        let (transmit, completion) = (&mut sending.transmit, &mut sending.completion);
         let room = FRAMES - self.on_the_way;
         for _ in 0..burst.min(room).min(transmit.free_slots()) {
             transmit.put(libc::xdp_desc {

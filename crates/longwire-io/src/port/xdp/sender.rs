@@ -74,11 +74,7 @@ impl Sender {
     pub(crate) fn open(interface: &Interface) -> Result<Sender, SocketFailure> {
         // Frames longer than a page do not fit and must take another path.
         let frame_max = interface.mtu as usize + 14 + 4;
-        let chunk = if frame_max <= PAGE / 2 {
-            PAGE / 2
-        } else {
-            PAGE
-        };
+        let chunk = frame_max.next_power_of_two().clamp(PAGE / 2, PAGE);
         let umem = Umem::new(chunk, TX_FRAMES).map_err(|e| ("allocating frame memory", e))?;
         // Without a program, the receive ring is unused; a small one costs little.
         let (socket, sending) = UnboundSocket::with_memory(&umem, 64, TX_FRAMES as u32)?;

@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_stay_inside_of_chunks() {
+    fn pieces_stay_inside_of_chunks_of_which_half_a_page_holds_ethernet_frames() {
         let umem = Umem::new(2048, 4).expect("memory");
         // SAFETY: the chunks have no other user, and the pieces are dropped immediately.
         let has = |address, len| unsafe { umem.piece(address, len) }.is_some();
@@ -319,10 +319,6 @@ mod tests {
         assert!(!has(2304, 1793) && !has(8192, 1) && !has(u64::MAX, 2) && !has(1, usize::MAX));
         assert_eq!(umem.chunk_of(2304), 2048);
         assert_eq!(umem.address(3), 6144);
-    }
-
-    #[test]
-    fn ethernet_frames_fit_half_a_page() {
         assert_eq!(Umem::chunk_for(1518), Some(2048));
         assert_eq!(Umem::chunk_for(3000), Some(4096));
         assert_eq!(Umem::chunk_for(9018), None);
