@@ -77,45 +77,38 @@ impl CryptoPan {
 ///
 /// No bit is flipped up to and including the one where an address diverges from a block, so no
 /// outside address is mapped into the block.
-struct Block<T> {
-    start: T,
+struct Block {
+    start: u128,
     prefix: u32,
-    whole: bool,
+    /// Leading bits that an address inside keeps.
+    kept: u32,
 }
 
-impl<T> Block<T> {
-    const fn whole(start: T, prefix: u32) -> Block<T> {
-        Block {
-            start,
-            prefix,
-            whole: true,
-        }
-    }
-
-    const fn prefix(start: T, prefix: u32) -> Block<T> {
-        Block {
-            start,
-            prefix,
-            whole: false,
-        }
+const fn block(start: u128, prefix: u32, kept: u32) -> Block {
+    Block {
+        start,
+        prefix,
+        kept,
     }
 }
+
+const WHOLE: u32 = 128;
 
 /// This network, loopback, multicast and broadcast.
-const BLOCKS4: [Block<u32>; 4] = [
-    Block::whole(0, 8),
-    Block::whole(0x7f00_0000, 8),
-    Block::whole(0xe000_0000, 4),
-    Block::whole(0xffff_ffff, 32),
+const BLOCKS4: [Block; 4] = [
+    block(0, 8, WHOLE),
+    block(0x7f << 120, 8, WHOLE),
+    block(0xe << 124, 4, WHOLE),
+    block(0xffff_ffff << 96, 32, WHOLE),
 ];
 
 /// Solicited-node multicast, which embeds part of an address; other multicast; link-local;
 /// unspecified and loopback.
-const BLOCKS6: [Block<u128>; 4] = [
-    Block::prefix(0xff02_0000_0000_0000_0000_0001_ff00_0000, 104),
-    Block::whole(0xff00 << 112, 8),
-    Block::prefix(0xfe80 << 112, 10),
-    Block::whole(0, 127),
+const BLOCKS6: [Block; 4] = [
+    block(0xff02_0000_0000_0000_0000_0001_ff00_0000, 104, 104),
+    block(0xff00 << 112, 8, WHOLE),
+    block(0xfe80 << 112, 10, 10),
+    block(0, 127, WHOLE),
 ];
 
 /// Cache entries per IP version; a power of two.
@@ -127,75 +120,59 @@ pub(super) struct Anonymizer {
     pan: CryptoPan,
     /// Whether to anonymise all addresses, as the published algorithm does.
     plain: bool,
-    cache4: Vec<(u32, Option<u32>)>,
-    cache6: Vec<(u128, Option<u128>)>,
+    cache4: Vec<(u32, u32)>,
+    cache6: Vec<(u128, u128)>,
 }
 
 impl Anonymizer {
     pub fn new(key: &[u8; 32], plain: bool) -> Anonymizer {
-        Anonymizer {
+        let mut anonymizer = Anonymizer {
             pan: CryptoPan::new(key),
             plain,
-            cache4: vec![(0, None); CACHE],
-            cache6: vec![(0, None); CACHE],
-        }
+            cache4: Vec::new(),
+            cache6: Vec::new(),
+        };
+        anonymizer.cache4 = vec![(0, anonymizer.compute4(0)); CACHE];
+        anonymizer.cache6 = vec![(0, anonymizer.compute6(0)); CACHE];
+        anonymizer
     }
 
     #[inline]
     pub fn v4(&mut self, address: u32) -> u32 {
-        let place = address.wrapping_mul(0x9e37_79b9) as usize >> 20;
-        match self.cache4[place % CACHE] {
-            (known, Some(result)) if known == address => result,
-            _ => {
-                let result = self.compute4(address);
-                self.cache4[place % CACHE] = (address, Some(result));
-                result
-            }
+        let place = (address.wrapping_mul(0x9e37_79b9) as usize >> 20) % CACHE;
+        if self.cache4[place].0 != address {
+            self.cache4[place] = (address, self.compute4(address));
         }
+        self.cache4[place].1
     }
 
     #[inline]
     pub fn v6(&mut self, address: u128) -> u128 {
         let word = (address >> 64) as u64 ^ (address as u64).rotate_left(32);
-        let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize;
-        match self.cache6[place % CACHE] {
-            (known, Some(result)) if known == address => result,
-            _ => {
-                let result = self.compute6(address);
-                self.cache6[place % CACHE] = (address, Some(result));
-                result
-            }
+        let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % CACHE;
+        if self.cache6[place].0 != address {
+            self.cache6[place] = (address, self.compute6(address));
         }
+        self.cache6[place].1
     }
 
     fn compute4(&self, address: u32) -> u32 {
-        let changed = self.pan.v4(address);
-        let common = |start: &u32| (start ^ address).leading_zeros();
-        let kept = self.kept_bits(&BLOCKS4, 32, common);
-        let may_change = u32::MAX.checked_shr(kept).unwrap_or(0);
-        address & !may_change | changed & may_change
+        (self.compute(u128::from(address) << 96, &BLOCKS4, BATCH) >> 96) as u32
     }
 
     fn compute6(&self, address: u128) -> u128 {
-        let changed = self.pan.v6(address);
-        let common = |start: &u128| (start ^ address).leading_zeros();
-        let kept = self.kept_bits(&BLOCKS6, 128, common);
-        let may_change = u128::MAX.checked_shr(kept).unwrap_or(0);
-        address & !may_change | changed & may_change
+        self.compute(address, &BLOCKS6, 128)
     }
 
-    /// Returns the number of leading bits to preserve; `common` returns the length of the prefix
-    /// shared with the start of a block.
-    fn kept_bits<T>(&self, blocks: &[Block<T>], bits: u32, common: impl Fn(&T) -> u32) -> u32 {
-        if self.plain {
-            return 0;
-        }
-        let mut inside = blocks.iter();
-        if let Some(block) = inside.find(|block| common(&block.start) >= block.prefix) {
-            return if block.whole { bits } else { block.prefix };
-        }
-        let kept = blocks.iter().map(|block| common(&block.start) + 1);
-        kept.max().unwrap_or(0)
+    fn compute(&self, address: u128, blocks: &[Block], bits: usize) -> u128 {
+        let common = |block: &Block| (block.start ^ address).leading_zeros();
+        let kept = match blocks.iter().find(|block| common(block) >= block.prefix) {
+            _ if self.plain => 0,
+            Some(block) => block.kept,
+            None => 1 + blocks.iter().map(common).max().unwrap_or(0),
+        };
+        let may_change = u128::MAX.checked_shr(kept).unwrap_or(0);
+        address ^ self.pan.flips(address, bits) & may_change
     }
 }
 

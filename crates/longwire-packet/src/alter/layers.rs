@@ -123,18 +123,17 @@ pub(super) fn packet_of(frame: &[u8]) -> Option<IpHeader> {
 pub(super) struct Walk<'a> {
     frame: &'a [u8],
     pub at: usize,
-    mac_at: Option<usize>,
-    fields: [Option<LinkField>; FIELDS_MAX],
+    found: Found,
 }
 
 impl<'a> Walk<'a> {
     pub fn new(frame: &'a [u8], at: usize) -> Walk<'a> {
-        Walk {
-            frame,
-            at,
+        let found = Found {
+            content: Content::Other(Unaltered::Malformed),
             mac_at: None,
             fields: [None; FIELDS_MAX],
-        }
+        };
+        Walk { frame, at, found }
     }
 
     /// Parses headers, starting with `first`, until the content.
@@ -150,19 +149,16 @@ impl<'a> Walk<'a> {
                 LinkLayer::Nsh => self.nsh(),
                 LinkLayer::Ip(version) => Some(self.ip(version)),
                 LinkLayer::AnyIp => self.any_ip(),
-                LinkLayer::Content(content) => return self.found(content),
+                LinkLayer::Content(content) => {
+                    return Found {
+                        content,
+                        ..self.found
+                    };
+                }
             };
             layer = next.unwrap_or(other(Unaltered::Truncated));
         }
-        self.found(Content::Other(Unaltered::Malformed))
-    }
-
-    pub fn found(self, content: Content) -> Found {
-        Found {
-            content,
-            mac_at: self.mac_at,
-            fields: self.fields,
-        }
+        self.found
     }
 
     /// Consumes bytes; returns `None` if the frame is too short.
@@ -177,10 +173,15 @@ impl<'a> Walk<'a> {
     }
 
     /// Records a field, unless the maximum is reached.
-    pub fn note(&mut self, field: LinkField) {
-        if let Some(free) = self.fields.iter_mut().find(|field| field.is_none()) {
+    fn note(&mut self, field: LinkField) {
+        let mut fields = self.found.fields.iter_mut();
+        if let Some(free) = fields.find(|field| field.is_none()) {
             *free = Some(field);
         }
+    }
+
+    pub fn note_length(&mut self, at: usize, from: usize) {
+        self.note(LinkField::Length { at, from });
     }
 
     fn ethernet(&mut self) -> Option<LinkLayer> {
@@ -190,7 +191,7 @@ impl<'a> Walk<'a> {
             // The outermost addresses are rewritten separately.
             self.note(LinkField::Addresses(at));
         }
-        self.mac_at = Some(at);
+        self.found.mac_at = Some(at);
         Some(next)
     }
 
@@ -204,18 +205,14 @@ impl<'a> Walk<'a> {
         const LENGTH_MAX: u16 = 1_500;
         match kind {
             0..=LENGTH_MAX => {
-                self.note(LinkField::Length {
-                    at: self.at - 2,
-                    from: self.at,
-                });
+                self.note_length(self.at - 2, self.at);
                 Some(LinkLayer::Llc)
             }
             // VLAN tags, including vendor types.
             0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => self.tag::<4>(),
             // VN-tag; E-tag (802.1BR); redundancy (802.1CB); HSR (IEC 62439-3).
-            0x8926 => self.tag::<6>(),
+            0x8926 | 0xf1c1 | 0x892f => self.tag::<6>(),
             0x893f => self.tag::<8>(),
-            0xf1c1 | 0x892f => self.tag::<6>(),
             // I-tag in provider backbone bridges (802.1ah).
             0x88e7 => self.take::<4>().map(|_| LinkLayer::Ethernet),
             // FabricPath; TRILL (RFC 6325), with options in 4-byte words.
@@ -267,10 +264,7 @@ impl<'a> Walk<'a> {
     /// Parses a PPPoE session header (RFC 2516).
     fn pppoe(&mut self) -> Option<LinkLayer> {
         let [version, code, ..] = self.take::<6>()?;
-        self.note(LinkField::Length {
-            at: self.at - 2,
-            from: self.at,
-        });
+        self.note_length(self.at - 2, self.at);
         Some(match (version, code) {
             (0x11, 0) => LinkLayer::Ppp,
             (0x11, _) => other(Unaltered::Control),

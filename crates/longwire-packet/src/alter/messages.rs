@@ -70,11 +70,10 @@ pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     let Some([code, _, len @ ..]) = array::<4>(frame, at) else {
         return rewriting.leave(Unaltered::Truncated);
     };
-    let end = at + usize::from(u16::from_be_bytes(len));
     if !rewriting.addresses.anything() || !CONFIGURATION.contains(&code) {
         return;
     }
-    let end = end.min(frame.len());
+    let end = frame.len().min(at + usize::from(u16::from_be_bytes(len)));
     let mut message = Message {
         rewriting,
         frame: &mut frame[..end],
@@ -148,11 +147,8 @@ impl Message<'_, '_> {
         let before = u128::from_be_bytes(address);
         let mask = ones(bits);
         let round = self.rewriting.about.round;
-        let prefix = before & mask;
-        let after = self
-            .rewriting
-            .addresses
-            .v6(prefix, Role::Destination, round);
+        let addresses = &mut self.rewriting.addresses;
+        let after = addresses.v6(before & mask, Role::Destination, round);
         let after = after & mask | before & !mask;
         field.copy_from_slice(&after.to_be_bytes()[..field.len()]);
     }

@@ -130,9 +130,7 @@ impl Alterations {
             renumber: options.loop_renumber.then(Renumber::default),
             growth: options.vlan.iter().map(VlanChange::growth).sum(),
             only_fills: only_fills(&options),
-            rewrites_packets: looks_inside(&options)
-                || options.dscp.is_some()
-                || options.ttl.is_some(),
+            rewrites_packets: rewrites_packets(&options),
             looks_inside: looks_inside(&options),
             on_unaltered: options.on_unaltered(),
             segmenter: None,
@@ -183,16 +181,23 @@ impl Alterations {
             self.counts.skipped += 1;
             return;
         }
-        let side = self.side(bytes);
+        // The side that sent the frame; 0 unless an option needs it.
+        let side = match &mut self.options.splitter {
+            Some(splitter) if self.macs.is_sided() => splitter.side(bytes),
+            _ => 0,
+        };
         self.frame.load(bytes, self.growth);
+        let inner = self.options.inner;
         if is_cut && self.options.truncated != Truncated::Keep {
             if wire_len <= FRAME_MAX {
-                self.fill(wire_len as usize, about.number)
+                let payload = fill::Payload::new(&self.options, about.number);
+                let len = wire_len as usize;
+                fill::fill(&mut self.frame, len, payload, inner, &mut self.counts);
             } else {
                 self.counts.too_long += 1
             }
         } else if self.options.fix_checksums && !is_cut {
-            fill::fix_checksums(&mut self.frame, self.options.inner, &mut self.counts);
+            fill::fix_checksums(&mut self.frame, inner, &mut self.counts);
         }
         let loaded = self.frame.len();
         if let Some(reason) = self.rewrite(side, &about) {
@@ -203,25 +208,6 @@ impl Alterations {
         }
         let wire_len = (wire_len as usize).max(loaded) + self.frame.len() - loaded;
         self.send(wire_len as u32, take);
-    }
-
-    /// Returns the side that sent the frame; 0 unless an option needs it.
-    fn side(&mut self, bytes: &[u8]) -> usize {
-        match &mut self.options.splitter {
-            Some(splitter) if self.macs.is_sided() => splitter.side(bytes),
-            _ => 0,
-        }
-    }
-
-    fn fill(&mut self, len: usize, number: u64) {
-        let payload = fill::Payload::new(&self.options, number);
-        fill::fill(
-            &mut self.frame,
-            len,
-            payload,
-            self.options.inner,
-            &mut self.counts,
-        );
     }
 
     /// Rewrites a frame. Returns the reason if part of it was not rewritten.
@@ -268,17 +254,10 @@ impl Alterations {
     fn send(&mut self, wire_len: u32, take: &mut dyn FnMut(&[u8], u32)) {
         let header_len = mac_header_len(&self.frame);
         let fits = |mtu| wire_len <= header_len.saturating_add(mtu);
-        let Some(mtu) = self.options.mtu.filter(|mtu| !fits(*mtu)) else {
-            return take(&self.frame, wire_len);
-        };
-        mtu::Shortening {
-            mtu,
-            inner: self.options.inner,
-            segmenter: self.segmenter,
-            piece: &mut self.piece,
-            counts: &mut self.counts,
+        match self.options.mtu.filter(|mtu| !fits(*mtu)) {
+            Some(mtu) => self.shorten(mtu, wire_len, take),
+            None => take(&self.frame, wire_len),
         }
-        .shorten(&mut self.frame, wire_len, self.options.mtu_action, take);
     }
 
     /// Starts the next round through the trace, keeping the state from earlier rounds.
@@ -317,45 +296,18 @@ impl Alterations {
 
 /// Whether whole frames pass unchanged.
 fn only_fills(options: &AlterOptions) -> bool {
-    // Destructured so that a new option cannot be missed.
-    let AlterOptions {
-        truncated: _,
-        strip_fcs,
-        fix_checksums,
-        source_mac,
-        destination_mac,
-        mac_maps,
-        vlan,
-        address_maps,
-        anonymize,
-        port_maps,
-        dscp,
-        ttl,
-        mtu,
-        mtu_action: _,
-        loop_addresses,
-        loop_renumber,
-        keep_groups: _,
-        inner: _,
-        unaltered: _,
-        seed: _,
-        splitter: _,
-    } = options;
-    let changed = *strip_fcs
-        || *fix_checksums
-        || *loop_renumber
-        || source_mac.is_some()
-        || destination_mac.is_some()
-        || anonymize.is_some()
-        || dscp.is_some()
-        || ttl.is_some()
-        || mtu.is_some()
-        || !mac_maps.is_empty()
-        || !vlan.is_empty()
-        || !address_maps.is_empty()
-        || !port_maps.is_empty()
-        || !loop_addresses.is_empty();
-    !changed
+    !options.strip_fcs
+        && !rewrites_packets(options)
+        && options.source_mac.is_none()
+        && options.destination_mac.is_none()
+        && options.mac_maps.is_empty()
+        && options.vlan.is_empty()
+        && options.mtu.is_none()
+}
+
+/// Whether any field of a packet changes.
+fn rewrites_packets(options: &AlterOptions) -> bool {
+    looks_inside(options) || options.dscp.is_some() || options.ttl.is_some()
 }
 
 /// Whether any changed field also occurs in packets inside tunnels. DSCP and TTL apply only to the

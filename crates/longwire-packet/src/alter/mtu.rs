@@ -1,13 +1,11 @@
 //! Segments, fragments, truncates or drops frames that exceed the MTU.
 
-use alloc::vec::Vec;
+use super::Alterations;
 
 use super::fill::{self, PADDING_CHUNK};
 use super::layers::{self, DEPTH_MAX};
 use super::options::MtuAction;
 use super::tunnel;
-use super::workspace::Workspace;
-use super::{Counts, Segmenter};
 use crate::bytes::{array_mut, put_word};
 use crate::edit;
 use crate::fragment::fragment_packet;
@@ -15,43 +13,27 @@ use crate::frame::mac_header_len;
 use crate::header::protocol::{SCTP, UDP};
 use crate::header::{IpHeader, IpVersion, Piece};
 
-/// Shortens frames whose payload exceeds an MTU.
-pub(super) struct Shortening<'a> {
-    pub mtu: u32,
-    /// Whether packets inside tunnels are truncated too.
-    pub inner: bool,
-    pub segmenter: Option<Segmenter>,
-    /// Scratch memory.
-    pub piece: &'a mut Vec<u8>,
-    pub counts: &'a mut Counts,
-}
-
-impl Shortening<'_> {
-    /// Splits or truncates a frame of `wire_len` bytes.
-    pub fn shorten(
-        mut self,
-        frame: &mut Workspace,
-        wire_len: u32,
-        action: MtuAction,
-        take: &mut dyn FnMut(&[u8], u32),
-    ) {
-        match action {
+impl Alterations {
+    /// Splits or truncates a frame of `wire_len` bytes, whose payload exceeds the MTU.
+    pub(super) fn shorten(&mut self, mtu: u32, wire_len: u32, take: &mut dyn FnMut(&[u8], u32)) {
+        match self.options.mtu_action {
             MtuAction::Drop => self.counts.mtu_dropped += 1,
             MtuAction::Fragment => {
-                let is_whole = frame.len() >= wire_len as usize;
-                if self.cut(frame, is_whole, take).is_none() {
+                let is_whole = self.frame.len() >= wire_len as usize;
+                if self.cut(mtu, is_whole, take).is_none() {
                     self.counts.mtu_dropped += 1;
                 }
             }
             MtuAction::Truncate => {
-                let len = mac_header_len(frame) + self.mtu;
+                let frame = &mut self.frame;
+                let len = mac_header_len(frame) + mtu;
                 if frame.len() > len as usize {
                     frame.resize(len as usize);
                 }
                 let found = layers::find(frame);
                 found.fit_lengths(frame, len as usize);
                 if let Some(ip) = found.ip() {
-                    self.truncate(frame, &ip, len as usize, 0);
+                    truncate(frame, &ip, len as usize, self.options.inner, 0);
                 }
                 self.counts.mtu_truncated += 1;
                 take(frame, len);
@@ -61,13 +43,9 @@ impl Shortening<'_> {
 
     /// Segments a TCP super-packet or a TCP packet that must not be fragmented; fragments other
     /// packets. Returns `None` if neither is possible.
-    fn cut(
-        &mut self,
-        frame: &mut Workspace,
-        is_whole: bool,
-        take: &mut dyn FnMut(&[u8], u32),
-    ) -> Option<()> {
+    fn cut(&mut self, mtu: u32, is_whole: bool, take: &mut dyn FnMut(&[u8], u32)) -> Option<()> {
         const DONT_FRAGMENT: u8 = 0x40;
+        let (frame, piece) = (&mut self.frame, &mut self.piece);
         let found = layers::find(frame);
         let ip = found.ip()?;
         let is_super_packet = edit::is_super_packet(frame, &ip);
@@ -81,68 +59,68 @@ impl Shortening<'_> {
         if let Some(segmenter) = self.segmenter.filter(|_| stays_whole && end <= frame.len()) {
             let mut take = |piece: &[u8]| take(piece, piece.len() as u32);
             frame.resize(end);
-            if segmenter(frame, self.mtu as usize, self.piece, &mut take) {
+            if segmenter(frame, mtu as usize, piece, &mut take) {
                 self.counts.mtu_segmented += 1;
                 return Some(());
             }
         }
         // Headers between Ethernet and IP, such as PPPoE, count as payload.
         let before = ip.at as u32 - mac_header_len(frame);
-        let room = self.mtu.checked_sub(before)?;
-        fragment_packet(frame, &ip, room, self.piece, |piece| {
+        let room = mtu.checked_sub(before)?;
+        fragment_packet(frame, &ip, room, piece, |piece| {
             found.fit_lengths(piece, piece.len());
             take(piece, piece.len() as u32);
         })?;
         self.counts.fragmented += 1;
         Some(())
     }
+}
 
-    /// Adjusts a packet's lengths and checksums to a frame that ends at `end`.
-    fn truncate(&self, frame: &mut [u8], ip: &IpHeader, end: usize, depth: u32) {
-        let is_super_packet = edit::is_super_packet(frame, ip);
-        let (field, from) = edit::length_field(frame, ip);
-        let end = if is_super_packet {
-            end
-        } else {
-            edit::packet_end(frame, ip).min(end)
-        };
-        let len = end.saturating_sub(from).min(0xffff) as u16;
-        put_word(frame, field, len);
-        let Some(transport) = ip.transport(frame) else {
-            _ = edit::repair_packet(frame, ip);
-            return;
-        };
-        let is_whole = transport.piece == Piece::Whole;
-        let there = end.saturating_sub(transport.at).min(0xffff) as u16;
-        match transport.protocol {
-            UDP if is_whole => {
-                if let Some(stored) = array_mut(frame, transport.at + 4) {
-                    let said = u16::from_be_bytes(*stored);
-                    let is_missing = is_super_packet && said == 0;
-                    let len = if is_missing { there } else { said.min(there) };
-                    *stored = len.to_be_bytes();
-                }
-            }
-            SCTP if is_whole => {
-                if let Some(packet) = frame.get_mut(transport.at..end) {
-                    shorten_chunks(packet);
-                }
-            }
-            _ => {}
-        }
-        if self.inner && depth < DEPTH_MAX {
-            let packet_end = end.min(frame.len());
-            let packet = &mut frame[..packet_end];
-            if let Some(found) = tunnel::inside(packet, &transport) {
-                found.fit_lengths(packet, end);
-                if let Some(inside) = found.ip() {
-                    self.truncate(packet, &inside, end, depth + 1);
-                }
-            }
-        }
-        // In a whole frame, all bytes covered by checksums are available.
+/// Adjusts a packet's lengths and checksums to a frame that ends at `end`.
+fn truncate(frame: &mut [u8], ip: &IpHeader, end: usize, inner: bool, depth: u32) {
+    let is_super_packet = edit::is_super_packet(frame, ip);
+    let (field, from) = edit::length_field(frame, ip);
+    let end = if is_super_packet {
+        end
+    } else {
+        edit::packet_end(frame, ip).min(end)
+    };
+    let len = end.saturating_sub(from).min(0xffff) as u16;
+    put_word(frame, field, len);
+    let Some(transport) = ip.transport(frame) else {
         _ = edit::repair_packet(frame, ip);
+        return;
+    };
+    let is_whole = transport.piece == Piece::Whole;
+    let there = end.saturating_sub(transport.at).min(0xffff) as u16;
+    match transport.protocol {
+        UDP if is_whole => {
+            if let Some(stored) = array_mut(frame, transport.at + 4) {
+                let said = u16::from_be_bytes(*stored);
+                let is_missing = is_super_packet && said == 0;
+                let len = if is_missing { there } else { said.min(there) };
+                *stored = len.to_be_bytes();
+            }
+        }
+        SCTP if is_whole => {
+            if let Some(packet) = frame.get_mut(transport.at..end) {
+                shorten_chunks(packet);
+            }
+        }
+        _ => {}
     }
+    if inner && depth < DEPTH_MAX {
+        let packet_end = end.min(frame.len());
+        let packet = &mut frame[..packet_end];
+        if let Some(found) = tunnel::inside(packet, &transport) {
+            found.fit_lengths(packet, end);
+            if let Some(inside) = found.ip() {
+                truncate(packet, &inside, end, inner, depth + 1);
+            }
+        }
+    }
+    // In a whole frame, all bytes covered by checksums are available.
+    _ = edit::repair_packet(frame, ip);
 }
 
 /// Shortens the last chunk of a truncated SCTP packet: a data chunk becomes shorter (RFC 9260,

@@ -99,10 +99,8 @@ impl FromStr for Truncated {
             _ => {
                 let digits = text.strip_prefix("pattern:");
                 let digits = digits.ok_or_else(|| AlterError::not(text, WHAT))?;
-                let bytes = hexadecimal(digits).ok_or_else(|| {
-                    AlterError::not(digits, "bytes in hexadecimal such as c0ffee")
-                })?;
-                Ok(Truncated::Pattern(bytes))
+                let bytes = hexadecimal(digits).map(Truncated::Pattern);
+                bytes.ok_or_else(|| AlterError::not(digits, "bytes in hexadecimal such as c0ffee"))
             }
         }
     }
@@ -128,15 +126,10 @@ impl FromStr for SidedMac {
     type Err = AlterError;
 
     fn from_str(text: &str) -> Result<SidedMac, AlterError> {
-        let (first, second) = match text.split_once(',') {
-            Some((first, second)) => (first, Some(second)),
-            None => (text, None),
-        };
-        let first = one_mac(first)?;
-        let second = second.map(one_mac).transpose()?;
+        let (first, second) = text.split_once(',').unwrap_or((text, text));
         Ok(SidedMac {
-            sides: [first, second.unwrap_or(first)],
-            is_sided: second.is_some(),
+            sides: [one_mac(first)?, one_mac(second)?],
+            is_sided: text.contains(','),
         })
     }
 }
@@ -196,8 +189,7 @@ impl FromStr for AddressMap {
         )?;
         let (from, to) = (one_net(from)?, one_net(to)?);
         if from.version != to.version {
-            let message = format!("'{nets}' mixes IPv4 and IPv6");
-            return Err(AlterError::new(message));
+            return Err(AlterError::new(format!("'{nets}' mixes IPv4 and IPv6")));
         }
         Ok(AddressMap { role, from, to })
     }
@@ -230,18 +222,16 @@ impl FromStr for Anonymize {
 
     /// Errors must not contain the key.
     fn from_str(text: &str) -> Result<Anonymize, AlterError> {
-        let (key, plain) = match text.strip_suffix(",plain") {
-            Some(key) => (key, true),
-            None => (text, false),
-        };
-        let key = hexadecimal(key).and_then(|bytes| bytes.try_into().ok());
+        let plain = text.strip_suffix(",plain");
+        let key = hexadecimal(plain.unwrap_or(text)).and_then(|bytes| bytes.try_into().ok());
         let key = key.ok_or_else(|| {
-            let digits = text.len();
             AlterError::new(format!(
-                "the key ({digits} characters) is not 64 hexadecimal digits, optionally followed \
-                 by ',plain'"
+                "the key ({} characters) is not 64 hexadecimal digits, optionally followed by \
+',plain'",
+                text.len()
             ))
         })?;
+        let plain = plain.is_some();
         Ok(Anonymize { key, plain })
     }
 }
@@ -266,8 +256,7 @@ impl FromStr for PortMap {
         let (ports, protocol) = named.map_or((text, None), |(ports, number)| (ports, Some(number)));
         let (from, to) = pair(ports, "OLD=NEW, two ports or ranges of ports")?;
         let (from, to) = (port_range(from)?, port_range(to)?);
-        let (count, wanted) = (to.1 - to.0, from.1 - from.0);
-        if count != 0 && count != wanted {
+        if to.0 != to.1 && to.1 - to.0 != from.1 - from.0 {
             let message = format!("'{ports}': give one new port, or as many as old ones");
             return Err(AlterError::new(message));
         }
@@ -277,10 +266,10 @@ impl FromStr for PortMap {
 
 fn port_range(text: &str) -> Result<(u16, u16), AlterError> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
-    let range = number(low).zip(number(high));
-    range
-        .filter(|(low, high)| low <= high)
-        .ok_or_else(|| AlterError::not(text, "a port or a range of ports such as 5000-5010"))
+    let range = number(low)
+        .zip(number(high))
+        .filter(|(low, high)| low <= high);
+    range.ok_or_else(|| AlterError::not(text, "a port or a range of ports such as 5000-5010"))
 }
 
 /// A change to the TTL or hop limit.
@@ -312,11 +301,10 @@ impl FromStr for TtlChange {
 /// # Errors
 /// For any other text.
 pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
-    let value = number(text).or_else(|| code_point(text));
-    let value = value.filter(|value| *value < 64);
-    value
-        .map(|value: u64| value as u8)
-        .ok_or_else(|| AlterError::not(text, "a code point: 0 to 63, ef, cs1 or af11"))
+    let value = number(text)
+        .or_else(|| code_point(text))
+        .filter(|value| *value < 64);
+    value.ok_or_else(|| AlterError::not(text, "a code point: 0 to 63, ef, cs1 or af11"))
 }
 
 /// Handling of frames that are too long.

@@ -107,7 +107,10 @@ impl Rewriting<'_> {
     ) -> Change {
         let (version, source_at, destination_at) =
             (ip.version, ip.source_at(), ip.destination_at());
-        let group = mac_at.and_then(|at| GroupMac::of(frame, at, ip));
+        // Where the group address is, if the frame's destination derives from it.
+        let is_own_group =
+            |mac: &[u8]| mac[0] & 1 == 1 && group_mac(frame, ip).is_some_and(|own| own == mac);
+        let group_at = mac_at.filter(|at| frame.get(*at..at + 6).is_some_and(is_own_group));
         let has_options = ip.has_options(frame);
         let options_before = match version {
             // Options may be unaligned, so their words are summed.
@@ -128,8 +131,8 @@ impl Rewriting<'_> {
         if version == IpVersion::V4 && !header.is_none() {
             update_word(frame, ip.at + 10, header);
         }
-        if let Some(group) = group {
-            group.follow(frame, ip);
+        if let (Some(at), Some(mac)) = (group_at, group_mac(frame, ip)) {
+            frame[at..at + 6].copy_from_slice(&mac);
         }
         pseudo
     }
@@ -166,17 +169,12 @@ impl Rewriting<'_> {
             }
             return;
         };
-        self.nested(frame, |rewriting, frame| {
+        self.nested(frame, |rewriting, frame| match ip.transport(frame) {
             // SCTP's checksum also covers bytes that are not quoted.
-            let transport = ip.transport(frame);
-            let is_plain = |transport: &&Transport| transport.protocol != SCTP;
-            let transport = transport.as_ref();
-            match transport.filter(is_plain) {
-                None if transport.is_some() => {
-                    _ = rewriting.ip_addresses(frame, &ip, transport, None);
-                }
-                plain => rewriting.headers(frame, &ip, plain, None, Change::NONE),
+            Some(sctp) if sctp.protocol == SCTP => {
+                _ = rewriting.ip_addresses(frame, &ip, Some(&sctp), None);
             }
+            plain => rewriting.headers(frame, &ip, plain.as_ref(), None, Change::NONE),
         });
     }
 
@@ -243,35 +241,14 @@ pub(super) fn update_word(frame: &mut [u8], at: usize, change: Change) {
 }
 
 /// An Ethernet address derived from an IP group (RFC 1112, section 6.4; RFC 2464, section 7).
-struct GroupMac {
-    mac_at: usize,
-}
-
-impl GroupMac {
-    /// Returns the group address, if the frame's destination derives from it.
-    #[inline]
-    fn of(frame: &[u8], mac_at: usize, ip: &IpHeader) -> Option<GroupMac> {
-        let mac = frame.get(mac_at..mac_at + 6)?;
-        let is_own = mac[0] & 1 == 1 && GroupMac::mac(frame, ip).is_some_and(|own| own == mac);
-        is_own.then_some(GroupMac { mac_at })
-    }
-
-    fn mac(frame: &[u8], ip: &IpHeader) -> Option<[u8; 6]> {
-        let at = ip.destination_at();
-        match (ip.version, frame.get(at..at + ip.version.address_len())?) {
-            (IpVersion::V4, [first, b, c, d]) if first >> 4 == 0xe => {
-                Some([1, 0, 0x5e, b & 0x7f, *c, *d])
-            }
-            (IpVersion::V6, [0xff, .., a, b, c, d]) => Some([0x33, 0x33, *a, *b, *c, *d]),
-            _ => None,
+fn group_mac(frame: &[u8], ip: &IpHeader) -> Option<[u8; 6]> {
+    let at = ip.destination_at();
+    match (ip.version, frame.get(at..at + ip.version.address_len())?) {
+        (IpVersion::V4, [first, b, c, d]) if first >> 4 == 0xe => {
+            Some([1, 0, 0x5e, b & 0x7f, *c, *d])
         }
-    }
-
-    /// Writes the Ethernet address derived from the rewritten group.
-    fn follow(&self, frame: &mut [u8], ip: &IpHeader) {
-        if let Some(mac) = GroupMac::mac(frame, ip) {
-            frame[self.mac_at..self.mac_at + 6].copy_from_slice(&mac);
-        }
+        (IpVersion::V6, [0xff, .., a, b, c, d]) => Some([0x33, 0x33, *a, *b, *c, *d]),
+        _ => None,
     }
 }
 
@@ -310,13 +287,11 @@ pub(super) fn set_class(frame: &mut [u8], ip: &IpHeader, dscp: Option<u8>, ttl: 
     if dscp.is_none() && ttl.is_none() {
         return;
     }
-    let changed_ttl = match ttl {
-        Some(change) if !stays_on_link(frame, ip) => match change {
-            TtlChange::Set(ttl) => ttl,
-            TtlChange::Raise(by) => ip.ttl.saturating_add(by),
-            TtlChange::Lower(by) => ip.ttl.saturating_sub(by).max(1),
-        },
-        _ => ip.ttl,
+    let changed_ttl = match ttl.filter(|_| !stays_on_link(frame, ip)) {
+        Some(TtlChange::Set(ttl)) => ttl,
+        Some(TtlChange::Raise(by)) => ip.ttl.saturating_add(by),
+        Some(TtlChange::Lower(by)) => ip.ttl.saturating_sub(by).max(1),
+        None => ip.ttl,
     };
     let wanted = IpEdit {
         dscp: dscp.unwrap_or(ip.dscp),

@@ -1,6 +1,6 @@
 //! Finds packets in tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U, L2TP and others.
 
-use super::layers::{Content, Found, LinkField, LinkLayer, Walk, next_protocol};
+use super::layers::{Content, Found, LinkLayer, Walk, next_protocol};
 use super::unaltered::Unaltered;
 use crate::bytes::word;
 use crate::header::{IpVersion, Piece, Transport};
@@ -146,7 +146,7 @@ fn gtp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
         // An error indication includes a node's address.
         _ => return UNKNOWN,
     }
-    walk.note(LinkField::Length { at: from - 6, from });
+    walk.note_length(from - 6, from);
     if flags & OPTIONAL != 0 {
         let [.., mut next] = walk.take::<4>()?;
         while flags & HAS_EXTENSIONS != 0 && next != 0 {
@@ -185,10 +185,7 @@ fn l2tp(walk: &mut Walk<'_>) -> Option<LinkLayer> {
         return CONTROL;
     }
     if flags & LENGTH != 0 {
-        walk.note(LinkField::Length {
-            at: walk.at,
-            from: start,
-        });
+        walk.note_length(walk.at, start);
         walk.take::<2>()?;
     }
     // Tunnel and session ID; sequence numbers.

@@ -31,15 +31,15 @@ pub(super) enum Unaltered {
 }
 
 /// Counter names by reason.
-const REASONS: [(Unaltered, &str); 8] = [
-    (Unaltered::NotIp, "unaltered_not_ip"),
-    (Unaltered::Llc, "unaltered_llc"),
-    (Unaltered::Control, "unaltered_control"),
-    (Unaltered::Encrypted, "unaltered_encrypted"),
-    (Unaltered::Truncated, "unaltered_truncated"),
-    (Unaltered::Malformed, "unaltered_malformed"),
-    (Unaltered::Unknown, "unaltered_unknown"),
-    (Unaltered::Tunnel, "unaltered_tunnel"),
+const REASONS: [&str; 8] = [
+    "unaltered_not_ip",
+    "unaltered_llc",
+    "unaltered_control",
+    "unaltered_encrypted",
+    "unaltered_truncated",
+    "unaltered_malformed",
+    "unaltered_unknown",
+    "unaltered_tunnel",
 ];
 
 /// Handling of frames that cannot be altered.
@@ -72,24 +72,20 @@ pub(super) struct UnalteredCounts {
 
 impl UnalteredCounts {
     pub fn count(&mut self, reason: Unaltered, action: UnalteredAction) {
-        let place = REASONS.iter().position(|(known, _)| *known == reason);
-        if let Some(place) = place {
-            self.by_reason[place] += 1;
-        }
+        self.by_reason[reason as usize] += 1;
         self.dropped += u64::from(action == UnalteredAction::Drop);
     }
 
     /// Appends the counters with their names.
     pub fn list(&self, list: &mut Vec<(&'static str, u64)>) {
-        let names = REASONS.iter().map(|(_, name)| *name);
-        list.extend(names.zip(self.by_reason));
+        list.extend(REASONS.into_iter().zip(self.by_reason));
         list.push(("unaltered_dropped", self.dropped));
     }
 
     /// Returns a note about these frames, if any.
     pub fn note(&self, action: UnalteredAction) -> Option<String> {
         let frames = self.by_reason.iter().sum();
-        let tunnels = self.by_reason[REASONS.len() - 1];
+        let tunnels = self.by_reason[Unaltered::Tunnel as usize];
         let frames = (frames > 0).then(|| count_of(frames, "frame"))?;
         let mut note = match action {
             UnalteredAction::Send => format!(

@@ -6,7 +6,7 @@ use super::value::AlterError;
 use super::workspace::Workspace;
 use crate::bytes::{array_mut, put_word};
 use crate::filter::values::number;
-use crate::frame::mac_header_len;
+use crate::frame::{VLAN_TYPES, mac_header_len};
 
 /// Length of a tag in bytes.
 pub(super) const TAG_LEN: usize = 4;
@@ -40,6 +40,7 @@ pub enum VlanChange {
 const VLAN_MAX: u16 = 4095;
 
 const WHAT: &str = "push:VLAN[,pcp=0..7][,dei=0|1][,type=0x88a8], pop, map:OLD=NEW or pcp:0..7";
+const PUSH: &str = "one of pcp=0..7, dei=0|1, type=0x88a8";
 
 impl FromStr for VlanChange {
     type Err = AlterError;
@@ -52,10 +53,8 @@ impl FromStr for VlanChange {
             "map" => {
                 let ends = rest.split_once('=');
                 let (from, to) = ends.ok_or_else(|| AlterError::not(rest, "OLD=NEW"))?;
-                Ok(VlanChange::Map {
-                    from: vlan(from)?,
-                    to: vlan(to)?,
-                })
+                let (from, to) = (vlan(from)?, vlan(to)?);
+                Ok(VlanChange::Map { from, to })
             }
             "pcp" => Ok(VlanChange::Priority(up_to(rest, 7)? as u8)),
             _ => Err(AlterError::not(text, WHAT)),
@@ -72,17 +71,11 @@ fn push(text: &str) -> Result<VlanChange, AlterError> {
             Some(("pcp", value)) => control = control & 0x1fff | up_to(value, 7)? << 13,
             Some(("dei", value)) => control = control & 0xefff | up_to(value, 1)? << 12,
             Some(("type", value)) => {
-                let known =
-                    number(value).filter(|tag: &u16| [0x8100, 0x88a8, 0x9100].contains(tag));
-                tag_type =
-                    known.ok_or_else(|| AlterError::not(value, "one of 0x8100, 0x88a8, 0x9100"))?;
+                let what = "one of 0x8100, 0x88a8, 0x9100";
+                let known = number(value).filter(|tag| VLAN_TYPES.contains(tag));
+                tag_type = known.ok_or_else(|| AlterError::not(value, what))?;
             }
-            _ => {
-                return Err(AlterError::not(
-                    part,
-                    "one of pcp=0..7, dei=0|1, type=0x88a8",
-                ));
-            }
+            _ => return Err(AlterError::not(part, PUSH)),
         }
     }
     Ok(VlanChange::Push { tag_type, control })
@@ -101,10 +94,7 @@ fn up_to(text: &str, max: u16) -> Result<u16, AlterError> {
 impl VlanChange {
     /// Returns the maximum growth in bytes per frame.
     pub(super) fn growth(&self) -> usize {
-        match self {
-            VlanChange::Push { .. } => TAG_LEN,
-            _ => 0,
-        }
+        TAG_LEN * usize::from(matches!(self, VlanChange::Push { .. }))
     }
 
     /// Applies the change. A frame truncated within the Ethernet header stays unchanged.
@@ -123,12 +113,9 @@ impl VlanChange {
                 frame.remove(TAG_AT, TAG_LEN);
             }
             VlanChange::Pop => {}
-            VlanChange::Map { from, to } => each_tag(frame, header_len, |control| {
-                if control & VLAN_MAX == from {
-                    control & !VLAN_MAX | to
-                } else {
-                    control
-                }
+            VlanChange::Map { from, to } => each_tag(frame, header_len, |control| match control {
+                control if control & VLAN_MAX == from => control & !VLAN_MAX | to,
+                other => other,
             }),
             VlanChange::Priority(priority) => each_tag(frame, header_len, |control| {
                 control & 0x1fff | u16::from(priority) << 13
