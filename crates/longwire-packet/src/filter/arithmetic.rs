@@ -74,20 +74,14 @@ impl Parser<'_> {
             return self.operand(depth);
         };
         let mut left = self.expression(level + 1, depth)?;
-        while let Some((_, operation)) = self
-            .peek()
-            .and_then(|word| operations.iter().find(|(mark, _)| *mark == word))
-        {
-            self.take();
-            let zero = self.column();
+        let operation = |word| operations.iter().find(|(mark, _)| *mark == word);
+        while let Some((_, operation)) = self.take_as(operation) {
+            let column = self.column();
             let right = self.expression(level + 1, depth)?;
             let divides = matches!(operation, Operation::Divide | Operation::Remainder);
             if divides && right == Expression::Number(0) {
-                let message = "division by zero";
-                return Err(FilterError {
-                    column: zero,
-                    message: message.into(),
-                });
+                let message = "division by zero".into();
+                return Err(FilterError { column, message });
             }
             left = Expression::joined(*operation, left, right);
         }
@@ -134,13 +128,11 @@ impl Parser<'_> {
         self.take();
         self.take();
         let offset = self.expression(0, depth + 1)?;
-        let size = if self.take_if(&[":"]) {
-            self.read("a number of bytes: 1, 2 or 4", |text| {
-                number(text).filter(|size| [1, 2, 4].contains(size))
-            })?
-        } else {
-            1
-        };
+        let mut size = 1;
+        if self.take_if(&[":"]) {
+            let one_of = |text: &str| number(text).filter(|size| [1, 2, 4].contains(size));
+            size = self.read("a number of bytes: 1, 2 or 4", one_of)?;
+        }
         self.close("]")?;
         Ok(match offset {
             Expression::Number(offset) => Expression::Load {

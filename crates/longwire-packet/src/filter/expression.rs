@@ -78,8 +78,8 @@ impl Expression {
     pub(super) fn value(&self, facts: &Facts<'_>) -> Option<u32> {
         match self {
             Expression::Number(number) => Some(*number),
-            Expression::Length => Some(facts.len()),
-            Expression::Captured => Some(facts.captured()),
+            Expression::Length => Some(facts.len),
+            Expression::Captured => Some(facts.bytes.len() as u32),
             Expression::Ip(field) => facts.ip_number(*field),
             Expression::Load {
                 layer,

@@ -149,9 +149,9 @@ const TAG_AT: usize = 14;
 /// A frame's parsed fields, shared by all tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
-    bytes: &'a [u8],
+    pub bytes: &'a [u8],
     /// Frame length, which may exceed `bytes`.
-    len: u32,
+    pub len: u32,
     /// Offset of the type after all VLAN tags.
     type_at: usize,
     ip: Option<IpHeader>,
@@ -169,16 +169,6 @@ impl<'a> Facts<'a> {
             ip,
             transport: ip.and_then(|ip| ip.transport(bytes)),
         }
-    }
-
-    /// Returns the length of the frame.
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// Returns the captured length.
-    pub fn captured(&self) -> u32 {
-        self.bytes.len() as u32
     }
 
     /// Returns a field of the IP header.
@@ -229,10 +219,8 @@ impl<'a> Facts<'a> {
     /// Returns the VLAN ID in the `nth` tag, outermost first.
     fn vlan(&self, nth: usize) -> Option<u16> {
         let at = TAG_AT + 4 * nth;
-        if self.type_at < at {
-            return None;
-        }
-        Some(self.word(at)? & 0x0fff)
+        let tag = (self.type_at >= at).then(|| self.word(at))?;
+        tag.map(|tag| tag & 0x0fff)
     }
 
     fn is_fragment(&self) -> bool {
@@ -258,10 +246,10 @@ impl<'a> Facts<'a> {
 
     fn port(&self, destination: bool) -> Option<u16> {
         let transport = self.header()?;
-        if !WITH_PORTS.contains(&transport.protocol) {
-            return None;
-        }
-        self.word(transport.at + 2 * usize::from(destination))
+        let at = transport.at + 2 * usize::from(destination);
+        WITH_PORTS
+            .contains(&transport.protocol)
+            .then(|| self.word(at))?
     }
 
     fn in_net(&self, destination: bool, net: &Net, of: Carrier) -> Option<bool> {
@@ -302,11 +290,9 @@ impl<'a> Facts<'a> {
 
     fn has_protocol(&self, version: Option<IpVersion>, number: u8) -> bool {
         let Some(ip) = self.ip else { return false };
-        let carries = ip.protocol == number
-            || self
-                .transport
-                .is_some_and(|transport| transport.protocol == number);
-        carries && version.is_none_or(|wanted| wanted == ip.version)
+        let carried = self.transport.map(|transport| transport.protocol);
+        (ip.protocol == number || carried == Some(number))
+            && version.is_none_or(|wanted| wanted == ip.version)
     }
 
     fn has_flag(&self, flags: u8) -> Option<bool> {

@@ -5,7 +5,8 @@ use alloc::{format, vec};
 
 use super::arithmetic::relation;
 use super::expression::{Expression, Operation};
-use super::facts::{Carrier, Layer, Node, Relation, Side, Test};
+use super::facts::{Carrier, Layer, Node, Relation, Side, Test, WITH_PORTS};
+use super::names;
 use super::parser::{FilterError, Parser, joined};
 use super::values::{Net, code_point, mac, number};
 use crate::header::IpVersion;
@@ -84,19 +85,16 @@ const PLACES: [NumberField; 48] = [
 /// Looks up a field by name.
 pub(super) fn find(name: &str) -> Option<Field> {
     let place = PLACES.iter().find(|(known, ..)| *known == name);
-    if let Some((_, layer, offset, size, mask)) = place {
-        return Some(Field::Number(Expression::bits(
-            *layer, *offset, *size, *mask,
-        )));
+    if let Some(&(_, layer, offset, size, mask)) = place {
+        return Some(Field::Number(Expression::bits(layer, offset, size, mask)));
     }
     // Header lengths are in units of four bytes.
     let words = |layer, offset, mask| {
-        let length = Expression::bits(layer, offset, 1, mask);
-        Field::Number(Expression::joined(
-            Operation::Multiply,
-            length,
+        let (length, four) = (
+            Expression::bits(layer, offset, 1, mask),
             Expression::Number(4),
-        ))
+        );
+        Field::Number(Expression::joined(Operation::Multiply, length, four))
     };
     Some(match name {
         "frame.len" => Field::Number(Expression::Length),
@@ -114,12 +112,7 @@ pub(super) fn find(name: &str) -> Option<Field> {
         "ipv6.addr" => Field::Address(IpVersion::V6, Side::Either),
         _ => {
             let (protocol, port) = name.split_once('.')?;
-            let protocol = match protocol {
-                "tcp" => TCP,
-                "udp" => UDP,
-                "sctp" => SCTP,
-                _ => return None,
-            };
+            let protocol = names::protocol(protocol).filter(|found| WITH_PORTS.contains(found))?;
             let side = match port {
                 "srcport" => Side::Source,
                 "dstport" => Side::Destination,
@@ -167,16 +160,12 @@ impl Parser<'_> {
     /// values.
     pub(super) fn field(&mut self, field: Field) -> Result<Node, FilterError> {
         self.take();
-        let mask = if self.take_if(&["&"]) {
-            Some(self.read("a number", number)?)
-        } else {
-            None
-        };
+        let masks = self.take_if(&["&"]);
+        let mask = masks.then(|| self.read("a number", number)).transpose()?;
         if self.take_if(&["in"]) {
             return self.set(&field);
         }
-        if let Some(relation) = self.peek().and_then(relation) {
-            self.take();
+        if let Some(relation) = self.take_as(relation) {
             return self.related(&field, mask, relation);
         }
         if mask.is_some() {
@@ -217,14 +206,12 @@ impl Parser<'_> {
                 };
                 let of_kind =
                     |text: &str| Net::host_or_prefix(text).filter(|net| net.version == *version);
-                let net = self.read(what, of_kind)?;
-                let (side, of) = (*side, Carrier::Ip);
+                let (side, net, of) = (*side, self.read(what, of_kind)?, Carrier::Ip);
                 Ok(Node::Test(Test::Net { side, net, of }))
             }
             Field::Mac(side) => {
                 let what = "an Ethernet address such as 02:00:00:00:00:01";
-                let address = self.read(what, mac)?;
-                let side = *side;
+                let (side, address) = (*side, self.read(what, mac)?);
                 Ok(Node::Test(Test::Mac { side, address }))
             }
             Field::Number(_) | Field::Port(..) => {
@@ -273,15 +260,12 @@ impl Parser<'_> {
 /// Compares a field's numbers: any of them or, for `!=`, all.
 fn numbers(field: &Field, mask: Option<u32>, relation: Relation, value: u32) -> Node {
     let tests = field.expressions().into_iter().map(|expression| {
-        let expression = match mask {
-            Some(mask) => Expression::joined(Operation::And, expression, Expression::Number(mask)),
+        let expression = match mask.map(Expression::Number) {
+            Some(mask) => Expression::joined(Operation::And, expression, mask),
             None => expression,
         };
-        Node::Test(Test::relation(
-            expression,
-            relation,
-            Expression::Number(value),
-        ))
+        let value = Expression::Number(value);
+        Node::Test(Test::relation(expression, relation, value))
     });
     let join = match relation {
         Relation::Unequal => Node::All,
@@ -294,13 +278,13 @@ fn value(text: &str) -> Option<u32> {
     match text {
         "true" | "True" => Some(1),
         "false" | "False" => Some(0),
-        _ => number(text).or_else(|| code_point(text).map(|bits| bits as u32)),
+        _ => number(text).or_else(|| code_point(text).map(u32::from)),
     }
 }
 
 fn range(text: &str) -> Option<(u32, u32)> {
-    match text.split_once("..") {
-        Some((low, high)) => Some((value(low)?, value(high)?)).filter(|(low, high)| low <= high),
-        None => value(text).map(|value| (value, value)),
-    }
+    let (low, high) = text.split_once("..").unwrap_or((text, text));
+    value(low)
+        .zip(value(high))
+        .filter(|(low, high)| low <= high)
 }

@@ -103,7 +103,7 @@ impl Parser<'_> {
         }
         // "port 80 or 443" means "port 80 or port 443".
         if let Some(qualifier) = self.qualifier
-            && let Some(node) = self.value_of(&qualifier)
+            && let Ok(node) = self.value(&qualifier)
         {
             return Ok(node);
         }

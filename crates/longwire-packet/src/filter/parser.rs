@@ -138,20 +138,20 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn take_if(&mut self, words: &[&str]) -> bool {
-        let there = self.peek().is_some_and(|word| words.contains(&word));
-        if there {
-            self.take();
-        }
-        there
+        self.take_as(|word| words.contains(&word).then_some(()))
+            .is_some()
+    }
+
+    pub(super) fn take_as<T>(&mut self, read: impl FnOnce(&'a str) -> Option<T>) -> Option<T> {
+        let value = self.peek().and_then(read)?;
+        self.take();
+        Some(value)
     }
 
     /// Parses a closing bracket.
     pub(super) fn close(&mut self, mark: &str) -> Result<(), FilterError> {
-        if self.take_if(&[mark]) {
-            Ok(())
-        } else {
-            Err(self.expected(&format!("'{mark}'")))
-        }
+        let taken = self.take_if(&[mark]).then_some(());
+        taken.ok_or_else(|| self.expected(&format!("'{mark}'")))
     }
 
     /// Returns the column of the next token.
@@ -181,10 +181,7 @@ impl<'a> Parser<'a> {
         what: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, FilterError> {
-        let value = self.peek().and_then(read);
-        let value = value.ok_or_else(|| self.expected(what))?;
-        self.take();
-        Ok(value)
+        self.take_as(read).ok_or_else(|| self.expected(what))
     }
 
     pub(super) fn check_depth(&self, depth: u32) -> Result<(), FilterError> {

@@ -1,5 +1,6 @@
 //! Primitives of tcpdump: values with qualifiers, and tests with dedicated keywords.
 
+use alloc::boxed::Box;
 use alloc::vec;
 use core::net::Ipv4Addr;
 use core::str::FromStr;
@@ -79,13 +80,7 @@ const SIDES: [&str; 2] = ["src", "dst"];
 impl Parser<'_> {
     /// Parses qualifiers and a value; returns `None` for other words.
     pub(super) fn qualified(&mut self, depth: u32) -> Result<Option<Node>, FilterError> {
-        let protocol = match self.peek().and_then(protocol) {
-            Some(protocol) => {
-                self.take();
-                protocol
-            }
-            None => Protocol::None,
-        };
+        let protocol = self.take_as(protocol).unwrap_or(Protocol::None);
         if let Some(group) = self.group(protocol)? {
             return Ok(Some(Node::Test(Test::Group(group))));
         }
@@ -119,12 +114,11 @@ impl Parser<'_> {
             (Protocol::Type(IP6), Some("multicast")) => Group::Ip6Multicast,
             (_, Some("broadcast")) => {
                 let message = "IP broadcast needs a netmask; write 'dst host' with the address, \
-                               or 'ether broadcast'";
+or 'ether broadcast'";
                 return Err(self.wrong(message));
             }
             (_, Some("multicast")) => {
-                let message = "multicast can follow only ip, ip6 or ether";
-                return Err(self.wrong(message));
+                return Err(self.wrong("multicast can follow only ip, ip6 or ether"));
             }
             _ => return Ok(None),
         };
@@ -134,11 +128,12 @@ impl Parser<'_> {
 
     /// Parses `src`, `dst`, `src or dst` or `src and dst`.
     fn side(&mut self) -> Option<Side> {
-        let first = self.peek().filter(|word| SIDES.contains(word))?;
-        self.take();
+        let side = |word| SIDES.contains(&word).then_some(word);
+        let first = self.take_as(side)?;
         let other = self
             .peek_at(1)
-            .is_some_and(|word| SIDES.contains(&word) && word != first);
+            .and_then(side)
+            .is_some_and(|word| word != first);
         let both = match self.peek() {
             Some("or" | "||") if other => Side::Either,
             Some("and" | "&&") if other => Side::Both,
@@ -188,24 +183,18 @@ impl Parser<'_> {
 
     fn one_value(&mut self, qualifier: &Qualifier, depth: u32) -> Result<Node, FilterError> {
         self.check_depth(depth)?;
+        if self.take_if(&["not", "!"]) {
+            let negated = self.one_value(qualifier, depth + 1)?;
+            return Ok(Node::Not(Box::new(negated)));
+        }
         match self.peek() {
-            Some("not" | "!") => {
-                self.take();
-                let negated = self.one_value(qualifier, depth + 1)?;
-                Ok(Node::Not(alloc::boxed::Box::new(negated)))
-            }
             Some("(") => self.values(qualifier, depth + 1),
             _ => self.value(qualifier),
         }
     }
 
-    /// Returns a test if the next token is a value.
-    pub(super) fn value_of(&mut self, qualifier: &Qualifier) -> Option<Node> {
-        self.value(qualifier).ok()
-    }
-
     /// Parses a value.
-    fn value(&mut self, qualifier: &Qualifier) -> Result<Node, FilterError> {
+    pub(super) fn value(&mut self, qualifier: &Qualifier) -> Result<Node, FilterError> {
         let Qualifier { protocol, side, .. } = *qualifier;
         let test = match qualifier.kind {
             Kind::Mac => {
@@ -216,17 +205,17 @@ impl Parser<'_> {
             Kind::Number => return self.protocol_number(protocol).map(Node::Test),
             Kind::Host => {
                 let net = self.read("an address such as 10.0.0.1 or 2001:db8::1", Net::host)?;
-                return Ok(in_net(protocol, side, net));
+                in_net(protocol, side, net)
             }
-            Kind::Net => {
-                let net = self.net()?;
-                return Ok(in_net(protocol, side, net));
-            }
+            Kind::Net => in_net(protocol, side, self.net()?),
             Kind::Port => {
                 let what = "a port number, 0 to 65535, or a service such as http";
-                let port = self.read(what, port)?;
-                let (low, high) = (port, port);
-                Test::Port { side, low, high }
+                let low = self.read(what, port)?;
+                Test::Port {
+                    side,
+                    low,
+                    high: low,
+                }
             }
             Kind::Range => {
                 let (low, high) = self.read("a range of ports such as 5000-5010", |text| {
@@ -258,15 +247,12 @@ impl Parser<'_> {
     fn protocol_number(&mut self, protocol: Protocol) -> Result<Test, FilterError> {
         if protocol == Protocol::Ether {
             let what = "an EtherType such as 0x88cc or arp";
-            let wanted = self.read(what, |text| {
-                number(text).or_else(|| names::ethertype(unescaped(text)))
-            })?;
-            return Ok(Test::EtherType(wanted));
+            let value = |text: &str| number(text).or_else(|| names::ethertype(unescaped(text)));
+            return self.read(what, value).map(Test::EtherType);
         }
         let what = "a protocol number, 0 to 255, or a name such as tcp";
-        let number = self.read(what, |text| {
-            number(text).or_else(|| names::protocol(unescaped(text)))
-        })?;
+        let value = |text: &str| number(text).or_else(|| names::protocol(unescaped(text)));
+        let number = self.read(what, value)?;
         let version = match protocol {
             Protocol::Type(IP) => Some(IpVersion::V4),
             Protocol::Type(IP6) => Some(IpVersion::V6),
@@ -294,13 +280,13 @@ fn with_protocol(protocol: Protocol, test: Test) -> Node {
 }
 
 /// Returns a test for addresses within a network, in the given protocol.
-fn in_net(protocol: Protocol, side: Side, net: Net) -> Node {
+fn in_net(protocol: Protocol, side: Side, net: Net) -> Test {
     let of = match protocol {
         Protocol::Type(wanted @ (ARP | RARP)) => Carrier::Arp(wanted),
         Protocol::None | Protocol::Ether => Carrier::Any,
         Protocol::Type(_) | Protocol::Carried(_) => Carrier::Ip,
     };
-    with_protocol(protocol, Test::Net { side, net, of })
+    Test::Net { side, net, of }
 }
 
 impl Parser<'_> {
@@ -315,7 +301,7 @@ impl Parser<'_> {
             "dscp" => {
                 let what = "a code point: 0 to 63, ef, cs1 or af11";
                 self.compare(Expression::Ip(IpNumber::Dscp), what, |text| {
-                    up_to(63)(text).or_else(|| code_point(text).map(|bits| bits as u32))
+                    up_to(63)(text).or_else(|| code_point(text).map(u32::from))
                 })?
             }
             "ecn" => {
@@ -368,28 +354,20 @@ impl Parser<'_> {
         value: impl FnOnce(&str) -> Option<u32>,
     ) -> Result<Test, FilterError> {
         self.take();
-        let wanted = self.peek().and_then(relation);
-        if wanted.is_some() {
-            self.take();
-        }
+        let relation = self.take_as(relation).unwrap_or(Relation::Equal);
         let right = Expression::Number(self.read(what, value)?);
-        Ok(Test::relation(
-            left,
-            wanted.unwrap_or(Relation::Equal),
-            right,
-        ))
+        Ok(Test::relation(left, relation, right))
     }
 
     /// Parses an optional VLAN ID. VLAN tests joined by `and` refer to successive tags.
     fn vlan(&mut self) -> Test {
         self.take();
-        let id = self.peek().and_then(number).filter(|vlan| *vlan < 4096);
-        if id.is_some() {
-            self.take();
-        }
+        let id = self.take_as(|word| number(word).filter(|vlan| *vlan < 4096));
         self.vlans += 1;
-        let nth = self.vlans - 1;
-        Test::Vlan { nth, id }
+        Test::Vlan {
+            nth: self.vlans - 1,
+            id,
+        }
     }
 }
 

@@ -59,12 +59,12 @@ impl Net {
     /// Parses one to three octets of an IPv4 address as a prefix: 192.168 means 192.168.0.0/16.
     pub(super) fn short(text: &str) -> Option<Net> {
         let mut octets = [0; 4];
-        let mut count = 0;
-        for part in text.split('.') {
-            *octets.get_mut(count)? = number(part)?;
-            count += 1;
+        let mut bits = 0;
+        for (part, octet) in text.split('.').zip(&mut octets) {
+            *octet = number(part)?;
+            bits += 8;
         }
-        (count < 4).then(|| Net::v4(octets, count as u8 * 8))
+        (text.split('.').count() < 4).then(|| Net::v4(octets, bits))
     }
 
     /// Returns the address length in bits.
@@ -97,8 +97,8 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
 }
 
 /// Parses a DSCP name: ef (RFC 3246), cs0 to cs7 (RFC 2474), af11 to af43 (RFC 2597).
-pub(crate) fn code_point(text: &str) -> Option<u64> {
-    let digit = |byte: &u8| u64::from(byte - b'0');
+pub(crate) fn code_point(text: &str) -> Option<u8> {
+    let digit = |byte: &u8| byte - b'0';
     match text.as_bytes() {
         b"ef" => Some(46),
         [b'c', b's', class @ b'0'..=b'7'] => Some(digit(class) * 8),
@@ -112,17 +112,12 @@ pub(crate) fn code_point(text: &str) -> Option<u64> {
 /// Parses a MAC address: six hexadecimal bytes separated by colons or hyphens; leading zeros are
 /// optional.
 pub(crate) fn mac(text: &str) -> Option<[u8; 6]> {
-    let mut address = [0; 6];
-    let mut count = 0;
-    for pair in text.split([':', '-']) {
-        let whole = (1..=2).contains(&pair.len());
-        if !whole || !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        *address.get_mut(count)? = u8::from_str_radix(pair, 16).ok()?;
-        count += 1;
-    }
-    (count == 6).then_some(address)
+    let byte = |pair: &str| {
+        let whole = pair.len() <= 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(pair, 16).ok().filter(|_| whole)
+    };
+    let bytes: Option<Vec<u8>> = text.split([':', '-']).map(byte).collect();
+    bytes?.try_into().ok()
 }
 
 /// Parses hexadecimal bytes, optionally separated by colons.
