@@ -41,11 +41,8 @@ impl FromStr for Near {
         if let Ok(mac) = text.parse() {
             return Ok(Near::Station(mac));
         }
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let parsed = address.parse::<IpAddr>();
+        let (address, bits) = text.split_once('/').unzip();
+        let parsed = address.unwrap_or(text).parse::<IpAddr>();
         let address = parsed.map_err(|_| {
             format!("'{text}' is not an IP address, a prefix such as 10.0.0.0/24, or a MAC address")
         })?;
@@ -101,14 +98,14 @@ impl Sides {
     /// Returns the direction of a frame, given at least its headers, or `None` if unknown.
     pub fn direction(&mut self, frame: &[u8]) -> Option<Heading> {
         let [to, from] = [array(frame, 0)?, array(frame, 6)?].map(MacAddress);
-        let ends = FrameAddresses::of(frame);
+        let (source, destination) = addresses(frame);
         let near_by_mac = |mac: MacAddress| self.near.contains(&Near::Station(mac));
         let near_by_address = |address: Option<IpAddr>| {
             address.is_some_and(|address| self.near.iter().any(|near| near.holds(address)))
         };
-        let known = if near_by_mac(from) || near_by_address(ends.source) {
+        let known = if near_by_mac(from) || near_by_address(source) {
             Some(Heading::Up)
-        } else if near_by_mac(to) || near_by_address(ends.destination) {
+        } else if near_by_mac(to) || near_by_address(destination) {
             Some(Heading::Down)
         } else {
             None
@@ -117,19 +114,16 @@ impl Sides {
             self.learn(from, direction);
             return known;
         }
-        match (self.side(from), self.side(to)) {
+        let [from, to] = [from, to].map(|mac| self.stations.get(&mac));
+        match (from, to) {
             (Some(StationSide::Near), _) => Some(Heading::Up),
             (Some(StationSide::Far), _) => Some(Heading::Down),
             (_, Some(StationSide::Near)) => Some(Heading::Down),
             (_, Some(StationSide::Far)) => Some(Heading::Up),
             // Neither address is near, so the frame came from the far side.
-            _ if ends.is_foreign() => Some(Heading::Down),
+            _ if source.is_some_and(is_foreign) => Some(Heading::Down),
             _ => None,
         }
-    }
-
-    fn side(&self, mac: MacAddress) -> Option<StationSide> {
-        self.stations.get(&mac).copied()
     }
 
     /// Records the direction in which a station sends.
@@ -164,40 +158,31 @@ impl Near {
 }
 
 /// A frame's network addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct FrameAddresses {
-    source: Option<IpAddr>,
-    destination: Option<IpAddr>,
+fn addresses(frame: &[u8]) -> (Option<IpAddr>, Option<IpAddr>) {
+    let at = mac_header_len(frame) as usize;
+    let v4 = |offset| array::<4>(frame, at + offset).map(IpAddr::from);
+    let v6 = |offset| array::<16>(frame, at + offset).map(IpAddr::from);
+    let (source, destination) = match frame.get(at - 2..at) {
+        Some([0x08, 0x00]) => (v4(12), v4(16)),
+        Some([0x86, 0xdd]) => (v6(8), v6(24)),
+        // ARP for IPv4 over Ethernet (RFC 826): sender and target.
+        Some([0x08, 0x06]) if frame.get(at..at + 6) == Some(&[0, 1, 8, 0, 6, 4]) => {
+            (v4(14), v4(24))
+        }
+        _ => (None, None),
+    };
+    // A sender without an address uses 0.0.0.0 or ::.
+    (
+        source.filter(|address| !address.is_unspecified()),
+        destination,
+    )
 }
 
-impl FrameAddresses {
-    fn of(frame: &[u8]) -> FrameAddresses {
-        let at = mac_header_len(frame) as usize;
-        let v4 = |offset| array::<4>(frame, at + offset).map(IpAddr::from);
-        let v6 = |offset| array::<16>(frame, at + offset).map(IpAddr::from);
-        let (source, destination) = match frame.get(at - 2..at) {
-            Some([0x08, 0x00]) => (v4(12), v4(16)),
-            Some([0x86, 0xdd]) => (v6(8), v6(24)),
-            // ARP for IPv4 over Ethernet (RFC 826): sender and target.
-            Some([0x08, 0x06]) if frame.get(at..at + 6) == Some(&[0, 1, 8, 0, 6, 4]) => {
-                (v4(14), v4(24))
-            }
-            _ => (None, None),
-        };
-        // A sender without an address uses 0.0.0.0 or ::.
-        FrameAddresses {
-            source: source.filter(|address| !address.is_unspecified()),
-            destination,
-        }
-    }
-
-    /// Whether the sender's address is routable; link-local addresses may be on either side.
-    fn is_foreign(&self) -> bool {
-        match self.source {
-            Some(IpAddr::V4(source)) => !source.is_link_local(),
-            Some(IpAddr::V6(source)) => !source.is_unicast_link_local(),
-            None => false,
-        }
+/// Whether the sender's address is routable; link-local addresses may be on either side.
+fn is_foreign(source: IpAddr) -> bool {
+    match source {
+        IpAddr::V4(source) => !source.is_link_local(),
+        IpAddr::V6(source) => !source.is_unicast_link_local(),
     }
 }
 

@@ -82,10 +82,8 @@ impl LoopWatch {
     /// Records that a station has moved to another port.
     #[cold]
     pub fn note_move(&mut self, now: Nanos, station: StationKey) {
-        let place = absorb(0, station) as usize % STATIONS;
-        let moving = &mut self.moving[place];
-        let over = now.saturating_sub(moving.since) > MOVES_WITHIN;
-        if moving.station == 0 || over {
+        let moving = &mut self.moving[absorb(0, station) as usize % STATIONS];
+        if moving.station == 0 || now.saturating_sub(moving.since) > MOVES_WITHIN {
             *moving = MovingStation {
                 station,
                 since: now,
@@ -106,8 +104,7 @@ impl LoopWatch {
     pub fn note_flooded(&mut self, now: Nanos, port: u16, frame: &[u8]) {
         let digest = fingerprint(frame);
         let seen = &mut self.seen[(digest >> 32) as usize % FRAMES];
-        let over = now.saturating_sub(seen.since) > FRAMES_WITHIN;
-        if seen.digest == 0 || over {
+        if seen.digest == 0 || now.saturating_sub(seen.since) > FRAMES_WITHIN {
             *seen = Seen {
                 digest,
                 since: now,

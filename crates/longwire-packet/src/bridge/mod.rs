@@ -72,11 +72,7 @@ impl Bridge {
         let partners = config.partners()?;
         let is_bridge = config.switching == Switching::Bridge;
         // Pairs need no station table.
-        let rows = if partners.is_some() {
-            1
-        } else {
-            config.table_max
-        };
+        let rows = partners.as_ref().map_or(config.table_max, |_| 1);
         let mut bridge = Bridge {
             ports: config.ports,
             learns: is_bridge && config.ageing > Nanos::ZERO,

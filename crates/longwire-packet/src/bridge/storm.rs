@@ -34,14 +34,11 @@ impl Storms {
     pub fn allow(&mut self, now: Nanos, port: u16) -> bool {
         let (credit, counted) = &mut self.ports[usize::from(port)];
         let passed = now.saturating_sub(*counted).as_nanos();
-        let earned = u128::from(passed) * u128::from(self.rate);
-        let sum = u128::from(*credit) + earned;
+        let sum = u128::from(*credit) + u128::from(passed) * u128::from(self.rate);
         *credit = sum.min(self.credit_max.into()) as u64;
         *counted = now.max(*counted);
-        let enough = *credit >= FRAME;
-        if enough {
-            *credit -= FRAME;
-        }
-        enough
+        let left = credit.checked_sub(FRAME);
+        *credit = left.unwrap_or(*credit);
+        left.is_some()
     }
 }

@@ -174,10 +174,11 @@ impl Stations {
             return Learnt::Known;
         }
         if place.is_static() {
-            return if place.port() == port {
-                Learnt::Known
-            } else {
+            let elsewhere = place.port() != port;
+            return if elsewhere {
                 Learnt::Static
+            } else {
+                Learnt::Known
             };
         }
         // Ticks never decrease.

@@ -123,22 +123,18 @@ impl<T: Copy + PartialEq> Classifier<T> {
 
     /// Iterates over the numbers of all rules.
     fn rule_numbers(&self) -> impl Iterator<Item = u32> + '_ {
-        let there = |(_, matcher): &(u32, &Option<_>)| matcher.is_some();
-        (0..)
-            .zip(&self.matchers)
-            .filter(there)
-            .map(|(rule, _)| rule)
+        let rules = (0..).zip(&self.matchers);
+        rules.filter_map(|(rule, matcher)| matcher.as_ref().map(|_| rule))
     }
 
-    /// Returns the closure of a rule's conditions under implications.
-    fn closed_cube(&self, rule: u32) -> Option<Cube> {
-        Cube::of(self.matchers[rule as usize].as_ref()?).closed()
+    fn matcher_of(&self, rule: u32) -> Option<&Matcher> {
+        self.matchers[rule as usize].as_ref()
     }
 
     /// Returns an earlier rule that covers this one.
     fn covered_by(&self, rule: u32, work: &mut Work) -> Option<u32> {
-        let matcher = self.matchers[rule as usize].as_ref()?;
-        let cube = self.closed_cube(rule)?;
+        let matcher = self.matcher_of(rule)?;
+        let cube = Cube::of(matcher).closed()?;
         let place = self.place_of(rule);
         for shape in self.used_shapes() {
             if shape.bound() >= place || !work.spend() {
@@ -148,7 +144,7 @@ impl<T: Copy + PartialEq> Classifier<T> {
                 if self.place_of(other) >= place || !work.spend() {
                     break;
                 }
-                let covers = self.matchers[other as usize].as_ref();
+                let covers = self.matcher_of(other);
                 if covers.is_some_and(|covers| covers.rest_covers(matcher)) {
                     return Some(other);
                 }
@@ -167,8 +163,8 @@ impl<T: Copy + PartialEq> Classifier<T> {
     }
 
     fn has_filter(&self, rule: u32) -> bool {
-        let matcher = self.matchers[rule as usize].as_ref();
-        matcher.is_some_and(|matcher| matcher.filter.is_some())
+        self.matcher_of(rule)
+            .is_some_and(|matcher| matcher.filter.is_some())
     }
 }
 
@@ -230,7 +226,7 @@ impl<T: Copy + PartialEq> Search<'_, T> {
     fn by_bits(&mut self, rules: &[u32], bits: &[u64; WORDS]) -> Vec<(u64, u32)> {
         self.work.0 += rules.len() as u64;
         let hashed = rules.iter().filter_map(|rule| {
-            let cube = Cube::of(self.classifier.matchers[*rule as usize].as_ref()?);
+            let cube = Cube::of(self.classifier.matcher_of(*rule)?);
             let key: [u64; WORDS] = core::array::from_fn(|at| cube.value[at] & bits[at]);
             Some((hash(&key), *rule))
         });
@@ -250,28 +246,21 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         {
             return;
         }
-        let is_first = classifier.place_of(first) < classifier.place_of(second);
-        let (winner, loser) = if is_first {
-            (first, second)
-        } else {
-            (second, first)
-        };
-        if classifier.matchers[loser as usize]
-            .as_ref()
-            .is_some_and(Matcher::is_rest)
-        {
+        let mut pair = [first, second];
+        pair.sort_by_key(|rule| classifier.place_of(*rule));
+        if classifier.matcher_of(pair[1]).is_some_and(Matcher::is_rest) {
             return;
         }
-        self.pairs.push(Overlap {
-            winner: RuleId(winner),
-            loser: RuleId(loser),
-        });
+        let [winner, loser] = pair.map(RuleId);
+        self.pairs.push(Overlap { winner, loser });
     }
 
     /// Whether two rules overlap without either covering the other.
     fn overlap(&self, first: u32, second: u32) -> Option<()> {
-        let matcher = |rule: u32| self.classifier.matchers[rule as usize].as_ref();
-        let (a, b) = (matcher(first)?, matcher(second)?);
+        let (a, b) = (
+            self.classifier.matcher_of(first)?,
+            self.classifier.matcher_of(second)?,
+        );
         let (cube_a, cube_b) = (Cube::of(a), Cube::of(b));
         let (closed_a, closed_b) = (cube_a.closed()?, cube_b.closed()?);
         let meet = closed_a.meets(&closed_b) && a.ranges_meet(b);

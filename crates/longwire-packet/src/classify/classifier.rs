@@ -159,8 +159,9 @@ impl<T: Copy> Classifier<T> {
     ) -> Result<Classifier<T>, (usize, RuleError)> {
         let mut classifier = Classifier::new(order, unmatched);
         for (index, (matcher, target, priority)) in rules.into_iter().enumerate() {
-            let inserted = classifier.insert(matcher, target, priority);
-            inserted.map_err(|error| (index, error))?;
+            classifier
+                .insert(matcher, target, priority)
+                .map_err(|error| (index, error))?;
         }
         Ok(classifier)
     }
@@ -249,13 +250,11 @@ impl<T: Copy> Classifier<T> {
     /// Returns the target of all frames that arrive at a port, or `None` if it depends on the
     /// frame. Scans all rules.
     pub fn target_of_port(&self, arrival: PortIndex) -> Option<T> {
-        let may_match = |matcher: &Matcher| matcher.arrival_port.is_none_or(|port| port == arrival);
         let rules = self.matchers.iter().enumerate();
         let rules = rules.filter_map(|(rule, matcher)| Some((rule, matcher.as_ref()?)));
-        let first = rules
-            .filter(|(_, matcher)| may_match(matcher))
-            .min_by_key(|(rule, _)| self.places[*rule]);
-        let Some((rule, matcher)) = first else {
+        let of_port =
+            rules.filter(|(_, found)| found.arrival_port.is_none_or(|port| port == arrival));
+        let Some((rule, matcher)) = of_port.min_by_key(|(rule, _)| self.places[*rule]) else {
             return Some(self.unmatched);
         };
         matcher.is_rest().then_some(self.targets[rule])
@@ -274,9 +273,8 @@ impl<T: Copy> Classifier<T> {
             return Some(head(entry));
         }
         self.chain(entry).find(|rule| {
-            let matcher = &self.matchers[*rule as usize];
-            let matches = |matcher: &Matcher| matcher.rest_matches(key, frame, wire_len);
-            matcher.as_ref().is_some_and(matches)
+            let matcher = self.matchers[*rule as usize].as_ref();
+            matcher.is_some_and(|matcher| matcher.rest_matches(key, frame, wire_len))
         })
     }
 
@@ -384,10 +382,7 @@ impl<T: Copy> Classifier<T> {
         SearchCost {
             rules: self.len(),
             shapes: self.visits.len(),
-            longest_chain: entries
-                .map(|entry| self.chain(entry).count())
-                .max()
-                .unwrap_or(0),
+            longest_chain: entries.fold(0, |most, entry| most.max(self.chain(entry).count())),
             filters: self.filters,
         }
     }

@@ -14,6 +14,7 @@ use crate::bridge::PortIndex;
 use crate::bytes::{left_aligned, ones};
 use crate::filter::values as names;
 use crate::filter::values::{code_point, mac, number};
+use crate::frame::VLAN_TYPES;
 use crate::mac::MacAddress;
 
 /// Error in a matcher.
@@ -60,9 +61,6 @@ const VLAN_MAX: u16 = 4094;
 const DSCP_MAX: u8 = 63;
 const PRIORITY_MAX: u8 = 7;
 
-/// VLAN tag types, which cannot be the type after all tags.
-const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-
 impl FromStr for Matcher {
     type Err = MatcherError;
 
@@ -106,16 +104,12 @@ impl FromStr for Matcher {
 /// Splits off the first field. A filter extends to the end of the text, because it may contain
 /// commas.
 fn next_part(text: &str) -> (&str, Option<&str>) {
-    let is_filter = text
-        .trim_start()
-        .strip_prefix("filter")
-        .map(str::trim_start);
-    if is_filter.is_some_and(|rest| rest.starts_with('=')) {
-        return (text, None);
-    }
+    let filter = text.trim_start().strip_prefix("filter");
     match text.split_once(',') {
-        Some((part, rest)) => (part, Some(rest)),
-        None => (text, None),
+        Some((part, rest)) if filter.is_none_or(|text| !text.trim_start().starts_with('=')) => {
+            (part, Some(rest))
+        }
+        _ => (text, None),
     }
 }
 
@@ -132,7 +126,7 @@ fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError
         }
         "dscp" => {
             let what = "a code point: 0 to 63, ef, cs0 to cs7, or af11 to af43";
-            let parse = |value: &str| number(value).or_else(|| Some(code_point(value)? as u8));
+            let parse = |value: &str| number(value).or_else(|| code_point(value));
             matcher.dscp = Some(read(key, value, what, parse)?);
         }
         "vlan" if value == "none" => matcher.vlan = Some(VlanMatch::Untagged),
@@ -183,11 +177,11 @@ fn not(field: &str, value: &str, what: &str) -> MatcherError {
 fn prefix(field: &str, text: &str) -> Result<Prefix, MatcherError> {
     let what = "an address or a prefix, such as 10.1.2.3, 10.0.0.0/8 or 2001:db8::/32";
     let no_prefix = || not(field, text, what);
-    let Some((address, bits)) = text.split_once('/') else {
-        let address = IpAddr::from_str(text).map_err(|_| no_prefix())?;
+    let (address, bits) = text.split_once('/').unzip();
+    let address = IpAddr::from_str(address.unwrap_or(text)).map_err(|_| no_prefix())?;
+    let Some(bits) = bits else {
         return Ok(Prefix::host(address));
     };
-    let address = IpAddr::from_str(address).map_err(|_| no_prefix())?;
     let bits: u8 = number(bits).ok_or_else(no_prefix)?;
     if bits > Prefix::host(address).bits() {
         return Err(no_prefix());
@@ -208,10 +202,8 @@ fn prefix(field: &str, text: &str) -> Result<Prefix, MatcherError> {
 
 fn port_range(field: &str, text: &str) -> Result<PortRange, MatcherError> {
     let what = "a port, 0 to 65535, or a range from low to high such as 5000-5010";
-    let range = match text.split_once('-') {
-        Some((low, high)) => number(low).zip(number(high)),
-        None => number(text).map(|port| (port, port)),
-    };
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    let range = number(low).zip(number(high));
     range
         .and_then(|(low, high)| PortRange::new(low, high))
         .ok_or_else(|| not(field, text, what))
@@ -238,17 +230,17 @@ pub(super) fn check(matcher: &Matcher) -> Result<(), MatcherError> {
         PRIORITY_MAX.into(),
     )?;
     within("inner-vlan", matcher.inner_vlan, VLAN_MAX)?;
-    if let Some(ethertype) = matcher.ethertype.filter(|found| TAGS.contains(found)) {
+    if let Some(ethertype) = matcher.ethertype.filter(|found| VLAN_TYPES.contains(found)) {
         let message = format!(
             "{ethertype:#06x} is the type of a VLAN tag; ethertype is the type after all tags; \
              write vlan= to match a tag"
         );
         return Err(wrong("ethertype", message));
     }
-    if closes(matcher) {
-        return Ok(());
+    if !closes(matcher) {
+        return Err(contradiction(matcher));
     }
-    Err(contradiction(matcher))
+    Ok(())
 }
 
 fn closes(matcher: &Matcher) -> bool {
@@ -306,13 +298,12 @@ impl Display for Matcher {
         fields.write("inner-vlan", self.inner_vlan)?;
         fields.write("src-mac", self.source_mac.map(MacAddress))?;
         fields.write("dst-mac", self.destination_mac.map(MacAddress))?;
-        match self
-            .ethertype
-            .map(|kind| (kind, names::ethertype_name(kind)))
-        {
-            Some((_, Some(name))) => fields.write("ethertype", Some(name))?,
-            Some((kind, None)) => fields.write("ethertype", Some(format_args!("{kind:#06x}")))?,
-            None => {}
+        match self.ethertype.and_then(names::ethertype_name) {
+            Some(name) => fields.write("ethertype", Some(name))?,
+            None => {
+                let number = self.ethertype.map(|kind| format!("{kind:#06x}"));
+                fields.write("ethertype", number)?;
+            }
         }
         fields.write("in-port", self.arrival_port)?;
         fields.write("filter", self.filter.as_ref().map(|filter| filter.text()))?;

@@ -1,7 +1,7 @@
 //! Packs the fields of frames and matchers into words, so that one masked comparison checks all of
 //! them.
 
-use super::matcher::{Matcher, Prefix, VlanMatch};
+use super::matcher::{Matcher, PortRange, Prefix, VlanMatch};
 use crate::bridge::PortIndex;
 use crate::bytes::{array, left_aligned, ones, word};
 use crate::flow::ports;
@@ -160,10 +160,8 @@ impl FrameKey {
             self.presence |= PROTOCOL;
             self.words[6] |= u64::from(protocol) << PROTOCOL_NUMBER.1;
         }
-        if let Some((source, destination)) =
-            transport.and_then(|transport| ports(frame, &transport))
-        {
-            self.set_ports((source, destination));
+        if let Some(ports) = transport.and_then(|transport| ports(frame, &transport)) {
+            self.set_ports(ports);
         }
     }
 
@@ -221,26 +219,15 @@ impl Cube {
             contradicts: false,
         };
         let mac = |address| MacAddress(address).to_u64();
-        let port = |range: Option<super::PortRange>| range.and_then(|range| range.single());
+        let port = |range: Option<PortRange>| range.and_then(|range| range.single()).map(u64::from);
+        let arrival = matcher.arrival_port.map(|port| port.0.into());
         let fields = [
             (ETHER, SOURCE_MAC, matcher.source_mac.map(mac)),
             (ETHER, DESTINATION_MAC, matcher.destination_mac.map(mac)),
             (TYPE, ETHERTYPE, matcher.ethertype.map(u64::from)),
-            (
-                0,
-                ARRIVAL_PORT,
-                matcher.arrival_port.map(|port| port.0.into()),
-            ),
-            (
-                PORTS,
-                SOURCE_PORT,
-                port(matcher.source_ports).map(u64::from),
-            ),
-            (
-                PORTS,
-                DESTINATION_PORT,
-                port(matcher.destination_ports).map(u64::from),
-            ),
+            (0, ARRIVAL_PORT, arrival),
+            (PORTS, SOURCE_PORT, port(matcher.source_ports)),
+            (PORTS, DESTINATION_PORT, port(matcher.destination_ports)),
             (PROTOCOL, PROTOCOL_NUMBER, matcher.protocol.map(u64::from)),
             (IP, DSCP, matcher.dscp.map(u64::from)),
             (VLAN, VLAN_PRIORITY, matcher.vlan_priority.map(u64::from)),

@@ -56,10 +56,10 @@ pub struct PortRange {
 
 impl PortRange {
     /// All ports.
-    pub const ALL: PortRange = PortRange {
-        low: 0,
-        high: u16::MAX,
-    };
+    pub const ALL: PortRange = PortRange::of(0, u16::MAX);
+    const fn of(low: u16, high: u16) -> PortRange {
+        PortRange { low, high }
+    }
 
     /// Creates a range; `None` if `low` exceeds `high`.
     pub fn new(low: u16, high: u16) -> Option<PortRange> {
@@ -68,10 +68,7 @@ impl PortRange {
 
     /// Creates a single-port range.
     pub fn one(port: u16) -> PortRange {
-        PortRange {
-            low: port,
-            high: port,
-        }
+        PortRange::of(port, port)
     }
 
     /// Returns the first port.
@@ -230,12 +227,10 @@ impl Matcher {
     pub(super) fn rest_matches(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> bool {
         let (source, destination) = key.ports();
         let within = |range: Option<PortRange>, port| range.is_none_or(|range| range.holds(port));
+        let filter = self.filter.as_ref();
         within(self.source_ports, source)
             && within(self.destination_ports, destination)
-            && self
-                .filter
-                .as_ref()
-                .is_none_or(|filter| filter.filter.matches(frame, wire_len))
+            && filter.is_none_or(|written| written.filter.matches(frame, wire_len))
     }
 
     /// Whether this matcher covers the remaining conditions of `other`, given that it covers the

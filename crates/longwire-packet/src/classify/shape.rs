@@ -146,13 +146,11 @@ impl Shape {
 
     pub fn note_added(&mut self, place: RulePlace) {
         let sequence = sequence_of(place);
-        let group = self
-            .groups
-            .entry(place >> SEQUENCE_BITS)
-            .or_insert(PlaceGroup {
-                count: 0,
-                first: sequence,
-            });
+        let empty = PlaceGroup {
+            count: 0,
+            first: sequence,
+        };
+        let group = self.groups.entry(place >> SEQUENCE_BITS).or_insert(empty);
         group.count += 1;
         group.first = group.first.min(sequence);
         self.worst = self.worst.max(place);

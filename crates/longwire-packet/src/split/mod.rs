@@ -6,11 +6,13 @@ use core::str::FromStr;
 use longwire_units::random::absorb;
 
 use crate::alter::value::{AlterError, one_mac};
+use crate::bytes::array;
 use crate::filter::values::Net;
 use crate::flow::{Ends, FlowTable, ports};
 use crate::frame::mac_header_len;
 use crate::header::protocol::TCP;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
+use crate::mac::MacAddress;
 
 /// Side of frames sent by clients.
 pub const CLIENT: usize = 0;
@@ -49,12 +51,8 @@ impl Splitter {
     pub fn side(&mut self, bytes: &[u8]) -> usize {
         let from_client = match &self.rule {
             Rule::Macs(clients) => {
-                let source = bytes.get(6..12);
-                return if source.is_some_and(|source| clients.iter().any(|mac| mac == source)) {
-                    CLIENT
-                } else {
-                    SERVER
-                };
+                let source = array(bytes, 6);
+                return side_of(source.is_some_and(|source| clients.contains(&source)));
             }
             Rule::Networks(clients) => from_networks(bytes, clients),
             Rule::Syn => self.first_sender(bytes),
@@ -63,20 +61,15 @@ impl Splitter {
                 told => told,
             },
         };
-        if self.as_neighbour(bytes, from_client) {
-            CLIENT
-        } else {
-            SERVER
-        }
+        side_of(self.as_neighbour(bytes, from_client))
     }
 
     /// Falls back to the side of the last frame from the same MAC address.
     fn as_neighbour(&mut self, bytes: &[u8], told: Option<bool>) -> bool {
-        let Some(source) = bytes.get(6..12) else {
+        let Some(source) = array(bytes, 6).map(MacAddress) else {
             return told.unwrap_or(true);
         };
-        let number = source.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-        let key = absorb(1, number);
+        let key = absorb(1, source.to_u64());
         match told {
             Some(from_client) => {
                 self.known.put(key, from_client);
@@ -161,6 +154,10 @@ impl FromStr for Splitter {
 }
 
 /// Whether a SYN comes from the client; returns `None` for other packets.
+fn side_of(from_client: bool) -> usize {
+    if from_client { CLIENT } else { SERVER }
+}
+
 fn opening(bytes: &[u8], transport: &Transport) -> Option<bool> {
     const FLAGS_AT: usize = 13;
     const SYN: u8 = 0x02;
