@@ -57,6 +57,7 @@ pub struct PortRange {
 impl PortRange {
     /// All ports.
     pub const ALL: PortRange = PortRange::of(0, u16::MAX);
+
     const fn of(low: u16, high: u16) -> PortRange {
         PortRange { low, high }
     }

@@ -142,6 +142,7 @@ impl<'a> Parser<'a> {
             .is_some()
     }
 
+    /// Consumes the next token if `read` accepts it.
     pub(super) fn take_as<T>(&mut self, read: impl FnOnce(&'a str) -> Option<T>) -> Option<T> {
         let value = self.peek().and_then(read)?;
         self.take();

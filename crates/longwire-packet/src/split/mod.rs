@@ -153,11 +153,11 @@ impl FromStr for Splitter {
     }
 }
 
-/// Whether a SYN comes from the client; returns `None` for other packets.
 fn side_of(from_client: bool) -> usize {
     if from_client { CLIENT } else { SERVER }
 }
 
+/// Whether a SYN comes from the client; returns `None` for other packets.
 fn opening(bytes: &[u8], transport: &Transport) -> Option<bool> {
     const FLAGS_AT: usize = 13;
     const SYN: u8 = 0x02;

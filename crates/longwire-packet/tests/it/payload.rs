@@ -8,18 +8,13 @@ use crate::bytes_of;
 
 /// A row of `payload.txt`: name, start and end of the payload, if any, and the frame. Padding was
 /// appended to the frames; UDP-Lite was defined in scapy by its fields.
-struct Row {
-    name: &'static str,
-    payload: Option<(usize, usize)>,
-    frame: Vec<u8>,
-}
+type Row = (&'static str, Option<(usize, usize)>, Vec<u8>);
 
 fn scapy() -> Vec<Row> {
     let rows = rows(include_str!("payload.txt"));
-    let rows = rows.map(|[name, start, end, frame]| Row {
-        name,
-        payload: start.parse().ok().zip(end.parse().ok()),
-        frame: bytes_of(frame),
+    let rows = rows.map(|[name, start, end, frame]| {
+        let payload = start.parse().ok().zip(end.parse().ok());
+        (name, payload, bytes_of(frame))
     });
     rows.collect()
 }
@@ -32,12 +27,7 @@ fn payload(frame: &[u8]) -> Option<(usize, usize)> {
 fn payloads_are_where_scapy_finds_them() {
     let rows = scapy();
     assert!(rows.len() > 30);
-    for Row {
-        name,
-        payload: expected,
-        frame,
-    } in rows
-    {
+    for (name, expected, frame) in rows {
         assert_eq!(payload(&frame), expected, "{name}");
         // For a truncated frame, the result is the captured part of the payload.
         for len in 0..frame.len() {
@@ -53,25 +43,29 @@ fn payloads_are_where_scapy_finds_them() {
 fn lengths_of_malformed_packets_bound_the_payload() {
     let rows = scapy();
     let changed = |name: &str, at: usize, bytes: &[u8]| {
-        let row = rows.iter().find(|row| row.name == name);
-        let mut frame = row.expect(name).frame.clone();
+        let row = rows.iter().find(|(known, ..)| *known == name);
+        let (.., mut frame) = row.expect(name).clone();
         frame[at..at + bytes.len()].copy_from_slice(bytes);
         payload(&frame)
     };
     // The datagram ends before its packet, after it, or within its header.
-    assert_eq!(changed("udp4", 38, &[0, 18]), Some((42, 52)));
-    assert_eq!(changed("udp4", 38, &[1, 0]), Some((42, 79)));
-    assert_eq!(changed("udp4", 38, &[0, 7]), None);
-    assert_eq!(changed("udp4", 38, &[0, 8]), None);
-    // The TCP header is shorter than the minimum, or longer than its packet.
-    assert_eq!(changed("tcp4", 46, &[0x40]), None);
-    assert_eq!(changed("tcp4", 46, &[0xf0]), None);
-    assert_eq!(changed("tcp4", 46, &[0xe0]), Some((90, 91)));
-    // The packet ends within its own header, or after the frame.
-    assert_eq!(changed("udp4", 16, &[0, 12]), None);
-    assert_eq!(changed("tcp4", 16, &[0xff, 0xff]), Some((54, 91)));
-    // The sender of a super-packet does not know its length.
-    assert_eq!(changed("tcp4", 16, &[0, 0]), Some((54, 91)));
+    for (name, at, bytes, expected) in [
+        ("udp4", 38, &[0, 18][..], Some((42, 52))),
+        ("udp4", 38, &[1, 0], Some((42, 79))),
+        ("udp4", 38, &[0, 7], None),
+        ("udp4", 38, &[0, 8], None),
+        // The TCP header is shorter than the minimum, or longer than its packet.
+        ("tcp4", 46, &[0x40], None),
+        ("tcp4", 46, &[0xf0], None),
+        ("tcp4", 46, &[0xe0], Some((90, 91))),
+        // The packet ends within its own header, or after the frame.
+        ("udp4", 16, &[0, 12], None),
+        ("tcp4", 16, &[0xff, 0xff], Some((54, 91))),
+        // The sender of a super-packet does not know its length.
+        ("tcp4", 16, &[0, 0], Some((54, 91))),
+    ] {
+        assert_eq!(changed(name, at, bytes), expected, "{name} {at} {bytes:?}");
+    }
 }
 
 proptest! {
@@ -83,7 +77,7 @@ proptest! {
         which in any::<prop::sample::Index>(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
     ) {
-        let mut frame = scapy().swap_remove(which.index(30)).frame;
+let (.., mut frame) = scapy().swap_remove(which.index(30));
         for (at, byte) in changes {
             let at = at.index(frame.len());
             frame[at] = byte;

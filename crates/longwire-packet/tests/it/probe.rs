@@ -29,8 +29,9 @@ fn written_probes_are_found() {
     let mut payload = [7; 100];
     assert!(probe().write(&mut payload));
     assert_eq!(Probe::find(&payload), Some(probe()));
-    assert!(
-        payload[Probe::LEN..].iter().all(|byte| *byte == 7),
+    assert_eq!(
+        payload[Probe::LEN..],
+        [7; 100 - Probe::LEN],
         "the rest is left as it is"
     );
     let bytes = written(&probe());
@@ -46,9 +47,10 @@ fn numbers_beyond_their_fields_wrap() {
         sequence: Probe::SEQUENCES + 5,
         sent: Nanos::from_secs(1),
     };
+    let (stream, sequence) = (3, 5);
     let small = Probe {
-        stream: 3,
-        sequence: 5,
+        stream,
+        sequence,
         ..large
     };
     assert_eq!(Probe::find(&written(&large)), Some(small));
@@ -70,11 +72,8 @@ fn other_payloads_are_not_probes() {
         assert_eq!(Probe::find(&[byte; 64]), None, "{byte}");
     }
     let counting: Vec<u8> = (0..=255).collect();
-    assert!(
-        counting
-            .windows(32)
-            .all(|window| Probe::find(window).is_none())
-    );
+    let mut windows = counting.windows(32);
+    assert!(windows.all(|window| Probe::find(window).is_none()));
 }
 
 /// A 16-bit check misses one change in 65,536. For 144 corrupted bits in each of 2,000 probes, 4.4

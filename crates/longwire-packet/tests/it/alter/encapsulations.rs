@@ -1,7 +1,7 @@
 //! Encapsulated packets, compared with frames that scapy built twice, with the old and with the new
 //! addresses.
 
-use crate::alter::{Alterations, all_of, altered, count, holds, options};
+use crate::alter::{Alterations, altered, count, holds, one, run};
 use crate::bytes_of;
 use longwire_testbed::support::frames::{
     DESTINATION4, Ipv4, PLAIN4, SOURCE4, SOURCE6, ethernet, header_holds, ipv6, remainder,
@@ -26,34 +26,38 @@ struct Row {
 }
 
 fn scapy() -> Vec<Row> {
-    let rows = rows(include_str!("scapy.txt"));
-    let rows = rows.map(|[kind, name, before, after]| Row {
-        kind,
-        name,
-        before: bytes_of(before),
-        after: bytes_of(after),
-    });
-    rows.collect()
+    let row = |[kind, name, before, after]: [&'static str; 4]| {
+        let (before, after) = (bytes_of(before), bytes_of(after));
+        Row {
+            kind,
+            name,
+            before,
+            after,
+        }
+    };
+    rows(include_str!("scapy.txt")).map(row).collect()
 }
 
 fn unaltered(alterations: &Alterations) -> Vec<(&'static str, u64)> {
-    let counts = alterations.counts().into_iter();
-    let counts = counts.filter(|(name, n)| name.starts_with("unaltered_") && *n > 0);
-    counts.collect()
+    let mut counts = alterations.counts();
+    counts.retain(|(name, n)| name.starts_with("unaltered_") && *n > 0);
+    counts
 }
 
 #[test]
 fn addresses_are_rewritten_as_scapy_would() {
-    for row in scapy() {
-        for (maps, before, after) in [
-            (FORWARD, &row.before, &row.after),
-            (BACK, &row.after, &row.before),
-        ] {
-            let inner = if row.kind == "tunnel" { " inner" } else { "" };
-            let mut alterations = Alterations::new(options(&format!("{maps}{inner}")));
-            let taken = all_of(&mut alterations, before);
-            assert_eq!(taken[0], *after, "{}", row.name);
-            assert_eq!(unaltered(&alterations), [], "{}", row.name);
+    for Row {
+        kind,
+        name,
+        before,
+        after,
+    } in scapy()
+    {
+        let inner = if kind == "tunnel" { " inner" } else { "" };
+        for (maps, before, after) in [(FORWARD, &before, &after), (BACK, &after, &before)] {
+            let (taken, alterations) = one(&format!("{maps}{inner}"), before, before.len());
+            assert_eq!(taken, *after, "{name}");
+            assert_eq!(unaltered(&alterations), [], "{name}");
             assert_eq!(alterations.note(), None);
         }
     }
@@ -62,12 +66,11 @@ fn addresses_are_rewritten_as_scapy_would() {
 /// Valid checksums stay valid; recomputing them over wrong bytes would break them.
 #[test]
 fn valid_checksums_are_not_repaired() {
-    for row in scapy() {
-        let mut alterations = Alterations::new(options("fix-checksums inner"));
-        let taken = all_of(&mut alterations, &row.before);
-        assert_eq!(taken[0], row.before, "{}", row.name);
-        for name in ["checksums_fixed", "checksums_unknown", "lengths_fixed"] {
-            assert_eq!(count(&alterations, name), 0, "{}: {name}", row.name);
+    for Row { name, before, .. } in scapy() {
+        let (taken, alterations) = one("fix-checksums inner", &before, before.len());
+        assert_eq!(taken, before, "{name}");
+        for counter in ["checksums_fixed", "checksums_unknown", "lengths_fixed"] {
+            assert_eq!(count(&alterations, counter), 0, "{name}: {counter}");
         }
     }
 }
@@ -78,20 +81,14 @@ fn valid_checksums_are_not_repaired() {
 fn checksums_cover_the_home_address() {
     const HOME: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
     // Before the option: nothing, one byte of padding, several bytes, or another option.
-    for before in [
-        &[][..],
-        &[0, 0, 0, 0],
-        &[1, 2, 0, 0],
-        &[0x3e, 2, 9, 9],
-        &[0, 1, 1, 0],
-    ] {
-        let mut header = vec![0, 2];
-        header.extend(before);
-        header.extend([0xc9, 16]);
-        header.extend(HOME);
-        if before.is_empty() {
-            header.extend([1, 2, 0, 0]);
-        }
+    let padded: [&[u8]; 5] = [&[], &[0; 4], &[1, 2, 0, 0], &[0x3e, 2, 9, 9], &[0, 1, 1, 0]];
+    for before in padded {
+        let after: &[u8] = if before.is_empty() {
+            &[1, 2, 0, 0]
+        } else {
+            &[]
+        };
+        let header = [&[0, 2], before, &[0xc9, 16], &HOME, after].concat();
         let segment = transport(6, 17, (40_000, 53), 0, b"at home?");
         let hop_by_hop: (u8, &[u8]) = (0, &[0, 0, 1, 4, 0, 0, 0, 0]);
         let packet = ipv6(0, &[hop_by_hop, (60, &header)], 17, &segment);
@@ -104,9 +101,9 @@ fn checksums_cover_the_home_address() {
             !right(&frame, &HOME),
             "the sum is that of the care-of address"
         );
-        let fixed = altered(options("fix-checksums"), &frame);
+        let fixed = altered("fix-checksums", &frame);
         assert!(right(&fixed, &HOME), "{before:x?}");
-        let after = altered(options(FORWARD), &fixed);
+        let after = altered(FORWARD, &fixed);
         let mut home = HOME;
         home[3] = 0xb9;
         assert!(right(&after, &home), "{before:x?}");
@@ -134,31 +131,29 @@ fn innermost(frame: &[u8]) -> Option<(usize, bool)> {
 #[test]
 fn invalid_checksums_are_repaired_inside_tunnels() {
     let mut repaired = 0;
-    for row in scapy()
-        .iter()
-        .filter(|row| row.name != "ipcp" && row.name != "rarp")
+    for Row {
+        kind, name, before, ..
+    } in scapy()
     {
-        if row.kind != "link" && row.kind != "tunnel" {
-            continue;
-        }
-        let (ip_at, is_v6) = innermost(&row.before).expect(row.name);
-        let (transport_at, protocol) = if is_v6 {
-            (ip_at + 40, row.before[ip_at + 6])
-        } else {
-            (ip_at + 20, row.before[ip_at + 9])
+        let wanted = match kind {
+            "tunnel" => "fix-checksums inner",
+            "link" if name != "ipcp" && name != "rarp" => "fix-checksums",
+            _ => continue,
         };
-        let mut broken = row.before.clone();
+        let (ip_at, is_v6) = innermost(&before).expect(name);
+        let (transport_at, protocol) = if is_v6 {
+            (ip_at + 40, before[ip_at + 6])
+        } else {
+            (ip_at + 20, before[ip_at + 9])
+        };
+        let mut broken = before.clone();
         broken[transport_at + if protocol == 6 { 16 } else { 6 }] ^= 0x5a;
         if !is_v6 {
             broken[ip_at + 10] ^= 0x5a;
         }
-        let mut alterations = Alterations::new(options(match row.kind {
-            "tunnel" => "fix-checksums inner",
-            _ => "fix-checksums",
-        }));
-        let taken = all_of(&mut alterations, &broken);
-        assert_eq!(taken[0], row.before, "{}", row.name);
-        assert_eq!(count(&alterations, "checksums_fixed"), 1, "{}", row.name);
+        let (taken, alterations) = one(wanted, &broken, broken.len());
+        assert_eq!(taken, before, "{name}");
+        assert_eq!(count(&alterations, "checksums_fixed"), 1, "{name}");
         repaired += 1;
     }
     assert!(repaired > 25, "{repaired} rows");
@@ -175,13 +170,11 @@ fn no_address_escapes_anonymisation() {
         &SOURCE6[..4],
         &[0, 0, 0, 0, 0, 1, 0, 3],
     ];
-    for row in scapy() {
-        let mut alterations = Alterations::new(options("anonymize=,plain inner"));
-        let taken = all_of(&mut alterations, &row.before);
-        let frame = &taken[0];
+    for Row { name, before, .. } in scapy() {
+        let frame = altered("anonymize=,plain inner", &before);
         for address in known {
             let found = frame.windows(address.len()).any(|bytes| bytes == address);
-            assert!(!found, "{}: {address:?} in {frame:x?}", row.name);
+            assert!(!found, "{name}: {address:?} in {frame:x?}");
         }
     }
 }
@@ -190,57 +183,39 @@ fn no_address_escapes_anonymisation() {
 /// anonymised, the frame is dropped.
 #[test]
 fn tunnels_are_unchanged_and_counted() {
-    for row in scapy().iter().filter(|row| row.kind == "tunnel") {
-        let mut alterations = Alterations::new(options(FORWARD));
-        let taken = all_of(&mut alterations, &row.before);
-        assert_ne!(taken[0], row.before, "{}", row.name);
-        assert_eq!(
-            unaltered(&alterations),
-            [("unaltered_tunnel", 1)],
-            "{}",
-            row.name
-        );
-        let (inner, is_v6) = innermost(&row.before).expect(row.name);
+    for Row { name, before, .. } in scapy().into_iter().filter(|row| row.kind == "tunnel") {
+        let (taken, alterations) = one(FORWARD, &before, before.len());
+        assert_ne!(taken, before, "{name}");
+        assert_eq!(unaltered(&alterations), [("unaltered_tunnel", 1)], "{name}");
+        let (inner, is_v6) = innermost(&before).expect(name);
         let len = if is_v6 { 40 } else { 20 };
-        assert_eq!(taken[0][inner..inner + len], row.before[inner..inner + len]);
+        assert_eq!(taken[inner..inner + len], before[inner..inner + len]);
         let note = alterations.note().unwrap();
         assert!(note.contains("--inner alters 1 tunnelled packet"), "{note}");
-
-        let mut anonymous = Alterations::new(options("anonymize"));
-        assert!(all_of(&mut anonymous, &row.before).is_empty());
+        let (taken, anonymous) = run("anonymize", &before, before.len());
+        assert!(taken.is_empty());
         let expected = [("unaltered_tunnel", 1), ("unaltered_dropped", 1)];
         assert_eq!(unaltered(&anonymous), expected);
         // DSCP and TTL apply only to the outermost packet, so nothing is counted.
-        let mut marked = Alterations::new(options("dscp=9"));
-        assert_eq!(all_of(&mut marked, &row.before).len(), 1);
-        assert_eq!(unaltered(&marked), [], "{}", row.name);
+        let (_, marked) = one("dscp=9", &before, before.len());
+        assert_eq!(unaltered(&marked), [], "{name}");
     }
 }
 
 #[test]
 fn class_and_ttl_are_written_after_any_link_header() {
-    for row in scapy().iter().filter(|row| row.kind == "link") {
-        let Some((ip_at, is_v6)) = innermost(&row.before) else {
+    for Row { name, before, .. } in scapy().into_iter().filter(|row| row.kind == "link") {
+        let Some((ip_at, is_v6)) = innermost(&before) else {
             continue;
         };
-        let after = altered(options("ttl=9 dscp=46"), &row.before);
-        if is_v6 {
-            assert_eq!(after[ip_at + 7], 9, "{}", row.name);
-            assert_eq!(
-                after[ip_at] << 4 | after[ip_at + 1] >> 4,
-                46 << 2,
-                "{}",
-                row.name
-            );
+        let after = altered("ttl=9 dscp=46", &before);
+        let (class, ttl) = if is_v6 {
+            (after[ip_at] << 4 | after[ip_at + 1] >> 4, after[ip_at + 7])
         } else {
-            assert_eq!(
-                (after[ip_at + 1], after[ip_at + 8]),
-                (46 << 2, 9),
-                "{}",
-                row.name
-            );
-            assert!(header_holds(&after, ip_at), "{}", row.name);
-        }
+            assert!(header_holds(&after, ip_at), "{name}");
+            (after[ip_at + 1], after[ip_at + 8])
+        };
+        assert_eq!((class, ttl), (46 << 2, 9), "{name}");
     }
 }
 
@@ -259,15 +234,15 @@ fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
         segment.extend(payload);
         typed(0x0800, &PLAIN4.packet(17, &segment))
     };
-    let compressed_route: &[u8] = &[
-        0, 2, 3, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-    ];
+    let compressed_route = &[&[0, 2, 3, 1, 0, 0, 0, 0][..], &[1; 16]].concat();
+    let protocol = |number, payload: &[u8]| typed(0x0800, &PLAIN4.packet(number, payload));
     let mut nested = packet.clone();
     for _ in 0..9 {
         nested = PLAIN4.packet(4, &nested);
     }
-    let mut arp = vec![0, 1, 0x86, 0xdd, 6, 16, 0, 1];
-    arp.extend([7; 44]);
+    let arp = [&[0, 1, 0x86, 0xdd, 6, 16, 0, 1][..], &[7; 44]].concat();
+    let short_arp = [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 1];
+    let vxlan_gpe = [&[8, 0, 0, 0, 0, 0, 1, 0][..], &typed(0x88e5, &[0; 40])].concat();
     vec![
         ("unaltered_not_ip", typed(0x88cc, &[2, 7, 4, 10, 1, 2, 3])),
         ("unaltered_llc", typed(38, &[0x42, 0x42, 3, 0, 0, 0, 0])),
@@ -283,33 +258,24 @@ fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
         ("unaltered_encrypted", typed(0x88e5, &[0; 40])),
         ("unaltered_truncated", typed(0x0800, &packet[..16])),
         ("unaltered_truncated", typed(0x8847, &[0, 1, 0])),
-        (
-            "unaltered_truncated",
-            typed(0x0806, &[0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 1]),
-        ),
+        ("unaltered_truncated", typed(0x0806, &short_arp)),
         ("unaltered_malformed", typed(0x0800, &version5)),
         ("unaltered_malformed", typed(0x0800, &nested)),
         ("unaltered_unknown", typed(0x0806, &arp)),
         (
             "unaltered_unknown",
-            typed(0x0800, &PLAIN4.packet(115, &[0, 0, 0, 1, 0x45, 0, 0, 20])),
+            protocol(115, &[0, 0, 0, 1, 0x45, 0, 0, 20]),
         ),
         (
             "unaltered_unknown",
-            typed(0x0800, &PLAIN4.packet(47, &[0x40, 0, 8, 0, 0, 0, 0, 0])),
+            protocol(47, &[0x40, 0, 8, 0, 0, 0, 0, 0]),
         ),
         (
             "unaltered_unknown",
             typed(0x86dd, &ipv6(0, &[(43, compressed_route)], 59, &[])),
         ),
         ("unaltered_unknown", udp_to([0x0d, 0xd8], &[0x60; 40])),
-        (
-            "unaltered_encrypted",
-            udp_to(
-                [0x12, 0xb5],
-                &[&[8, 0, 0, 0, 0, 0, 1, 0][..], &typed(0x88e5, &[0; 40])].concat(),
-            ),
-        ),
+        ("unaltered_encrypted", udp_to([0x12, 0xb5], &vxlan_gpe)),
     ]
 }
 
@@ -319,9 +285,8 @@ fn unaltered_frames_are_counted_by_reason() {
     for (reason, frame) in exceptions() {
         let all = |text: &str| {
             let text = format!("truncated=keep inner {text}");
-            let mut alterations = Alterations::new(options(&text));
-            let sent = all_of(&mut alterations, &frame).len();
-            (sent, unaltered(&alterations))
+            let (sent, alterations) = run(&text, &frame, frame.len());
+            (sent.len(), unaltered(&alterations))
         };
         let map = all("map=10.0.0.0/8=11.0.0.0/8");
         assert_eq!(map, (1, vec![(reason, 1)]), "{frame:x?}");
@@ -338,17 +303,18 @@ fn unaltered_frames_are_counted_by_reason() {
 /// A MAC address changes with its IP group only if it was derived from it before.
 #[test]
 fn ethernet_groups_follow_ip_groups() {
-    let frame = |mac: [u8; 6]| {
-        let group = Ipv4 {
-            destination: [224, 1, 129, 7],
-            ..PLAIN4
-        };
-        let mut frame = typed(0x0800, &group.packet(17, &[0, 9, 0, 9, 0, 8, 0, 0]));
+    let destination = [224, 1, 129, 7];
+    let group = Ipv4 {
+        destination,
+        ..PLAIN4
+    };
+    let packet = group.packet(17, &[0, 9, 0, 9, 0, 8, 0, 0]);
+    let to = |text: &str, mac: [u8; 6]| {
+        let mut frame = typed(0x0800, &packet);
         frame[..6].copy_from_slice(&mac);
-        frame
+        altered(text, &frame)[..6].to_vec()
     };
     let own = [1, 0, 0x5e, 1, 129, 7];
-    let to = |text: &str, mac| altered(options(text), &frame(mac))[..6].to_vec();
     let group = "map=224.1.0.0/16=225.130.0.0/16";
     assert_eq!(to(group, own), [1, 0, 0x5e, 2, 129, 7]);
     assert_eq!(to(group, [0xff; 6]), [0xff; 6]);
@@ -359,15 +325,11 @@ fn ethernet_groups_follow_ip_groups() {
 
     // A solicited-node group contains the end of an address, and so does its MAC address.
     let mut packet = ipv6(0, &[], 17, &transport(6, 17, (1, 2), 0, b"who"));
-    let solicited = [
-        0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xaa, 0xbb, 0xcc,
-    ];
-    packet[24..40].copy_from_slice(&solicited);
+    packet[24..40].copy_from_slice(&bytes_of("ff0200000000000000000001ffaabbcc"));
     let mut frame = typed(0x86dd, &packet);
     frame[..6].copy_from_slice(&[0x33, 0x33, 0xff, 0xaa, 0xbb, 0xcc]);
     longwire_packet::repair_checksums(&mut frame);
-    let anonymous = options("anonymize");
-    let after = altered(anonymous, &frame);
+    let after = altered("anonymize", &frame);
     assert!(holds(&after));
     assert_eq!(after[38..51], frame[38..51]);
     assert_ne!(after[51..54], frame[51..54]);

@@ -13,6 +13,7 @@ use std::fmt::Debug;
 use std::str::FromStr;
 
 use longwire_packet::alter::{About, AlterOptions, Alterations};
+use longwire_packet::header::IpHeader;
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, transport};
 use longwire_units::Nanos;
 
@@ -81,12 +82,23 @@ pub fn all_of(alterations: &mut Alterations, frame: &[u8]) -> Vec<Vec<u8>> {
     altered_in(alterations, frame, frame.len(), 0)
 }
 
+/// Alters a captured frame; returns the resulting frames.
+pub fn run(wanted: &str, frame: &[u8], wire_len: usize) -> (Vec<Vec<u8>>, Alterations) {
+    let mut alterations = Alterations::new(options(wanted));
+    let taken = altered_in(&mut alterations, frame, wire_len, 0);
+    (taken, alterations)
+}
+
+/// Alters a captured frame, which results in a single one.
+pub fn one(wanted: &str, frame: &[u8], wire_len: usize) -> (Vec<u8>, Alterations) {
+    let (mut taken, alterations) = run(wanted, frame, wire_len);
+    assert_eq!(taken.len(), 1, "{wanted}");
+    (taken.remove(0), alterations)
+}
+
 /// Returns the single frame that results from a whole frame.
-pub fn altered(options: AlterOptions, frame: &[u8]) -> Vec<u8> {
-    let mut alterations = Alterations::new(options);
-    let mut taken = all_of(&mut alterations, frame);
-    assert_eq!(taken.len(), 1);
-    taken.remove(0)
+pub fn altered(wanted: &str, frame: &[u8]) -> Vec<u8> {
+    one(wanted, frame, frame.len()).0
 }
 
 /// Whether a repair finds no wrong checksum. Tests of the repair itself are in `edits.rs` and
@@ -117,33 +129,30 @@ pub fn udp(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
 #[test]
 fn default_alterations_change_nothing() {
     assert!(Alterations::default().is_nothing());
-    assert!(!Alterations::new(AlterOptions::default()).is_nothing());
-    let wanted = options("truncated=keep ttl=-1");
-    assert!(!Alterations::new(wanted).is_nothing());
+    for wanted in ["", "truncated=keep ttl=-1"] {
+        assert!(!Alterations::new(options(wanted)).is_nothing());
+    }
     for sample in frames::samples() {
         let mut alterations = Alterations::default();
         let cut = &sample.frame[..sample.frame.len() - 9];
         let kept = altered_in(&mut alterations, cut, sample.frame.len(), 5);
         assert_eq!(kept, [cut.to_vec()]);
-        assert_eq!(
-            altered(AlterOptions::default(), &sample.frame),
-            sample.frame
-        );
+        assert_eq!(altered("", &sample.frame), sample.frame);
     }
 }
 
 #[test]
 fn class_and_ttl_are_written() {
     for sample in frames::samples() {
+        let (name, before) = (sample.name, IpHeader::parse(&sample.frame).unwrap());
         for (ttl, dscp, becomes) in [
             ("-1", 10, -1i32),
             ("+2", 0, 2),
             ("-255", 63, -300),
             ("9", 5, 0),
         ] {
-            let frame = altered(options(&format!("ttl={ttl} dscp={dscp}")), &sample.frame);
-            let ip = longwire_packet::header::IpHeader::parse(&frame).unwrap();
-            let before = longwire_packet::header::IpHeader::parse(&sample.frame).unwrap();
+            let frame = altered(&format!("ttl={ttl} dscp={dscp}"), &sample.frame);
+            let ip = IpHeader::parse(&frame).unwrap();
             let expected = match becomes {
                 0 => 9,
                 by => (i32::from(before.ttl) + by).clamp(1, 255) as u8,
@@ -151,10 +160,9 @@ fn class_and_ttl_are_written() {
             assert_eq!(
                 (ip.ttl, ip.dscp, ip.ecn),
                 (expected, dscp, before.ecn),
-                "{}",
-                sample.name
+                "{name}"
             );
-            assert!(sample.holds(&frame), "{}", sample.name);
+            assert!(sample.holds(&frame), "{name}");
         }
     }
     // Packets that must not be forwarded keep their TTL.
@@ -163,8 +171,7 @@ fn class_and_ttl_are_written() {
     packet[16..20].copy_from_slice(&[224, 0, 0, 251]);
     let mut frame = ethernet(&[], 0x0800, &packet);
     longwire_packet::repair_checksums(&mut frame);
-    let wanted = options("ttl=64");
-    assert_eq!(altered(wanted, &frame)[22], 255);
+    assert_eq!(altered("ttl=64", &frame)[22], 255);
 }
 
 #[test]
@@ -172,47 +179,34 @@ fn check_sequences_are_removed() {
     let frame = udp((1, 2), &[5; 40]);
     let mut with_fcs = frame.clone();
     with_fcs.extend([1, 2, 3, 4]);
-    let wanted = || options("strip-fcs");
-    assert_eq!(altered(wanted(), &with_fcs), frame);
+    assert_eq!(altered("strip-fcs", &with_fcs), frame);
     // If a frame is truncated before its FCS, only its wire length is reduced.
-    let mut alterations = Alterations::new(wanted());
-    let filled = altered_in(&mut alterations, &with_fcs[..60], with_fcs.len(), 0);
-    assert_eq!(filled[0].len(), frame.len());
-    assert!(holds(&filled[0]));
+    let (filled, _) = one("strip-fcs", &with_fcs[..60], with_fcs.len());
+    assert_eq!(filled.len(), frame.len());
+    assert!(holds(&filled));
 }
 
 /// Wrong checksums are repaired; unknown ones are counted.
 #[test]
 fn checksums_are_fixed_where_possible() {
     for sample in frames::samples() {
-        let mut broken = sample.frame.clone();
-        broken[sample.transport_at
-            + match sample.protocol {
-                6 => 16,
-                17 => 6,
-                _ => 2,
-            }] ^= 0x5a;
-        let mut alterations = Alterations::new(options("fix-checksums"));
-        let fixed = all_of(&mut alterations, &broken);
-        assert_eq!(
-            fixed,
-            std::slice::from_ref(&sample.frame),
-            "{}",
-            sample.name
-        );
+        let (name, mut broken) = (sample.name, sample.frame.clone());
+        let field = match sample.protocol {
+            6 => 16,
+            17 => 6,
+            _ => 2,
+        };
+        broken[sample.transport_at + field] ^= 0x5a;
+        let (fixed, mut alterations) = one("fix-checksums", &broken, broken.len());
+        assert_eq!(fixed, sample.frame, "{name}");
         all_of(&mut alterations, &sample.frame);
-        assert_eq!(count(&alterations, "checksums_fixed"), 1, "{}", sample.name);
+        assert_eq!(count(&alterations, "checksums_fixed"), 1, "{name}");
     }
-    let piece = Ipv4 {
-        fragment: 0x2000,
-        ..PLAIN4
-    };
-    let piece = ethernet(&[], 0x0800, &piece.packet(17, &[9; 64]));
-    let mut alterations = Alterations::new(options("fix-checksums"));
-    assert_eq!(
-        all_of(&mut alterations, &piece),
-        std::slice::from_ref(&piece)
-    );
+    let fragment = 0x2000;
+    let piece = Ipv4 { fragment, ..PLAIN4 }.packet(17, &[9; 64]);
+    let piece = ethernet(&[], 0x0800, &piece);
+    let (same, alterations) = one("fix-checksums", &piece, piece.len());
+    assert_eq!(same, piece);
     assert_eq!(count(&alterations, "checksums_unknown"), 1);
 }
 

@@ -17,12 +17,15 @@ fn addresses_advance_with_the_round() {
         ("65536,10.0.0.0/8", 3, [10, 4, 2, 3], [192, 0, 2, 77]),
     ] {
         let mut alterations = Alterations::new(options(&format!("loop-addresses={wanted}")));
-        let frame = udp((1, 2), b"again");
-        let after = altered_in(&mut alterations, &frame, frame.len(), round).remove(0);
+        let after = in_round(&mut alterations, &udp((1, 2), b"again"), round);
         assert_eq!(after[26..30], source, "{wanted} {round}");
         assert_eq!(after[30..34], destination, "{wanted} {round}");
         assert!(holds(&after));
     }
+}
+
+fn in_round(alterations: &mut Alterations, frame: &[u8], round: u64) -> Vec<u8> {
+    altered_in(alterations, frame, frame.len(), round).remove(0)
 }
 
 /// A segment from either side, with timestamps and selective acknowledgements: NOP NOP TS, then NOP
@@ -65,8 +68,8 @@ fn sequence_numbers_differ_between_rounds() {
     let back = segment(false, 9_000, 1_005);
     let mut seen = Vec::new();
     for round in 0..5 {
-        let client = altered_in(&mut alterations, &there, there.len(), round).remove(0);
-        let server = altered_in(&mut alterations, &back, back.len(), round).remove(0);
+        let client = in_round(&mut alterations, &there, round);
+        let server = in_round(&mut alterations, &back, round);
         assert!(holds(&client) && holds(&server), "{round}");
         let sent = number(&client, 38);
         assert_eq!(number(&server, 42), sent.wrapping_add(5), "{round}");
@@ -84,11 +87,12 @@ fn sequence_numbers_differ_between_rounds() {
 }
 
 fn rtp(sequence: u16, time: u32, source: u32) -> Vec<u8> {
-    let mut payload = vec![0x80, 0];
-    payload.extend(sequence.to_be_bytes());
-    payload.extend(time.to_be_bytes());
-    payload.extend(source.to_be_bytes());
-    payload.extend([0x55; 160]);
+    let (sequence, time, source) = (
+        sequence.to_be_bytes(),
+        time.to_be_bytes(),
+        source.to_be_bytes(),
+    );
+    let payload = [&[0x80, 0], &sequence[..], &time, &source, &[0x55; 160]].concat();
     udp((17_000, 18_000), &payload)
 }
 
@@ -103,7 +107,7 @@ fn rtp_streams_continue() {
         for n in 0..10u32 {
             let sequence = first_sequence.wrapping_add(n as u16);
             let frame = rtp(sequence, first_time.wrapping_add(160 * n), 77);
-            let after = altered_in(&mut alterations, &frame, frame.len(), round.into()).remove(0);
+            let after = in_round(&mut alterations, &frame, round.into());
             let position = 10 * round + n;
             let sequence = u16::from_be_bytes([after[44], after[45]]);
             assert_eq!(sequence, first_sequence.wrapping_add(position as u16));
@@ -126,17 +130,13 @@ fn datagrams_without_rtp_are_unchanged() {
         .collect();
     for round in 0..2 {
         for frame in &frames {
-            assert_eq!(
-                altered_in(&mut alterations, frame, frame.len(), round),
-                std::slice::from_ref(frame)
-            );
+            assert_eq!(in_round(&mut alterations, frame, round), *frame);
         }
         alterations.next_round();
     }
     // Streams beyond the maximum are only counted.
     for source in 0..5_000 {
-        let frame = rtp(1, 1, source);
-        all_of(&mut alterations, &frame);
+        all_of(&mut alterations, &rtp(1, 1, source));
     }
     assert!(count(&alterations, "rtp_not_renumbered") > 800);
 }
@@ -147,16 +147,15 @@ fn rounds_add_up() {
     let mut alterations = Alterations::new(options("loop-renumber"));
     let frame = segment(true, 1, 2);
     for (round, millis, expected) in [(0, 100, 0), (1, 250, 100), (2, 10, 350), (3, 0, 360)] {
+        let into_round = Nanos::from_millis(millis);
         let about = About {
             round,
-            into_round: Nanos::from_millis(millis),
+            into_round,
             number: 0,
         };
         let mut stamp = 0;
-        let len = frame.len() as u32;
-        alterations.apply(&frame, len, about, &mut |bytes, _| {
-            stamp = number(bytes, 58);
-        });
+        let take = &mut |bytes: &[u8], _| stamp = number(bytes, 58);
+        alterations.apply(&frame, frame.len() as u32, about, take);
         assert_eq!(stamp, 0x100 + expected);
         alterations.next_round();
     }

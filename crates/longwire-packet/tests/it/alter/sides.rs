@@ -14,18 +14,11 @@ fn frame(from_client: bool, protocol: u8, ports: (u16, u16), flags: u8, fragment
         (ports.1, ports.0)
     };
     let segment = transport(4, protocol, ports, flags, &[7; 32]);
-    let mut frame = ethernet(
-        &[],
-        0x0800,
-        &Ipv4 { fragment, ..PLAIN4 }.packet(protocol, &segment),
-    );
+    let packet = Ipv4 { fragment, ..PLAIN4 }.packet(protocol, &segment);
+    let mut frame = ethernet(&[], 0x0800, &packet);
     if !from_client {
-        let ends: [u8; 8] = frame[26..34].try_into().unwrap();
-        frame[26..30].copy_from_slice(&ends[4..]);
-        frame[30..34].copy_from_slice(&ends[..4]);
-        let macs: [u8; 12] = frame[..12].try_into().unwrap();
-        frame[..6].copy_from_slice(&macs[6..]);
-        frame[6..12].copy_from_slice(&macs[..6]);
+        frame[26..34].rotate_left(4);
+        frame[..12].rotate_left(6);
     }
     frame
 }
@@ -47,11 +40,8 @@ fn networks_and_mac_addresses_decide_the_side() {
         }
     }
     let mut splitter = "client=2001:db8::/48".parse::<Splitter>().unwrap();
-    let segment = transport(6, 17, (1, 2), 0, &[]);
-    assert_eq!(
-        splitter.side(&ethernet(&[7], 0x86dd, &ipv6(0, &[], 17, &segment))),
-        0
-    );
+    let packet = ipv6(0, &[], 17, &transport(6, 17, (1, 2), 0, &[]));
+    assert_eq!(splitter.side(&ethernet(&[7], 0x86dd, &packet)), 0);
     // ARP identifies its sender.
     let mut splitter = "client=10.0.0.0/8".parse::<Splitter>().unwrap();
     let mut packet = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 9, 9, 9];
@@ -65,14 +55,16 @@ fn networks_and_mac_addresses_decide_the_side() {
 fn the_sender_of_the_first_syn_is_the_client() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
     // Before any SYN, the first sender counts as the client...
-    assert_eq!(splitter.side(&frame(false, 6, (40_000, 80), ACK, 0)), 0);
-    assert_eq!(splitter.side(&frame(true, 6, (40_000, 80), ACK, 0)), 1);
-    // ...until a SYN corrects it.
-    assert_eq!(
-        splitter.side(&frame(false, 6, (40_000, 80), SYN | ACK, 0)),
-        1
-    );
-    assert_eq!(splitter.side(&frame(true, 6, (40_000, 80), ACK, 0)), 0);
+    for (from_client, flags, side) in [
+        (false, ACK, 0),
+        (true, ACK, 1),
+        // ...until a SYN corrects it.
+        (false, SYN | ACK, 1),
+        (true, ACK, 0),
+    ] {
+        let frame = frame(from_client, 6, (40_000, 80), flags, 0);
+        assert_eq!(splitter.side(&frame), side);
+    }
     for (from_client, flags) in [(true, SYN), (false, SYN | ACK), (true, ACK), (false, ACK)] {
         let frame = frame(from_client, 6, (40_001, 80), flags, 0);
         assert_eq!(splitter.side(&frame), usize::from(!from_client));
@@ -159,9 +151,8 @@ fn refused_rules_get_a_remedy() {
 /// A MAC address per side.
 #[test]
 fn each_side_has_its_address() {
-    let mut alterations = Alterations::new(options(
-        "dst-mac=02:00:00:00:00:0a,02:00:00:00:00:0b split=port",
-    ));
+    let wanted = "dst-mac=02:00:00:00:00:0a,02:00:00:00:00:0b split=port";
+    let mut alterations = Alterations::new(options(wanted));
     for from_client in [true, false] {
         let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
         let after = all_of(&mut alterations, &frame).remove(0);

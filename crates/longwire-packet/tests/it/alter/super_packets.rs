@@ -1,6 +1,6 @@
 //! Super-packets, whose IP header lacks a length, and length fields of truncated frames.
 
-use crate::alter::{AlterOptions, Alterations, all_of, altered_in, count, holds, options};
+use crate::alter::{Alterations, all_of, altered, altered_in, count, holds, one, options, run};
 use longwire_packet::repair_checksums;
 use longwire_testbed::support::frames::{
     DESTINATION6, PLAIN4, SOURCE6, ethernet, header_holds, ipv6, remainder, transport,
@@ -35,27 +35,18 @@ fn handed_over(frame: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn one(options: AlterOptions, frame: &[u8], wire_len: usize) -> (Vec<u8>, Alterations) {
-    let mut alterations = Alterations::new(options);
-    let mut taken = altered_in(&mut alterations, frame, wire_len, 0);
-    assert_eq!(taken.len(), 1);
-    (taken.remove(0), alterations)
-}
+const CASES: [(u8, u8); 4] = [(4, 6), (4, 17), (6, 6), (6, 17)];
 
 #[test]
 fn lengths_and_checksums_are_completed() {
-    for version in [4, 6] {
-        for protocol in [6, 17] {
-            let whole = frame(version, protocol, 5_001);
-            let fixed = || options("fix-checksums");
-            let (after, alterations) = one(fixed(), &handed_over(&whole), whole.len());
-            assert_eq!(after, whole, "{version} {protocol}");
-            assert_eq!(count(&alterations, "lengths_fixed"), 1);
-            assert_eq!(count(&alterations, "checksums_fixed"), 1);
-            assert_eq!(count(&alterations, "checksums_unknown"), 0);
-            let (_, alterations) = one(fixed(), &whole, whole.len());
-            assert_eq!(count(&alterations, "lengths_fixed"), 0);
-        }
+    for (version, protocol) in CASES {
+        let whole = frame(version, protocol, 5_001);
+        let (after, alterations) = one("fix-checksums", &handed_over(&whole), whole.len());
+        assert_eq!(after, whole, "{version} {protocol}");
+        let counts = ["lengths_fixed", "checksums_fixed", "checksums_unknown"];
+        assert_eq!(counts.map(|name| count(&alterations, name)), [1, 1, 0]);
+        let (_, alterations) = one("fix-checksums", &whole, whole.len());
+        assert_eq!(count(&alterations, "lengths_fixed"), 0);
     }
 }
 
@@ -68,7 +59,7 @@ fn packets_beyond_64_kib_keep_a_zero_length() {
     let mut packet = ipv6(0, &[], 6, &segment);
     packet[4..6].fill(0);
     let long = ethernet(&[], 0x86dd, &packet);
-    let (after, alterations) = one(options("fix-checksums"), &long, long.len());
+    let (after, alterations) = one("fix-checksums", &long, long.len());
     assert_eq!(after[18..20], [0, 0]);
     assert_eq!(count(&alterations, "checksums_fixed"), 1);
     let mut pseudo = [SOURCE6, DESTINATION6].concat();
@@ -82,11 +73,7 @@ fn packets_beyond_64_kib_keep_a_zero_length() {
 fn contradictory_checksums_are_counted() {
     let mut contradictory = frame(4, 17, 40);
     contradictory[42..44].copy_from_slice(&[0, 3]);
-    let (after, alterations) = one(
-        options("fix-checksums"),
-        &contradictory,
-        contradictory.len(),
-    );
+    let (after, alterations) = one("fix-checksums", &contradictory, contradictory.len());
     assert_eq!(after, contradictory);
     assert_eq!(count(&alterations, "checksums_unknown"), 1);
 }
@@ -96,7 +83,7 @@ fn truncated_super_packets_get_their_length() {
     for version in [4, 6] {
         let whole = frame(version, 6, 5_000);
         let cut = &handed_over(&whole)[..200];
-        let (after, _) = one(AlterOptions::default(), cut, whole.len());
+        let (after, _) = one("", cut, whole.len());
         let len_at = if version == 4 { 20 } else { 22 };
         assert_eq!(after.len(), whole.len());
         assert_eq!(after[len_at..len_at + 2], whole[len_at..len_at + 2]);
@@ -106,24 +93,18 @@ fn truncated_super_packets_get_their_length() {
 
 #[test]
 fn shortened_super_packets_have_valid_lengths_and_checksums() {
-    for version in [4, 6] {
-        for protocol in [6, 17] {
-            let cut_off = || options("mtu=1400 mtu-action=truncate");
-            let whole = frame(version, protocol, 5_000);
-            let (expected, _) = one(cut_off(), &whole, whole.len());
-            assert!(holds(&expected));
-            let (after, _) = one(cut_off(), &handed_over(&whole), whole.len());
-            assert_eq!(after, expected, "{version} {protocol}");
-            // A truncated packet gets the length that it has on the wire.
-            let kept = || {
-                let mut kept = cut_off();
-                kept.truncated = "keep".parse().unwrap();
-                kept
-            };
-            let (after, _) = one(kept(), &handed_over(&whole)[..200], whole.len());
-            let len_at = if version == 4 { 20 } else { 22 };
-            assert_eq!(after[len_at..len_at + 2], expected[len_at..len_at + 2]);
-        }
+    const CUT_OFF: &str = "mtu=1400 mtu-action=truncate";
+    for (version, protocol) in CASES {
+        let whole = frame(version, protocol, 5_000);
+        let expected = altered(CUT_OFF, &whole);
+        assert!(holds(&expected));
+        let after = altered(CUT_OFF, &handed_over(&whole));
+        assert_eq!(after, expected, "{version} {protocol}");
+        // A truncated packet gets the length that it has on the wire.
+        let kept = format!("{CUT_OFF} truncated=keep");
+        let (after, _) = one(&kept, &handed_over(&whole)[..200], whole.len());
+        let len_at = if version == 4 { 20 } else { 22 };
+        assert_eq!(after[len_at..len_at + 2], expected[len_at..len_at + 2]);
     }
 }
 
@@ -156,12 +137,9 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
         let mut alterations = Alterations::new(options("mtu=1400"));
         alterations.segment_with(halves);
         let taken = all_of(&mut alterations, &frame);
-        assert_eq!(count(&alterations, "mtu_segmented"), segmented);
-        assert_eq!(count(&alterations, "mtu_fragmented"), fragmented);
-        assert_eq!(
-            count(&alterations, "mtu_dropped"),
-            1 - segmented - fragmented
-        );
+        let counts = ["mtu_segmented", "mtu_fragmented", "mtu_dropped"];
+        let expected = [segmented, fragmented, 1 - segmented - fragmented];
+        assert_eq!(counts.map(|name| count(&alterations, name)), expected);
         if segmented == 1 {
             // The packet is complete, with a length and without trailing bytes.
             let whole = taken.concat();
@@ -186,10 +164,7 @@ fn link_lengths_fit_a_shorter_frame() {
     let mut pppoe = ethernet(&[], 0x8864, &[0x11, 0, 0, 9, 3, 0xa2, 0, 0x21]);
     pppoe.extend(&packet);
     for (frame, len_at, ip_at) in [(llc, 12, 22), (pppoe, 18, 22)] {
-        let fit = |how: &str| {
-            let mut alterations = Alterations::new(options(&format!("mtu=576 mtu-action={how}")));
-            all_of(&mut alterations, &frame)
-        };
+        let fit = |how: &str| run(&format!("mtu=576 mtu-action={how}"), &frame, frame.len()).0;
         let pieces = [fit("truncate"), fit("fragment")];
         assert_eq!((pieces[0].len(), pieces[1].len()), (1, 2));
         for piece in pieces.concat() {

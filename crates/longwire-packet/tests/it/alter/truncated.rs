@@ -1,13 +1,16 @@
 //! Truncated frames: restored, kept or skipped.
 
-use crate::alter::{Alterations, all_of, altered_in, count, holds, options, sctp, udp};
+use crate::alter::{
+    About, Alterations, all_of, altered, count, holds, one, options, run, sctp, udp,
+};
 use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alterations) {
-    let mut alterations = Alterations::new(options(&format!("truncated={truncated}")));
-    let mut taken = altered_in(&mut alterations, &frame[..captured], frame.len(), 0);
-    assert_eq!(taken.len(), 1);
-    (taken.remove(0), alterations)
+    one(
+        &format!("truncated={truncated}"),
+        &frame[..captured],
+        frame.len(),
+    )
 }
 
 /// A frame truncated anywhere after its headers regains its length and valid checksums; its
@@ -25,21 +28,21 @@ fn missing_payload_is_filled() {
                 let missing = &frame[captured..];
                 match how {
                     "zeros" => assert!(missing.iter().all(|byte| *byte == 0), "{name}"),
-                    "random" => assert!(
-                        missing.len() < 16 || missing.iter().any(|byte| *byte != missing[0])
-                    ),
-                    _ => assert!(
-                        missing
-                            .chunks(3)
-                            .all(|part| [0xc0, 0xff, 0xee].starts_with(part)),
-                        "{name}"
-                    ),
+                    "random" => {
+                        assert!(
+                            missing.len() < 16 || missing.iter().any(|byte| *byte != missing[0])
+                        );
+                    }
+                    _ => {
+                        let mut parts = missing.chunks(3);
+                        assert!(
+                            parts.all(|part| [0xc0, 0xff, 0xee].starts_with(part)),
+                            "{name}"
+                        );
+                    }
                 }
-                assert_eq!(
-                    frame[headers..captured],
-                    sample.frame[headers..captured],
-                    "{name}"
-                );
+                let range = headers..captured;
+                assert_eq!(frame[range.clone()], sample.frame[range], "{name}");
                 assert_eq!(count(&alterations, "truncated_filled"), 1);
                 assert_eq!(count(&alterations, "truncated_in_headers"), 0, "{name}");
             }
@@ -72,13 +75,9 @@ fn headers_are_completed() {
         // A frame truncated before the transport header loses more, but regains its length.
         for captured in 0..sample.transport_at {
             let (frame, alterations) = filled("zeros", &sample.frame, captured);
+            let name = format!("{} {captured}", sample.name);
             assert_eq!(frame.len(), sample.frame.len());
-            assert_eq!(
-                count(&alterations, "truncated_in_headers"),
-                1,
-                "{} {captured}",
-                sample.name
-            );
+            assert_eq!(count(&alterations, "truncated_in_headers"), 1, "{name}");
         }
     }
 }
@@ -89,14 +88,13 @@ fn random_payload_depends_on_seed_and_frame() {
     let frame = udp((1, 2), &[0; 400]);
     let fill = |seed, number| {
         let mut alterations = Alterations::new(options(&format!("truncated=random seed={seed}")));
-        let about = crate::alter::About {
+        let about = About {
             number,
-            ..crate::alter::About::default()
+            ..About::default()
         };
         let mut taken: Vec<u8> = Vec::new();
-        alterations.apply(&frame[..60], frame.len() as u32, about, &mut |bytes, _| {
-            taken.extend(bytes)
-        });
+        let take = &mut |bytes: &[u8], _| taken.extend(bytes);
+        alterations.apply(&frame[..60], frame.len() as u32, about, take);
         taken
     };
     assert_eq!(fill(1, 5), fill(1, 5));
@@ -130,10 +128,8 @@ fn lengths_are_repaired() {
     let mut frame = ethernet(&[], 0x86dd, &ipv6(0, &[], 6, &segment));
     frame[18..20].copy_from_slice(&60_000u16.to_be_bytes());
     let (frame, _) = filled("zeros", &frame, 96);
-    assert_eq!(
-        usize::from(u16::from_be_bytes([frame[18], frame[19]])),
-        frame.len() - 54
-    );
+    let said = u16::from_be_bytes([frame[18], frame[19]]);
+    assert_eq!(usize::from(said), frame.len() - 54);
     assert!(holds(&frame));
     // Frame padding is not payload.
     let mut frame = udp((1, 2), &[]);
@@ -145,9 +141,7 @@ fn lengths_are_repaired() {
 /// The missing chunks of an SCTP packet are replaced by a padding chunk.
 #[test]
 fn sctp_chunks_are_completed() {
-    let mut frame = sctp(40);
-    let more = sctp(20)[46..].to_vec();
-    frame.extend(&more);
+    let mut frame = [&sctp(40), &sctp(20)[46..]].concat();
     let total = (frame.len() - 14) as u16;
     frame[16..18].copy_from_slice(&total.to_be_bytes());
     longwire_packet::repair_checksums(&mut frame);
@@ -169,24 +163,21 @@ fn sctp_chunks_are_completed() {
 #[test]
 fn truncated_frames_are_kept_or_skipped() {
     let frame = udp((1, 2), &[9; 800]);
-    let mut alterations = Alterations::new(options("truncated=skip"));
-    assert!(altered_in(&mut alterations, &frame[..96], frame.len(), 0).is_empty());
+    let (taken, mut alterations) = run("truncated=skip", &frame[..96], frame.len());
+    assert!(taken.is_empty());
     assert_eq!(all_of(&mut alterations, &frame).len(), 1);
     assert_eq!(count(&alterations, "truncated_skipped"), 1);
     // Truncated frames that are kept are altered as far as captured.
-    let mut alterations = Alterations::new(options("truncated=keep map=10.0.0.0/8=11.0.0.0/8"));
-    let mut whole = all_of(&mut alterations, &frame).remove(0);
-    let kept = altered_in(&mut alterations, &frame[..96], frame.len(), 0);
-    whole.truncate(96);
-    assert_eq!(kept, [whole]);
+    let wanted = "truncated=keep map=10.0.0.0/8=11.0.0.0/8";
+    let (kept, _) = one(wanted, &frame[..96], frame.len());
+    assert_eq!(kept, altered(wanted, &frame)[..96]);
 }
 
 /// A record with an impossible wire length is not extended to it.
 #[test]
 fn the_length_of_a_filled_frame_is_bounded() {
     let frame = udp((1, 2), &[9; 100]);
-    let mut alterations = Alterations::new(options(""));
-    let taken = altered_in(&mut alterations, &frame, u32::MAX as usize, 0);
-    assert_eq!(taken, [frame]);
+    let (taken, alterations) = one("", &frame, u32::MAX as usize);
+    assert_eq!(taken, frame);
     assert_eq!(count(&alterations, "truncated_too_long"), 1);
 }

@@ -1,35 +1,31 @@
 //! VLAN tags, and frames that exceed the MTU.
 
-use crate::alter::{Alterations, all_of, altered, count, holds, options, sctp, udp};
+use crate::alter::{Alterations, altered, count, holds, run, sctp, udp};
+use longwire_packet::alter::VlanChange;
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 fn tagged(changes: &[&str], frame: &[u8]) -> Vec<u8> {
-    let wanted = options(&format!("vlan={}", changes.join(" vlan=")));
-    altered(wanted, frame)
+    altered(&format!("vlan={}", changes.join(" vlan=")), frame)
 }
 
 #[test]
 fn tags_are_added_removed_and_changed() {
     let frame = |vlans: &[u16]| ethernet(vlans, 0x0800, &PLAIN4.packet(17, &[7; 30]));
-    assert_eq!(tagged(&["push:7"], &frame(&[])), frame(&[7]));
-    assert_eq!(
-        tagged(&["push:7", "push:100,type=0x88a8"], &frame(&[])),
-        frame(&[100, 7])
-    );
-    assert_eq!(
-        tagged(&["push:9,pcp=5,dei=1"], &frame(&[]))[12..16],
-        [0x81, 0, 0xb0, 9]
-    );
-    assert_eq!(tagged(&["pop"], &frame(&[7])), frame(&[]));
-    assert_eq!(tagged(&["pop"], &frame(&[100, 7])), frame(&[7]));
-    assert_eq!(
-        tagged(&["pop", "pop", "pop"], &frame(&[100, 7])),
-        frame(&[])
-    );
-    assert_eq!(tagged(&["map:7=8"], &frame(&[7, 7])), frame(&[8, 8]));
-    assert_eq!(tagged(&["map:6=8"], &frame(&[7])), frame(&[7]));
+    for (changes, before, after) in [
+        (&["push:7"][..], &[][..], &[7][..]),
+        (&["push:7", "push:100,type=0x88a8"], &[], &[100, 7]),
+        (&["pop"], &[7], &[]),
+        (&["pop"], &[100, 7], &[7]),
+        (&["pop", "pop", "pop"], &[100, 7], &[]),
+        (&["map:7=8"], &[7, 7], &[8, 8]),
+        (&["map:6=8"], &[7], &[7]),
+        (&["pop", "push:8"], &[7], &[8]),
+    ] {
+        assert_eq!(tagged(changes, &frame(before)), frame(after), "{changes:?}");
+    }
+    let marked = tagged(&["push:9,pcp=5,dei=1"], &frame(&[]));
+    assert_eq!(marked[12..16], [0x81, 0, 0xb0, 9]);
     assert_eq!(tagged(&["pcp:6"], &frame(&[7]))[14..16], [0xc0, 7]);
-    assert_eq!(tagged(&["pop", "push:8"], &frame(&[7])), frame(&[8]));
     assert_eq!(tagged(&["push:8"], &[1; 9]), [1; 9]);
 }
 
@@ -49,17 +45,17 @@ fn refused_tags_get_a_remedy() {
         ("map:5", "'5' is not OLD=NEW"),
         ("drop", "'drop' is not push:VLAN"),
     ] {
-        let error = text
-            .parse::<longwire_packet::alter::VlanChange>()
-            .unwrap_err();
-        assert!(error.to_string().starts_with(message), "{text}: {error}");
+        let error = text.parse::<VlanChange>().unwrap_err().to_string();
+        assert!(error.starts_with(message), "{text}: {error}");
     }
 }
 
 fn fitted(mtu: u32, action: &str, frame: &[u8]) -> (Vec<Vec<u8>>, Alterations) {
-    let mut alterations = Alterations::new(options(&format!("mtu={mtu} mtu-action={action}")));
-    let taken = all_of(&mut alterations, frame);
-    (taken, alterations)
+    run(
+        &format!("mtu={mtu} mtu-action={action}"),
+        frame,
+        frame.len(),
+    )
 }
 
 #[test]
@@ -76,10 +72,8 @@ fn long_frames_are_fragmented() {
     let (fits, _) = fitted(1_428, "fragment", &frame);
     assert_eq!(fits, [frame]);
     // Don't Fragment, and IPv6, which routers do not fragment.
-    let kept_whole = Ipv4 {
-        fragment: 0x4000,
-        ..PLAIN4
-    };
+    let fragment = 0x4000;
+    let kept_whole = Ipv4 { fragment, ..PLAIN4 };
     let segment = transport(6, 17, (1, 2), 0, &[7; 1_400]);
     for frame in [
         ethernet(&[], 0x0800, &kept_whole.packet(17, &[0; 900])),

@@ -8,6 +8,11 @@ use longwire_units::{PacketRate, Packets};
 
 use crate::bridge::{BROADCAST, frame, port, station};
 
+fn entry(mac: [u8; 6], vlan: u16, number: u16) -> StaticEntry {
+    let port = port(number);
+    StaticEntry { vlan, mac, port }
+}
+
 fn at(millis: u64) -> Nanos {
     Nanos::from_millis(millis)
 }
@@ -35,55 +40,49 @@ fn paired_ports_forward_everything_and_learn_nothing() {
 
 #[test]
 fn invalid_configurations_are_refused() {
-    let base = || BridgeConfig::new(2);
+    let with = |change: &dyn Fn(&mut BridgeConfig)| {
+        let mut config = BridgeConfig::new(2);
+        change(&mut config);
+        config
+    };
     let paired = |pairs: &[(u16, u16)]| {
-        let pairs = pairs.iter().map(|(a, b)| (port(*a), port(*b)));
-        let switching = Switching::Pairs(pairs.collect());
-        BridgeConfig {
-            switching,
-            ..base()
-        }
+        let pairs: Vec<_> = pairs.iter().map(|(a, b)| (port(*a), port(*b))).collect();
+        with(&|config| config.switching = Switching::Pairs(pairs.clone()))
     };
-    let entry = |mac, vlan, number| StaticEntry {
-        vlan,
-        mac,
-        port: port(number),
-    };
-    let known = |entry| BridgeConfig {
-        statics: vec![entry],
-        ..base()
+    let table = |table_max, entries: &[([u8; 6], u16, u16)]| {
+        with(&|config| {
+            config.table_max = table_max;
+            let entries = entries
+                .iter()
+                .map(|(mac, vlan, number)| entry(*mac, *vlan, *number));
+            config.statics = entries.collect();
+        })
     };
     let burst = |burst| {
         let (rate, burst) = (PacketRate::MAX, Packets(burst));
-        let storm = Some(StormLimit { rate, burst });
-        BridgeConfig { storm, ..base() }
+        with(&|config| config.storm = Some(StormLimit { rate, burst }))
     };
-    let empty = BridgeConfig {
-        table_max: 0,
-        ..base()
-    };
-    let full = BridgeConfig {
-        table_max: 1,
-        statics: vec![entry(station(1), 0, 0), entry(station(2), 0, 0)],
-        ..base()
-    };
+    let two = [(station(1), 0, 0), (station(2), 0, 0)];
     for (config, refusal) in [
         (BridgeConfig::new(0), "a bridge needs at least one port"),
-        (empty, "a table of 0 stations is outside 1..16777216"),
-        (full, "the station table (1 entries) is full"),
+        (
+            table(0, &[]),
+            "a table of 0 stations is outside 1..16777216",
+        ),
+        (table(1, &two), "the station table (1 entries) is full"),
         (
             paired(&[(0, 2)]),
             "unknown port 2; the bridge has 2, numbered from 0",
         ),
         (paired(&[(1, 1)]), "port 1 is paired with itself"),
         (paired(&[(0, 1), (1, 0)]), "port 1 is in two pairs"),
-        (known(entry(station(1), 0, 2)), "unknown port 2"),
+        (table(9, &[(station(1), 0, 2)]), "unknown port 2"),
         (
-            known(entry([1; 6], 0, 0)),
+            table(9, &[([1; 6], 0, 0)]),
             "01:01:01:01:01:01 is zero or multicast",
         ),
         (
-            known(entry(station(1), 4095, 0)),
+            table(9, &[(station(1), 4095, 0)]),
             "VLAN 4095 is not in 1 to 4094",
         ),
         (
@@ -132,25 +131,17 @@ fn a_flood_of_random_addresses_evicts_no_station() {
 fn static_entries_neither_move_nor_age() {
     let mut config = BridgeConfig::new(3);
     config.ageing = Nanos::from_secs(1);
-    config.statics.push(StaticEntry {
-        vlan: 7,
-        mac: station(1),
-        port: port(2),
-    });
+    config.statics.push(entry(station(1), 7, 2));
     let mut bridge = Bridge::new(config).unwrap();
     bridge.forward(at(0), port(1), &frame(BROADCAST, station(1), Some(7)));
     assert_eq!(bridge.counters().static_elsewhere, 1);
-    let to_it = frame(station(1), station(9), Some(7));
-    assert_eq!(
-        bridge.forward(at(60_000), port(0), &to_it),
-        Forwarding::One(port(2))
-    );
+    let mut to = |vlan| {
+        let bytes = frame(station(1), station(9), Some(vlan));
+        bridge.forward(at(60_000), port(0), &bytes)
+    };
+    assert_eq!(to(7), Forwarding::One(port(2)));
     // In another VLAN, the same address is a different station.
-    let elsewhere = frame(station(1), station(9), Some(8));
-    assert!(matches!(
-        bridge.forward(at(60_000), port(0), &elsewhere),
-        Forwarding::Flood(_)
-    ));
+    assert!(matches!(to(8), Forwarding::Flood(_)));
 }
 
 /// With an ageing time of zero, the bridge acts as a hub.

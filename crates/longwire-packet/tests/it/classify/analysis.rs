@@ -16,9 +16,8 @@ fn classifier(order: Order, rules: &[(&str, u32)]) -> Classifier<u32> {
 fn unreachable(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
     let found = classifier.unreachable();
     assert!(found.complete);
-    found
-        .rules
-        .iter()
+    let rules = found.rules.iter();
+    rules
         .map(|found| (found.rule.0, found.covered_by.0))
         .collect()
 }
@@ -26,11 +25,8 @@ fn unreachable(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
 fn overlaps(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
     let found = classifier.overlaps(1_000);
     assert!(found.complete);
-    found
-        .pairs
-        .iter()
-        .map(|pair| (pair.winner.0, pair.loser.0))
-        .collect()
+    let pairs = found.pairs.iter();
+    pairs.map(|pair| (pair.winner.0, pair.loser.0)).collect()
 }
 
 #[test]
@@ -67,14 +63,9 @@ fn the_most_specific_order_has_other_unreachable_rules() {
         ("src=10.1.0.0/16", 2),
         ("src=10.1.0.0/16", 3),
     ];
-    assert_eq!(
-        unreachable(&classifier(Order::MostSpecific, &rules)),
-        [(2, 1)]
-    );
-    assert_eq!(
-        unreachable(&classifier(Order::First, &rules)),
-        [(1, 0), (2, 0)]
-    );
+    let found = |order| unreachable(&classifier(order, &rules));
+    assert_eq!(found(Order::MostSpecific), [(2, 1)]);
+    assert_eq!(found(Order::First), [(1, 0), (2, 0)]);
     // Priority takes precedence over specificity.
     let rules = [("src=10.1.0.0/16", 1, 5), ("src=10.0.0.0/8", 2, 1)];
     let rules = rules.map(|(text, target, priority)| (text.parse().unwrap(), target, priority));
@@ -124,12 +115,10 @@ fn overlaps_beyond_the_limit_make_the_report_incomplete() {
     let destinations = sides("dst").into_iter().map(|matcher| (matcher, 2, 0));
     let rules = sources.chain(destinations);
     let classifier = Classifier::with_rules(Order::First, 0, rules).unwrap();
-    let found = classifier.overlaps(100);
-    assert_eq!(found.pairs.len(), 100);
-    assert!(!found.complete);
-    let found = classifier.overlaps(90_000);
-    assert_eq!(found.pairs.len(), 90_000);
-    assert!(found.complete);
+    for (limit, complete) in [(100, false), (90_000, true)] {
+        let found = classifier.overlaps(limit);
+        assert_eq!((found.pairs.len(), found.complete), (limit, complete));
+    }
 }
 
 /// Whether every field of one matcher lies within the other's, which implies coverage.
@@ -137,17 +126,16 @@ fn within_by_fields(inner: &Matcher, outer: &Matcher) -> bool {
     fn field<T: PartialEq>(inner: Option<T>, outer: Option<T>) -> bool {
         outer.is_none() || inner == outer
     }
-    let prefix = |inner: Option<Prefix>, outer: Option<Prefix>| match (inner, outer) {
-        (_, None) => true,
-        (None, Some(_)) => false,
-        (Some(inner), Some(outer)) => {
-            inner.bits() >= outer.bits() && oracle::in_prefix(&outer, inner.address())
-        }
+    let prefix = |inner: Option<Prefix>, outer: Option<Prefix>| {
+        oracle::asks(outer, inner, |outer, inner| {
+            inner.bits() >= outer.bits() && oracle::in_prefix(outer, inner.address())
+        })
     };
-    let range = |inner: Option<PortRange>, outer: Option<PortRange>| match (inner, outer) {
-        (_, None) => true,
-        (None, Some(_)) => false,
-        (Some(inner), Some(outer)) => outer.low() <= inner.low() && inner.high() <= outer.high(),
+    let range = |inner: Option<PortRange>, outer: Option<PortRange>| {
+        let within = |outer: PortRange, inner: PortRange| {
+            outer.low() <= inner.low() && inner.high() <= outer.high()
+        };
+        oracle::asks(outer, inner, within)
     };
     let vlan = |matcher: &Matcher| matcher.vlan.map(|vlan| (vlan == VlanMatch::Untagged, vlan));
     prefix(inner.source, outer.source)
@@ -172,7 +160,7 @@ fn reports_agree_with_frames() {
     for seed in 0..1_500 {
         let mut draw = Universe::new(seed);
         let rules: Vec<(Matcher, u32)> = (0..draw.below(30))
-            .map(|_| (draw.matcher(true), draw.below(2) as u32))
+            .map(|_| (draw.matcher(), draw.below(2) as u32))
             .collect();
         let all = rules
             .iter()
@@ -184,10 +172,8 @@ fn reports_agree_with_frames() {
             assert!(behind < rule, "seed {seed}");
         }
         for (inner, (matcher, _)) in rules.iter().enumerate() {
-            let before = rules[..inner].iter();
-            let covered = before
-                .clone()
-                .any(|(outer, _)| within_by_fields(matcher, outer));
+            let mut before = rules[..inner].iter();
+            let covered = before.any(|(outer, _)| within_by_fields(matcher, outer));
             let said = found.iter().any(|(rule, _)| *rule as usize == inner);
             assert!(
                 said || !covered,
@@ -234,8 +220,9 @@ fn check_pairs(
     for second in 0..rules.len() {
         for first in 0..second {
             let ((a, to_a), (b, to_b)) = (&rules[first], &rules[second]);
+            let arrival_port = b.arrival_port;
             let rest_of_port = Matcher {
-                arrival_port: b.arrival_port,
+                arrival_port,
                 ..Matcher::default()
             };
             let by_order = a.filter.is_none() && b.filter.is_none() && to_a != to_b;
@@ -249,12 +236,12 @@ fn check_pairs(
             if hits[first] && hits[second] && judged && !within {
                 // Types, protocols or full ranges may imply containment that a comparison of fields
                 // does not reveal.
+                let all = |prefix: Option<Prefix>| prefix.is_some_and(|prefix| prefix.bits() == 0);
                 let implied = |matcher: &Matcher| {
                     matcher.ethertype.is_some()
-                        || matcher.source_ports.is_some()
-                        || matcher.destination_ports.is_some()
-                        || matcher.source.is_some_and(|prefix| prefix.bits() == 0)
-                        || matcher.destination.is_some_and(|prefix| prefix.bits() == 0)
+                        || matcher.source_ports.or(matcher.destination_ports).is_some()
+                        || all(matcher.source)
+                        || all(matcher.destination)
                 };
                 assert!(
                     said || implied(a) || implied(b),
@@ -273,14 +260,15 @@ fn check_pairs(
 fn a_hundred_thousand_rules_are_analysed() {
     let pair = |n: u32| -> Matcher {
         let [_, a, b, c] = n.to_be_bytes();
-        format!("src=10.{a}.{b}.{c},dst=10.200.{b}.{c}")
-            .parse()
-            .unwrap()
+        let text = format!("src=10.{a}.{b}.{c},dst=10.200.{b}.{c}");
+        text.parse().unwrap()
     };
-    let mut rules: Vec<(Matcher, u32, u32)> = (0..100_000).map(|n| (pair(n), n, 0)).collect();
-    rules.push((pair(77), 1, 0));
-    rules.push(("src=10.0.0.0/16".parse().unwrap(), 0, 0));
-    rules.push(("src=10.0.3.0/24,proto=udp".parse().unwrap(), 5, 0));
+    let more = [
+        (pair(77), 1, 0),
+        ("src=10.0.0.0/16".parse().unwrap(), 0, 0),
+        ("src=10.0.3.0/24,proto=udp".parse().unwrap(), 5, 0),
+    ];
+    let rules = (0..100_000).map(|n| (pair(n), n, 0)).chain(more);
     let classifier = Classifier::with_rules(Order::First, 0, rules).unwrap();
     assert_eq!(
         unreachable(&classifier),

@@ -1,7 +1,7 @@
 //! Rule lookup.
 
 use longwire_packet::bridge::PortIndex;
-use longwire_packet::classify::{Classifier, Matcher, Order, Prefix, RuleError, RuleId};
+use longwire_packet::classify::{Classifier, Matcher, Order, PortRange, Prefix, RuleError, RuleId};
 
 use crate::classify::oracle;
 use crate::classify::universe::Universe;
@@ -20,10 +20,8 @@ fn specificity(matcher: &Matcher) -> Vec<i64> {
     let bits = |prefix: Option<Prefix>| prefix.map_or(-1, |prefix| prefix.bits().into());
     let ports = [matcher.destination_ports, matcher.source_ports];
     let mut parts = vec![bits(matcher.destination), bits(matcher.source)];
-    parts.extend(ports.map(|range| match range {
-        Some(range) => -i64::from(range.high() - range.low()),
-        None => -65_536,
-    }));
+    let width = |range: PortRange| i64::from(range.high() - range.low());
+    parts.extend(ports.map(|range| -range.map_or(65_536, width)));
     let given = [
         matcher.protocol.is_some(),
         matcher.dscp.is_some(),
@@ -48,10 +46,7 @@ fn naive_lookup(
 ) -> Option<(RuleId, u32)> {
     let fits = |rule: &&Naive| oracle::matches(&rule.matcher, *port, frame, *wire_len);
     let best = rules.iter().filter(fits).min_by_key(|rule| {
-        let specific = match order {
-            Order::First => Vec::new(),
-            Order::MostSpecific => specificity(&rule.matcher),
-        };
+        let specific = (order == Order::MostSpecific).then(|| specificity(&rule.matcher));
         (rule.priority, core::cmp::Reverse(specific), rule.sequence)
     });
     best.map(|rule| (rule.id, rule.target))
@@ -66,23 +61,20 @@ fn change(
     rules: &mut Vec<Naive>,
     step: u64,
 ) {
-    let (matcher, target) = (draw.matcher(true), draw.below(5) as u32);
+    let (matcher, target) = (draw.matcher(), draw.below(5) as u32);
     match draw.below(10) {
         0..2 if !rules.is_empty() => {
             let rule = rules.swap_remove(draw.below(rules.len()));
-            let removed = classifier.remove(rule.id).unwrap();
-            assert_eq!(removed, (rule.matcher, rule.target));
-            assert_eq!(
-                classifier.remove(rule.id),
-                Err(RuleError::NoSuchRule(rule.id))
-            );
+            let removed = classifier.remove(rule.id);
+            assert_eq!(removed, Ok((rule.matcher, rule.target)));
+            let again = classifier.remove(rule.id);
+            assert_eq!(again, Err(RuleError::NoSuchRule(rule.id)));
         }
         2..4 if !rules.is_empty() => {
             let at = draw.below(rules.len());
             let rule = &mut rules[at];
-            classifier
-                .replace(rule.id, matcher.clone(), target)
-                .unwrap();
+            let replaced = classifier.replace(rule.id, matcher.clone(), target);
+            replaced.unwrap();
             (rule.matcher, rule.target) = (matcher, target);
         }
         _ => {
@@ -139,7 +131,7 @@ fn matchers_agree_with_the_oracle() {
     let mut hits = 0;
     for seed in 0..20_000 {
         let mut draw = Universe::new(seed);
-        let matcher = draw.matcher(true);
+        let matcher = draw.matcher();
         for _ in 0..4 {
             let (port, frame, wire_len) = draw.frame();
             let expected = oracle::matches(&matcher, port, &frame, wire_len);
@@ -157,7 +149,7 @@ fn removing_all_rules_frees_all_shapes() {
     let mut classifier = Classifier::new(Order::MostSpecific, 0u32);
     for _ in 0..20 {
         let ids: Vec<RuleId> = (0..200)
-            .map(|_| classifier.insert(draw.matcher(true), 1, 0).unwrap())
+            .map(|_| classifier.insert(draw.matcher(), 1, 0).unwrap())
             .collect();
         let highest = ids.iter().map(|id| id.0).max();
         assert_eq!(highest, Some(199), "numbers are given again");
@@ -175,18 +167,16 @@ fn removing_all_rules_frees_all_shapes() {
 /// Grows the table and removes every other pair. A million pairs are covered by the bench.
 #[test]
 fn pairs_are_found_after_growth_and_removal() {
+    let spread = |n: u32| n.wrapping_mul(0x9e37_79b1).to_be_bytes();
     let pair = |n: u32| -> Matcher {
-        let [a, b, c, d] = n.wrapping_mul(0x9e37_79b1).to_be_bytes();
-        format!("src=10.{a}.{b}.1,dst=172.16.{c}.{d}")
-            .parse()
-            .unwrap()
+        let [a, b, c, d] = spread(n);
+        let text = format!("src=10.{a}.{b}.1,dst=172.16.{c}.{d}");
+        text.parse().unwrap()
     };
     let frame = |n: u32| {
-        let [a, b, c, d] = n.wrapping_mul(0x9e37_79b1).to_be_bytes();
-        let mut frame = vec![2; 12];
-        frame.extend([8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0]);
-        frame.extend([10, a, b, 1, 172, 16, c, d]);
-        frame
+        let [a, b, c, d] = spread(n);
+        let header = [8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0];
+        [&[2; 12][..], &header, &[10, a, b, 1, 172, 16, c, d]].concat()
     };
     let mut classifier = Classifier::new(Order::First, u32::MAX);
     let ids: Vec<RuleId> = (0..20_000)
@@ -216,7 +206,7 @@ fn a_refused_change_has_no_effect() {
         .unwrap();
     let impossible = Matcher {
         protocol: Some(1),
-        source_ports: Some(longwire_packet::classify::PortRange::one(1)),
+        source_ports: Some(PortRange::one(1)),
         ..Matcher::default()
     };
     assert!(classifier.replace(id, impossible.clone(), 2).is_err());

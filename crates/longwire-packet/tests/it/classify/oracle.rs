@@ -129,7 +129,7 @@ impl Fields {
     }
 }
 
-pub fn in_prefix(prefix: &Prefix, address: IpAddr) -> bool {
+pub fn in_prefix(prefix: Prefix, address: IpAddr) -> bool {
     let bits = |address: IpAddr| -> String {
         let octets = match address {
             IpAddr::V4(address) => address.octets().to_vec(),
@@ -141,12 +141,8 @@ pub fn in_prefix(prefix: &Prefix, address: IpAddr) -> bool {
     prefix.address().is_ipv4() == address.is_ipv4() && bits(address).starts_with(first)
 }
 
-fn asks<T, V>(wanted: Option<T>, there: Option<V>, fits: impl FnOnce(T, V) -> bool) -> bool {
-    match (wanted, there) {
-        (None, _) => true,
-        (Some(wanted), Some(there)) => fits(wanted, there),
-        (Some(_), None) => false,
-    }
+pub fn asks<T, V>(wanted: Option<T>, there: Option<V>, fits: impl FnOnce(T, V) -> bool) -> bool {
+    wanted.is_none_or(|wanted| there.is_some_and(|there| fits(wanted, there)))
 }
 
 /// Whether a frame satisfies a matcher.
@@ -154,21 +150,14 @@ pub fn matches(matcher: &Matcher, port: PortIndex, frame: &[u8], wire_len: u32) 
     let fields = Fields::of(frame);
     let tag = |nth: usize| fields.tags.get(nth).copied();
     let within = |range: PortRange, port| range.low() <= port && port <= range.high();
-    let source = fields.addresses.map(|(source, _)| source);
-    let destination = fields.addresses.map(|(_, destination)| destination);
-    asks(matcher.source, source, |prefix, address| {
-        in_prefix(&prefix, address)
-    }) && asks(matcher.destination, destination, |prefix, address| {
-        in_prefix(&prefix, address)
-    }) && asks(
-        matcher.source_ports,
-        fields.ports.map(|ports| ports.0),
-        within,
-    ) && asks(
-        matcher.destination_ports,
-        fields.ports.map(|ports| ports.1),
-        within,
-    ) && asks(matcher.protocol, fields.protocol, |a, b| a == b)
+    let (source, destination) = fields.addresses.unzip();
+    let (source_port, destination_port) = fields.ports.unzip();
+    let (source_mac, destination_mac) = fields.macs.unzip();
+    asks(matcher.source, source, in_prefix)
+        && asks(matcher.destination, destination, in_prefix)
+        && asks(matcher.source_ports, source_port, within)
+        && asks(matcher.destination_ports, destination_port, within)
+        && asks(matcher.protocol, fields.protocol, |a, b| a == b)
         && asks(matcher.dscp, fields.dscp, |a, b| a == b)
         && match matcher.vlan {
             None => true,
@@ -179,21 +168,12 @@ pub fn matches(matcher: &Matcher, port: PortIndex, frame: &[u8], wire_len: u32) 
             u16::from(a) == b >> 13
         })
         && asks(matcher.inner_vlan, tag(1), |a, b| a == b & 0xfff)
-        && asks(
-            matcher.source_mac,
-            fields.macs.map(|macs| macs.0),
-            |a, b| a == b,
-        )
-        && asks(
-            matcher.destination_mac,
-            fields.macs.map(|macs| macs.1),
-            |a, b| a == b,
-        )
+        && asks(matcher.source_mac, source_mac, |a, b| a == b)
+        && asks(matcher.destination_mac, destination_mac, |a, b| a == b)
         && asks(matcher.ethertype, fields.ethertype, |a, b| a == b)
-        && asks(matcher.arrival_port, Some(port), |a, b| a == b)
-        && asks(matcher.filter.as_deref(), Some(()), |filter, ()| {
-            Filter::parse(filter.text())
-                .unwrap()
-                .matches(frame, wire_len)
+        && matcher.arrival_port.is_none_or(|wanted| wanted == port)
+        && matcher.filter.as_ref().is_none_or(|written| {
+            let filter = Filter::parse(written.text()).unwrap();
+            filter.matches(frame, wire_len)
         })
 }

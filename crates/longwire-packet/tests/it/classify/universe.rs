@@ -69,7 +69,7 @@ impl Universe {
     }
 
     /// Returns a satisfiable matcher, with filters only on request.
-    pub fn matcher(&mut self, with_filters: bool) -> Matcher {
+    pub fn matcher(&mut self) -> Matcher {
         loop {
             let net = |draw: &mut Universe| prefix(draw.of(&NETS));
             let matcher = Matcher {
@@ -89,11 +89,7 @@ impl Universe {
                 destination_mac: self.once_in(12, Universe::mac),
                 ethertype: self.once_in(10, |draw| draw.of(&[0x0800, 0x86dd, 0x0806, 0x88cc])),
                 arrival_port: self.once_in(12, |draw| PortIndex(draw.below(3) as u16)),
-                filter: if with_filters {
-                    self.once_in(12, Universe::filter).flatten()
-                } else {
-                    None
-                },
+                filter: self.once_in(12, Universe::filter).flatten(),
             };
             if matcher.check().is_ok() {
                 return matcher;
@@ -145,11 +141,8 @@ impl Universe {
         let port = PortIndex(self.below(3) as u16);
         if self.below(30) == 0 {
             let len = self.below(80);
-            let noise: Vec<u8> = (0..len)
-                .map(|_| self.of(&[0, 6, 8, 17, 0x45, 0x81]))
-                .collect();
-            let len = noise.len() as u32;
-            return (port, noise, len);
+            let noise = (0..len).map(|_| self.of(&[0, 6, 8, 17, 0x45, 0x81]));
+            return (port, noise.collect(), len as u32);
         }
         let mut frame = [self.mac(), self.mac()].concat();
         for _ in 0..self.below(4).saturating_sub(1) {

@@ -81,8 +81,7 @@ fn packet(random: &mut Draws) -> (u16, Vec<u8>) {
 }
 
 fn arp(random: &mut Draws, kind: u16) -> (u16, Vec<u8>) {
-    let mut packet = vec![0, 1, 8, 0, 6, 4, 0, random.pick(&[1, 2])];
-    packet.extend([2, 0, 0, 0, 0, 1]);
+    let mut packet = vec![0, 1, 8, 0, 6, 4, 0, random.pick(&[1, 2]), 2, 0, 0, 0, 0, 1];
     packet.extend(random.pick(&[[10, 1, 2, 3], [192, 168, 1, 9]]));
     packet.extend([0; 6]);
     packet.extend(random.pick(&[[10, 1, 2, 4], [192, 0, 2, 77]]));
@@ -144,20 +143,31 @@ fn tcpdump_matches_the_same_frames() {
     let frames = frames(0);
     let folder = Folder::new();
     let file = capture(&folder, &frames);
+    let filters = TCPDUMP.lines().map(asked);
+    compare(filters, &frames, 105, |filter| {
+        found_by_tcpdump(filter, &file)
+    });
+}
+
+fn compare(
+    filters: impl Iterator<Item = String>,
+    frames: &[Vec<u8>],
+    least: usize,
+    by_tool: impl Fn(&str) -> Option<usize>,
+) {
     let (mut some, mut differ) = (0, Vec::new());
-    for filter in TCPDUMP.lines() {
-        let filter = asked(filter);
-        let Some(expected) = found_by_tcpdump(&filter, &file) else {
+    for filter in filters {
+        let Some(expected) = by_tool(&filter) else {
             return;
         };
-        let count = counted(&filter, &frames);
+        let count = counted(&filter, frames);
         some += usize::from((1..frames.len()).contains(&count));
         if count != expected {
-            differ.push(format!("{filter}: {count}, tcpdump {expected}"));
+            differ.push(format!("{filter}: {count}, the tool {expected}"));
         }
     }
     assert!(differ.is_empty(), "{differ:#?}");
-    assert!(some > 105, "{some} filters tell frames apart");
+    assert!(some > least, "{some} filters tell frames apart");
 }
 
 /// In tagged frames, tcpdump only finds packets if the filter mentions the tags.
@@ -207,22 +217,11 @@ fn tshark_matches_the_same_frames() {
     let frames = frames(0);
     let folder = Folder::new();
     let file = capture(&folder, &frames);
-    let (mut some, mut differ) = (0, Vec::new());
-    for filter in TSHARK.lines() {
-        let fields = words("-n -o ip.defragment:FALSE -T fields -e frame.number");
+    let fields = words("-n -o ip.defragment:FALSE -T fields -e frame.number");
+    compare(TSHARK.lines().map(str::to_owned), &frames, 55, |filter| {
         let arguments = [&fields[..], &["-r", &file, "-Y", filter]].concat();
-        let Some(said) = run("tshark", &arguments) else {
-            return;
-        };
-        let expected = said.lines().count();
-        let count = counted(filter, &frames);
-        some += usize::from((1..frames.len()).contains(&count));
-        if count != expected {
-            differ.push(format!("{filter}: {count}, tshark {expected}"));
-        }
-    }
-    assert!(differ.is_empty(), "{differ:#?}");
-    assert!(some > 55, "{some} filters tell frames apart");
+        run("tshark", &arguments).map(|said| said.lines().count())
+    });
 }
 
 #[test]
