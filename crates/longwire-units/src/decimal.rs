@@ -103,12 +103,8 @@ fn read_exponent(bytes: &[u8]) -> Option<i32> {
             .saturating_add(i32::from(digit - b'0'))
     });
     // Larger than any value that fits, yet small enough for adding without overflow.
-    let magnitude = magnitude.min(1_000_000);
-    Some(if bytes[1] == b'-' {
-        -magnitude
-    } else {
-        magnitude
-    })
+    let sign = if bytes[1] == b'-' { -1 } else { 1 };
+    Some(sign * magnitude.min(1_000_000))
 }
 
 #[cfg(test)]

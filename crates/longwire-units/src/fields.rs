@@ -44,17 +44,14 @@ impl<'a> Iterator for Fields<'a> {
             return Some(self.quoted(inner));
         }
         let (field, after) = match self.separator {
-            Separator::Char(mark) => match rest.split_once(mark) {
-                Some((field, after)) => (field, Some(after)),
-                None => (rest, None),
-            },
-            Separator::Blanks => match rest.split_once(char::is_whitespace) {
-                Some((field, after)) => (field, Some(after.trim_start())),
-                None => (rest, None),
-            },
+            Separator::Char(mark) => rest.split_once(mark).unzip(),
+            Separator::Blanks => rest.split_once(char::is_whitespace).unzip(),
         };
-        self.rest = after;
-        Some(Cow::Borrowed(field.trim()))
+        self.rest = match self.separator {
+            Separator::Char(_) => after,
+            Separator::Blanks => after.map(str::trim_start),
+        };
+        Some(Cow::Borrowed(field.unwrap_or(rest).trim()))
     }
 }
 

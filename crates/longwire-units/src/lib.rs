@@ -160,15 +160,17 @@ pub struct Probability {
 
 impl Probability {
     /// Probability 0.
-    pub const ZERO: Probability = Probability {
-        threshold: 0,
-        certain: false,
-    };
+    pub const ZERO: Probability = Probability::below(0);
     /// Probability 1.
     pub const ONE: Probability = Probability {
         threshold: 0,
         certain: true,
     };
+
+    const fn below(threshold: u64) -> Probability {
+        let certain = false;
+        Probability { threshold, certain }
+    }
 
     /// Returns `numerator / denominator`, rounded down to a multiple of 2^-64. Returns `None` if it
     /// exceeds one or the denominator is zero.
@@ -180,10 +182,7 @@ impl Probability {
             return Some(Probability::ONE);
         }
         let threshold = (u128::from(numerator) << 64) / u128::from(denominator);
-        Some(Probability {
-            threshold: threshold as u64,
-            certain: false,
-        })
+        Some(Probability::below(threshold as u64))
     }
 
     /// Converts a float, clamped to 0..=1; NaN is zero.
@@ -191,27 +190,16 @@ impl Probability {
         if value >= 1.0 {
             return Probability::ONE;
         }
-        Probability {
-            threshold: (value * 18_446_744_073_709_551_616.0) as u64,
-            certain: false,
-        }
+        Probability::below((value * 18_446_744_073_709_551_616.0) as u64)
     }
 
     /// Returns the sum, the probability of either of two disjoint events; `None` if above one.
     pub fn checked_add(self, other: Probability) -> Option<Probability> {
-        if self.certain || other.certain {
-            let (certain, rest) = if self.certain {
-                (self, other)
-            } else {
-                (other, self)
-            };
-            return (rest == Probability::ZERO).then_some(certain);
+        if let (Probability::ONE, rest) | (rest, Probability::ONE) = (self, other) {
+            return (rest == Probability::ZERO).then_some(Probability::ONE);
         }
         match self.threshold.overflowing_add(other.threshold) {
-            (threshold, false) => Some(Probability {
-                threshold,
-                certain: false,
-            }),
+            (threshold, false) => Some(Probability::below(threshold)),
             (0, true) => Some(Probability::ONE),
             _ => None,
         }
@@ -242,16 +230,15 @@ pub struct Correlation {
 
 impl Correlation {
     /// Uncorrelated.
-    pub const ZERO: Correlation = Correlation {
-        negative: false,
-        size: Probability::ZERO,
-    };
+    pub const ZERO: Correlation = Correlation::positive(Probability::ZERO);
 
     /// Full correlation: each value equals the previous one.
-    pub const ONE: Correlation = Correlation {
-        negative: false,
-        size: Probability::ONE,
-    };
+    pub const ONE: Correlation = Correlation::positive(Probability::ONE);
+
+    const fn positive(size: Probability) -> Correlation {
+        let negative = false;
+        Correlation { negative, size }
+    }
 
     /// Converts to a float with 53 bits.
     pub fn as_f64(self) -> f64 {

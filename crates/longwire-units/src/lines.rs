@@ -27,15 +27,14 @@ impl LineSplitter {
     pub fn feed(&mut self, piece: &[u8], take: Take<'_>) -> Result<(), String> {
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let (line, after) = (&rest[..end], &rest[end + 1..]);
             if self.begun.is_empty() {
-                self.line(line, take)?;
+                self.line(&rest[..end], take)?;
             } else {
-                self.extend(line)?;
+                self.extend(&rest[..end])?;
                 let whole = core::mem::take(&mut self.begun);
                 self.line(&whole, take)?;
             }
-            rest = after;
+            rest = &rest[end + 1..];
         }
         self.extend(rest)
     }
@@ -64,12 +63,10 @@ impl LineSplitter {
     fn line(&mut self, line: &[u8], take: Take<'_>) -> Result<(), String> {
         self.number += 1;
         let number = self.number;
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
         // A byte order mark is not part of the line.
-        let line = match number {
-            1 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line),
-            _ => line,
-        };
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let mark = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| number == 1);
+        let line = mark.unwrap_or(line);
         let text = str::from_utf8(line).map_err(|_| format!("line {number}: not UTF-8 text"))?;
         take(number, text).map_err(|message| format!("line {number}: {message}"))
     }

@@ -43,8 +43,8 @@ pub enum UnitError {
 
 /// Formats a number with each unit: `5ms or 5s`.
 fn with_units(text: &str, units: &[&str]) -> String {
-    let written: Vec<String> = units.iter().map(|unit| with_unit(text, unit)).collect();
-    written.join(" or ")
+    let written = units.iter().map(|unit| with_unit(text, unit));
+    written.collect::<Vec<_>>().join(" or ")
 }
 
 /// Formats a number with a unit. For `%`, also suggests that a number below 1 is a ratio: `1% (a
@@ -162,6 +162,11 @@ fn refuse_negative(text: &str) -> Result<(), UnitError> {
 fn too_large(text: &str, most: &'static str) -> UnitError {
     let text = text.into();
     UnitError::TooLarge { text, most }
+}
+
+fn out_of_range(text: &str, range: &'static str) -> UnitError {
+    let text = text.into();
+    UnitError::OutOfRange { text, range }
 }
 
 fn not_plain(text: &str, example: &'static str) -> UnitError {
@@ -297,38 +302,28 @@ const PROBABILITY: Family = Family {
 
 impl Family {
     fn parse(&self, text: &str) -> Result<u64, UnitError> {
-        let owned = || text.to_string();
         refuse_negative(text)?;
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
         let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
-        let unit = unit.to_ascii_lowercase();
+        let (text, unit) = (text.to_string(), unit.to_ascii_lowercase());
+        let (units, example, known) = (self.usual, self.example, self.known);
         let Some(decimal) = Decimal::read(digits) else {
-            return Err(UnitError::NotANumber {
-                text: owned(),
-                example: self.example,
-            });
+            return Err(UnitError::NotANumber { text, example });
         };
         if unit.is_empty() {
-            return Err(UnitError::MissingUnit {
-                text: owned(),
-                units: self.usual,
-            });
+            return Err(UnitError::MissingUnit { text, units });
         }
         let Some((_, scale)) = self.units.iter().find(|(name, _)| *name == unit) else {
-            return Err(UnitError::UnknownUnit {
-                text: owned(),
-                unit,
-                known: self.known,
-            });
+            return Err(UnitError::UnknownUnit { text, unit, known });
         };
         let value = decimal.and_then(|decimal| decimal.times(*scale));
+        let (step, most) = (self.step, self.most);
         match value.map(u64::try_from) {
             Ok(Ok(value)) if value <= self.most_value => Ok(value),
-            Err(Unfit::TooFine) => Err(UnitError::TooFine {
-                text: owned(),
-                step: self.step,
-            }),
-            Ok(_) | Err(Unfit::TooLarge | Unfit::NotANumber) => Err(too_large(text, self.most)),
+            Err(Unfit::TooFine) => Err(UnitError::TooFine { text, step }),
+            Ok(_) | Err(Unfit::TooLarge | Unfit::NotANumber) => {
+                Err(UnitError::TooLarge { text, most })
+            }
         }
     }
 }
@@ -352,9 +347,7 @@ impl FromStr for BitRate {
     /// Parses `10mbit`, `1.5gbit`; from 1 bit/s to 10 Tbit/s.
     fn from_str(text: &str) -> Result<BitRate, UnitError> {
         match RATE.parse(text)? {
-            0 => Err(UnitError::ZeroRate {
-                text: text.to_string(),
-            }),
+            0 => Err(UnitError::ZeroRate { text: text.into() }),
             bits => Ok(BitRate(bits)),
         }
     }
@@ -400,10 +393,7 @@ impl FromStr for PacketRate {
     /// Parses `100kpps`, `1.5mpps`, `0.5pps`; from 0.001pps to 1gpps.
     fn from_str(text: &str) -> Result<PacketRate, UnitError> {
         match PACKET_RATE.parse(text)? {
-            0 => Err(UnitError::OutOfRange {
-                text: text.to_string(),
-                range: "0.001pps to 1gpps",
-            }),
+            0 => Err(out_of_range(text, "0.001pps to 1gpps")),
             milli => Ok(PacketRate(milli)),
         }
     }
@@ -415,10 +405,7 @@ impl FromStr for Speed {
     /// Parses `2x`, `0.1x`, `150%`; from 0.000000001x to 1000000x.
     fn from_str(text: &str) -> Result<Speed, UnitError> {
         match SPEED.parse(text)? {
-            0 => Err(UnitError::OutOfRange {
-                text: text.to_string(),
-                range: "0.000000001x to 1000000x",
-            }),
+            0 => Err(out_of_range(text, "0.000000001x to 1000000x")),
             billionths => Ok(Speed(billionths)),
         }
     }

@@ -73,10 +73,7 @@ fn the_notation_of_tc_is_parsed() {
 }
 
 fn refusal<T: FromStr<Err = UnitError>>(text: &str) -> String {
-    match T::from_str(text) {
-        Ok(_) => panic!("'{text}' was read"),
-        Err(error) => error.to_string(),
-    }
+    T::from_str(text).err().expect(text).to_string()
 }
 
 /// Checks error messages, one per line, without their leading quotation mark.
@@ -181,18 +178,17 @@ fn probabilities_of_disjoint_events_add_up() {
     let percent = |percent| Probability::from_ratio(percent, 100).unwrap();
     let sum = percent(25).checked_add(percent(50)).unwrap();
     assert!((sum.as_f64() - 0.75).abs() < 1e-15);
-    assert_eq!(percent(50).checked_add(percent(50)), Some(Probability::ONE));
-    assert_eq!(
-        Probability::ONE.checked_add(Probability::ZERO),
-        Some(Probability::ONE)
-    );
-    assert_eq!(
-        Probability::ZERO.checked_add(Probability::ONE),
-        Some(Probability::ONE)
-    );
-    assert_eq!(percent(60).checked_add(percent(50)), None);
-    assert_eq!(percent(1).checked_add(Probability::ONE), None);
-    assert_eq!(Probability::ONE.checked_add(Probability::ONE), None);
+    for (first, second, sum) in [
+        (50, 50, Some(100)),
+        (100, 0, Some(100)),
+        (0, 100, Some(100)),
+        (60, 50, None),
+        (1, 100, None),
+        (100, 100, None),
+    ] {
+        let found = percent(first).checked_add(percent(second));
+        assert_eq!(found, sum.map(percent), "{first} and {second}");
+    }
 }
 
 #[test]
@@ -221,10 +217,8 @@ fn refused_numbers_name_the_reason() {
     }
     assert_eq!(ratio("-0.0"), "'-0.0' is negative; the minimum is 0");
     for text in ["1.01", "1e999"] {
-        assert_eq!(
-            ratio(text),
-            format!("'{text}' is too large; the maximum is 1")
-        );
+        let message = format!("'{text}' is too large; the maximum is 1");
+        assert_eq!(ratio(text), message);
     }
 }
 
@@ -235,18 +229,17 @@ fn times_saturate() {
     assert_eq!(Nanos::ZERO.saturating_sub(Nanos::MAX), Nanos::ZERO);
     assert_eq!(BitRate::MAX.bytes_in(Nanos::MAX), Bytes(u64::MAX));
     assert_eq!(BitRate::from_bits_per_sec(0), None);
-    assert_eq!(
-        BitRate::from_bits_per_sec(BitRate::MAX.bits_per_sec() + 1),
-        None
-    );
+    let above = BitRate::MAX.bits_per_sec() + 1;
+    assert_eq!(BitRate::from_bits_per_sec(above), None);
     assert_eq!(Nanos::MAX.to_string(), "never");
 }
 
 #[test]
 fn probabilities_are_clamped_and_exact() {
-    assert_eq!(Probability::from_f64(f64::NAN), Probability::ZERO);
-    assert_eq!(Probability::from_f64(-1.0), Probability::ZERO);
-    assert_eq!(Probability::from_f64(2.0), Probability::ONE);
+    for (value, clamped) in [(f64::NAN, 0), (-1.0, 0), (2.0, 1)] {
+        let clamped = Probability::from_ratio(clamped, 1);
+        assert_eq!(Some(Probability::from_f64(value)), clamped, "{value}");
+    }
     assert_eq!(Probability::from_ratio(1, 0), None);
     assert_eq!(Probability::from_ratio(2, 1), None);
     let quarter = Probability::from_ratio(1, 4).unwrap();
