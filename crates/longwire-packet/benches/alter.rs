@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated};
 use longwire_packet::filter::Filter;
 use longwire_packet::split::Splitter;
-use longwire_units::Nanos;
+use longwire_testbed::support::frames::{PLAIN4, ethernet, ipv6, transport};
 
 /// Frames per iteration.
 const FRAMES: u64 = 1_024;
@@ -17,28 +17,17 @@ const HOSTS: u64 = 256;
 
 /// Returns UDP frames of `len` bytes from many hosts, over IPv4 with checksums or over IPv6.
 fn frames(len: usize, v6: bool) -> Vec<Vec<u8>> {
+    let segment =
+        |version, headers| transport(version, 17, (40_000, 80), 0, &vec![7; len - headers]);
     let frame = |host: u64| {
-        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
-        let behind = (len - 14) as u16;
-        if v6 {
-            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
-            frame.extend((behind - 40).to_be_bytes());
-            frame.extend([17, 64, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-            frame.extend([
-                host as u8, 0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2,
-            ]);
+        let (mut frame, host_at) = if v6 {
+            let packet = ipv6(0, &[], 17, &segment(6, 62));
+            (ethernet(&[], 0x86dd, &packet), 37)
         } else {
-            frame.extend([8, 0, 0x45, 0]);
-            frame.extend(behind.to_be_bytes());
-            frame.extend([
-                0, 1, 0, 0, 64, 17, 0, 0, 10, 1, 2, host as u8, 192, 0, 2, 77,
-            ]);
-        }
-        let udp_len = (len - frame.len()) as u16;
-        frame.extend([0x9c, 0x40, 0, 80]);
-        frame.extend(udp_len.to_be_bytes());
-        frame.extend([0xff, 0xff]);
-        frame.resize(len, 7);
+            let packet = PLAIN4.packet(17, &segment(4, 42));
+            (ethernet(&[], 0x0800, &packet), 29)
+        };
+        frame[host_at] = host as u8;
         longwire_packet::repair_checksums(&mut frame);
         frame
     };
@@ -51,61 +40,49 @@ fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
     options
 }
 
-/// Returns the combined alterations of the table in docs/rewriting.md.
-fn full() -> AlterOptions {
-    options(|options| {
-        options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap());
-        options.destination_mac = Some("02:00:00:00:00:0b".parse().unwrap());
-        options.vlan = vec!["push:7".parse().unwrap()];
-        options.address_maps = vec![
-            "10.0.0.0/8=172.16.0.0/12".parse().unwrap(),
-            "192.0.2.0/24=198.51.100.0/24".parse().unwrap(),
-            "2001:db8::/32=2001:db8:1::/48".parse().unwrap(),
-        ];
-        options.port_maps = vec!["80=8080".parse().unwrap()];
-        options.ttl = Some("-1".parse().unwrap());
-    })
+/// Sets the combined alterations of the table in docs/rewriting.md.
+fn full(options: &mut AlterOptions) {
+    mac(options);
+    options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap());
+    options.vlan = vec!["push:7".parse().unwrap()];
+    options.address_maps = vec![
+        "10.0.0.0/8=172.16.0.0/12".parse().unwrap(),
+        "192.0.2.0/24=198.51.100.0/24".parse().unwrap(),
+        "2001:db8::/32=2001:db8:1::/48".parse().unwrap(),
+    ];
+    options.port_maps = vec!["80=8080".parse().unwrap()];
+    options.ttl = Some("-1".parse().unwrap());
 }
 
-fn cases() -> Vec<(&'static str, AlterOptions, bool)> {
-    let key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
-    vec![
-        ("nothing", AlterOptions::default(), false),
-        (
-            "mac",
-            options(|options| {
-                options.destination_mac = Some("02:00:00:00:00:0b".parse().unwrap());
-            }),
-            false,
-        ),
-        ("full", full(), false),
-        ("full, IPv6", full(), true),
-        (
-            "anonymize",
-            options(|options| options.anonymize = Some(key.parse().unwrap())),
-            false,
-        ),
-        (
-            "anonymize, IPv6",
-            options(|options| options.anonymize = Some(key.parse().unwrap())),
-            true,
-        ),
-        (
-            "checksums",
-            options(|options| options.fix_checksums = true),
-            false,
-        ),
-    ]
+fn mac(options: &mut AlterOptions) {
+    options.destination_mac = Some("02:00:00:00:00:0b".parse().unwrap());
 }
+
+fn anonymize(options: &mut AlterOptions) {
+    let key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    options.anonymize = Some(key.parse().unwrap());
+}
+
+/// A name, its options, and whether the frames are IPv6.
+type Case = (&'static str, fn(&mut AlterOptions), bool);
+
+const CASES: [Case; 7] = [
+    ("nothing", |_| (), false),
+    ("mac", mac, false),
+    ("full", full, false),
+    ("full, IPv6", full, true),
+    ("anonymize", anonymize, false),
+    ("anonymize, IPv6", anonymize, true),
+    ("checksums", |options| options.fix_checksums = true, false),
+];
 
 fn round(alterations: &mut Alterations, frames: &[Vec<u8>], captured: usize) -> u64 {
     let mut taken = 0u64;
     for number in 0..FRAMES {
         let frame = &frames[(number % HOSTS) as usize];
         let about = About {
-            round: 0,
-            into_round: Nanos::ZERO,
             number,
+            ..About::default()
         };
         let bytes = black_box(&frame[..captured.min(frame.len())]);
         alterations.apply(bytes, frame.len() as u32, about, &mut |bytes, wire_len| {
@@ -119,9 +96,9 @@ fn bench_alter(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("alter");
     group.throughput(Throughput::Elements(FRAMES));
     for len in [64, 1_514] {
-        for (name, options, v6) in cases() {
+        for (name, change, v6) in CASES {
             let frames = frames(len, v6);
-            let mut alterations = Alterations::new(options);
+            let mut alterations = Alterations::new(options(change));
             group.bench_function(BenchmarkId::new(name, len), |bencher| {
                 bencher.iter(|| round(&mut alterations, &frames, usize::MAX));
             });

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use longwire_packet::bridge::PortIndex;
-use longwire_packet::classify::{Classifier, Matcher, Order, Prefix};
+use longwire_packet::classify::{Classifier, Matcher, Order, Prefix, RuleId};
 use longwire_units::random::Stream;
 
 /// Frames per iteration; enough to exceed the cache.
@@ -115,10 +115,7 @@ fn bench_changes(criterion: &mut Criterion) {
                 || {
                     number = number.wrapping_add(1);
                     let rule = draw.up_to(u64::from(count) - 1) as u32;
-                    (
-                        longwire_packet::classify::RuleId(rule),
-                        pair_matcher(number),
-                    )
+                    (RuleId(rule), pair_matcher(number))
                 },
                 |(rule, matcher)| classifier.replace(rule, matcher, 7).unwrap(),
                 BatchSize::SmallInput,

@@ -47,12 +47,9 @@ impl Ends {
 
     /// Returns a key shared by both directions, and whether the source has the lower hash.
     pub fn conversation(&self) -> (u64, bool) {
-        let (low, high) = (
-            self.source.min(self.destination),
-            self.source.max(self.destination),
-        );
-        let key = absorb(absorb(low, high), self.protocol);
-        (key, self.source <= self.destination)
+        let (from, to) = (self.source, self.destination);
+        let key = absorb(absorb(from.min(to), from.max(to)), self.protocol);
+        (key, from <= to)
     }
 
     /// Returns a key for this direction.

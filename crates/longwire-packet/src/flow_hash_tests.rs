@@ -170,10 +170,8 @@ fn frames_without_ip_are_a_flow_per_address_pair_and_type() {
     assert_eq!(hash(&arp), hash(&ether(0x0806, &[2; 28])));
     assert_ne!(hash(&arp), hash(&ether(0x88cc, &[1; 28])));
     // PPP link control and MPLS, which Linux does not dissect.
-    assert_eq!(
-        hash(&pppoe(&[0xc0, 0x21], &[1])),
-        hash(&pppoe(&[0xc0, 0x21], &[2]))
-    );
+    let ppp = |payload| hash(&pppoe(&[0xc0, 0x21], &[payload]));
+    assert_eq!(ppp(1), ppp(2));
     let mpls = |packet: &[u8]| hash(&ether(0x8847, &[&[0, 1, 1, 64], packet].concat()));
     assert_eq!(mpls(&v4(UDP, B, &HTTP)), mpls(&v4(UDP, C, &DNS)));
     let mut other = arp.clone();

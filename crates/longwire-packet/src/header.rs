@@ -110,28 +110,23 @@ impl IpHeader {
     #[inline]
     pub(crate) fn parse_at(frame: &[u8], at: usize, version: IpVersion) -> Option<IpHeader> {
         let header = frame.get(at..)?;
-        match version {
-            IpVersion::V4 if header.len() >= V4_LEN && header[0] >> 4 == 4 => Some(IpHeader {
-                version,
-                at,
-                dscp: header[1] >> 2,
-                ecn: Ecn::of_bits(header[1]),
-                ttl: header[8],
-                protocol: header[9],
-            }),
-            IpVersion::V6 if header.len() >= V6_LEN && header[0] >> 4 == 6 => {
-                let class = header[0] << 4 | header[1] >> 4;
-                Some(IpHeader {
-                    version,
-                    at,
-                    dscp: class >> 2,
-                    ecn: Ecn::of_bits(class),
-                    ttl: header[7],
-                    protocol: header[6],
-                })
+        let (class, ttl, protocol) = match version {
+            IpVersion::V4 if header.len() >= V4_LEN && header[0] >> 4 == 4 => {
+                (header[1], header[8], header[9])
             }
-            _ => None,
-        }
+            IpVersion::V6 if header.len() >= V6_LEN && header[0] >> 4 == 6 => {
+                (header[0] << 4 | header[1] >> 4, header[7], header[6])
+            }
+            _ => return None,
+        };
+        Some(IpHeader {
+            version,
+            at,
+            dscp: class >> 2,
+            ecn: Ecn::of_bits(class),
+            ttl,
+            protocol,
+        })
     }
 
     /// Returns the offset of the source address.

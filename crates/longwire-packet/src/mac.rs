@@ -41,10 +41,8 @@ impl FromStr for MacAddress {
 
     /// Parses addresses such as `02:00:00:00:00:01`. Leading zeros are required, unlike in filters.
     fn from_str(text: &str) -> Result<MacAddress, MacError> {
-        let address = mac(text).filter(|_| text.len() == 17);
-        address
-            .map(MacAddress)
-            .ok_or_else(|| MacError(text.to_owned()))
+        let address = mac(text).filter(|_| text.len() == 17).map(MacAddress);
+        address.ok_or_else(|| MacError(text.to_owned()))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Directions of hand-written frames.
 
-use alloc::borrow::ToOwned;
 use alloc::string::ToString;
 
 use proptest::prelude::*;
@@ -14,8 +13,8 @@ const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const ALL: [u8; 6] = [0xff; 6];
 
 fn sides(near: &[&str]) -> Sides {
-    let near: Result<Vec<Near>, String> = near.iter().map(|text| text.parse()).collect();
-    Sides::new(&near.unwrap_or_else(|error| panic!("{error}")))
+    let near = near.iter().map(|text| text.parse().unwrap());
+    Sides::new(&near.collect::<Vec<Near>>())
 }
 
 fn frame(from: [u8; 6], to: [u8; 6], rest: &[u8]) -> Vec<u8> {
@@ -77,10 +76,9 @@ fn frames_without_address_use_the_learned_station() {
     assert_eq!(all(&mut sides, NEAR), [Some(Up); 3]);
     assert_eq!(all(&mut sides, FAR), [None; 3]);
     // A frame to a known station comes from the opposite side.
-    let to_near = frame(FAR, NEAR, &lldp);
-    assert_eq!(sides.direction(&to_near), Some(Down));
-    let reply = frame(FAR, NEAR, &ipv4([192, 0, 2, 1], [10, 0, 0, 7]));
-    assert_eq!(sides.direction(&reply), Some(Down));
+    for rest in [&lldp[..], &ipv4([192, 0, 2, 1], [10, 0, 0, 7])] {
+        assert_eq!(sides.direction(&frame(FAR, NEAR, rest)), Some(Down));
+    }
     assert_eq!(all(&mut sides, FAR), [Some(Down); 3]);
     // Unknown IP addresses, but known stations.
     let other = frame(NEAR, FAR, &ipv6("2001:db8:9::1", "2001:db8:8::1"));
@@ -93,11 +91,15 @@ fn a_station_seen_on_both_sides_is_ignored() {
     let lldp = frame(NEAR, ALL, &[0x88, 0xcc, 2, 7]);
     let up = frame(NEAR, FAR, &ipv4([10, 0, 0, 7], [192, 0, 2, 1]));
     let down = frame(NEAR, FAR, &ipv4([192, 0, 2, 1], [10, 0, 0, 7]));
-    assert_eq!(sides.direction(&up), Some(Up));
-    assert_eq!(sides.direction(&lldp), Some(Up));
-    assert_eq!(sides.direction(&down), Some(Down));
-    assert_eq!(sides.direction(&lldp), None);
-    assert_eq!(sides.direction(&up), Some(Up), "addresses still do");
+    for (frame, direction) in [
+        (&up, Some(Up)),
+        (&lldp, Some(Up)),
+        (&down, Some(Down)),
+        (&lldp, None),
+        (&up, Some(Up)),
+    ] {
+        assert_eq!(sides.direction(frame), direction);
+    }
 }
 
 #[test]
@@ -116,11 +118,6 @@ fn truncated_frames_do_not_panic() {
         let mut sides = sides(&["2001:db8::1"]);
         let direction = sides.direction(&whole[..len]);
         assert_eq!(direction.is_some(), len >= 38, "{len}");
-    }
-    let mut sides = sides(&["10.0.0.1"]);
-    let whole = frame(NEAR, FAR, &arp([10, 0, 0, 1], [10, 0, 0, 2]));
-    for len in 0..whole.len() {
-        let _ = sides.direction(&whole[..len]);
     }
 }
 
@@ -158,8 +155,8 @@ fn near_sides_are_parsed_and_printed() {
         ("fe80::1", "fe80::1/128"),
         ("02:00:00:00:AB:01", "02:00:00:00:ab:01"),
     ] {
-        let near: Result<Near, String> = text.parse();
-        assert_eq!(near.map(|near| near.to_string()), Ok(written.to_owned()));
+        let near = text.parse::<Near>().map(|near| near.to_string());
+        assert_eq!(near.as_deref(), Ok(written));
     }
     for (text, complaint) in [
         ("", "not an IP address"),
@@ -190,9 +187,7 @@ fn prefixes_contain_their_addresses() {
         ("::/0", "2001:db9::1", true),
         ("::/0", "10.0.0.1", false),
     ] {
-        let (Ok(near), Ok(address)) = (near.parse::<Near>(), address.parse()) else {
-            panic!("{near} {address}");
-        };
+        let (near, address): (Near, IpAddr) = (near.parse().unwrap(), address.parse().unwrap());
         assert_eq!(near.holds(address), holds, "{near} {address}");
     }
 }

@@ -16,7 +16,8 @@ pub(super) struct Addresses {
     v6: Changes,
     anonymizer: Option<Anonymizer>,
     keep_groups: bool,
-    anything: bool,
+    /// Whether any addresses may change.
+    pub anything: bool,
 }
 
 /// Maps and shifts for one IP version. Addresses are 128-bit numbers; IPv4 addresses occupy the
@@ -139,12 +140,6 @@ impl Addresses {
                 || options.anonymize.is_some()
                 || !options.loop_addresses.is_empty(),
         }
-    }
-
-    /// Whether any addresses may change.
-    #[inline]
-    pub fn anything(&self) -> bool {
-        self.anything
     }
 
     /// Returns the rewritten IPv4 address.

@@ -19,7 +19,7 @@ pub(super) fn rewrite(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize
     let (hardware_len, len) = (usize::from(fixed[4]), usize::from(fixed[5]));
     let is_ipv4 = fixed[2..4] == [8, 0] && len == IPV4_LEN;
     if !is_ipv4 {
-        if rewriting.addresses.anything() {
+        if rewriting.addresses.anything {
             rewriting.leave(Unaltered::Unknown);
         }
         return;
@@ -27,10 +27,10 @@ pub(super) fn rewrite(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize
     let target = FIXED + hardware_len + len;
     for (hardware_at, role) in [(FIXED, Role::Source), (target, Role::Destination)] {
         let hardware_at = at + hardware_at;
-        if rewriting.macs.anything() && hardware_len == ETHERNET_LEN {
+        if rewriting.macs.anything && hardware_len == ETHERNET_LEN {
             rewriting.macs.rename(frame, hardware_at);
         }
-        if rewriting.addresses.anything() {
+        if rewriting.addresses.anything {
             _ = rewriting.address(frame, hardware_at + hardware_len, IpVersion::V4, role);
         }
     }

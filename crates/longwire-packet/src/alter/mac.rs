@@ -26,7 +26,8 @@ pub(super) struct Renamed<'a> {
     source: (Mac, Mac),
     destination: (Mac, Mac),
     maps: &'a [MacMap],
-    anything: bool,
+    /// Whether any addresses may change.
+    pub anything: bool,
 }
 
 /// Whether an address is broadcast or multicast.
@@ -93,12 +94,6 @@ fn mapped(maps: &[MacMap], mac: Mac) -> Option<Mac> {
 }
 
 impl Renamed<'_> {
-    /// Whether any addresses may change.
-    #[inline]
-    pub fn anything(&self) -> bool {
-        self.anything
-    }
-
     /// Replaces the address at `at` inside the frame if the header's replacements or maps apply.
     pub fn rename(&self, frame: &mut [u8], at: usize) {
         if let Some(mac) = array_mut(frame, at) {

@@ -32,7 +32,7 @@ pub(super) fn rewrite(
     let at = transport.at;
     let end = edit::packet_end(frame, ip).min(frame.len());
     let anything =
-        rewriting.addresses.anything() || rewriting.macs.anything() || !rewriting.ports.is_empty();
+        rewriting.addresses.anything || rewriting.macs.anything || !rewriting.ports.is_empty();
     let Some(kind) = frame[..end].get(at).copied().filter(|_| anything) else {
         return change;
     };
@@ -70,7 +70,7 @@ pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
     let Some([code, _, len @ ..]) = array::<4>(frame, at) else {
         return rewriting.leave(Unaltered::Truncated);
     };
-    if !rewriting.addresses.anything() || !CONFIGURATION.contains(&code) {
+    if !rewriting.addresses.anything || !CONFIGURATION.contains(&code) {
         return;
     }
     let end = frame.len().min(at + usize::from(u16::from_be_bytes(len)));
@@ -118,7 +118,7 @@ impl Message<'_, '_> {
     }
 
     fn address(&mut self, at: usize, role: Role) {
-        if self.rewriting.addresses.anything() {
+        if self.rewriting.addresses.anything {
             let at = self.at + at;
             // The caller computes the change from sums before and after.
             _ = self.rewriting.address(self.frame, at, self.version, role);
@@ -139,7 +139,7 @@ impl Message<'_, '_> {
         let Some(field) = self.frame.get_mut(at..at + len.min(16)) else {
             return self.rewriting.leave(Unaltered::Truncated);
         };
-        if !self.rewriting.addresses.anything() {
+        if !self.rewriting.addresses.anything {
             return;
         }
         let mut address = [0; 16];
@@ -155,7 +155,7 @@ impl Message<'_, '_> {
 
     /// Records that the unknown contents may include addresses.
     fn unknown(&mut self) {
-        if self.rewriting.addresses.anything() {
+        if self.rewriting.addresses.anything {
             self.rewriting.leave(Unaltered::Unknown);
         }
     }
@@ -252,7 +252,7 @@ impl Message<'_, '_> {
             let end = at + len;
             match kind {
                 // Source and target link-layer addresses.
-                1 | 2 if len == 8 && self.rewriting.macs.anything() => {
+                1 | 2 if len == 8 && self.rewriting.macs.anything => {
                     self.rewriting.macs.rename(self.frame, self.at + at + 2);
                 }
                 // Prefix; route (RFC 4191); NAT64 prefix (RFC 8781).

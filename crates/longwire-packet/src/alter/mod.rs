@@ -214,7 +214,7 @@ impl Alterations {
     fn rewrite(&mut self, side: usize, about: &About) -> Option<Unaltered> {
         let macs = self.macs.rewrite(&mut self.frame, side);
         let mut unaltered = None;
-        if self.rewrites_packets || macs.anything() {
+        if self.rewrites_packets || macs.anything {
             let mut rewriting = Rewriting {
                 addresses: &mut self.addresses,
                 ports: &self.options.port_maps,

@@ -18,7 +18,7 @@ use crate::header::{IpHeader, IpVersion, Piece, Transport, WITH_PORTS, stays_on_
 impl Rewriting<'_> {
     /// Rewrites the content of a frame or tunnel packet.
     pub fn content(&mut self, frame: &mut [u8], found: &Found) {
-        if self.macs.anything() {
+        if self.macs.anything {
             for field in found.fields() {
                 if let LinkField::Addresses(at) = field {
                     self.macs.rename(frame, at);
@@ -57,7 +57,7 @@ impl Rewriting<'_> {
         mut covered: Change,
     ) {
         let mut pseudo = Change::NONE;
-        if self.addresses.anything() {
+        if self.addresses.anything {
             pseudo = self.ip_addresses(frame, ip, transport, mac_at);
         }
         let Some(transport) = transport else {
@@ -79,7 +79,7 @@ impl Rewriting<'_> {
                 covered.add(messages::rewrite(self, frame, ip, transport));
             }
             protocol => {
-                if protocol == TCP && self.addresses.anything() {
+                if protocol == TCP && self.addresses.anything {
                     covered.add(announced::multipath_tcp(self, frame, transport.at));
                 }
                 if !self.ports.is_empty() {
@@ -203,7 +203,7 @@ impl Rewriting<'_> {
     fn sctp(&mut self, frame: &mut [u8], ip: &IpHeader, transport: &Transport) {
         let end = edit::packet_end(frame, ip);
         let mut changed = false;
-        if self.addresses.anything() {
+        if self.addresses.anything {
             changed = announced::sctp(self, frame, transport.at, end);
         }
         if !self.ports.is_empty() {

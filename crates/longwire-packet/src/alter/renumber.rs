@@ -27,7 +27,7 @@ pub(super) struct Renumber {
 }
 
 /// An RTP stream as observed in the first round.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct RtpStream {
     packets: u64,
     /// Packets that directly followed their predecessor in sequence.
@@ -44,14 +44,12 @@ impl RtpStream {
     /// another stream or is not RTP (compare RFC 3550, appendix A.1).
     const STEP_MAX: u16 = 100;
 
-    fn new(sequence: u16, time: u32) -> RtpStream {
+    fn new(last_sequence: u16, first_time: u32) -> RtpStream {
         RtpStream {
             packets: 1,
-            following: 0,
-            last_sequence: sequence,
-            sequence_span: 0,
-            first_time: time,
-            time_span: 0,
+            last_sequence,
+            first_time,
+            ..RtpStream::default()
         }
     }
 

@@ -62,7 +62,8 @@ struct Seen {
 pub(super) struct LoopWatch {
     moving: [MovingStation; STATIONS],
     seen: [Seen; FRAMES],
-    signs: u64,
+    /// Number of times that evidence of a loop was found.
+    pub signs: u64,
 }
 
 impl LoopWatch {
@@ -72,11 +73,6 @@ impl LoopWatch {
             seen: [Seen::default(); FRAMES],
             signs: 0,
         }
-    }
-
-    /// Returns the number of times that evidence of a loop was found.
-    pub fn signs(&self) -> u64 {
-        self.signs
     }
 
     /// Records that a station has moved to another port.

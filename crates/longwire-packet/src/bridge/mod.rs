@@ -185,15 +185,15 @@ impl Bridge {
     /// Returns the counters.
     pub fn counters(&self) -> BridgeCounters {
         BridgeCounters {
-            aged: self.stations.aged(),
-            loop_signs: self.loops.as_ref().map_or(0, LoopWatch::signs),
+            aged: self.stations.aged,
+            loop_signs: self.loops.as_ref().map_or(0, |loops| loops.signs),
             ..self.counters
         }
     }
 
     /// Returns the number of stations in the table, including aged ones.
     pub fn station_count(&self) -> usize {
-        self.stations.len()
+        self.stations.len
     }
 
     fn check_static(&self, entry: &StaticEntry) -> Result<(), BridgeError> {

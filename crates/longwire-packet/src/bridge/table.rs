@@ -88,14 +88,16 @@ pub(super) struct Stations {
     rows: Vec<(StationKey, StationPlace)>,
     /// Number of rows (a power of two) minus one.
     last_row: usize,
-    len: usize,
+    /// Number of stations, including aged ones.
+    pub len: usize,
     len_max: usize,
     /// Ageing time in ticks; the maximum disables ageing.
     ageing: u64,
     seed: u64,
     /// Row at which the search for aged stations continues.
     hand: usize,
-    aged: u64,
+    /// Number of stations found to have aged.
+    pub aged: u64,
 }
 
 impl Stations {
@@ -114,16 +116,6 @@ impl Stations {
             hand: 0,
             aged: 0,
         }
-    }
-
-    /// Returns the number of stations, including aged ones.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns the number of stations found to have aged.
-    pub fn aged(&self) -> u64 {
-        self.aged
     }
 
     #[inline]

@@ -229,7 +229,7 @@ impl<T: Copy> Classifier<T> {
                 continue;
             };
             // Reads places only if several shapes compete.
-            if best.is_none() && visits.peek().is_none_or(|(next, _)| shape.worst() < *next) {
+            if best.is_none() && visits.peek().is_none_or(|(next, _)| shape.worst < *next) {
                 return self.classified(Some(rule));
             }
             let place = self.places[rule as usize];

@@ -46,45 +46,39 @@ impl DatagramPorts {
             return self.known.as_mut()?.get(key);
         }
         let first = ports(frame, &transport)?;
-        self.known
-            .get_or_insert_with(FlowTable::new)
-            .put(key, first);
+        let known = self.known.get_or_insert_with(FlowTable::new);
+        known.put(key, first);
         None
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
     use alloc::vec::Vec;
 
     use super::DatagramPorts;
 
     /// Returns a fragment of a UDP datagram from port 5000 to `port`.
     fn v4(number: u16, field: u16, port: u16) -> Vec<u8> {
-        let mut frame = vec![0; 12];
-        frame.extend([0x08, 0x00, 0x45, 0, 0, 28]);
-        frame.extend(number.to_be_bytes());
-        frame.extend(field.to_be_bytes());
-        frame.extend([64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-        frame.extend(5_000u16.to_be_bytes());
-        frame.extend(port.to_be_bytes());
-        frame.extend([0, 8, 0, 0]);
-        frame
+        let (number, field) = (number.to_be_bytes(), field.to_be_bytes());
+        let ends = [64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        frame(
+            &[&[0x08, 0x00, 0x45, 0, 0, 28], &number, &field, &ends],
+            port,
+        )
+    }
+
+    fn frame(headers: &[&[u8]], port: u16) -> Vec<u8> {
+        let ports = [5_000u16.to_be_bytes(), port.to_be_bytes()].concat();
+        [&[0; 12], &headers.concat()[..], &ports, &[0, 8, 0, 0]].concat()
     }
 
     fn v6(number: u8, field: u16, port: u16) -> Vec<u8> {
-        let mut frame = vec![0; 12];
         // Hop-by-hop options precede the fragment header.
-        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 0, 64]);
-        frame.extend([0xfd; 32]);
-        frame.extend([44, 0, 1, 4, 0, 0, 0, 0, 17, 0]);
-        frame.extend(field.to_be_bytes());
-        frame.extend([0, 0, 0, number]);
-        frame.extend(5_000u16.to_be_bytes());
-        frame.extend(port.to_be_bytes());
-        frame.extend([0, 8, 0, 0]);
-        frame
+        let header = [0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 0, 64];
+        let options = [44, 0, 1, 4, 0, 0, 0, 0, 17, 0];
+        let fragment = [&field.to_be_bytes()[..], &[0, 0, 0, number]].concat();
+        frame(&[&header, &[0xfd; 32], &options, &fragment], port)
     }
 
     #[test]

@@ -58,8 +58,8 @@ pub const KEYS: [&str; 14] = [
 /// Maximum VLAN ID; 4095 is reserved (IEEE 802.1Q, table 9-2).
 const VLAN_MAX: u16 = 4094;
 
-const DSCP_MAX: u8 = 63;
-const PRIORITY_MAX: u8 = 7;
+const DSCP_MAX: u16 = 63;
+const PRIORITY_MAX: u16 = 7;
 
 impl FromStr for Matcher {
     type Err = MatcherError;
@@ -211,25 +211,25 @@ fn port_range(field: &str, text: &str) -> Result<PortRange, MatcherError> {
 
 /// See [`Matcher::check`].
 pub(super) fn check(matcher: &Matcher) -> Result<(), MatcherError> {
-    let within = |field: &str, value: Option<u16>, max: u16| match value {
-        Some(value) if value > max => Err(wrong(
-            field,
-            format!("{value} is too large; the maximum is {max}"),
-        )),
-        _ => Ok(()),
-    };
     let vlan = match matcher.vlan {
         Some(VlanMatch::Id(id)) => Some(id),
         _ => None,
     };
-    within("dscp", matcher.dscp.map(u16::from), DSCP_MAX.into())?;
-    within("vlan", vlan, VLAN_MAX)?;
-    within(
-        "vlan-priority",
-        matcher.vlan_priority.map(u16::from),
-        PRIORITY_MAX.into(),
-    )?;
-    within("inner-vlan", matcher.inner_vlan, VLAN_MAX)?;
+    for (field, value, max) in [
+        ("dscp", matcher.dscp.map(u16::from), DSCP_MAX),
+        ("vlan", vlan, VLAN_MAX),
+        (
+            "vlan-priority",
+            matcher.vlan_priority.map(u16::from),
+            PRIORITY_MAX,
+        ),
+        ("inner-vlan", matcher.inner_vlan, VLAN_MAX),
+    ] {
+        if let Some(value) = value.filter(|value| *value > max) {
+            let message = format!("{value} is too large; the maximum is {max}");
+            return Err(wrong(field, message));
+        }
+    }
     if let Some(ethertype) = matcher.ethertype.filter(|found| VLAN_TYPES.contains(found)) {
         let message = format!(
             "{ethertype:#06x} is the type of a VLAN tag; ethertype is the type after all tags; \

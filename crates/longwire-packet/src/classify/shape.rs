@@ -34,7 +34,7 @@ pub(super) struct Shape {
     pub table: Table,
     groups: BTreeMap<u128, PlaceGroup>,
     /// Upper bound on its rules' places.
-    worst: RulePlace,
+    pub worst: RulePlace,
 }
 
 impl Shape {
@@ -136,12 +136,6 @@ impl Shape {
         first.map_or(RulePlace::MAX, |(key, group)| {
             key << SEQUENCE_BITS | u128::from(group.first)
         })
-    }
-
-    /// Returns an upper bound on its rules' places.
-    #[inline]
-    pub fn worst(&self) -> RulePlace {
-        self.worst
     }
 
     pub fn note_added(&mut self, place: RulePlace) {

@@ -76,6 +76,9 @@ impl Protocol {
 }
 
 const SIDES: [&str; 2] = ["src", "dst"];
+const OWN: [&str; 10] = [
+    "len", "ttl", "dscp", "ecn", "less", "greater", "vlan", "flag", "fragment", "bytes",
+];
 
 impl Parser<'_> {
     /// Parses qualifiers and a value; returns `None` for other words.
@@ -130,10 +133,8 @@ or 'ether broadcast'";
     fn side(&mut self) -> Option<Side> {
         let side = |word| SIDES.contains(&word).then_some(word);
         let first = self.take_as(side)?;
-        let other = self
-            .peek_at(1)
-            .and_then(side)
-            .is_some_and(|word| word != first);
+        let other = self.peek_at(1).and_then(side);
+        let other = other.is_some_and(|word| word != first);
         let both = match self.peek() {
             Some("or" | "||") if other => Side::Either,
             Some("and" | "&&") if other => Side::Both,
@@ -292,6 +293,9 @@ fn in_net(protocol: Protocol, side: Side, net: Net) -> Test {
 impl Parser<'_> {
     /// Parses a test with a dedicated keyword; returns `None` for other words.
     pub(super) fn own(&mut self, word: &str) -> Result<Option<Test>, FilterError> {
+        if !self.take_if(&OWN) {
+            return Ok(None);
+        }
         let test = match word {
             "len" => self.compare(Expression::Length, "a length in bytes", number)?,
             "ttl" => {
@@ -313,7 +317,6 @@ impl Parser<'_> {
                 })?
             }
             "less" | "greater" => {
-                self.take();
                 let limit = self.read("a length in bytes", number)?;
                 let relation = match word {
                     "less" => Relation::AtMost,
@@ -324,24 +327,18 @@ impl Parser<'_> {
             "vlan" => self.vlan(),
             "flag" => {
                 const FLAGS: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
-                self.take();
                 let flag = self.read("one of fin, syn, rst, psh, ack, urg, ece, cwr", |text| {
                     FLAGS.iter().position(|flag| *flag == text)
                 })?;
                 Test::Flag(1 << flag)
             }
-            "fragment" => {
-                self.take();
-                Test::Fragment
-            }
-            "bytes" => {
-                self.take();
+            "fragment" => Test::Fragment,
+            _ => {
                 let offset: u16 = self.read("an offset in bytes, 0 to 65535", number)?;
                 let bytes = self.read("bytes in hexadecimal such as 4500", hexadecimal)?;
                 let offset = usize::from(offset);
                 Test::Bytes { offset, bytes }
             }
-            _ => return Ok(None),
         };
         Ok(Some(test))
     }
@@ -353,7 +350,6 @@ impl Parser<'_> {
         what: &str,
         value: impl FnOnce(&str) -> Option<u32>,
     ) -> Result<Test, FilterError> {
-        self.take();
         let relation = self.take_as(relation).unwrap_or(Relation::Equal);
         let right = Expression::Number(self.read(what, value)?);
         Ok(Test::relation(left, relation, right))
@@ -361,7 +357,6 @@ impl Parser<'_> {
 
     /// Parses an optional VLAN ID. VLAN tests joined by `and` refer to successive tags.
     fn vlan(&mut self) -> Test {
-        self.take();
         let id = self.take_as(|word| number(word).filter(|vlan| *vlan < 4096));
         self.vlans += 1;
         Test::Vlan {

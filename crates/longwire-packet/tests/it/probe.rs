@@ -29,11 +29,7 @@ fn written_probes_are_found() {
     let mut payload = [7; 100];
     assert!(probe().write(&mut payload));
     assert_eq!(Probe::find(&payload), Some(probe()));
-    assert_eq!(
-        payload[Probe::LEN..],
-        [7; 100 - Probe::LEN],
-        "the rest is left as it is"
-    );
+    assert_eq!(payload[Probe::LEN..], [7; 100 - Probe::LEN]);
     let bytes = written(&probe());
     assert_eq!(bytes[2..4], 513u16.to_be_bytes());
     assert_eq!(bytes[4..10], [0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc]);

@@ -97,10 +97,7 @@ fn checksums_cover_the_home_address() {
             remainder(&[&pseudo, &frame[frame.len() - segment.len()..]]) == 0
         };
         let frame = typed(0x86dd, &packet);
-        assert!(
-            !right(&frame, &HOME),
-            "the sum is that of the care-of address"
-        );
+        assert!(!right(&frame, &HOME), "the care-of address is summed");
         let fixed = altered("fix-checksums", &frame);
         assert!(right(&fixed, &HOME), "{before:x?}");
         let after = altered(FORWARD, &fixed);

@@ -83,10 +83,8 @@ fn neighbour_discovery_is_rewritten() {
         for target in after[62..].chunks(16).take(targets) {
             assert_eq!(target[..4], [0x20, 1, 0xd, 0xb9], "{kind}");
         }
-        assert!(
-            after.ends_with(&[2, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa]),
-            "{kind}"
-        );
+        let station = [2, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa];
+        assert!(after.ends_with(&station), "{kind}");
     }
 }
 

@@ -63,11 +63,8 @@ fn long_frames_are_fragmented() {
     let frame = udp((1, 2), &[7; 1_400]);
     let (pieces, alterations) = fitted(576, "fragment", &frame);
     assert_eq!(pieces.len(), 3);
-    assert!(
-        pieces
-            .iter()
-            .all(|piece| piece.len() <= 14 + 576 && holds(piece))
-    );
+    let mut all = pieces.iter();
+    assert!(all.all(|piece| piece.len() <= 14 + 576 && holds(piece)));
     assert_eq!(count(&alterations, "mtu_fragmented"), 1);
     let (fits, _) = fitted(1_428, "fragment", &frame);
     assert_eq!(fits, [frame]);

@@ -128,36 +128,6 @@ fn a_flood_of_random_addresses_evicts_no_station() {
 }
 
 #[test]
-fn static_entries_neither_move_nor_age() {
-    let mut config = BridgeConfig::new(3);
-    config.ageing = Nanos::from_secs(1);
-    config.statics.push(entry(station(1), 7, 2));
-    let mut bridge = Bridge::new(config).unwrap();
-    bridge.forward(at(0), port(1), &frame(BROADCAST, station(1), Some(7)));
-    assert_eq!(bridge.counters().static_elsewhere, 1);
-    let mut to = |vlan| {
-        let bytes = frame(station(1), station(9), Some(vlan));
-        bridge.forward(at(60_000), port(0), &bytes)
-    };
-    assert_eq!(to(7), Forwarding::One(port(2)));
-    // In another VLAN, the same address is a different station.
-    assert!(matches!(to(8), Forwarding::Flood(_)));
-}
-
-/// With an ageing time of zero, the bridge acts as a hub.
-#[test]
-fn without_ageing_time_all_frames_are_flooded() {
-    let mut config = BridgeConfig::new(3);
-    config.ageing = Nanos::ZERO;
-    let mut bridge = Bridge::new(config).unwrap();
-    for _ in 0..3 {
-        let found = bridge.forward(at(0), port(0), &frame(station(1), station(1), None));
-        assert!(matches!(found, Forwarding::Flood(_)));
-    }
-    assert_eq!(bridge.station_count(), 0);
-}
-
-#[test]
 fn the_storm_limit_is_exact_and_per_port() {
     let mut config = BridgeConfig::new(3);
     config.storm = Some(StormLimit {

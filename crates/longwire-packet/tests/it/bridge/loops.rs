@@ -81,10 +81,8 @@ fn ordinary_traffic_is_not_a_loop() {
         assert_eq!(bridge.counters().loop_signs, 0, "frame {n}");
     }
     let counters = bridge.counters();
-    assert!(
-        counters.moved > 500 && counters.forwarded > 50_000,
-        "{counters:?}"
-    );
+    assert!(counters.moved > 500, "{counters:?}");
+    assert!(counters.forwarded > 50_000, "{counters:?}");
 }
 
 #[test]

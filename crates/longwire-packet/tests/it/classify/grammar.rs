@@ -103,10 +103,8 @@ fn refusals_name_the_field_and_a_remedy() {
     ",
     ) {
         let message = text.parse::<Matcher>().expect_err(text).to_string();
-        assert!(
-            message.starts_with(&format!("{field}: ")),
-            "'{text}': {message}"
-        );
+        let begin = format!("{field}: ");
+        assert!(message.starts_with(&begin), "'{text}': {message}");
         assert!(message.contains(says), "'{text}': {message}");
     }
 }

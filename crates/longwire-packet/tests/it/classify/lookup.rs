@@ -191,10 +191,8 @@ fn pairs_are_found_after_growth_and_removal() {
         assert_eq!(found.target, expected, "pair {n}");
     }
     let cost = classifier.cost();
-    assert_eq!(
-        (cost.rules, cost.shapes, cost.longest_chain),
-        (10_000, 1, 1)
-    );
+    let counts = (cost.rules, cost.shapes, cost.longest_chain);
+    assert_eq!(counts, (10_000, 1, 1));
     assert!(!cost.is_high());
 }
 
