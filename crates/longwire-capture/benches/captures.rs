@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Write;
+use std::iter::repeat_n;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
@@ -50,21 +51,10 @@ fn captures(count: u64) {
             let frame = vec![0x5a; len];
             let count = count * 64 / len as u64;
             measure(&format!("write {extension}, {len} bytes"), count, || {
-                let mut writer = CaptureWriter::create(path).unwrap();
-                for n in 0..count {
-                    let stamp = Nanos::from_nanos(1_700_000_000_000_000_000 + n * 1_000);
-                    writer.write(stamp, &frame, len as u32).unwrap();
-                }
-                writer.finish().unwrap();
+                write(path, repeat_n(&frame, count as usize));
             });
             measure(&format!("read {extension}, {len} bytes"), count, || {
-                let mut reader = CaptureReader::open(path).unwrap();
-                let mut seen = 0;
-                while let Some(record) = reader.next().unwrap() {
-                    seen += 1;
-                    black_box(record);
-                }
-                assert_eq!(seen, count);
+                assert_eq!(read(path, false, |bytes| _ = black_box(bytes)), count);
             });
             std::fs::remove_file(path).unwrap();
         }
@@ -72,6 +62,29 @@ fn captures(count: u64) {
 }
 
 /// A function that compresses a frame.
+fn write(path: &str, frames: impl Iterator<Item = impl AsRef<[u8]>>) {
+    let mut writer = CaptureWriter::create(path).unwrap();
+    for (n, frame) in (0..).zip(frames) {
+        let stamp = Nanos::from_nanos(1_700_000_000_000_000_000 + n * 1_000);
+        let frame = frame.as_ref();
+        writer.write(stamp, frame, frame.len() as u32).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn read(path: &str, ahead: bool, mut take: impl FnMut(&[u8])) -> u64 {
+    let mut reader = CaptureReader::open(path).unwrap();
+    if ahead {
+        reader.read_ahead(false, || ()).unwrap();
+    }
+    let mut seen = 0;
+    while let Some(record) = reader.next().unwrap() {
+        seen += 1;
+        take(record.bytes);
+    }
+    seen
+}
+
 type Pack = fn(&[u8]) -> Vec<u8>;
 
 const PACKINGS: [(&str, Pack); 4] = [
@@ -106,14 +119,8 @@ fn packed(count: u64) {
     let path = path.to_str().unwrap();
     for len in [64, 1514] {
         let count = count * 64 / len as u64;
-        let mut writer = CaptureWriter::create(path).unwrap();
         let mut state = 1;
-        for n in 0..count {
-            let frame = payload(len, &mut state);
-            let stamp = Nanos::from_nanos(1_700_000_000_000_000_000 + n * 1_000);
-            writer.write(stamp, &frame, len as u32).unwrap();
-        }
-        writer.finish().unwrap();
+        write(path, (0..count).map(|_| payload(len, &mut state)));
         let plain = std::fs::read(path).unwrap();
         for (name, pack) in PACKINGS {
             std::fs::write(path, pack(&plain)).unwrap();
@@ -140,23 +147,15 @@ fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
     let mut line = vec![0u8; 4 << 20];
     let mut at = 0;
     let (begin, cpu_begin) = (Instant::now(), cpu_time(ALL_THREADS));
-    let mut reader = CaptureReader::open(path).unwrap();
-    if ahead {
-        reader.read_ahead(false, || ()).unwrap();
-    }
-    let mut seen = 0;
-    while let Some(record) = reader.next().unwrap() {
-        let len = record.bytes.len();
-        if at + len > line.len() {
+    let seen = read(path, ahead, |bytes| {
+        if at + bytes.len() > line.len() {
             at = 0;
         }
-        line[at..at + len].copy_from_slice(record.bytes);
-        at += len.next_multiple_of(64);
-        seen += 1;
-    }
+        line[at..at + bytes.len()].copy_from_slice(bytes);
+        at += bytes.len().next_multiple_of(64);
+    });
     black_box(&line);
     assert_eq!(seen, count);
-    drop(reader);
     let cpu = cpu_time(ALL_THREADS) - cpu_begin;
     let nanos = begin.elapsed().as_nanos() as f64;
     (nanos / count as f64, cpu as f64 / count as f64)
@@ -184,25 +183,17 @@ fn huge() {
     file.set_len(24 + RECORDS * record_len).unwrap();
     drop(file);
     let begin = Instant::now();
-    let mut reader = CaptureReader::open(path.to_str().unwrap()).unwrap();
-    reader.read_ahead(false, || ()).unwrap();
-    let (mut seen, mut bytes) = (0, 0);
-    while let Some(record) = reader.next().unwrap() {
-        seen += 1;
-        bytes += record.bytes.len() as u64;
-    }
+    let mut bytes = 0;
+    let seen = read(path.to_str().unwrap(), true, |frame| {
+        bytes += frame.len() as u64
+    });
     let seconds = begin.elapsed().as_secs_f64();
     std::fs::remove_file(&path).unwrap();
     assert_eq!((seen, bytes), (RECORDS, RECORDS * u64::from(LEN)));
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM"))
-        .unwrap();
-    println!(
-        "read 20 GB in {seconds:.1} s, at the most in memory {}",
-        &peak[6..].trim()
-    );
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.unwrap().trim();
+    println!("read 20 GB in {seconds:.1} s, at the most in memory {peak}");
 }
 
 fn main() {

@@ -85,11 +85,8 @@ pub fn create(path: &Path) -> io::Result<File> {
         _ => {}
     }
     let mut options = OpenOptions::new();
-    options
-        .write(true)
-        .create_new(true)
-        .mode(PRIVATE)
-        .open(path)
+    let options = options.write(true).create_new(true);
+    options.mode(PRIVATE).open(path)
 }
 
 /// Writes a file that only its owner can read. Readers see either the old or the new content, even
@@ -161,8 +158,10 @@ fn check(found: &fs::Metadata) -> io::Result<()> {
     if found.is_file() {
         return Ok(());
     }
-    let reason = "not a regular file";
-    Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "not a regular file",
+    ))
 }
 
 #[cfg(test)]
@@ -176,14 +175,7 @@ mod tests {
 
     use super::*;
 
-    fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).expect("it is there").flatten();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
+    use crate::whole_file::tests::names_in;
 
     /// Asserts that other kinds of files neither block nor are read.
     #[test]
@@ -242,11 +234,11 @@ mod tests {
         let error = twice.commit_new().expect_err("it is there");
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(read(&path).expect("read"), b"new");
-        assert_eq!(names(folder.path()), ["a.json"]);
+        assert_eq!(names_in(&folder), ["a.json"]);
         // Simulates a kill.
         std::mem::forget(StagedFile::new(&path, b"left", PRIVATE).expect("written"));
-        assert_eq!(names(folder.path()).len(), 2);
+        assert_eq!(names_in(&folder).len(), 2);
         sweep(folder.path());
-        assert_eq!(names(folder.path()), ["a.json"]);
+        assert_eq!(names_in(&folder), ["a.json"]);
     }
 }

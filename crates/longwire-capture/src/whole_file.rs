@@ -107,10 +107,10 @@ impl Target {
 
     fn of(path: &Path) -> io::Result<Target> {
         let (path, found) = match fs::metadata(path) {
-            Ok(found) => {
-                let resolved = fs::canonicalize(path);
-                (resolved.unwrap_or_else(|_| path.to_owned()), Some(found))
-            }
+            Ok(found) => (
+                fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
+                Some(found),
+            ),
             Err(error) if error.kind() == io::ErrorKind::NotFound => (end_of_links(path), None),
             Err(error) => return Err(error),
         };
@@ -149,8 +149,7 @@ impl TemporaryFile {
         let mut number = 0;
         let temporary = loop {
             let path = TemporaryFile::name(target, number);
-            let created = options.open(&path);
-            match created {
+            match options.open(&path) {
                 Ok(file) => break TemporaryFile { path, file },
                 // Left behind by a killed process with the same PID.
                 Err(error)
@@ -203,17 +202,16 @@ impl Drop for TemporaryFile {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use longwire_testbed::support::Folder;
 
     use super::*;
 
-    fn names(folder: &Folder) -> Vec<String> {
-        let entries = fs::read_dir(folder.path()).expect("it is there");
-        let names = entries.map(|entry| entry.expect("an entry").file_name());
-        let names = names.map(|name| name.to_string_lossy().into_owned());
+    pub(crate) fn names_in(folder: &Folder) -> Vec<String> {
+        let entries = fs::read_dir(folder.path()).expect("it is there").flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
@@ -235,7 +233,7 @@ mod tests {
         assert_eq!(fs::read(&path).expect("it is there"), b"new");
         let permissions = fs::metadata(&path).expect("it is there").permissions();
         assert_eq!(permissions.mode() & 0o777, 0o640);
-        assert_eq!(names(&dir), ["a.json"]);
+        assert_eq!(names_in(&dir), ["a.json"]);
     }
 
     #[test]
@@ -250,7 +248,7 @@ mod tests {
             symlink("real", dir.path().join("middle")).expect("a link");
             write(&link, |out| out.write_all(b"new")).expect("writable");
             assert_eq!(fs::read(&path).expect("it is there"), b"new");
-            assert_eq!(names(&dir), ["link", "middle", "real"]);
+            assert_eq!(names_in(&dir), ["link", "middle", "real"]);
             assert!(link.is_symlink());
         }
     }
@@ -266,7 +264,7 @@ mod tests {
         check(&path).expect("writable");
         write(&path, |out| out.write_all(b"new")).expect("writable");
         assert_eq!(fs::read(&path).expect("it is there"), b"new");
-        assert_eq!(names(&dir).len(), 4);
+        assert_eq!(names_in(&dir).len(), 4);
     }
 
     #[test]
@@ -278,6 +276,6 @@ mod tests {
         assert_eq!(kind(&missing), Err(io::ErrorKind::NotFound));
         assert_eq!(kind(&dir.path().join("a.json")), Ok(()));
         assert_eq!(kind(Path::new("/dev/null")), Ok(()));
-        assert_eq!(names(&dir), [""; 0]);
+        assert_eq!(names_in(&dir), [""; 0]);
     }
 }

@@ -100,11 +100,10 @@ impl FileAccess {
             FileAccess::Any | FileAccess::Absolute => fcntl::open(path, flags, Mode::empty()),
             FileAccess::Beneath(directory) => {
                 let outside = || FileError::Outside(directory.path.clone());
-                let inner = if path.is_absolute() {
-                    path.strip_prefix(&directory.path).map_err(|_| outside())?
-                } else {
-                    path
-                };
+                let inner = path.strip_prefix(&directory.path).unwrap_or(path);
+                if inner.is_absolute() {
+                    return Err(outside());
+                }
                 match directory.open_beneath(inner, flags) {
                     Err(Errno::EXDEV | Errno::ELOOP) => return Err(outside()),
                     opened => opened,
@@ -133,32 +132,22 @@ impl FileAccess {
     pub fn resolve(&self, path: &str) -> Result<PathBuf, FileError> {
         let file = self.open(Path::new(path), OFlag::O_PATH)?;
         check_regular(&file)?;
-        match self {
-            FileAccess::Any | FileAccess::Absolute => Ok(path.into()),
-            FileAccess::Beneath(_) | FileAccess::Nothing(_) => {
-                let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-                Ok(std::fs::read_link(link)?)
-            }
+        if let FileAccess::Any | FileAccess::Absolute = self {
+            return Ok(path.into());
         }
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Ok(std::fs::read_link(link)?)
     }
 }
 
 fn check_regular(file: &File) -> Result<(), FileError> {
-    let kind = file.metadata()?.file_type();
-    if kind.is_file() {
-        return Ok(());
+    match file.metadata()?.file_type() {
+        kind if kind.is_file() => Ok(()),
+        kind if kind.is_dir() => Err(FileError::Directory),
+        kind if kind.is_fifo() => Err(FileError::NotRegular("FIFO")),
+        kind if kind.is_socket() => Err(FileError::NotRegular("socket")),
+        _ => Err(FileError::NotRegular("device")),
     }
-    if kind.is_dir() {
-        return Err(FileError::Directory);
-    }
-    let name = if kind.is_fifo() {
-        "FIFO"
-    } else if kind.is_socket() {
-        "socket"
-    } else {
-        "device"
-    };
-    Err(FileError::NotRegular(name))
 }
 
 #[cfg(test)]

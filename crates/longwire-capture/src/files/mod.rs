@@ -200,9 +200,7 @@ impl Read for FileReader {
                 Err(error) => return Err(io::Error::other(error)),
             }
         }
-        let left = &self.piece[self.taken..];
-        let length = left.len().min(buffer.len());
-        buffer[..length].copy_from_slice(&left[..length]);
+        let length = (&self.piece[self.taken..]).read(buffer)?;
         self.taken += length;
         Ok(length)
     }

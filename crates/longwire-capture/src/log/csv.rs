@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::row::{COLUMNS, EPOCH, Fate, Layout, Name, Names, Row, StoredTimes};
+use super::row::{COLUMNS, EPOCH, Fate, Layout, Names, Row, StoredTimes};
 use super::{FormatReader, FormatWriter, LogError};
 
 /// Size of the read and write buffers in bytes.
@@ -114,10 +114,7 @@ impl CsvReader {
             .from_reader(file);
         let header = input.byte_headers().map_err(|error| unread(&path, error))?;
         let find = |column: &str| header.iter().position(|name| name == column.as_bytes());
-        let layout = match Layout::find(find) {
-            Ok(layout) => layout,
-            Err(missing) => return Err(LogError::Columns { path, missing }),
-        };
+        let layout = Layout::find(&path, find)?;
         Ok(CsvReader {
             path,
             input,
@@ -132,10 +129,8 @@ impl CsvReader {
 
     fn row(&mut self) -> Result<Row, String> {
         let link = self.names.get(text(&self.record, &self.layout, 1)?);
-        let reason: Option<Name> = match text(&self.record, &self.layout, 7)? {
-            "" => None,
-            reason => Some(self.names.get(reason)),
-        };
+        let reason = Some(text(&self.record, &self.layout, 7)?).filter(|reason| !reason.is_empty());
+        let reason = reason.map(|reason| self.names.get(reason));
         let mut row = Row {
             frame: self.number(0)?,
             link,
@@ -151,11 +146,8 @@ impl CsvReader {
             queue_packets: self.number(11)?,
             queue_bytes: self.number(12)?,
         };
-        let epoch = if self.layout.has_epoch() {
-            self.number(EPOCH)?
-        } else {
-            0
-        };
+        let has_epoch = self.layout.has_epoch();
+        let epoch = if has_epoch { self.number(EPOCH)? } else { 0 };
         // The epoch of a line truncated in its last field lacks digits.
         let first = *self.epoch.get_or_insert(epoch);
         if epoch != first {
@@ -191,10 +183,10 @@ impl CsvReader {
             // Other programs spell booleans differently.
             "true" | "True" | "TRUE" | "1" => Ok(true),
             "false" | "False" | "FALSE" | "0" => Ok(false),
-            other => {
-                let name = COLUMNS[column];
-                Err(format!("{name} '{other}' is neither true nor false"))
-            }
+            other => Err(format!(
+                "{} '{other}' is neither true nor false",
+                COLUMNS[column]
+            )),
         }
     }
 }
@@ -208,10 +200,9 @@ impl Iterator for CsvReader {
         }
         let row = match self.input.read_byte_record(&mut self.record) {
             Ok(false) => return None,
-            Ok(true) => self.row().map_err(|what| LogError::Row {
-                path: self.path.clone(),
-                place: format!("line {}", self.record.position().map_or(0, |p| p.line())),
-                what,
+            Ok(true) => self.row().map_err(|what| {
+                let line = self.record.position().map_or(0, |place| place.line());
+                LogError::row(&self.path, format!("line {line}"), what)
             }),
             Err(error) => Err(unread(&self.path, error)),
         };
@@ -238,21 +229,16 @@ fn text<'a>(record: &'a ByteRecord, layout: &Layout, column: usize) -> Result<&'
 }
 
 fn unread(path: &Path, error: csv::Error) -> LogError {
-    let place = |line: Option<u64>| line.map_or("a line".to_owned(), |line| format!("line {line}"));
     let line = error.position().map(csv::Position::line);
-    match error.into_kind() {
-        csv::ErrorKind::Io(source) => LogError::file(path, "cannot read it", source),
+    let place = line.map_or("a line".to_owned(), |line| format!("line {line}"));
+    let what = match error.into_kind() {
+        csv::ErrorKind::Io(source) => return LogError::file(path, "cannot read it", source),
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
-        } => LogError::Row {
-            path: path.to_owned(),
-            place: place(line),
-            what: format!("{len} fields, but the header has {expected_len}"),
-        },
-        other => LogError::Row {
-            path: path.to_owned(),
-            place: place(line),
-            what: format!("{other:?}"),
-        },
-    }
+        } => {
+            format!("{len} fields, but the header has {expected_len}")
+        }
+        other => format!("{other:?}"),
+    };
+    LogError::row(path, place, what)
 }

@@ -103,11 +103,8 @@ impl LogWriter {
     /// if the file cannot be written.
     pub fn write(&mut self, row: &Row) -> Result<(), LogError> {
         self.rows += 1;
-        row.check().map_err(|what| LogError::Row {
-            path: self.path.clone(),
-            place: format!("row {}", self.rows),
-            what,
-        })?;
+        row.check()
+            .map_err(|what| LogError::row(&self.path, format!("row {}", self.rows), what))?;
         let epoch = *self.epoch.get_or_insert(row.arrival_ns);
         self.format.write(row, epoch, &self.path)
     }
@@ -269,10 +266,16 @@ fn lacking(missing: &[&str]) -> String {
 
 impl LogError {
     pub(super) fn file(path: &Path, action: &'static str, source: io::Error) -> LogError {
+        let path = path.to_owned();
         LogError::File {
-            path: path.to_owned(),
+            path,
             action,
             source,
         }
+    }
+
+    fn row(path: &Path, place: String, what: String) -> LogError {
+        let path = path.to_owned();
+        LogError::Row { path, place, what }
     }
 }

@@ -4,8 +4,10 @@
 //! epoch, departures and releases are relative to the arrival, and −1 means an absent time. Older
 //! logs, with absolute times that may be empty, remain readable.
 
+use super::LogError;
 use std::fmt;
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 
 /// One verdict on one wire frame.
@@ -48,17 +50,16 @@ impl Row {
     /// # Errors
     /// A description of the contradiction.
     pub(super) fn check(&self) -> Result<(), String> {
-        if let Some(departure) = self.departure_ns.filter(|at| *at < self.arrival_ns) {
+        let arrival = self.arrival_ns;
+        if let Some(departure) = self.departure_ns.filter(|at| *at < arrival) {
             return Err(format!(
-                "departure_ns {departure} is before arrival_ns {}",
-                self.arrival_ns
+                "departure_ns {departure} is before arrival_ns {arrival}"
             ));
         }
         match self.verdict {
             Fate::Deliver => match (self.departure_ns, self.release_ns) {
-                (Some(_), Some(release)) if release < self.arrival_ns => Err(format!(
-                    "release_ns {release} is before arrival_ns {}",
-                    self.arrival_ns
+                (Some(_), Some(release)) if release < arrival => Err(format!(
+                    "release_ns {release} is before arrival_ns {arrival}"
                 )),
                 (Some(_), Some(_)) => Ok(()),
                 (None, _) => Err("a delivered frame needs departure_ns".to_owned()),
@@ -192,26 +193,21 @@ impl Layout {
     ///
     /// # Errors
     /// The missing columns.
-    pub fn find(place: impl Fn(&str) -> Option<usize>) -> Result<Layout, Vec<&'static str>> {
+    pub fn find(path: &Path, place: impl Fn(&str) -> Option<usize>) -> Result<Layout, LogError> {
         let relative = !ABSOLUTE.iter().all(|(_, old)| place(old).is_some());
-        let names = if relative {
-            &COLUMNS[..]
-        } else {
-            &COLUMNS[..EPOCH]
-        };
-        let mut places = Vec::with_capacity(COLUMNS.len());
-        let mut missing = Vec::new();
-        for name in names {
+        let count = if relative { COLUMNS.len() } else { EPOCH };
+        let (mut places, mut missing) = (Vec::with_capacity(count), Vec::new());
+        for name in &COLUMNS[..count] {
             match place(name_in_file(name, relative)) {
                 Some(place) => places.push(place),
                 None => missing.push(*name),
             }
         }
         if missing.is_empty() {
-            Ok(Layout { places, relative })
-        } else {
-            Err(missing)
+            return Ok(Layout { places, relative });
         }
+        let path = path.to_owned();
+        Err(LogError::Columns { path, missing })
     }
 
     /// Returns the name in this file of the column with this index in [`COLUMNS`].
@@ -231,10 +227,8 @@ impl Layout {
         }
         row.arrival_ns = row.arrival_ns.wrapping_add(epoch);
         let arrival = row.arrival_ns;
-        let absolute = |since: Option<i64>| {
-            let since = since.filter(|since| *since >= 0);
-            since.map(|since| arrival.saturating_add(since))
-        };
+        let absolute =
+            |since: Option<i64>| Some(arrival.saturating_add(since.filter(|at| *at >= 0)?));
         row.departure_ns = absolute(row.departure_ns);
         row.release_ns = absolute(row.release_ns);
     }
@@ -259,10 +253,8 @@ pub(super) struct StoredTimes {
 
 impl StoredTimes {
     pub fn of(row: &Row, epoch: i64) -> StoredTimes {
-        let since = |time: Option<i64>| match time {
-            Some(time) => time.saturating_sub(row.arrival_ns),
-            None => NEVER,
-        };
+        let since =
+            |time: Option<i64>| time.map_or(NEVER, |time| time.saturating_sub(row.arrival_ns));
         StoredTimes {
             arrival: row.arrival_ns.wrapping_sub(epoch),
             sojourn: since(row.departure_ns),

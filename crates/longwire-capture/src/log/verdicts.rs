@@ -132,13 +132,11 @@ impl VerdictLog {
     /// If the file cannot be written.
     pub fn finish(mut self) -> Result<(), LogError> {
         for frames in &mut self.links {
-            let numbers = frames.first..;
-            for (number, open) in numbers.zip(&frames.frames) {
+            for (number, open) in (frames.first..).zip(&frames.frames) {
                 if let Some(open) = open {
                     let row = row(number, frames.link.clone(), open, None, None);
-                    self.sinks
-                        .iter_mut()
-                        .try_for_each(|sink| sink.write(&row))?;
+                    let mut sinks = self.sinks.iter_mut();
+                    sinks.try_for_each(|sink| sink.write(&row))?;
                 }
             }
         }

@@ -90,9 +90,10 @@ pub(super) struct ReadAhead {
     used: Vec<Box<[u8]>>,
     ready: Arc<EventFd>,
     stop: Option<Arc<EventFd>>,
-    repeat: bool,
-    depth: Depth,
-    at_start: fn(),
+    /// Whether the file is read again after its end.
+    pub(super) repeat: bool,
+    pub(super) depth: Depth,
+    pub(super) at_start: fn(),
     thread: Option<JoinHandle<Input>>,
 }
 
@@ -112,7 +113,7 @@ impl ReadAhead {
             let _ = free.send(block());
         }
         let ready = bell()?;
-        let stop = input.stop_bell();
+        let stop = input.stop.clone();
         let reading = ReaderThread {
             input,
             repeat,
@@ -140,25 +141,9 @@ impl ReadAhead {
         })
     }
 
-    /// Whether the file is read again after its end.
-    pub(super) fn repeats(&self) -> bool {
-        self.repeat
-    }
-
-    /// Returns the read-ahead depth.
-    pub(super) fn depth(&self) -> Depth {
-        self.depth
-    }
-
-    /// Returns the function that the thread called first.
-    pub(super) fn at_start(&self) -> fn() {
-        self.at_start
-    }
-
     /// Ends the thread and returns its input.
     pub(super) fn into_input(mut self) -> io::Result<Input> {
-        let input = self.end();
-        input.ok_or_else(|| io::Error::other("the reader thread ended unexpectedly"))
+        self.end().ok_or_else(gone)
     }
 
     /// Makes [`ReadAhead::readable`] readable, even without a message.
@@ -178,23 +163,22 @@ impl ReadAhead {
 
     /// Waits for the next message.
     pub(super) fn wait(&self) -> Parcel {
-        self.parcels.recv().unwrap_or_else(|_| gone())
+        let parcel = self.parcels.recv();
+        parcel.unwrap_or_else(|_| Parcel::Fault(Stop::Io(gone())))
     }
 
     /// Returns the next message, if any.
     pub(super) fn poll(&self) -> Option<Parcel> {
-        match self.parcels.try_recv() {
-            Ok(parcel) => return Some(parcel),
-            Err(TryRecvError::Disconnected) => return Some(gone()),
-            Err(TryRecvError::Empty) => {}
-        }
-        // Messages sent from now on ring again.
-        let _ = self.ready.read();
-        match self.parcels.try_recv() {
+        let received = || match self.parcels.try_recv() {
             Ok(parcel) => Some(parcel),
-            Err(TryRecvError::Disconnected) => Some(gone()),
+            Err(TryRecvError::Disconnected) => Some(Parcel::Fault(Stop::Io(gone()))),
             Err(TryRecvError::Empty) => None,
-        }
+        };
+        received().or_else(|| {
+            // Messages sent from now on ring again.
+            let _ = self.ready.read();
+            received()
+        })
     }
 
     /// Returns a block to the thread, possibly together with other used blocks.
@@ -225,10 +209,8 @@ impl Drop for ReadAhead {
 }
 
 #[cold]
-fn gone() -> Parcel {
-    Parcel::Fault(Stop::Io(io::Error::other(
-        "the reader thread ended unexpectedly",
-    )))
+fn gone() -> io::Error {
+    io::Error::other("the reader thread ended unexpectedly")
 }
 
 /// State of the read-ahead thread.

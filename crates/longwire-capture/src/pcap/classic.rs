@@ -67,10 +67,8 @@ impl Classic {
     /// Reads the file header.
     pub(super) fn open(source: &mut Source, magic: Magic) -> Result<Classic, Stop> {
         if let FillResult::Ended(held) = source.need(HEADER_LEN)? {
-            return Err(Stop::Malformed {
-                offset: 0,
-                reason: format!("truncated file header: {held} of {HEADER_LEN} bytes"),
-            });
+            let reason = format!("truncated file header: {held} of {HEADER_LEN} bytes");
+            return Err(Stop::malformed(0, reason));
         }
         let (header, order) = (source.held(), magic.order);
         let swapped = match (order.u16(header, 4), order.u16(header, 6)) {
@@ -79,20 +77,19 @@ impl Classic {
             (2, 3) => Swapped::Perhaps,
             (2, 4) => Swapped::No,
             (major, minor) => {
-                return Err(Stop::Malformed {
-                    offset: 4,
-                    reason: format!("pcap version {major}.{minor}; supported: up to 2.4"),
-                });
+                let reason = format!("pcap version {major}.{minor}; supported: up to 2.4");
+                return Err(Stop::malformed(4, reason));
             }
         };
         let field = order.u32(header, 20);
         let Some(framing) = Framing::of(field & 0xffff) else {
             return Err(Stop::Unsupported(link_type::refusal(field & 0xffff)));
         };
-        let fcs_len = match field & FCS_PRESENT {
-            0 => 0,
-            // The field is in 16-bit units.
-            _ => (field >> 28) * 2,
+        // The length is in 16-bit units.
+        let fcs_len = if field & FCS_PRESENT == 0 {
+            0
+        } else {
+            (field >> 28) * 2
         };
         source.consume(HEADER_LEN);
         Ok(Classic {
@@ -153,19 +150,12 @@ impl Classic {
         let field = |at| self.magic.order.u32(source.held(), at);
         let stamp = self.stamp(field(0), field(4));
         let (mut captured, mut original) = (field(8), field(12));
-        let is_swapped = match self.swapped {
-            Swapped::No => false,
-            Swapped::Perhaps => captured > original,
-            Swapped::Yes => true,
-        };
-        if is_swapped {
+        if self.swapped == Swapped::Yes || self.swapped == Swapped::Perhaps && captured > original {
             (captured, original) = (original, captured);
         }
         if captured > CAPTURED_MAX {
-            return Err(Stop::Malformed {
-                offset: source.offset(),
-                reason: format!("record of {captured} bytes; the maximum is {CAPTURED_MAX}"),
-            });
+            let reason = format!("record of {captured} bytes; the maximum is {CAPTURED_MAX}");
+            return Err(Stop::malformed(source.offset(), reason));
         }
         let len = header_len + captured as usize;
         if let FillResult::Ended(held) = source.need(len)? {
@@ -179,8 +169,6 @@ impl Classic {
 
 #[cold]
 fn cut(source: &Source, held: usize, len: usize, part: &str) -> Stop {
-    Stop::Malformed {
-        offset: source.offset(),
-        reason: format!("truncated record {part}: {held} of {len} bytes"),
-    }
+    let reason = format!("truncated record {part}: {held} of {len} bytes");
+    Stop::malformed(source.offset(), reason)
 }

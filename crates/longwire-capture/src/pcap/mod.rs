@@ -20,16 +20,15 @@ pub use reader::{CaptureReader, Record, Step};
 pub use unpack::Packing;
 pub use writer::{CaptureFormat, CaptureWriter};
 
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
 /// Whether two paths refer to the same file, so that creating the second would truncate the first.
 pub fn same_file(first: &str, second: &str) -> bool {
     let identity = |path| {
-        let metadata = std::fs::metadata(path).ok()?;
-        metadata
-            .is_file()
-            .then_some((metadata.dev(), metadata.ino()))
+        let metadata = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
+        Some((metadata.dev(), metadata.ino()))
     };
     identity(first).is_some_and(|file| identity(second) == Some(file))
 }
@@ -61,10 +60,16 @@ pub enum CaptureError {
 impl CaptureError {
     /// Returns the error for a failed system call on a file.
     pub(super) fn file(file: &str, action: &'static str, source: io::Error) -> CaptureError {
+        let file = file.to_owned();
         CaptureError::File {
-            file: file.to_owned(),
+            file,
             action,
             source,
         }
+    }
+
+    pub(super) fn unsupported(file: &str, reason: impl Into<String>) -> CaptureError {
+        let (file, reason) = (file.to_owned(), reason.into());
+        CaptureError::Unsupported { file, reason }
     }
 }

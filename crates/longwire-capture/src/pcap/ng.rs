@@ -157,7 +157,7 @@ impl Ng {
                 return Err(malformed(
                     source,
                     8,
-                    "section header without byte-order magic".into(),
+                    "section header without byte-order magic",
                 ));
             }
         };
@@ -189,10 +189,10 @@ impl Ng {
             return Ok(());
         };
         if let FillResult::Ended(_) = source.need(4)? {
-            return Err(Stop::Malformed {
+            return Err(Stop::malformed(
                 offset,
-                reason: format!("truncated block of {len} bytes"),
-            });
+                format!("truncated block of {len} bytes"),
+            ));
         }
         let closing = self.order.u32(source.held(), 0);
         if closing != len {
@@ -228,7 +228,7 @@ impl Ng {
         let body = &source.held()[8..len as usize - 4];
         match Interface::parse(self.order, body) {
             Ok((interface, name)) => self.push_interface(interface, name),
-            Err((at, reason)) => return Err(malformed(source, 8 + at as u64, reason.into())),
+            Err((at, reason)) => return Err(malformed(source, 8 + at as u64, reason)),
         }
         source.consume(len as usize);
         Ok(())
@@ -255,10 +255,8 @@ impl Ng {
         const LISTED: usize = 8;
         if let (Some(chosen), false) = (&self.chosen, self.is_found) {
             let names = self.names.iter().enumerate().take(LISTED);
-            let names: Vec<String> = names
-                .map(|(number, name)| format!("{number} ({name})"))
-                .collect();
-            let names = names.join(", ");
+            let names = names.map(|(number, name)| format!("{number} ({name})"));
+            let names = names.collect::<Vec<_>>().join(", ");
             return Err(Stop::Unsupported(format!(
                 "no interface '{chosen}'; the last section has {names}"
             )));
@@ -273,11 +271,9 @@ impl Ng {
 
     fn packet(&mut self, source: &mut Source, kind: u32, len: u32) -> Result<Found, Stop> {
         let packet = self.packet_fields(source, kind, len)?;
-        let Some(interface) = self.interfaces.get(packet.interface as usize) else {
-            let reason = format!(
-                "frame on interface {}, which has no description block",
-                packet.interface
-            );
+        let number = packet.interface;
+        let Some(interface) = self.interfaces.get(number as usize) else {
+            let reason = format!("frame on interface {number}, which has no description block");
             return Err(malformed(source, 8, reason));
         };
         let captured = match kind {
@@ -289,19 +285,13 @@ impl Ng {
             return Err(malformed(source, 0, reason));
         }
         let is_too_long = captured > CAPTURED_MAX || len as usize > BUFFER_LEN;
-        let framing = match interface.framing {
-            Ok(_) if is_too_long => Err(LeftOut::TooLong),
-            framing => framing,
-        };
-        let framing = match framing {
-            Ok(framing) => framing,
-            Err(reason) => {
-                if let (LeftOut::LinkType(link_type), None) = (reason, self.refused) {
-                    self.refused = Some(link_type);
-                }
-                self.skip_block(source, len, packet.data_at as u32);
-                return Ok(Found::LeftOut(reason));
+        let (Ok(framing), false) = (interface.framing, is_too_long) else {
+            let reason = interface.framing.err().unwrap_or(LeftOut::TooLong);
+            if let (LeftOut::LinkType(link_type), None) = (reason, self.refused) {
+                self.refused = Some(link_type);
             }
+            self.skip_block(source, len, packet.data_at as u32);
+            return Ok(Found::LeftOut(reason));
         };
         self.whole_block(source, len)?;
         if let Some(ticks) = packet.ticks {
@@ -316,7 +306,7 @@ impl Ng {
         let at = source.consume(len as usize) + packet.data_at;
         let stamp = self.last_stamp;
         let place = Place::new(stamp, at, captured, packet.original, fcs_len);
-        Ok(Found::Frame(place.framed(framing).on(packet.interface)))
+        Ok(Found::Frame(place.framed(framing).on(number)))
     }
 
     /// Reads the fields that precede the data in a packet block.
@@ -373,7 +363,12 @@ impl Ng {
     #[cold]
     fn flags_fcs_len(&self, options: &[u8]) -> Option<u32> {
         const OPTION_FLAGS: u16 = 2;
-        let mut options = Options::of(self.order, options, 0).map_while(Result::ok);
+        let options = Options {
+            order: self.order,
+            bytes: options,
+            at: 0,
+        };
+        let mut options = options.map_while(Result::ok);
         let (_, _, value) =
             options.find(|(_, code, value)| *code == OPTION_FLAGS && value.len() == 4)?;
         let len = self.order.u32(value, 0) >> 5 & 0xf;
@@ -382,9 +377,8 @@ impl Ng {
 }
 
 #[cold]
-fn malformed(source: &Source, at: u64, reason: String) -> Stop {
-    let offset = source.offset() + at;
-    Stop::Malformed { offset, reason }
+fn malformed(source: &Source, at: u64, reason: impl Into<String>) -> Stop {
+    Stop::malformed(source.offset() + at, reason)
 }
 
 #[cold]
@@ -395,10 +389,8 @@ fn bad_length(source: &Source, len: u32) -> Stop {
 
 #[cold]
 fn mismatch(offset: u64, len: u32, closing: u32) -> Stop {
-    Stop::Malformed {
-        offset,
-        reason: format!("block of {len} bytes with trailing length {closing}"),
-    }
+    let reason = format!("block of {len} bytes with trailing length {closing}");
+    Stop::malformed(offset, reason)
 }
 
 #[cold]

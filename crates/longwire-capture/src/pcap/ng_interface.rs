@@ -80,16 +80,19 @@ impl Interface {
             offset_secs: 0,
         };
         let mut name = String::new();
-        for option in Options::of(order, body, 8) {
-            let (at, code, value) =
-                option.map_err(|at| (at, "option extends past the end of its block"))?;
+        let options = Options {
+            order,
+            bytes: body,
+            at: 8,
+        };
+        for option in options {
+            let past_end = |at| (at, "option extends past the end of its block");
+            let (at, code, value) = option.map_err(past_end)?;
             let len = value.len();
             match (code, len) {
                 (OPTION_NAME, _) => {
-                    let kept = &value[..len.min(NAME_MAX)];
-                    name = String::from_utf8_lossy(kept)
-                        .trim_end_matches('\0')
-                        .to_owned();
+                    let kept = String::from_utf8_lossy(&value[..len.min(NAME_MAX)]);
+                    name = kept.trim_end_matches('\0').to_owned();
                 }
                 (OPTION_TSRESOL, 1) => interface.resolution = Resolution::from_option(value[0]),
                 (OPTION_FCSLEN, 1) => interface.fcs_len = fcs_bytes(value[0]),
@@ -132,10 +135,7 @@ fn fcs_bytes(len: u8) -> u32 {
 }
 
 fn signed(order: Order, value: &[u8]) -> i64 {
-    let (first, second) = (
-        u64::from(order.u32(value, 0)),
-        u64::from(order.u32(value, 4)),
-    );
+    let [first, second] = [0, 4].map(|at| u64::from(order.u32(value, at)));
     let joined = match order {
         Order::Big => first << 32 | second,
         Order::Little => second << 32 | first,
@@ -149,20 +149,13 @@ const END: u16 = 0;
 /// is returned with its offset.
 #[derive(Clone, Debug)]
 pub(super) struct Options<'a> {
-    order: Order,
-    bytes: &'a [u8],
-    at: usize,
+    pub(super) order: Order,
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
 }
 
 /// An option's offset, code and value.
 pub(super) type BlockOption<'a> = (usize, u16, &'a [u8]);
-
-impl<'a> Options<'a> {
-    /// Iterates over the options in `bytes` from offset `at` on.
-    pub(super) fn of(order: Order, bytes: &'a [u8], at: usize) -> Options<'a> {
-        Options { order, bytes, at }
-    }
-}
 
 impl<'a> Iterator for Options<'a> {
     /// `Err` contains the offset of an option that extends beyond its block.

@@ -26,10 +26,11 @@ pub(super) struct Raw {
     start: usize,
     end: usize,
     /// Number of bytes returned so far.
-    taken: u64,
+    pub(super) taken: u64,
     /// Offset up to which prefetching has been requested.
     fetched: u64,
-    ran_out: bool,
+    /// Whether a read reached the end of the input.
+    pub(super) ran_out: bool,
     fault: Option<io::Error>,
 }
 
@@ -61,16 +62,6 @@ impl Raw {
             ran_out: false,
             fault: None,
         }
-    }
-
-    /// Returns the number of bytes returned so far.
-    pub(super) fn taken(&self) -> u64 {
-        self.taken
-    }
-
-    /// Whether a read reached the end of the input.
-    pub(super) fn ran_out(&self) -> bool {
-        self.ran_out
     }
 
     /// Takes the last read error reported by the system; decoders only report that an error
@@ -160,18 +151,13 @@ impl Read for Raw {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.start == self.end && out.len() >= BUFFER_LEN {
             self.fetch();
-            return match read_once(&mut *self.input, out) {
-                Ok(count) => {
-                    self.ran_out |= count == 0;
-                    self.taken += count as u64;
-                    Ok(count)
-                }
-                Err(error) => Err(self.failed(error)),
-            };
+            let read = read_once(&mut *self.input, out);
+            let count = read.map_err(|error| self.failed(error))?;
+            self.ran_out |= count == 0;
+            self.taken += count as u64;
+            return Ok(count);
         }
-        let held = self.fill_buf()?;
-        let count = held.len().min(out.len());
-        out[..count].copy_from_slice(&held[..count]);
+        let count = self.fill_buf()?.read(out)?;
         self.consume(count);
         Ok(count)
     }
@@ -183,10 +169,8 @@ impl BufRead for Raw {
             self.make_buffer();
             self.fetch();
             (self.start, self.end) = (0, 0);
-            match read_once(&mut *self.input, &mut self.buffer) {
-                Ok(count) => self.end = count,
-                Err(error) => return Err(self.failed(error)),
-            }
+            let read = read_once(&mut *self.input, &mut self.buffer);
+            self.end = read.map_err(|error| self.failed(error))?;
             self.ran_out |= self.end == 0;
         }
         Ok(&self.buffer[self.start..self.end])

@@ -1,6 +1,6 @@
 //! Reading of capture files in either format, frame by frame.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -38,7 +38,6 @@ pub struct CaptureReader {
     format: Option<Format>,
     packing: Option<Packing>,
     size: Option<u64>,
-    repeatable: bool,
     /// The only pcapng interface to read, if selected.
     interface: Option<String>,
     current: Option<Place>,
@@ -66,17 +65,11 @@ impl CaptureReader {
     /// If the file cannot be read, or is not a capture of Ethernet frames or of frames that can be
     /// converted to Ethernet.
     pub fn open(path: &str) -> Result<CaptureReader, CaptureError> {
-        let file = open_input(path).map_err(|error| CaptureError::file(path, "opening", error))?;
-        let size = file
-            .metadata()
-            .ok()
-            .filter(|m| m.is_file())
-            .map(|m| m.len());
-        let input =
-            Input::of_file(file).map_err(|error| CaptureError::file(path, "opening", error))?;
-        let mut reader = Self::of(path, input)?;
-        reader.repeatable = size.is_some();
-        reader.size = size;
+        let opening = |error| CaptureError::file(path, "opening", error);
+        let file = open_input(path).map_err(opening)?;
+        let metadata = file.metadata().ok().filter(Metadata::is_file);
+        let mut reader = Self::of(path, Input::of_file(file).map_err(opening)?)?;
+        reader.size = metadata.map(|metadata| metadata.len());
         Ok(reader)
     }
 
@@ -98,7 +91,6 @@ impl CaptureReader {
             format: None,
             packing: None,
             size: None,
-            repeatable: false,
             interface: None,
             current: None,
             counts: RecordCounts::default(),
@@ -169,10 +161,8 @@ impl CaptureReader {
     /// If the file is classic pcap, which has no interfaces.
     pub fn choose_interface(&mut self, interface: &str) -> Result<(), CaptureError> {
         let Some(Format::Ng(ng)) = &mut self.format else {
-            return Err(CaptureError::Unsupported {
-                file: self.name.clone(),
-                reason: format!("no interface '{interface}': a classic pcap has no interfaces"),
-            });
+            let reason = format!("no interface '{interface}': a classic pcap has no interfaces");
+            return Err(CaptureError::unsupported(&self.name, reason));
         };
         ng.choose(interface);
         self.interface = Some(interface.to_owned());
@@ -197,11 +187,9 @@ impl CaptureReader {
     /// # Errors
     /// If no thread can be started, or `repeat` is set for an input that can only be read once.
     pub fn read_ahead(&mut self, repeat: bool, at_start: fn()) -> Result<(), CaptureError> {
-        if repeat && !self.repeatable {
-            return Err(CaptureError::Unsupported {
-                file: self.name.clone(),
-                reason: "a pipe can be read only once; save it to a file".into(),
-            });
+        if repeat && !self.is_repeatable() {
+            let reason = "a pipe can be read only once; save it to a file";
+            return Err(CaptureError::unsupported(&self.name, reason));
         }
         self.start_thread(repeat, Depth::DEEP, at_start)
     }
@@ -244,7 +232,7 @@ impl CaptureReader {
 
     /// Whether the file can be read again.
     pub fn is_repeatable(&self) -> bool {
-        self.repeatable
+        self.size.is_some()
     }
 
     /// Restarts the file from its beginning. A thread that does not repeat ends, and can be started
@@ -379,13 +367,22 @@ impl CaptureReader {
 
     #[cold]
     fn error(&self, stop: Stop) -> CaptureError {
-        let name = match (self.packing, &stop) {
-            (Some(packing), Stop::Malformed { .. }) => {
-                format!("{} unpacked ({packing})", self.name)
+        let mut file = self.name.clone();
+        if let (Some(packing), Stop::Malformed { .. }) = (self.packing, &stop) {
+            file.push_str(&format!(" unpacked ({packing})"));
+        }
+        match stop {
+            Stop::Malformed { offset, reason } | Stop::Packed { offset, reason } => {
+                CaptureError::Malformed {
+                    file,
+                    offset,
+                    reason,
+                }
             }
-            _ => self.name.clone(),
-        };
-        stop_error(&name, stop)
+            Stop::Unsupported(reason) => CaptureError::Unsupported { file, reason },
+            Stop::Io(error) => CaptureError::file(&file, "reading", error),
+            Stop::Later => CaptureError::file(&file, "reading", io::ErrorKind::WouldBlock.into()),
+        }
     }
 }
 
@@ -395,24 +392,6 @@ fn open_input(path: &str) -> io::Result<File> {
     }
     // The capture may be a FIFO; opening it then blocks until there is a writer.
     File::open(path)
-}
-
-fn stop_error(file: &str, stop: Stop) -> CaptureError {
-    match stop {
-        Stop::Malformed { offset, reason } | Stop::Packed { offset, reason } => {
-            CaptureError::Malformed {
-                file: file.to_owned(),
-                offset,
-                reason,
-            }
-        }
-        Stop::Unsupported(reason) => CaptureError::Unsupported {
-            file: file.to_owned(),
-            reason,
-        },
-        Stop::Io(error) => CaptureError::file(file, "reading", error),
-        Stop::Later => CaptureError::file(file, "reading", io::ErrorKind::WouldBlock.into()),
-    }
 }
 
 /// A file's format, with its reader.
@@ -425,7 +404,7 @@ impl Format {
     /// Determines the format from the first four bytes and reads the file header. With `interface`,
     /// only that interface of a pcapng file is read.
     fn recognise(source: &mut Source, interface: Option<&str>) -> Result<Format, Stop> {
-        let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
+        let malformed = |reason: String| Err(Stop::malformed(0, reason));
         if let FillResult::Ended(held) = source.need(4)? {
             return malformed(match held {
                 0 => "empty file".into(),

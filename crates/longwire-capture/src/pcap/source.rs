@@ -28,6 +28,14 @@ pub(super) enum Stop {
     Io(io::Error),
 }
 
+impl Stop {
+    #[cold]
+    pub(super) fn malformed(offset: u64, reason: impl Into<String>) -> Stop {
+        let reason = reason.into();
+        Stop::Malformed { offset, reason }
+    }
+}
+
 /// Result of requesting bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FillResult {
@@ -132,10 +140,9 @@ impl Source {
                 input.rewind()?;
                 Feeder::Here(input)
             }
-            Feeder::Ahead(ahead) if ahead.repeats() && self.ended => Feeder::Ahead(ahead),
+            Feeder::Ahead(ahead) if ahead.repeat && self.ended => Feeder::Ahead(ahead),
             Feeder::Ahead(ahead) => {
-                let (repeat, at_start) = (ahead.repeats(), ahead.at_start());
-                let depth = ahead.depth();
+                let (repeat, depth, at_start) = (ahead.repeat, ahead.depth, ahead.at_start);
                 let mut input = ahead.into_input()?;
                 input.rewind()?;
                 if repeat {
@@ -163,7 +170,7 @@ impl Source {
     /// Returns the file's compression, once this thread has read the first byte.
     pub(super) fn packing(&self) -> Option<Packing> {
         match &self.feeder {
-            Feeder::Here(input) => input.packing(),
+            Feeder::Here(input) => input.packing,
             Feeder::Ahead(_) | Feeder::Nothing => None,
         }
     }

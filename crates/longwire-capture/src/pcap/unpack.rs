@@ -42,8 +42,10 @@ const GZIP_STEP: usize = 16 * 1024;
 /// Bytes of a capture, decompressed if necessary.
 pub(super) struct Input {
     stage: Stage,
-    packing: Option<Packing>,
-    stop: Option<Arc<EventFd>>,
+    /// The compression, which is known after the first byte.
+    pub(super) packing: Option<Packing>,
+    /// The event that ends a read waiting for a pipe.
+    pub(super) stop: Option<Arc<EventFd>>,
 }
 
 enum Stage {
@@ -79,24 +81,14 @@ impl Input {
         }
     }
 
-    /// Returns the compression, which is known after the first byte.
-    pub(super) fn packing(&self) -> Option<Packing> {
-        self.packing
-    }
-
     /// Whether bytes may arrive slowly, and so must be passed on without waiting for more.
     pub(super) fn is_slow(&self) -> bool {
         !self.raw().is_some_and(Raw::is_repeatable)
     }
 
-    /// Returns the event that ends a read waiting for a pipe.
-    pub(super) fn stop_bell(&self) -> Option<Arc<EventFd>> {
-        self.stop.clone()
-    }
-
     /// Returns the number of stored bytes consumed.
     pub(super) fn taken(&self) -> u64 {
-        self.raw().map_or(0, Raw::taken)
+        self.raw().map_or(0, |raw| raw.taken)
     }
 
     /// Rewinds to the beginning.
@@ -117,7 +109,10 @@ impl Input {
             let result = match &mut self.stage {
                 Stage::Between(_) => continue,
                 Stage::Passing => return Ok(0),
-                Stage::Plain(raw) => return raw.read(buffer).map_err(|error| plain(raw, error)),
+                Stage::Plain(raw) => {
+                    let result = raw.read(buffer);
+                    return result.map_err(|error| Stop::Io(raw.take_fault().unwrap_or(error)));
+                }
                 Stage::Gzip(decoder) => {
                     let len = buffer.len().min(GZIP_STEP);
                     let result = decoder.read(&mut buffer[..len]);
@@ -126,7 +121,7 @@ impl Input {
                 Stage::Zstd(decoder) => decoder.read(buffer),
                 Stage::Lz4(decoder) => match decoder.read(buffer) {
                     // The decoder treats a truncation between two blocks as the end.
-                    Ok(0) if decoder.get_ref().ran_out() => Err(String::new()),
+                    Ok(0) if decoder.get_ref().ran_out => Err(String::new()),
                     result => result.map_err(|error| error.to_string()),
                 },
             };
@@ -141,15 +136,8 @@ impl Input {
     /// Selects the decoder from the next bytes. Returns `false` at the end of the file.
     fn begin(&mut self) -> Result<bool, Stop> {
         let mut raw = self.take_raw();
-        let mut head = [0; 4];
-        let held = match raw.peek(4) {
-            Ok(bytes) => {
-                head[..bytes.len()].copy_from_slice(bytes);
-                bytes.len()
-            }
-            Err(error) => return Err(Stop::Io(error)),
-        };
-        let begins = match (&head[..held], self.packing) {
+        let head = raw.peek(4).map_err(Stop::Io)?.to_vec();
+        let begins = match (&head[..], self.packing) {
             ([], Some(_)) => {
                 self.stage = Stage::Between(raw);
                 return Ok(false);
@@ -168,7 +156,7 @@ impl Input {
             }
             (other, Some(packing)) => {
                 let reason = format!("trailing data after the {packing} stream: {other:02x?}");
-                let offset = raw.taken();
+                let offset = raw.taken;
                 return Err(Stop::Packed { offset, reason });
             }
         };
@@ -202,8 +190,8 @@ impl Input {
         if let Some(error) = raw.take_fault() {
             return Stop::Io(error);
         }
-        let offset = raw.taken();
-        let reason = if raw.ran_out() {
+        let offset = raw.taken;
+        let reason = if raw.ran_out {
             format!("truncated {packing} stream")
         } else {
             format!("corrupt {packing} stream: {reason}")
@@ -231,8 +219,4 @@ impl Input {
             Stage::Passing => Raw::of(Box::new(io::empty())),
         }
     }
-}
-
-fn plain(raw: &mut Raw, error: io::Error) -> Stop {
-    Stop::Io(raw.take_fault().unwrap_or(error))
 }

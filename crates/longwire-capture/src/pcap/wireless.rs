@@ -78,6 +78,9 @@ struct DataFrame {
 impl DataFrame {
     fn parse(frame: &[u8], is_padded: bool) -> Result<DataFrame, LeftOut> {
         const TYPE_DATA: u8 = 2;
+        const TO_DISTRIBUTION: u8 = 1;
+        const FROM_DISTRIBUTION: u8 = 2;
+        const BOTH: u8 = TO_DISTRIBUTION | FROM_DISTRIBUTION;
         let &[first, flags, ..] = frame else {
             return Err(LeftOut::CutHeader);
         };
@@ -88,7 +91,6 @@ impl DataFrame {
         if subtype & 4 != 0 {
             return Err(LeftOut::WirelessEmpty);
         }
-        let (to_distribution, from_distribution) = (flags & 1 != 0, flags & 2 != 0);
         let (more_fragments, is_protected) = (flags & 4 != 0, flags & 0x40 != 0);
         let has_control = flags & 0x80 != 0;
         if is_protected {
@@ -98,17 +100,14 @@ impl DataFrame {
             let bytes = frame.get(at..).and_then(|rest| rest.first_chunk());
             bytes.copied().ok_or(LeftOut::CutHeader)
         };
-        let (receiver, sender) = match (to_distribution, from_distribution) {
-            (false, false) => (address(4)?, address(10)?),
-            (true, false) => (address(16)?, address(10)?),
-            (false, true) => (address(4)?, address(16)?),
-            (true, true) => (address(16)?, address(24)?),
+
+        let (receiver, sender, mut payload_at) = match flags & BOTH {
+            TO_DISTRIBUTION => (address(16)?, address(10)?, 24),
+            FROM_DISTRIBUTION => (address(4)?, address(16)?, 24),
+            BOTH => (address(16)?, address(24)?, 30),
+            _ => (address(4)?, address(10)?, 24),
         };
         let fragment = frame.get(22).ok_or(LeftOut::CutHeader)? & 0xf;
-        let mut payload_at = match (to_distribution, from_distribution) {
-            (true, true) => 30,
-            _ => 24,
-        };
         let mut is_aggregate = false;
         if subtype & 8 != 0 {
             let quality = frame.get(payload_at).ok_or(LeftOut::CutHeader)?;
@@ -143,9 +142,7 @@ fn ether_type(body: &[u8]) -> Option<u16> {
 }
 
 fn u32_at(bytes: &[u8], at: usize, order: Order) -> Option<u32> {
-    bytes
-        .get(at..at.checked_add(4)?)
-        .map(|field| order.u32(field, 0))
+    Some(order.u32(bytes.get(at..at.checked_add(4)?)?, 0))
 }
 
 /// Parses a radiotap header (<https://www.radiotap.org>): version, length, and words that list the

@@ -87,19 +87,15 @@ impl CaptureWriter {
     /// has no interfaces.
     pub fn create_for(path: &str, interfaces: &[&str]) -> Result<CaptureWriter, CaptureError> {
         let Some(format) = CaptureFormat::of(path) else {
-            return Err(CaptureError::Unsupported {
-                file: path.into(),
-                reason: "the name of a capture must end in .pcap or .pcapng".into(),
-            });
+            let reason = "the name of a capture must end in .pcap or .pcapng";
+            return Err(CaptureError::unsupported(path, reason));
         };
         if format == CaptureFormat::PcapNanos && !interfaces.is_empty() {
-            return Err(CaptureError::Unsupported {
-                file: path.into(),
-                reason: "pcap cannot store ports; use .pcapng".into(),
-            });
+            let reason = "pcap cannot store ports; use .pcapng";
+            return Err(CaptureError::unsupported(path, reason));
         }
-        let file =
-            open_output(path).map_err(|error| CaptureError::file(path, "creating", error))?;
+        let opened = open_output(path);
+        let file = opened.map_err(|error| CaptureError::file(path, "creating", error))?;
         let pipe = !file.metadata().is_ok_and(|metadata| metadata.is_file());
         let mut buffer = Vec::with_capacity(2 * GATHER_LEN);
         match format {
@@ -236,7 +232,8 @@ impl CaptureWriter {
         wire_len: u32,
     ) -> Result<(), CaptureError> {
         if bytes.len() > CAPTURED_MAX as usize {
-            return Err(self.refused(format!("frame of {} bytes is too long", bytes.len())));
+            let reason = format!("frame of {} bytes is too long", bytes.len());
+            return Err(CaptureError::unsupported(&self.name, reason));
         }
         match self.format {
             CaptureFormat::PcapNanos => self.push_record(stamp, bytes, wire_len),
@@ -284,7 +281,7 @@ impl CaptureWriter {
         let nanos = stamp.as_nanos();
         let Ok(seconds) = u32::try_from(nanos / 1_000_000_000) else {
             let reason = "pcap cannot store times after 2106; use .pcapng";
-            return Err(self.refused(reason.into()));
+            return Err(CaptureError::unsupported(&self.name, reason));
         };
         let header = [
             seconds,
@@ -316,14 +313,6 @@ impl CaptureWriter {
         let padding = (len - 32 - captured) as usize;
         self.buffer.extend_from_slice(&[0; 3][..padding]);
         push_words(&mut self.buffer, &[len]);
-    }
-
-    #[cold]
-    fn refused(&self, reason: String) -> CaptureError {
-        CaptureError::Unsupported {
-            file: self.name.clone(),
-            reason,
-        }
     }
 }
 
@@ -438,8 +427,7 @@ impl WriteBehind {
     pub fn write(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let empty = self.empty.recv().unwrap_or_else(|_| Err(gone()))?;
         let full = mem::replace(buffer, empty);
-        let sent = self.full.as_ref().map(|thread| thread.send(full));
-        match sent {
+        match self.full.as_ref().map(|thread| thread.send(full)) {
             Some(Ok(())) => Ok(()),
             // The thread has failed in the meantime.
             _ => self.finish().and(Err(gone())),

@@ -36,10 +36,10 @@ fn cooked(kind: u16, device: u16, address: &[u8], protocol: u16, payload: &[u8])
     frame.bytes
 }
 
-fn cooked2(kind: u8, device: u16, address: &[u8], protocol: u16, payload: &[u8]) -> Vec<u8> {
+fn cooked2(kind: u16, device: u16, address: &[u8], protocol: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = Builder::new(true);
     frame.u16(protocol).u16(0).u32(3).u16(device);
-    frame.raw(&[kind, address.len() as u8]);
+    frame.raw(&[kind as u8, address.len() as u8]);
     frame.raw(address).raw(&[0; 8][address.len()..]);
     frame.raw(payload);
     frame.bytes
@@ -92,9 +92,7 @@ pub fn check(link_type: u16, frames: &Pairs) -> RecordCounts {
             let wire_len = frame.len() as u32 + 7;
             classic.record(1, 0, frame, wire_len);
             enhanced.enhanced(0, 5, frame, wire_len);
-            simple.block(3, |b| {
-                b.u32(frame.len() as u32).raw(frame);
-            });
+            simple.block(3, |b| _ = b.u32(frame.len() as u32).raw(frame));
         }
         for (file, more) in [(classic, 7), (enhanced, 7), (simple, 0)] {
             for ahead in [false, true] {
@@ -180,10 +178,10 @@ fn cooked_captures_get_ethernet_headers() {
             (llc[..10].to_vec(), None),
         ]
     };
-    let counts = check(113, &frames(&|k, d, a, p, b| cooked(k, d, a, p, b)));
-    assert_eq!((counts.cooked, left_out(&counts)), (5, 4));
-    let counts = check(276, &frames(&|k, d, a, p, b| cooked2(k as u8, d, a, p, b)));
-    assert_eq!((counts.cooked, left_out(&counts)), (5, 4));
+    for (link_type, head) in [(113, &cooked as &Head), (276, &cooked2)] {
+        let counts = check(link_type, &frames(head));
+        assert_eq!((counts.cooked, left_out(&counts)), (5, 4));
+    }
     // The length field of LLC contains the wire length.
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, 113);

@@ -3,15 +3,11 @@
 use std::io::Cursor;
 
 use crate::common::captures::Builder;
-use crate::common::{Frame, read_to_end};
+use crate::common::{self, Frame, frame, read_to_end};
 use longwire_capture::{CAPTURED_MAX, CaptureError, CaptureReader, LeftOut};
 
 fn reader(file: &Builder) -> CaptureReader {
     CaptureReader::new("test", Cursor::new(file.bytes.clone())).expect("a capture")
-}
-
-fn frame(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 31 + len) as u8).collect()
 }
 
 /// Returns all frames of an intact file, and the skipped records.
@@ -25,7 +21,7 @@ fn read(file: &Builder) -> (Vec<Frame>, Vec<(LeftOut, u64)>) {
 
 /// Returns the length of each frame.
 fn lengths(file: &Builder) -> Vec<usize> {
-    read(file).0.iter().map(|frame| frame.1.len()).collect()
+    common::lengths(&read(file).0)
 }
 
 #[test]
@@ -61,8 +57,7 @@ fn interfaces_of_other_link_types_are_left_out_and_counted() {
     file.enhanced(1, 9, &long, long.len() as u32);
     file.enhanced(1, 10, &frame(61), 61);
     let (frames, left_out) = read(&file);
-    let lengths: Vec<usize> = frames.iter().map(|frame| frame.1.len()).collect();
-    assert_eq!(lengths, [60, 60, 60, 60, 61]);
+    assert_eq!(common::lengths(&frames), [60, 60, 60, 60, 61]);
     let expected = [(LeftOut::LinkType(195), 5), (LeftOut::TooLong, 1)];
     assert_eq!(left_out, expected);
     let mut reader = reader(&file);
@@ -117,8 +112,7 @@ fn an_interface_is_chosen_by_name_or_number() {
         reader.choose_interface(chosen).expect("a pcapng");
         let (frames, error) = read_to_end(&mut reader);
         assert!(error.is_none(), "{error:?}");
-        let lengths: Vec<usize> = frames.iter().map(|frame| frame.1.len()).collect();
-        assert_eq!(lengths, expected, "{chosen}");
+        assert_eq!(common::lengths(&frames), expected, "{chosen}");
         let left_out = reader.counts().left_out[&LeftOut::OtherInterface];
         assert_eq!(left_out, others, "{chosen}");
     }
@@ -149,16 +143,19 @@ fn old_versions_have_their_lengths_the_other_way_round() {
             for version in [(2, 0), (2, 2), (2, 3), (2, 4), (543, 0)] {
                 let mut file = Builder::new(big);
                 versioned(&mut file, magic, version);
-                for (len, original) in [(60, 60), (40, 1514)] {
+                let records = [(1_700_000_000, 999_999, 60, 60), (u32::MAX, 1, 40, 1514)];
+                for (seconds, ticks, len, original) in records {
                     let (first, second) = match version {
                         (2, 4) => (len, original),
                         _ => (original, len),
                     };
-                    file.u32(7).u32(5).u32(first).u32(second);
+                    file.u32(seconds).u32(ticks).u32(first).u32(second);
                     file.raw(&frame(len as usize));
                 }
-                let stamp = 7_000_000_000 + 5 * tick;
-                let expected = [(stamp, frame(60), 60), (stamp, frame(40), 1514)];
+                let expected = records.map(|(seconds, ticks, len, original)| {
+                    let stamp = u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * tick;
+                    (stamp, frame(len as usize), original)
+                });
                 assert_eq!(read(&file).0, expected, "{version:?}, big {big}");
             }
         }
@@ -214,9 +211,7 @@ fn pcapng_options_and_blocks_give_the_length_of_check_sequences() {
             file.flagged(0, &frame(64), 1);
             file.flagged(0, &frame(64), 1 | 2 << 5);
             file.flagged(0, &frame(61), 4 << 5);
-            file.block(3, |b| {
-                b.u32(64).raw(&frame(64));
-            });
+            file.block(3, |b| _ = b.u32(64).raw(&frame(64)));
             let plain = 64 - fcs_len;
             let expected = [plain, 62.min(plain), plain, 62, 57, plain];
             assert_eq!(lengths(&file), expected, "{value:?}, big {big}");

@@ -3,7 +3,7 @@ use longwire_testbed::support::Folder;
 use std::io::Cursor;
 
 use crate::common::captures::Builder;
-use crate::common::{Frame, read_to_end};
+use crate::common::{Frame, frame, read_to_end};
 use longwire_capture::{CaptureError, CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
 use proptest::prelude::*;
@@ -14,11 +14,10 @@ fn reader(bytes: &[u8]) -> Result<CaptureReader, CaptureError> {
 
 /// Returns all frames up to the end or an error.
 fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
-    let mut reader = match reader(bytes) {
-        Ok(reader) => reader,
-        Err(error) => return (Vec::new(), Some(error)),
-    };
-    read_to_end(&mut reader)
+    match reader(bytes) {
+        Ok(mut reader) => read_to_end(&mut reader),
+        Err(error) => (Vec::new(), Some(error)),
+    }
 }
 
 /// Returns the number of frames before the error, its offset and its reason.
@@ -28,27 +27,6 @@ fn refusal(bytes: &[u8]) -> (usize, u64, String) {
         panic!("not refused: {frames:?} {error:?}");
     };
     (frames.len(), offset, reason)
-}
-
-fn frame(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 31 + len) as u8).collect()
-}
-
-#[test]
-fn classic_files_of_all_four_kinds() {
-    for big in [false, true] {
-        for (magic, tick) in [(0xa1b2_c3d4, 1_000), (0xa1b2_3c4d, 1)] {
-            let mut file = Builder::new(big);
-            file.classic(magic, 65_535, 1);
-            file.record(1_700_000_000, 999_999, &frame(60), 60);
-            file.record(4_294_967_295, 1, &frame(61), 1514);
-            let (frames, error) = read_all(&file.bytes);
-            assert!(error.is_none());
-            let first = 1_700_000_000_000_000_000 + 999_999 * tick;
-            let second = 4_294_967_295_000_000_000 + tick;
-            assert_eq!(frames, [(first, frame(60), 60), (second, frame(61), 1514)]);
-        }
-    }
 }
 
 #[test]
@@ -73,9 +51,7 @@ fn pcapng_sections_interfaces_and_clocks() {
     file.interface(1, 0, &[(9, &[12]), (14, &(-1i64).to_be_bytes())]);
     file.enhanced(0, 1_700_000_000_123_456, &frame(61), 61);
     // An unknown block, and statistics.
-    file.block(0x0bad_0bad, |b| {
-        b.raw(&[7; 21]);
-    });
+    file.block(0x0bad_0bad, |b| _ = b.raw(&[7; 21]));
     file.enhanced(1, 1_700_000_000_123_456_789, &frame(62), 9000);
     file.enhanced(2, 3 << 19, &frame(63), 63);
     file.enhanced(3, 2_000_000_000_123_999, &frame(64), 64);
@@ -84,16 +60,12 @@ fn pcapng_sections_interfaces_and_clocks() {
         b.u16(1).u16(9).u32(0).u32(77);
         b.u32(14).u32(14).raw(&frame(14));
     });
-    file.block(3, |b| {
-        b.u32(60).raw(&frame(60));
-    });
+    file.block(3, |b| _ = b.u32(60).raw(&frame(60)));
     let mut second = Builder::new(false);
     second.section();
     second.interface(1, 32, &[]);
     second.enhanced(0, 5, &frame(20), 20);
-    second.block(3, |b| {
-        b.u32(60).raw(&frame(60)[..32]);
-    });
+    second.block(3, |b| _ = b.u32(60).raw(&frame(60)[..32]));
     file.raw(&second.bytes);
 
     let (frames, error) = read_all(&file.bytes);
@@ -115,9 +87,7 @@ fn pcapng_sections_interfaces_and_clocks() {
 fn blocks_longer_than_any_buffer_are_skipped() {
     let mut file = Builder::new(false);
     file.section().interface(1, 0, &[]);
-    file.block(10, |b| {
-        b.raw(&vec![0x5a; 3_000_000]);
-    });
+    file.block(10, |b| _ = b.raw(&vec![0x5a; 3_000_000]));
     file.enhanced(0, 1, &frame(60), 60);
     let (frames, error) = read_all(&file.bytes);
     assert!(error.is_none(), "{error:?}");
@@ -142,10 +112,7 @@ fn files_cut_anywhere_give_the_frames_before() {
     ends.push(ng.section().bytes.len());
     ends.push(ng.interface(1, 0, &[(9, &[9])]).bytes.len());
     ends.push(ng.enhanced(0, 1, &frame(61), 61).bytes.len());
-    let block = ng.block(99, |b| {
-        b.u32(1);
-    });
-    ends.push(block.bytes.len());
+    ends.push(ng.block(99, |b| _ = b.u32(1)).bytes.len());
     ng.enhanced(0, 2, &frame(62), 62);
     let first = ends[3];
     for (file, ends, first) in [(&classic, vec![0, 24, 100], 100), (&ng, ends, first)] {

@@ -54,14 +54,12 @@ fn dropping_writes_everything_too() {
     let path = dir.file("dropped.pcap");
     let mut writer = CaptureWriter::create(&path).expect("it is created");
     writer.write_behind(Batches::Small, || ());
-    for number in 0..FRAMES {
-        let bytes = frame(number);
+    for bytes in (0..FRAMES).map(frame) {
         let written = writer.write(Nanos::ZERO, &bytes, bytes.len() as u32);
         written.expect("there is room");
     }
     drop(writer);
-    let mut reader = CaptureReader::open(&path).expect("it is a capture");
-    let (frames, error) = read_to_end(&mut reader);
+    let (frames, error) = read(&path, false);
     assert!(error.is_none(), "{error:?}");
     assert_eq!(frames.len() as u64, FRAMES);
 }
@@ -88,8 +86,9 @@ fn a_full_disk_is_reported_a_few_buffers_later() {
 fn read(path: &str, in_thread: bool) -> (Vec<Frame>, Option<String>) {
     let mut reader = CaptureReader::open(path).expect("it is a capture");
     if in_thread {
-        let begun = reader.read_in_thread(Batches::Small, || ());
-        begun.expect("there are threads");
+        reader
+            .read_in_thread(Batches::Small, || ())
+            .expect("there are threads");
     }
     let (frames, error) = read_to_end(&mut reader);
     (frames, error.map(|error| error.to_string()))
@@ -120,8 +119,9 @@ fn upcoming_frames_are_the_next_ones() {
     let path = dir.file("long.pcap");
     assert!(write(&path, false, FRAMES).1.is_ok());
     let mut reader = CaptureReader::open(&path).expect("it is a capture");
-    let begun = reader.read_in_thread(Batches::Small, || ());
-    begun.expect("there are threads");
+    reader
+        .read_in_thread(Batches::Small, || ())
+        .expect("there are threads");
     let mut seen = 0;
     for number in 0..FRAMES {
         let upcoming = reader.upcoming().take(3);

@@ -27,8 +27,9 @@ fn files_of_editcap_are_read() {
     let mut writer = CaptureWriter::create(&source).unwrap();
     for (n, frame) in frames.iter().enumerate() {
         let wire_len = frame.len() as u32 + 100;
-        let stamp = Nanos::from_nanos(stamp(n));
-        writer.write(stamp, frame, wire_len).unwrap();
+        writer
+            .write(Nanos::from_nanos(stamp(n)), frame, wire_len)
+            .unwrap();
     }
     writer.finish().unwrap();
     for (format, tick) in [("pcap", 1_000), ("nsecpcap", 1), ("pcapng", 1)] {

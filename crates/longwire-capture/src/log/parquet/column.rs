@@ -117,21 +117,22 @@ impl Column {
         }
         let at = self.value;
         self.value += 1;
+        let number = |signed: i64, unsigned: u64| {
+            Value::Number(if self.unsigned {
+                unsigned.into()
+            } else {
+                signed.into()
+            })
+        };
         let found = match &self.values {
-            Values::Int32(batch) => batch.values.get(at).map(|value| {
-                Value::Number(if self.unsigned {
-                    value.cast_unsigned().into()
-                } else {
-                    (*value).into()
-                })
-            }),
-            Values::Int64(batch) => batch.values.get(at).map(|value| {
-                Value::Number(if self.unsigned {
-                    value.cast_unsigned().into()
-                } else {
-                    (*value).into()
-                })
-            }),
+            Values::Int32(batch) => {
+                let value = batch.values.get(at);
+                value.map(|value| number((*value).into(), value.cast_unsigned().into()))
+            }
+            Values::Int64(batch) => batch
+                .values
+                .get(at)
+                .map(|value| number(*value, value.cast_unsigned())),
             Values::Bool(batch) => batch.values.get(at).map(|value| Value::Truth(*value)),
             Values::Bytes(batch) => batch.values.get(at).map(|value| Value::Bytes(value.data())),
         };

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use parquet::errors::{ParquetError, Result};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
@@ -44,12 +44,9 @@ impl std::fmt::Debug for ParquetReader {
 }
 
 /// Opens a file.
-pub(in crate::log) fn reader(
-    path: PathBuf,
-) -> std::result::Result<Box<dyn FormatReader>, LogError> {
-    let opened = File::open(&path);
+pub(in crate::log) fn reader(path: PathBuf) -> Result<Box<dyn FormatReader>, LogError> {
     let unreadable = |source| LogError::file(&path, "cannot read it", source);
-    let file = opened.map_err(unreadable)?;
+    let file = File::open(&path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.len() == 0 && metadata.is_file() {
         return Err(LogError::Empty { path });
@@ -64,10 +61,7 @@ pub(in crate::log) fn reader(
             path.len() == 1 && path[0] == name
         })
     };
-    let layout = match Layout::find(place) {
-        Ok(layout) => layout,
-        Err(missing) => return Err(LogError::Columns { path, missing }),
-    };
+    let layout = Layout::find(&path, place)?;
     let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
     Ok(Box::new(ParquetReader {
         path,
@@ -108,7 +102,7 @@ impl ParquetReader {
         }
     }
 
-    fn open_group(&mut self) -> Result<()> {
+    fn open_group(&mut self) -> Result<(), ParquetError> {
         let group = self.file.get_row_group(self.group)?;
         self.group += 1;
         self.columns.clear();
@@ -123,45 +117,26 @@ impl ParquetReader {
         Ok(())
     }
 
-    fn row(&mut self) -> std::result::Result<Row, RowError> {
-        let [
-            frame,
-            link,
-            arrival,
-            length,
-            verdict,
-            departure,
-            release,
-            reason,
-            ecn_marked,
-            corrupted,
-            copy,
-            queue_packets,
-            queue_bytes,
-            epoch @ ..,
-        ] = &mut self.columns[..]
-        else {
-            return Err(RowError::File(general("columns are missing")));
-        };
+    fn row(&mut self) -> Result<Row, RowError> {
+        // The fields are read in the order of [`COLUMNS`].
+        let mut columns = self.columns.iter_mut().enumerate();
+        let mut next = || columns.next().ok_or_else(|| general("columns are missing"));
         let mut row = Row {
-            frame: number(frame, 0)?,
-            link: name(link, 1, &mut self.names)?.unwrap_or_else(|| Name::from("")),
-            arrival_ns: number(arrival, 2)?,
-            length: number(length, 3)?,
-            verdict: fate(verdict)?,
-            departure_ns: optional(departure, 5)?,
-            release_ns: optional(release, 6)?,
-            reason: name(reason, 7, &mut self.names)?,
-            ecn_marked: truth(ecn_marked, 8)?,
-            corrupted: truth(corrupted, 9)?,
-            copy: number(copy, 10)?,
-            queue_packets: number(queue_packets, 11)?,
-            queue_bytes: number(queue_bytes, 12)?,
+            frame: number(next()?)?,
+            link: name(next()?, &mut self.names)?.unwrap_or_else(|| Name::from("")),
+            arrival_ns: number(next()?)?,
+            length: number(next()?)?,
+            verdict: fate(next()?)?,
+            departure_ns: optional(next()?)?,
+            release_ns: optional(next()?)?,
+            reason: name(next()?, &mut self.names)?,
+            ecn_marked: truth(next()?)?,
+            corrupted: truth(next()?)?,
+            copy: number(next()?)?,
+            queue_packets: number(next()?)?,
+            queue_bytes: number(next()?)?,
         };
-        let epoch = match epoch.first_mut() {
-            Some(epoch) => number(epoch, EPOCH)?,
-            None => 0,
-        };
+        let epoch = columns.next().map(number).transpose()?.unwrap_or(0);
         self.layout.resolve(&mut row, epoch);
         row.check()?;
         Ok(row)
@@ -169,11 +144,9 @@ impl ParquetReader {
 
     fn wrong(&self, wrong: RowError) -> LogError {
         match wrong {
-            RowError::Row(what) => LogError::Row {
-                path: self.path.clone(),
-                place: format!("row {}", self.rows_read),
-                what,
-            },
+            RowError::Row(what) => {
+                LogError::row(&self.path, format!("row {}", self.rows_read), what)
+            }
             RowError::File(error) => {
                 let action = format!("cannot read row {}", self.rows_read);
                 unread(&self.path, &action, error)
@@ -183,9 +156,8 @@ impl ParquetReader {
 }
 
 impl Iterator for ParquetReader {
-    type Item = std::result::Result<Row, LogError>;
-
-    fn next(&mut self) -> Option<std::result::Result<Row, LogError>> {
+    type Item = Result<Row, LogError>;
+    fn next(&mut self) -> Option<Result<Row, LogError>> {
         if self.ended {
             return None;
         }
@@ -221,13 +193,12 @@ impl FormatReader for ParquetReader {
             return Some((self.metadata(FIRST_KEY)?, self.metadata(LAST_KEY)?));
         }
         let groups = self.file.metadata().row_groups();
-        let arrivals = groups.iter().map(|group| self.range(group, "arrival_ns"));
-        let arrivals: Option<Vec<_>> = arrivals.collect();
-        let releases = groups.iter().map(|group| self.range(group, "release_ns"));
-        let releases: Option<Vec<_>> = releases.collect();
+        let ranges = |name| -> Option<Vec<_>> {
+            groups.iter().map(|group| self.range(group, name)).collect()
+        };
         // A group without delivered frames has no releases.
-        let arrivals = arrivals?.into_iter().flatten();
-        let releases = releases?.into_iter().flatten();
+        let arrivals = ranges("arrival_ns")?.into_iter().flatten();
+        let releases = ranges("release_ns")?.into_iter().flatten();
         let first = arrivals.clone().map(|(least, _)| least).min()?;
         let last = arrivals.chain(releases).map(|(_, most)| most).max()?;
         Some((first, last))
@@ -253,14 +224,17 @@ impl From<ParquetError> for RowError {
     }
 }
 
-fn number<T: TryFrom<i128>>(column: &mut Column, index: usize) -> std::result::Result<T, RowError> {
+/// A column and its index in [`COLUMNS`].
+type Indexed<'a> = (usize, &'a mut Column);
+
+fn number<T: TryFrom<i128>>((index, column): Indexed<'_>) -> Result<T, RowError> {
     match column.next()? {
         Value::Number(number) => whole(number, index),
         other => Err(unexpected(&other, index, "a number")),
     }
 }
 
-fn optional(column: &mut Column, index: usize) -> std::result::Result<Option<i64>, RowError> {
+fn optional((index, column): Indexed<'_>) -> Result<Option<i64>, RowError> {
     match column.next()? {
         Value::Absent => Ok(None),
         Value::Number(number) => whole(number, index).map(Some),
@@ -268,28 +242,21 @@ fn optional(column: &mut Column, index: usize) -> std::result::Result<Option<i64
     }
 }
 
-fn whole<T: TryFrom<i128>>(number: i128, index: usize) -> std::result::Result<T, RowError> {
+fn whole<T: TryFrom<i128>>(number: i128, index: usize) -> Result<T, RowError> {
     number.try_into().map_err(|_| {
-        let bits = size_of::<T>() * 8;
-        RowError::Row(format!(
-            "{} {number} does not fit into {bits} bits",
-            COLUMNS[index]
-        ))
+        let (name, bits) = (COLUMNS[index], size_of::<T>() * 8);
+        RowError::Row(format!("{name} {number} does not fit into {bits} bits"))
     })
 }
 
-fn truth(column: &mut Column, index: usize) -> std::result::Result<bool, RowError> {
+fn truth((index, column): Indexed<'_>) -> Result<bool, RowError> {
     match column.next()? {
         Value::Truth(truth) => Ok(truth),
         other => Err(unexpected(&other, index, "a boolean")),
     }
 }
 
-fn name(
-    column: &mut Column,
-    index: usize,
-    names: &mut Names,
-) -> std::result::Result<Option<Name>, RowError> {
+fn name((index, column): Indexed<'_>, names: &mut Names) -> Result<Option<Name>, RowError> {
     match column.next()? {
         Value::Absent => Ok(None),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
@@ -300,10 +267,10 @@ fn name(
     }
 }
 
-fn fate(column: &mut Column) -> std::result::Result<Fate, RowError> {
+fn fate((index, column): Indexed<'_>) -> Result<Fate, RowError> {
     match column.next()? {
         Value::Bytes(bytes) => Ok(Fate::parse(&String::from_utf8_lossy(bytes))?),
-        other => Err(unexpected(&other, 4, "text")),
+        other => Err(unexpected(&other, index, "text")),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
-use parquet::errors::{ParquetError, Result};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -105,10 +105,7 @@ struct Optional<T> {
 }
 
 /// Starts a file.
-pub(in crate::log) fn writer(
-    file: File,
-    path: &Path,
-) -> std::result::Result<Box<dyn FormatWriter>, LogError> {
+pub(in crate::log) fn writer(file: File, path: &Path) -> Result<Box<dyn FormatWriter>, LogError> {
     let schema = parse_message_type(SCHEMA).map(Arc::new);
     let opened = schema.and_then(|schema| {
         SerializedFileWriter::new(BufWriter::new(file), schema, Arc::new(properties()))
@@ -122,7 +119,7 @@ pub(in crate::log) fn writer(
 }
 
 impl ParquetWriter {
-    fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self) -> Result<(), ParquetError> {
         let mut out = self.file.next_row_group()?;
         self.group.write(&mut out)?;
         out.close().map(drop)
@@ -130,7 +127,7 @@ impl ParquetWriter {
 }
 
 impl FormatWriter for ParquetWriter {
-    fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> std::result::Result<(), LogError> {
+    fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError> {
         self.span = Some(Span::with(self.span, row, epoch));
         self.group.push(row, epoch);
         if self.group.frame.len() < GROUP_ROWS {
@@ -139,18 +136,12 @@ impl FormatWriter for ParquetWriter {
         self.flush().map_err(|error| unwritten(path, error))
     }
 
-    fn finish(mut self: Box<Self>, path: &Path) -> std::result::Result<(), LogError> {
-        let rest = if self.group.frame.is_empty() {
-            Ok(())
-        } else {
-            self.flush()
-        };
+    fn finish(mut self: Box<Self>, path: &Path) -> Result<(), LogError> {
+        let is_flushed = self.group.frame.is_empty();
+        let rest = if is_flushed { Ok(()) } else { self.flush() };
         if let Some(span) = self.span {
-            for (key, value) in [
-                (EPOCH_KEY, span.epoch),
-                (FIRST_KEY, span.first),
-                (LAST_KEY, span.last),
-            ] {
+            let Span { epoch, first, last } = span;
+            for (key, value) in [(EPOCH_KEY, epoch), (FIRST_KEY, first), (LAST_KEY, last)] {
                 let entry = KeyValue::new(key.to_owned(), value.to_string());
                 self.file.append_key_value_metadata(entry);
             }
@@ -164,18 +155,12 @@ impl FormatWriter for ParquetWriter {
 impl Span {
     /// Returns the span extended to include a row.
     fn with(span: Option<Span>, row: &Row, epoch: i64) -> Span {
-        let last = row.release_ns.unwrap_or(row.arrival_ns);
-        match span {
-            None => Span {
-                epoch,
-                first: row.arrival_ns,
-                last,
-            },
-            Some(span) => Span {
-                first: span.first.min(row.arrival_ns),
-                last: span.last.max(last),
-                ..span
-            },
+        let (first, last) = (row.arrival_ns, row.release_ns.unwrap_or(row.arrival_ns));
+        let span = span.unwrap_or(Span { epoch, first, last });
+        Span {
+            first: span.first.min(first),
+            last: span.last.max(last),
+            ..span
         }
     }
 }
@@ -212,7 +197,7 @@ impl Group {
     }
 
     /// Writes and removes the rows, keeping their memory.
-    fn write(&mut self, out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>) -> Result<()> {
+    fn write(&mut self, out: &mut GroupWriter<'_>) -> Result<(), ParquetError> {
         self.names.clear();
         required::<Int64Type>(out, &mut self.frame)?;
         required::<ByteArrayType>(out, &mut self.link)?;
@@ -238,19 +223,21 @@ impl<T> Optional<T> {
     }
 }
 
+type GroupWriter<'a> = SerializedRowGroupWriter<'a, BufWriter<File>>;
+
 fn required<T: DataType>(
-    out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
+    out: &mut GroupWriter<'_>,
     values: &mut Vec<T::T>,
-) -> Result<()> {
+) -> Result<(), ParquetError> {
     column::<T>(out, values, None)?;
     values.clear();
     Ok(())
 }
 
 fn optional<T: DataType>(
-    out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
+    out: &mut GroupWriter<'_>,
     Optional { values, present }: &mut Optional<T::T>,
-) -> Result<()> {
+) -> Result<(), ParquetError> {
     column::<T>(out, values, Some(present))?;
     values.clear();
     present.clear();
@@ -259,10 +246,10 @@ fn optional<T: DataType>(
 
 /// Writes the group's next column.
 fn column<T: DataType>(
-    out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
+    out: &mut GroupWriter<'_>,
     values: &[T::T],
     present: Option<&[i16]>,
-) -> Result<()> {
+) -> Result<(), ParquetError> {
     let next = out.next_column()?;
     let mut next = next.ok_or_else(|| ParquetError::General("no column is left".to_owned()))?;
     next.typed::<T>().write_batch(values, present, None)?;

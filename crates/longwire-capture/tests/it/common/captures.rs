@@ -14,21 +14,23 @@ impl Builder {
     }
 
     pub fn u16(&mut self, value: u16) -> &mut Builder {
-        let bytes = if self.big {
-            value.to_be_bytes()
-        } else {
-            value.to_le_bytes()
-        };
-        self.raw(&bytes)
+        self.number(value.to_le_bytes())
     }
 
     pub fn u32(&mut self, value: u32) -> &mut Builder {
-        let bytes = if self.big {
-            value.to_be_bytes()
-        } else {
-            value.to_le_bytes()
-        };
+        self.number(value.to_le_bytes())
+    }
+
+    fn number<const LEN: usize>(&mut self, mut bytes: [u8; LEN]) -> &mut Builder {
+        if self.big {
+            bytes.reverse();
+        }
         self.raw(&bytes)
+    }
+
+    fn padded(&mut self) -> &mut Builder {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        self
     }
 
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Builder {
@@ -52,9 +54,7 @@ impl Builder {
     pub fn block(&mut self, kind: u32, body: impl FnOnce(&mut Builder)) -> &mut Builder {
         let mut inner = Builder::new(self.big);
         body(&mut inner);
-        let padding = inner.bytes.len().next_multiple_of(4) - inner.bytes.len();
-        inner.raw(&[0; 3][..padding]);
-        let len = inner.bytes.len() as u32 + 12;
+        let len = inner.padded().bytes.len() as u32 + 12;
         self.u32(kind).u32(len).raw(&inner.bytes).u32(len)
     }
 
@@ -76,9 +76,7 @@ impl Builder {
         self.block(1, |b| {
             b.u16(link_type).u16(0).u32(snapshot);
             for (code, value) in options {
-                b.u16(*code).u16(value.len() as u16).raw(value);
-                let padding = value.len().next_multiple_of(4) - value.len();
-                b.raw(&[0; 3][..padding]);
+                b.u16(*code).u16(value.len() as u16).raw(value).padded();
             }
             if !options.is_empty() {
                 b.u32(0);
@@ -91,9 +89,7 @@ impl Builder {
         self.block(6, |b| {
             let len = data.len() as u32;
             b.u32(interface).u32(0).u32(5).u32(len).u32(len).raw(data);
-            let padding = data.len().next_multiple_of(4) - data.len();
-            b.raw(&[0; 3][..padding]);
-            b.u16(2).u16(4).u32(flags).u32(0);
+            b.padded().u16(2).u16(4).u32(flags).u32(0);
         })
     }
 
@@ -108,9 +104,7 @@ impl Builder {
         self.block(6, |b| {
             b.u32(interface).u32((ticks >> 32) as u32).u32(ticks as u32);
             b.u32(data.len() as u32).u32(original).raw(data);
-            let padding = data.len().next_multiple_of(4) - data.len();
-            b.raw(&[0; 3][..padding]);
-            b.u16(1).u16(4).raw(b"note").u32(0);
+            b.padded().u16(1).u16(4).raw(b"note").u32(0);
         })
     }
 }

@@ -25,6 +25,14 @@ pub fn read_to_end(reader: &mut CaptureReader) -> (Vec<Frame>, Option<CaptureErr
 }
 
 /// Writes a file.
+pub fn frame(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + len) as u8).collect()
+}
+
+pub fn lengths(frames: &[Frame]) -> Vec<usize> {
+    frames.iter().map(|(_, bytes, _)| bytes.len()).collect()
+}
+
 pub fn write(path: &str, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap_or_else(|error| panic!("{path}: {error}"));
 }
