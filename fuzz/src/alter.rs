@@ -4,13 +4,12 @@
 //! The input is text with one option per line (`map 10.0.0.0/8=11.0.0.0/8`), then a line `---`,
 //! then a frame.
 
+use super::{accepted, parts, set};
 use longwire_engine::Nanos;
 use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated, parse_dscp};
 use longwire_packet::filter::Filter;
 use longwire_packet::header::{IpHeader, IpVersion};
-
-/// Line that ends the options.
-const END: &[u8] = b"\n---\n";
+use std::fmt::Display;
 
 /// Number of times a frame is sent.
 const ROUNDS: u64 = 3;
@@ -26,16 +25,14 @@ pub(crate) struct AlterInput {
 
 /// Checks a set of options with a frame.
 pub fn check(data: &[u8]) {
-    let at = data.windows(END.len()).position(|window| window == END);
-    let Some(at) = at else { return };
-    let Ok(text) = std::str::from_utf8(&data[..at]) else {
+    let Some((text, frame)) = parts(data) else {
         return;
     };
     let mut wanted = AlterInput::default();
     for line in text.lines() {
         read(&mut wanted, line);
     }
-    let mut frame = data[at + END.len()..].to_vec();
+    let mut frame = frame.to_vec();
     longwire_packet::repair_checksums(&mut frame);
     let wire_len = frame.len() as u32 + wanted.missing;
     if let Some(filter) = &wanted.filter {
@@ -55,10 +52,11 @@ fn check_frame(wanted: AlterInput, frame: &[u8], wire_len: u32) {
     let uncovers = !wanted.options.vlan.is_empty();
     let mut alterations = Alterations::new(wanted.options);
     for round in 0..ROUNDS {
+        let (number, into_round) = (round, Nanos::from_millis(round * 7));
         let about = About {
             round,
-            into_round: Nanos::from_millis(round * 7),
-            number: round,
+            into_round,
+            number,
         };
         alterations.apply(frame, wire_len, about, &mut |bytes, wire_len| {
             assert!(bytes.len() <= wire_len as usize);
@@ -84,11 +82,7 @@ pub(crate) fn read(wanted: &mut AlterInput, line: &str) {
         "filter" => set(&mut wanted.filter, Filter::parse(value)),
         "missing" => wanted.missing = value.parse().unwrap_or(0).min(2_000),
         "split" => set(&mut options.splitter, value.parse()),
-        "truncated" => {
-            let mut truncated = None;
-            set(&mut truncated, value.parse());
-            options.truncated = truncated.unwrap_or_default();
-        }
+        "truncated" => options.truncated = accepted(value.parse()).unwrap_or_default(),
         "strip-fcs" => options.strip_fcs = true,
         "fix-checksums" => options.fix_checksums = true,
         "src-mac" => set(&mut options.source_mac, value.parse()),
@@ -101,11 +95,7 @@ pub(crate) fn read(wanted: &mut AlterInput, line: &str) {
         "dscp" => set(&mut options.dscp, parse_dscp(value)),
         "ttl" => set(&mut options.ttl, value.parse()),
         "mtu" => options.mtu = value.parse().ok().filter(|mtu| (68..=65_535).contains(mtu)),
-        "mtu-action" => {
-            let mut action = None;
-            set(&mut action, value.parse());
-            options.mtu_action = action.unwrap_or_default();
-        }
+        "mtu-action" => options.mtu_action = accepted(value.parse()).unwrap_or_default(),
         "loop-addresses" => add(&mut options.loop_addresses, value.parse()),
         "loop-renumber" => options.loop_renumber = true,
         "keep-groups" => options.keep_groups = true,
@@ -115,18 +105,8 @@ pub(crate) fn read(wanted: &mut AlterInput, line: &str) {
     }
 }
 
-fn set<T, E: std::fmt::Display>(field: &mut Option<T>, read: Result<T, E>) {
-    match read {
-        Ok(value) => *field = Some(value),
-        Err(error) => assert!(!error.to_string().is_empty()),
-    }
-}
-
-fn add<T, E: std::fmt::Display>(field: &mut Vec<T>, read: Result<T, E>) {
+fn add<T, E: Display>(field: &mut Vec<T>, read: Result<T, E>) {
     const ENOUGH: usize = 8;
-    match read {
-        Ok(value) if field.len() < ENOUGH => field.push(value),
-        Ok(_) => {}
-        Err(error) => assert!(!error.to_string().is_empty()),
-    }
+    field.extend(accepted(read));
+    field.truncate(ENOUGH);
 }

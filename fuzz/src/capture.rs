@@ -16,10 +16,7 @@ pub fn check(data: &[u8]) {
         let ahead = read_all(data, Cursor::new(data.to_vec()), true);
         assert_eq!(ahead, whole);
     }
-    let dribble = Dribble {
-        data: Cursor::new(data.to_vec()),
-        calls: 0,
-    };
+    let dribble = Dribble(Cursor::new(data.to_vec()), 0);
     let dribble = read_all(data, dribble, false);
     let cut = &data[..data.len() / 2];
     let (cut, _) = read_all(cut, Cursor::new(cut.to_vec()), false);
@@ -71,11 +68,8 @@ fn read_all(data: &[u8], input: impl Read + Send + 'static, ahead: bool) -> Cont
             Ok(Some(record)) => {
                 assert!(record.bytes.len() <= frame_max);
                 assert!(record.bytes.len() as u64 <= u64::from(record.wire_len));
-                frames.push((
-                    record.stamp.as_nanos(),
-                    record.bytes.to_vec(),
-                    record.wire_len,
-                ));
+                let stamp = record.stamp.as_nanos();
+                frames.push((stamp, record.bytes.to_vec(), record.wire_len));
             }
             Ok(None) => return (frames, String::new()),
             Err(error) => {
@@ -96,15 +90,13 @@ fn refusal(data: &[u8], error: &CaptureError) -> String {
 }
 
 /// A reader that returns a few bytes per call, sometimes more.
-struct Dribble {
-    data: Cursor<Vec<u8>>,
-    calls: usize,
-}
+struct Dribble(Cursor<Vec<u8>>, usize);
 
 impl Read for Dribble {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        self.calls += 1;
-        let len = (self.calls % 7 * self.calls % 61 + 1).min(buffer.len());
-        self.data.read(&mut buffer[..len])
+        let Dribble(data, calls) = self;
+        *calls += 1;
+        let len = (*calls % 7 * *calls % 61 + 1).min(buffer.len());
+        data.read(&mut buffer[..len])
     }
 }

@@ -21,11 +21,8 @@ use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::alter;
 use super::capture::is_packed;
-
-/// Line that ends the options.
-const END: &[u8] = b"\n---\n";
+use super::{accepted, alter, parts, set};
 
 /// Maximum rounds, and maximum frames of an endless feed.
 const ROUNDS_MAX: u64 = 4;
@@ -49,10 +46,7 @@ struct FeedInput {
 
 /// Checks a file with a set of options.
 pub fn check(data: &[u8]) {
-    let Some(at) = data.windows(END.len()).position(|window| window == END) else {
-        return;
-    };
-    let Ok(text) = std::str::from_utf8(&data[..at]) else {
+    let Some((text, capture)) = parts(data) else {
         return;
     };
     let mut wanted = FeedInput::default();
@@ -60,8 +54,8 @@ pub fn check(data: &[u8]) {
     if wanted.config.rounds.is_none() && wanted.config.limit.is_none() {
         wanted.config.limit = Some(LIMIT_MAX);
     }
-    let file = TempFile::new(&data[at + END.len()..]);
-    check_feed(wanted, &file.path, &data[at + END.len()..]);
+    let file = TempFile::new(capture);
+    check_feed(wanted, &file.path, capture);
 }
 
 fn check_feed(wanted: FeedInput, path: &str, file: &[u8]) {
@@ -236,10 +230,8 @@ fn read(wanted: &mut FeedInput, line: &str) {
         "packets" => pace(config, value.parse().map(Pace::Packets)),
         "bits" => {
             let framing = FRAMING.parse("ethernet").expect("a framing");
-            pace(
-                config,
-                value.parse().map(|rate| Pace::Bits { rate, framing }),
-            );
+            let bits = value.parse().map(|rate| Pace::Bits { rate, framing });
+            pace(config, bits);
         }
         "topspeed" => config.pace = Pace::TopSpeed,
         "gap-cap" => set(&mut config.gap_cap, value.parse()),
@@ -262,16 +254,7 @@ fn read(wanted: &mut FeedInput, line: &str) {
 }
 
 fn pace<E: std::fmt::Display>(config: &mut TraceConfig, read: Result<Pace, E>) {
-    let mut pace = None;
-    set(&mut pace, read);
-    config.pace = pace.unwrap_or_default();
-}
-
-fn set<T, E: std::fmt::Display>(field: &mut Option<T>, read: Result<T, E>) {
-    match read {
-        Ok(value) => *field = Some(value),
-        Err(error) => assert!(!error.to_string().is_empty()),
-    }
+    config.pace = accepted(read).unwrap_or_default();
 }
 
 /// A temporary file, removed on drop; feeds open traces by name.

@@ -25,11 +25,7 @@ pub fn check(data: &[u8]) {
         Err(_) => return,
     };
     let again = vnet::decode(&vnet::encode(offload), frame);
-    assert_eq!(
-        again,
-        Ok(Decoded::Plain(offload)),
-        "decoded offload can be encoded"
-    );
+    assert_eq!(again, Ok(Decoded::Plain(offload)), "encoded again");
     if let Some(checksum) = offload.checksum {
         let finished = finish_checksum(&mut frame.to_vec(), checksum);
         assert!(finished, "a decoded checksum lies in the frame");
@@ -61,10 +57,7 @@ fn check_split(frame: &[u8], segments: Segments) {
 
 fn check_headers(frame: &[u8]) {
     let mac_len = mac_header_len(frame);
-    assert!(
-        (14..=30).contains(&mac_len) && mac_len % 4 == 2,
-        "{mac_len}"
-    );
+    assert!([14, 18, 22, 26, 30].contains(&mac_len), "{mac_len}");
     flow_hash(frame, 1);
     let Some(headers) = Headers::parse(frame) else {
         return;
@@ -79,10 +72,7 @@ fn check_headers(frame: &[u8]) {
 fn check_partial(frame: &[u8]) {
     let mut once = frame.to_vec();
     let finished = finish_if_partial(&mut once);
-    assert!(
-        finished || once == frame,
-        "an untouched frame stays the same"
-    );
+    assert!(finished || once == frame, "an untouched frame changed");
     let mut twice = once.clone();
     finish_if_partial(&mut twice);
     assert_eq!(twice, once, "finishing twice is finishing once");
@@ -92,11 +82,8 @@ fn check_segments(frame: &[u8], segments: Segments) {
     let lens: Vec<usize> = segments.wire_frames(frame.len()).collect();
     let header_len = usize::from(segments.header_len);
     let payload: usize = lens.iter().map(|len| len - header_len).sum();
-    assert_eq!(
-        header_len + payload,
-        frame.len(),
-        "no byte is lost or doubled"
-    );
+    let total = header_len + payload;
+    assert_eq!(total, frame.len(), "no byte is lost or doubled");
     if lens.len() > SEGMENTS_MAX {
         return;
     }
@@ -109,10 +96,8 @@ fn check_segments(frame: &[u8], segments: Segments) {
             single
         })
         .collect();
-    assert_eq!(
-        cut(frame, segments, 0..lens.len() + 1, &mut Vec::new()),
-        None
-    );
+    let beyond = cut(frame, segments, 0..lens.len() + 1, &mut Vec::new());
+    assert_eq!(beyond, None);
     // Segmenting a part yields the same segments as segmenting the whole.
     let (from, to) = (lens.len() / 3, lens.len());
     let (part, _) = piece(frame, segments, from, to);

@@ -2,6 +2,8 @@
 //! called by libFuzzer, by the test over the seeds (`crates/longwire/tests/it/fuzz_seeds.rs`) and
 //! in a debugger.
 
+use std::fmt::Display;
+
 pub mod alter;
 pub mod capture;
 pub mod composition;
@@ -11,3 +13,21 @@ pub mod frame;
 pub mod options;
 pub mod topology;
 pub mod trace;
+
+/// Splits an input into the options and the bytes after the line that ends them.
+fn parts(data: &[u8]) -> Option<(&str, &[u8])> {
+    const END: &[u8] = b"\n---\n";
+    let at = data.windows(END.len()).position(|window| window == END)?;
+    let text = std::str::from_utf8(&data[..at]).ok()?;
+    Some((text, &data[at + END.len()..]))
+}
+
+/// Returns what was read; a refusal must have a message.
+fn accepted<T, E: Display>(read: Result<T, E>) -> Option<T> {
+    read.inspect_err(|error| assert!(!error.to_string().is_empty()))
+        .ok()
+}
+
+fn set<T, E: Display>(field: &mut Option<T>, read: Result<T, E>) {
+    *field = accepted(read).or(field.take());
+}

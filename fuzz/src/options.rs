@@ -8,6 +8,7 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
+use super::accepted;
 use longwire_engine::models::{self, Kind};
 use longwire_engine::{
     BitRate, Bytes, Correlation, FrameMeta, Link, LinkConfig, LinkId, Loader, Nanos, Packets,
@@ -31,42 +32,25 @@ pub fn check(data: &[u8]) {
 
 fn check_line(config: &mut LinkConfig, name: &str, value: &str, file: &OptionLoader<'_>) {
     match name {
-        "rate" => set(&mut config.rate, model(&models::RATE, value, file)),
-        "framing" => set(&mut config.framing, model(&models::FRAMING, value, file)),
-        "queue" => set(
-            &mut config.queue,
-            model(&models::QUEUE, value, file).map(Some),
-        ),
+        "rate" => set(&mut config.rate, &models::RATE, value, file),
+        "framing" => set(&mut config.framing, &models::FRAMING, value, file),
+        "queue" => set(&mut config.queue, &models::QUEUE, value, file),
         "loss" => config.loss.extend(model(&models::LOSS, value, file)),
-        "corrupt" => set(
-            &mut config.corruption,
-            model(&models::CORRUPTION, value, file).map(Some),
-        ),
-        "duplicate" => {
-            set(
-                &mut config.duplication,
-                model(&models::DUPLICATION, value, file).map(Some),
-            );
-        }
-        "delay" => set(&mut config.delay, model(&models::DELAY, value, file)),
-        "reorder" => set(
-            &mut config.reordering,
-            model(&models::REORDERING, value, file).map(Some),
-        ),
-        "order" => set(&mut config.order, model(&models::ORDER, value, file)),
-        "mtu" => set(&mut config.mtu, model(&models::MTU, value, file)),
-        "router" => set(
-            &mut config.router,
-            model(&models::ROUTER, value, file).map(Some),
-        ),
+        "corrupt" => set(&mut config.corruption, &models::CORRUPTION, value, file),
+        "duplicate" => set(&mut config.duplication, &models::DUPLICATION, value, file),
+        "delay" => set(&mut config.delay, &models::DELAY, value, file),
+        "reorder" => set(&mut config.reordering, &models::REORDERING, value, file),
+        "order" => set(&mut config.order, &models::ORDER, value, file),
+        "mtu" => set(&mut config.mtu, &models::MTU, value, file),
+        "router" => set(&mut config.router, &models::ROUTER, value, file),
         "rewrite" => config.rewrite.extend(model(&models::REWRITE, value, file)),
         _ => check_unit(name, value),
     }
 }
 
-fn set<T>(place: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *place = value;
+fn set<M: Display, T: From<M>>(place: &mut T, kind: &Kind<M>, text: &str, file: &OptionLoader<'_>) {
+    if let Some(model) = model(kind, text, file) {
+        *place = model.into();
     }
 }
 
@@ -81,19 +65,12 @@ impl Loader for OptionLoader<'_> {
 
 /// Parses a model, formats it, and parses the result.
 fn model<M: Display>(kind: &Kind<M>, text: &str, file: &OptionLoader<'_>) -> Option<M> {
-    match kind.parse_with(text, file) {
-        Ok(model) => {
-            let written = model.to_string();
-            let again = kind.parse_with(&written, file);
-            let again = again.unwrap_or_else(|error| panic!("'{text}' as '{written}': {error}"));
-            assert_eq!(again.to_string(), written, "{} {text}", kind.name);
-            Some(model)
-        }
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            None
-        }
-    }
+    let model = accepted(kind.parse_with(text, file))?;
+    let written = model.to_string();
+    let again = kind.parse_with(&written, file);
+    let again = again.unwrap_or_else(|error| panic!("'{text}' as '{written}': {error}"));
+    assert_eq!(again.to_string(), written, "{} {text}", kind.name);
+    Some(model)
 }
 
 fn check_unit(name: &str, text: &str) {
@@ -102,21 +79,10 @@ fn check_unit(name: &str, text: &str) {
         "bitrate" => unit::<BitRate>(text),
         "size" => unit::<Bytes>(text),
         "packets" => unit::<Packets>(text),
-        "probability" => {
-            // Formatting rounds, so compare the formatted values.
-            if let Ok(value) = text.parse::<Probability>() {
-                let shown = value.to_string();
-                let again = shown.parse::<Probability>().map(|value| value.to_string());
-                assert_eq!(again, Ok(shown), "{text}");
-            }
-        }
+        "probability" => _ = shown_again::<Probability>(text),
         "correlation" => {
-            if let Ok(value) = text.parse::<Correlation>() {
-                let shown = value.to_string();
-                let again = shown.parse::<Correlation>().map(|value| value.to_string());
-                assert_eq!(again, Ok(shown), "{text}");
-                assert!((-1.0..=1.0).contains(&value.as_f64()), "{text}");
-            }
+            let value = shown_again::<Correlation>(text).map_or(0.0, Correlation::as_f64);
+            assert!((-1.0..=1.0).contains(&value), "{text}");
         }
         "real" => assert!(parse_real(text).map_or(true, f64::is_finite)),
         "signed" => assert!(
@@ -134,10 +100,18 @@ fn check_unit(name: &str, text: &str) {
 
 /// Parses a value, formats it, and parses the result.
 fn unit<T: FromStr<Err = UnitError> + Display + Debug + PartialEq>(text: &str) {
-    match text.parse::<T>() {
-        Ok(value) => assert_eq!(value.to_string().parse::<T>(), Ok(value), "{text}"),
-        Err(error) => assert!(!error.to_string().is_empty()),
+    if let Some(value) = accepted(text.parse::<T>()) {
+        assert_eq!(value.to_string().parse::<T>(), Ok(value), "{text}");
     }
+}
+
+/// Formatting rounds, so this compares the formatted values.
+fn shown_again<T: FromStr<Err = UnitError> + Display>(text: &str) -> Option<T> {
+    let value = accepted(text.parse::<T>())?;
+    let shown = value.to_string();
+    let again = shown.parse::<T>().map(|value| value.to_string());
+    assert_eq!(again, Ok(shown), "{text}");
+    Some(value)
 }
 
 /// Sends frames of all lengths through the link. Checks that departures never decrease, that
@@ -162,26 +136,14 @@ fn check_link(config: LinkConfig) {
         }
         let len = (n * n * 70) as usize;
         let frame = FrameMeta::new(arrival, len as u32);
-        let verdict = link.offer(frame, &bytes[..len]);
-        if let Verdict::Deliver(delivery) = verdict {
+        let mut next = Some(link.offer(frame, &bytes[..len]));
+        if let Some(Verdict::Deliver(delivery)) = next {
             assert!(arrival <= delivery.departure);
         }
-        check_verdict(
-            &mut link,
-            verdict,
-            arrival,
-            &mut last,
-            &mut bytes[..len].to_vec(),
-        );
-        while let Some(copy) = link.next_copy() {
+        while let Some(verdict) = next {
             let mut bytes = bytes[..len].to_vec();
-            check_verdict(
-                &mut link,
-                Verdict::Deliver(copy),
-                arrival,
-                &mut last,
-                &mut bytes,
-            );
+            check_verdict(&mut link, verdict, arrival, &mut last, &mut bytes);
+            next = link.next_copy().map(Verdict::Deliver);
         }
     }
 }
@@ -196,10 +158,8 @@ fn check_verdict(
     let Verdict::Deliver(delivery) = verdict else {
         return;
     };
-    assert!(
-        delivery.departure <= delivery.release,
-        "{arrival}: {delivery:?}"
-    );
+    let in_order = delivery.departure <= delivery.release;
+    assert!(in_order, "{arrival}: {delivery:?}");
     assert!(last.0 <= delivery.departure);
     assert!(last.1 <= delivery.release || !link.in_order());
     *last = (delivery.departure, delivery.release);

@@ -126,11 +126,8 @@ fn check_series(series: &Series, quantity: Quantity) {
             assert!(since < found.end.as_nanos() || found.end == Nanos::MAX);
             let over = end == End::Stop && since >= length;
             assert_eq!(found.value.is_none(), over);
-            assert!(
-                found
-                    .value
-                    .is_none_or(|value| series.values().contains(&value))
-            );
+            let known = |value| series.values().contains(&value);
+            assert!(found.value.is_none_or(known));
         }
     }
 }
