@@ -1,10 +1,11 @@
 //! Literals: numbers, addresses, networks and bytes.
 
 use alloc::vec::Vec;
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 use core::str::FromStr;
 
 pub(crate) use super::names::{ethertype, ethertype_name, protocol, protocol_name};
+use crate::bytes::left_aligned;
 use crate::header::IpVersion;
 
 /// An address prefix.
@@ -21,24 +22,18 @@ pub struct Net {
 impl Net {
     /// Parses an address.
     pub(crate) fn host(text: &str) -> Option<Net> {
-        if let Ok(address) = Ipv6Addr::from_str(text) {
-            return Some(Net {
-                version: IpVersion::V6,
-                address: address.octets(),
-                prefix: 128,
-            });
-        }
-        let octets = Ipv4Addr::from_str(text).ok()?.octets();
-        Some(Net::v4(octets, 32))
+        IpAddr::from_str(text).ok().map(Net::of)
     }
 
-    fn v4(octets: [u8; 4], prefix: u8) -> Net {
-        let mut address = [0; 16];
-        address[..4].copy_from_slice(&octets);
+    fn of(address: IpAddr) -> Net {
+        let version = match address {
+            IpAddr::V4(_) => IpVersion::V4,
+            IpAddr::V6(_) => IpVersion::V6,
+        };
         Net {
-            version: IpVersion::V4,
-            address,
-            prefix,
+            version,
+            address: left_aligned(address).to_be_bytes(),
+            prefix: Net::bits(version),
         }
     }
 
@@ -58,21 +53,19 @@ impl Net {
 
     /// Parses one to three octets of an IPv4 address as a prefix: 192.168 means 192.168.0.0/16.
     pub(super) fn short(text: &str) -> Option<Net> {
-        let mut octets = [0; 4];
-        let mut bits = 0;
+        let mut octets = [0u8; 4];
+        let mut prefix = 0;
         for (part, octet) in text.split('.').zip(&mut octets) {
             *octet = number(part)?;
-            bits += 8;
+            prefix += 8;
         }
-        (text.split('.').count() < 4).then(|| Net::v4(octets, bits))
+        let whole = Net::of(octets.into());
+        (text.split('.').count() < 4).then_some(Net { prefix, ..whole })
     }
 
     /// Returns the address length in bits.
     pub fn bits(version: IpVersion) -> u8 {
-        match version {
-            IpVersion::V4 => 32,
-            IpVersion::V6 => 128,
-        }
+        version.address_len() as u8 * 8
     }
 
     /// Whether an address has this prefix.

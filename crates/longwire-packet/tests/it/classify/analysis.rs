@@ -155,9 +155,9 @@ fn reports_agree_with_frames() {
     let (mut unreachables, mut pairs) = (0, 0);
     for seed in 0..1_500 {
         let mut draw = Universe::new(seed);
-        let rules: Vec<(Matcher, u32)> = (0..draw.below(30))
-            .map(|_| (draw.matcher(), draw.below(2) as u32))
-            .collect();
+        let count = draw.below(30);
+        let rule = |_| (draw.matcher(), draw.below(2) as u32);
+        let rules: Vec<(Matcher, u32)> = (0..count).map(rule).collect();
         let all = rules
             .iter()
             .map(|(matcher, target)| (matcher.clone(), *target, 0));

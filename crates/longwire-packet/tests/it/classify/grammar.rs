@@ -117,9 +117,9 @@ fn no_text_makes_the_parser_panic() {
     ];
     let mut draw = Universe::new(3);
     for _ in 0..20_000 {
-        let text: String = (0..draw.below(9))
-            .map(|_| pieces[draw.below(pieces.len())])
-            .collect();
+        let count = draw.below(9);
+        let words = (0..count).map(|_| pieces[draw.below(pieces.len())]);
+        let text: String = words.collect();
         if let Ok(matcher) = text.parse::<Matcher>() {
             assert_eq!(matcher.to_string().parse(), Ok(matcher));
         }

@@ -79,9 +79,8 @@ fn change(
         }
         _ => {
             let priority = draw.below(3) as u32 * 7;
-            let id = classifier
-                .insert(matcher.clone(), target, priority)
-                .unwrap();
+            let inserted = classifier.insert(matcher.clone(), target, priority);
+            let id = inserted.unwrap();
             assert!(rules.iter().all(|rule| rule.id != id), "{id} given twice");
             rules.push(Naive {
                 id,
@@ -148,9 +147,8 @@ fn removing_all_rules_frees_all_shapes() {
     let mut draw = Universe::new(7);
     let mut classifier = Classifier::new(Order::MostSpecific, 0u32);
     for _ in 0..20 {
-        let ids: Vec<RuleId> = (0..200)
-            .map(|_| classifier.insert(draw.matcher(), 1, 0).unwrap())
-            .collect();
+        let insert = |_| classifier.insert(draw.matcher(), 1, 0).unwrap();
+        let ids: Vec<RuleId> = (0..200).map(insert).collect();
         let highest = ids.iter().map(|id| id.0).max();
         assert_eq!(highest, Some(199), "numbers are given again");
         assert!(classifier.cost().shapes > 10);
@@ -179,9 +177,8 @@ fn pairs_are_found_after_growth_and_removal() {
         [&[2; 12][..], &header, &[10, a, b, 1, 172, 16, c, d]].concat()
     };
     let mut classifier = Classifier::new(Order::First, u32::MAX);
-    let ids: Vec<RuleId> = (0..20_000)
-        .map(|n| classifier.insert(pair(n), n, 0).unwrap())
-        .collect();
+    let insert = |n| classifier.insert(pair(n), n, 0).unwrap();
+    let ids: Vec<RuleId> = (0..20_000).map(insert).collect();
     for n in (0..20_000).step_by(2) {
         classifier.remove(ids[n as usize]).unwrap();
     }
@@ -199,9 +196,8 @@ fn pairs_are_found_after_growth_and_removal() {
 #[test]
 fn a_refused_change_has_no_effect() {
     let mut classifier = Classifier::new(Order::First, 0u32);
-    let id = classifier
-        .insert("dport=80".parse().unwrap(), 1, 0)
-        .unwrap();
+    let rule = "dport=80".parse().unwrap();
+    let id = classifier.insert(rule, 1, 0).unwrap();
     let impossible = Matcher {
         protocol: Some(1),
         source_ports: Some(PortRange::one(1)),
