@@ -167,12 +167,8 @@ fn huge() {
     const RECORDS: u64 = 80_000;
     let path = std::env::temp_dir().join(format!("longwire-huge-{}.pcap", std::process::id()));
     let file = File::create(&path).unwrap();
-    let words = |words: &[u32]| {
-        words
-            .iter()
-            .flat_map(|w| w.to_le_bytes())
-            .collect::<Vec<u8>>()
-    };
+    let words =
+        |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
     let head = [0xa1b2_3c4d, 0x0004_0002, 0, 0, 262_144, 1];
     file.write_all_at(&words(&head), 0).unwrap();
     let record_len = 16 + u64::from(LEN);

@@ -86,9 +86,7 @@ fn a_full_disk_is_reported_a_few_buffers_later() {
 fn read(path: &str, in_thread: bool) -> (Vec<Frame>, Option<String>) {
     let mut reader = CaptureReader::open(path).expect("it is a capture");
     if in_thread {
-        reader
-            .read_in_thread(Batches::Small, || ())
-            .expect("there are threads");
+        reader.read_in_thread(Batches::Small, || ()).unwrap();
     }
     let (frames, error) = read_to_end(&mut reader);
     (frames, error.map(|error| error.to_string()))
@@ -119,9 +117,7 @@ fn upcoming_frames_are_the_next_ones() {
     let path = dir.file("long.pcap");
     assert!(write(&path, false, FRAMES).1.is_ok());
     let mut reader = CaptureReader::open(&path).expect("it is a capture");
-    reader
-        .read_in_thread(Batches::Small, || ())
-        .expect("there are threads");
+    reader.read_in_thread(Batches::Small, || ()).unwrap();
     let mut seen = 0;
     for number in 0..FRAMES {
         let upcoming = reader.upcoming().take(3);

@@ -26,10 +26,8 @@ fn files_of_editcap_are_read() {
     let source = dir.file("source.pcapng");
     let mut writer = CaptureWriter::create(&source).unwrap();
     for (n, frame) in frames.iter().enumerate() {
-        let wire_len = frame.len() as u32 + 100;
-        writer
-            .write(Nanos::from_nanos(stamp(n)), frame, wire_len)
-            .unwrap();
+        let (stamp, wire_len) = (Nanos::from_nanos(stamp(n)), frame.len() as u32 + 100);
+        writer.write(stamp, frame, wire_len).unwrap();
     }
     writer.finish().unwrap();
     for (format, tick) in [("pcap", 1_000), ("nsecpcap", 1), ("pcapng", 1)] {
