@@ -1,7 +1,7 @@
 //! Plotting errors.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use longwire_capture::log::LogError;
 
@@ -34,6 +34,23 @@ pub enum PlotError {
 }
 
 impl PlotError {
+    /// Returns the error for an input without anything to draw.
+    pub(crate) fn nothing(path: &Path, what: impl Into<String>) -> PlotError {
+        PlotError::Nothing {
+            path: path.to_owned(),
+            what: what.into(),
+        }
+    }
+
+    /// Returns the error for an input that cannot be read.
+    pub(crate) fn unreadable(path: &Path, source: io::Error) -> PlotError {
+        PlotError::File {
+            path: path.to_owned(),
+            action: "cannot read it",
+            source,
+        }
+    }
+
     /// Whether changing the options rather than the files would help.
     pub fn is_usage(&self) -> bool {
         matches!(self, PlotError::Usage(_))

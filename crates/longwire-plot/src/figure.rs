@@ -46,24 +46,15 @@ pub(super) fn draw(
     let frame_width = form.width - LEFT - RIGHT;
     let legend = flow(&legend, frame_width);
     let head = TOP + TITLE_SIZE + 12.0 + LEGEND_LINE * legend.len() as f64;
-    let blocks = panels
-        .iter()
-        .map(|panel| block(*panel, data, multiples, frame_width));
+    let blocks = panels.iter();
+    let blocks = blocks.map(|panel| block(*panel, data, multiples, frame_width));
     let blocks: Vec<Block> = blocks.collect();
-    let fixed = head
-        + blocks
-            .iter()
-            .map(|block| block.head + block.fixed + BELOW)
-            .sum::<f64>();
+    let between = blocks.iter().map(|block| block.head + block.fixed + BELOW);
+    let fixed = head + between.sum::<f64>();
     let natural: f64 = blocks.iter().map(|block| block.frame * block.rows).sum();
-    let stretch = match form.height {
-        None => 1.0,
-        Some(height) => (height - fixed) / natural,
-    };
-    let least = blocks
-        .iter()
-        .map(|block| block.frame)
-        .fold(natural, f64::min);
+    let stretch = form.height.map_or(1.0, |height| (height - fixed) / natural);
+    let frames = blocks.iter().map(|block| block.frame);
+    let least = frames.fold(natural, f64::min);
     if least * stretch < FRAME_MIN {
         let needed = (fixed + natural * FRAME_MIN / least).ceil();
         let count = panels.len();
@@ -73,14 +64,11 @@ pub(super) fn draw(
         )));
     }
     let mut scene = Scene::new(form.width, fixed + natural * stretch, form.title);
+    let place = (LEFT, TOP + TITLE_SIZE * 0.8);
     scene.text(Text {
-        at: (LEFT, TOP + TITLE_SIZE * 0.8),
-        text: form.title.to_owned(),
         size: TITLE_SIZE,
         bold: true,
-        colour: crate::scene::INK,
-        anchor: Anchor::Start,
-        upwards: false,
+        ..small(form.title, place, Anchor::Start)
     });
     let place = (LEFT, TOP + TITLE_SIZE + 10.0);
     draw_flow(&mut scene, &legend, place, LEGEND_LINE, LABEL_SIZE);
@@ -156,16 +144,9 @@ fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiple
     let height = (all.height - multiples.gap() * (rows - 1) as f64) / rows as f64;
     for (index, cell) in multiples.cells().iter().enumerate() {
         // Place captions outside the column names.
-        let block = (
-            all.left,
-            all.top - CELL_NAME,
-            all.width,
-            all.height + CELL_NAME,
-        );
-        let is_bottom = !multiples
-            .cells()
-            .iter()
-            .any(|of| of.column == cell.column && of.row > cell.row);
+        let height_named = all.height + CELL_NAME;
+        let block = (all.left, all.top - CELL_NAME, all.width, height_named);
+        let is_below = |of: &Cell| of.column == cell.column && of.row > cell.row;
         let frame = Frame {
             left: all.left + (width + CELL_GAP) * cell.column as f64,
             top: all.top + (height + multiples.gap()) * cell.row as f64,
@@ -173,14 +154,13 @@ fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiple
             height,
             cell: Some(CellPlace {
                 is_left: cell.column == 0,
-                is_bottom,
+                is_bottom: !multiples.cells().iter().any(is_below),
                 captions: (index == 0).then_some(block),
             }),
         };
         data.cell = Some(index);
         panel.draw(scene, &frame, data);
-        let middle = frame.left + width / 2.0;
-        let above = (middle, frame.top - 5.0);
+        let above = (frame.left + width / 2.0, frame.top - 5.0);
         match &cell.names {
             (name, None) => scene.text(bold(name, above, false)),
             (row, Some(column)) => {
@@ -209,13 +189,18 @@ fn bold(text: &str, at: (f64, f64), upwards: bool) -> Text {
 fn names(data: &Data) -> Vec<Note> {
     let logs = data.logs.iter().map(|of| (of.look, of.label.clone()));
     let reports = data.reports.iter().map(|of| (of.look, of.label.clone()));
-    let mut names: Vec<Note> = Vec::new();
-    for name in logs.chain(reports) {
-        if !names.contains(&name) {
-            names.push(name);
+    unique(logs.chain(reports))
+}
+
+/// Returns the items without repetitions, in order of first appearance.
+pub(super) fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut unique = Vec::new();
+    for item in items {
+        if !unique.contains(&item) {
+            unique.push(item);
         }
     }
-    names
+    unique
 }
 
 /// Maximum number of columns, unless specified.
@@ -257,12 +242,7 @@ impl Multiples {
     /// # Errors
     /// If the number of columns contradicts the names.
     pub fn arrange(names: &[String], columns: Option<usize>) -> Result<Multiples, PlotError> {
-        let mut unique: Vec<&String> = Vec::new();
-        for name in names {
-            if !unique.contains(&name) {
-                unique.push(name);
-            }
-        }
+        let unique = unique(names.iter().map(String::as_str));
         let crossed: Option<Vec<_>> = unique.iter().map(|name| name.split_once('/')).collect();
         let cells = match crossed {
             Some(_) if columns.is_some() => {
@@ -272,11 +252,8 @@ impl Multiples {
             Some(crossed) => table(&crossed),
             None => in_turn(&unique, columns),
         };
-        let place = |name: &String| unique.iter().position(|known| *known == name).unwrap_or(0);
-        Ok(Multiples {
-            of_inputs: names.iter().map(place).collect(),
-            cells,
-        })
+        let of_inputs = names.iter().map(|name| place(&unique, name)).collect();
+        Ok(Multiples { cells, of_inputs })
     }
 
     /// Returns the cells.
@@ -296,51 +273,43 @@ impl Multiples {
 
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
-        self.cells
-            .iter()
-            .map(|cell| cell.row + 1)
-            .max()
-            .unwrap_or(1)
+        let rows = self.cells.iter().map(|cell| cell.row + 1);
+        rows.max().unwrap_or(1)
     }
 
     /// Returns the number of columns.
     pub fn columns(&self) -> usize {
-        self.cells
-            .iter()
-            .map(|cell| cell.column + 1)
-            .max()
-            .unwrap_or(1)
+        let columns = self.cells.iter().map(|cell| cell.column + 1);
+        columns.max().unwrap_or(1)
     }
+}
+
+/// Returns the index of a name.
+fn place(names: &[&str], name: &str) -> usize {
+    names.iter().position(|other| *other == name).unwrap_or(0)
 }
 
 /// Returns cells in a table, with rows and columns in order of first appearance.
 fn table(names: &[(&str, &str)]) -> Vec<Cell> {
-    let place = |of: fn(&(&str, &str)) -> String, name: String| {
-        let mut known: Vec<String> = Vec::new();
-        for other in names.iter().map(of) {
-            if !known.contains(&other) {
-                known.push(other);
-            }
-        }
-        known.iter().position(|other| *other == name).unwrap_or(0)
-    };
+    let rows = unique(names.iter().map(|(row, _)| *row));
+    let columns = unique(names.iter().map(|(_, column)| *column));
     let cells = names.iter().map(|(row, column)| Cell {
         names: ((*row).to_owned(), Some((*column).to_owned())),
-        row: place(|(row, _)| (*row).to_owned(), (*row).to_owned()),
-        column: place(|(_, column)| (*column).to_owned(), (*column).to_owned()),
+        row: place(&rows, row),
+        column: place(&columns, column),
     });
     cells.collect()
 }
 
 /// Returns cells in sequence, row by row.
-fn in_turn(names: &[&String], columns: Option<usize>) -> Vec<Cell> {
+fn in_turn(names: &[&str], columns: Option<usize>) -> Vec<Cell> {
     let square = (names.len() as f64).sqrt().ceil() as usize;
     // The number of columns, from a square upwards, that leaves the fewest empty cells.
     let holes = |columns: &usize| names.len().next_multiple_of(*columns) - names.len();
     let full = (square.clamp(1, COLUMNS_MAX)..=COLUMNS_MAX).min_by_key(holes);
     let columns = columns.or(full).unwrap_or(1).max(1);
     let cells = names.iter().enumerate().map(|(index, name)| Cell {
-        names: ((*name).clone(), None),
+        names: ((*name).to_owned(), None),
         row: index / columns,
         column: index % columns,
     });

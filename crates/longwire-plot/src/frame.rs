@@ -40,7 +40,7 @@ pub struct CellPlace {
 }
 
 /// Texts around a panel.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Captions<'a> {
     /// Name of the panel.
     pub heading: &'a str,
@@ -84,10 +84,8 @@ impl Frame {
         grid.extend(x.ticks.iter().map(|(value, _)| up(x.place(*value))));
         scene.segments(grid, Stroke::solid(crate::scene::GRID, 1.0));
         self.edges(scene);
-        let has_x = self.cell.is_none_or(|cell| cell.is_bottom);
-        for (value, label) in x.ticks.iter().filter(|_| has_x) {
-            let at = (self.x(x.place(*value)), self.bottom() + 15.0);
-            scene.text(small(label, at, Anchor::Middle));
+        if self.cell.is_none_or(|cell| cell.is_bottom) {
+            self.x_labels(scene, x);
         }
         let has_y = self.cell.is_none_or(|cell| cell.is_left);
         for (value, label) in y.ticks.iter().filter(|_| has_y) {
@@ -95,6 +93,14 @@ impl Frame {
             scene.text(small(label, at, Anchor::End));
         }
         self.captions(scene, captions);
+    }
+
+    /// Draws the labels of a horizontal axis.
+    pub fn x_labels(&self, scene: &mut Scene, x: &Axis) {
+        for (value, label) in &x.ticks {
+            let at = (self.x(x.place(*value)), self.bottom() + 15.0);
+            scene.text(small(label, at, Anchor::Middle));
+        }
     }
 
     /// Draws the left and lower edges.
@@ -111,28 +117,23 @@ impl Frame {
     pub fn captions(&self, scene: &mut Scene, captions: &Captions<'_>) {
         if let Some(cell) = self.cell {
             if let Some((left, top, width, height)) = cell.captions {
-                let all = Frame {
+                Frame {
                     left,
                     top,
                     width,
                     height,
                     cell: None,
-                };
-                all.captions(scene, captions);
+                }
+                .captions(scene, captions);
             }
             return;
         }
         let above = self.top - 10.0 - captions.lift;
-        let heading = Text {
-            at: (self.left, above),
-            text: captions.heading.to_owned(),
+        scene.text(Text {
             size: HEADING_SIZE,
             bold: true,
-            colour: crate::scene::INK,
-            anchor: Anchor::Start,
-            upwards: false,
-        };
-        scene.text(heading);
+            ..small(captions.heading, (self.left, above), Anchor::Start)
+        });
         scene.text(Text {
             colour: crate::scene::FAINT_INK,
             ..small(&captions.remark, (self.right(), above), Anchor::End)
@@ -192,12 +193,12 @@ pub fn flow(notes: &[Note], width: f64) -> Vec<Vec<(f64, &Note)>> {
     let mut at = 0.0;
     for note in notes {
         let wide = SWATCH + font.width(&note.1, LABEL_SIZE);
-        if lines.is_empty() || at + wide > width {
-            lines.push(Vec::new());
-            at = 0.0;
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push((at, note));
+        match lines.last_mut() {
+            Some(line) if at + wide <= width => line.push((at, note)),
+            _ => {
+                at = 0.0;
+                lines.push(vec![(at, note)]);
+            }
         }
         at += wide + APART;
     }

@@ -1,9 +1,9 @@
 //! Inputs of figures: verdict logs and run reports.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use longwire_capture::log::LogReader;
+use longwire_capture::log::{LogReader, Row};
 use longwire_capture::open;
 
 use crate::PlotError;
@@ -28,50 +28,22 @@ pub enum Input {
     },
 }
 
-/// Kind of an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputKind {
-    /// A verdict log.
-    Log,
-    /// A report.
-    Report,
-}
-
-impl InputKind {
-    /// Returns the kind's name for messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            InputKind::Log => "log",
-            InputKind::Report => "report",
-        }
-    }
-}
-
 impl Input {
-    /// Detects the kind of a file. JSON starts with a brace; any other file is treated as a log.
+    /// Whether a file is a report. JSON starts with a brace; any other file is treated as a log.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn kind(path: &Path) -> Result<InputKind, PlotError> {
-        let unreadable = |source| PlotError::File {
-            path: path.to_owned(),
-            action: "cannot read it",
-            source,
-        };
+    pub fn is_report(path: &Path) -> Result<bool, PlotError> {
+        let unreadable = |source| PlotError::unreadable(path, source);
         let file = open::to_read(path).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
-            let path = path.to_owned();
-            let what = "not a regular file; inputs are read twice".to_owned();
-            return Err(PlotError::Nothing { path, what });
+            let what = "not a regular file; inputs are read twice";
+            return Err(PlotError::nothing(path, what));
         }
         let named_json = path
             .extension()
             .is_some_and(|extension| extension == "json");
-        let mut file = BufReader::new(file);
-        if named_json || first_letter(&mut file).map_err(unreadable)? == Some(b'{') {
-            return Ok(InputKind::Report);
-        }
-        Ok(InputKind::Log)
+        Ok(named_json || first_letter(BufReader::new(file)).map_err(unreadable)? == Some(b'{'))
     }
 
     /// Opens a file of either kind.
@@ -79,37 +51,24 @@ impl Input {
     /// # Errors
     /// If the file cannot be read, or is a report without links.
     pub fn open(path: &Path) -> Result<Input, PlotError> {
-        if Input::kind(path)? == InputKind::Log {
-            let path = path.to_owned();
+        let path = path.to_owned();
+        if !Input::is_report(&path)? {
             return Ok(Input::Log { path });
         }
-        let mut report = Box::new(RunDocument::read(path)?);
+        let mut report = Box::new(RunDocument::read(&path)?);
         if !report.ports.is_empty() {
             // Most links of a large network carry no frames.
             report.links.retain(|link| link.packets_in > 0);
             report.links.append(&mut report.ports);
         }
-        let path = path.to_owned();
         Ok(Input::Report { path, report })
-    }
-
-    /// Returns the file's path.
-    pub fn path(&self) -> &Path {
-        match self {
-            Input::Log { path } | Input::Report { path, .. } => path,
-        }
     }
 }
 
 /// Returns the first byte that is not whitespace.
-fn first_letter(file: &mut impl BufRead) -> std::io::Result<Option<u8>> {
-    for byte in file.bytes() {
-        let byte = byte?;
-        if !byte.is_ascii_whitespace() {
-            return Ok(Some(byte));
-        }
-    }
-    Ok(None)
+fn first_letter(file: impl BufRead) -> std::io::Result<Option<u8>> {
+    let is_space = |byte: &std::io::Result<u8>| byte.as_ref().is_ok_and(u8::is_ascii_whitespace);
+    file.bytes().find(|byte| !is_space(byte)).transpose()
 }
 
 /// Time span of a log, in nanoseconds since 1970.
@@ -131,37 +90,47 @@ pub struct Span {
 /// If the log cannot be read or is empty.
 pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotError> {
     let mut log = LogReader::open(path)?;
-    let span = |epoch: Option<i64>, (first, last): (i64, i64)| Span {
-        epoch,
+    let mut covered = log.span();
+    if covered.is_none() {
+        for_rows(&mut log, &mut at, |row, _| {
+            let last = row.release_ns.unwrap_or(row.arrival_ns);
+            let (first, before) = covered.unwrap_or((row.arrival_ns, last));
+            covered = Some((first.min(row.arrival_ns), before.max(last)));
+            Ok(())
+        })?;
+    }
+    let (first, last) = covered.ok_or_else(|| PlotError::nothing(path, "empty log"))?;
+    Ok(Span {
+        epoch: log.epoch(),
         origin: first,
         first,
         last,
-    };
-    if let Some(covered) = log.span() {
-        return Ok(span(log.epoch(), covered));
-    }
-    let mut covered: Option<(i64, i64)> = None;
+    })
+}
+
+/// Number of rows between progress reports.
+const ROWS_A_LOOK: u64 = 1 << 14;
+
+/// Passes on all rows of a log, with the start of the run, and reports progress to `at`.
+///
+/// # Errors
+/// If the log cannot be read, or `take` fails.
+pub fn for_rows(
+    log: &mut LogReader,
+    at: &mut dyn FnMut(u64, u64),
+    mut take: impl FnMut(&Row, Option<i64>) -> Result<(), PlotError>,
+) -> Result<(), PlotError> {
     let mut rows = 0u64;
     while let Some(row) = log.next() {
-        let row = row?;
-        let last = row.release_ns.unwrap_or(row.arrival_ns);
-        let (first, before) = covered.unwrap_or((row.arrival_ns, last));
-        covered = Some((first.min(row.arrival_ns), before.max(last)));
+        take(&row?, log.epoch())?;
         rows += 1;
         if rows.is_multiple_of(ROWS_A_LOOK) {
             let (done, all) = log.progress();
             at(done, all);
         }
     }
-    let covered = covered.ok_or_else(|| PlotError::Nothing {
-        path: path.to_owned(),
-        what: "empty log".to_owned(),
-    })?;
-    Ok(span(log.epoch(), covered))
+    Ok(())
 }
-
-/// Number of rows between progress reports.
-pub const ROWS_A_LOOK: u64 = 1 << 14;
 
 /// Relation between the inputs.
 #[derive(Debug)]
@@ -183,17 +152,13 @@ impl OneRun {
             zero: Zero::FirstFrame,
             changes: Vec::new(),
         };
-        let mut reports = inputs.iter().filter_map(|input| match input {
-            Input::Report { report, .. } => Some(report),
-            Input::Log { .. } => None,
-        });
-        let mut logs = spans.iter_mut().flatten();
-        let (Some(report), None, Some(span), None) =
-            (reports.next(), reports.next(), logs.next(), logs.next())
+        let (([Input::Log { .. }, Input::Report { report, .. }], [Some(span), None])
+        | ([Input::Report { report, .. }, Input::Log { .. }], [None, Some(span)])) =
+            (inputs, spans)
         else {
             return run;
         };
-        let epoch = start(report);
+        let epoch = i64::try_from(report.epoch_ns).ok().filter(|at| *at > 0);
         // Older logs and reports do not record the start of their run.
         run.is_one = epoch.is_none() || span.epoch.is_none() || epoch == span.epoch;
         let Some(epoch) = epoch.filter(|_| run.is_one) else {
@@ -209,10 +174,4 @@ impl OneRun {
         run.changes = times.filter_map(|at| at.checked_sub(span.origin)).collect();
         run
     }
-}
-
-/// Returns the start of a report's run, if recorded.
-fn start(report: &RunDocument) -> Option<i64> {
-    let epoch = i64::try_from(report.epoch_ns).ok()?;
-    (epoch > 0).then_some(epoch)
 }

@@ -65,10 +65,10 @@ use panels::{Data, LegendEntry};
 pub use panels::{Panel, QueueUnit};
 pub use scene::Scene;
 use serde::Serialize;
-use series::{Window, Zero, gather};
+use series::{Window, Zero, gather, too_many};
 use trace::Columns;
 
-use crate::figure::Multiples;
+use crate::figure::{Multiples, unique};
 use crate::input::OneRun;
 use crate::scene::Look;
 
@@ -144,8 +144,9 @@ pub fn plot(
     options: &PlotOptions,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Figure, PlotError> {
-    let inputs = files.iter().map(|path| Input::open(path));
-    let inputs = inputs.collect::<Result<Vec<Input>, PlotError>>()?;
+    let inputs: Result<Vec<Input>, PlotError> =
+        files.iter().map(|path| Input::open(path)).collect();
+    let inputs = inputs?;
     let panels = choose(options, &inputs)?;
     let mut steps = Steps::new(&inputs, &mut progress);
     let mut spans = Vec::new();
@@ -166,8 +167,10 @@ pub fn plot(
         cell: None,
     };
     let multiples = multiples(files, options)?;
-    let drawn = inputs.iter().map(|input| is_drawn(input, &panels));
-    let drawn: Vec<bool> = drawn.collect();
+    let drawn: Vec<bool> = inputs
+        .iter()
+        .map(|input| is_drawn(input, &panels))
+        .collect();
     let named = named(files, &drawn, run.is_one);
     for (index, (input, span)) in inputs.into_iter().zip(&spans).enumerate() {
         let names = InputNames {
@@ -280,9 +283,11 @@ impl Steps<'_> {
 /// Returns the time range to draw.
 fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<Window, PlotError> {
     let usage = |message: String| Err(PlotError::Usage(message));
-    let covered = spans.iter().flatten();
-    let covered = covered.map(|span| span.last.saturating_sub(span.origin));
-    let last = covered.max().unwrap_or(0).max(0).cast_unsigned();
+    let last = spans
+        .iter()
+        .flatten()
+        .map(|span| span.last.saturating_sub(span.origin));
+    let last = last.max().unwrap_or(0).max(0).cast_unsigned();
     let from = options.from.map_or(0, Nanos::as_nanos);
     let until = options.until.map_or(last + 1, Nanos::as_nanos);
     if from > last {
@@ -378,7 +383,6 @@ fn add(
     names: &InputNames<'_>,
     steps: &mut Steps<'_>,
 ) -> Result<(), PlotError> {
-    let path = input.path().to_owned();
     let selection = &names.options.selection;
     match (input, span) {
         (Input::Log { path }, Some(span)) => {
@@ -388,22 +392,20 @@ fn add(
             for link in links {
                 let label = names.of(&path, &link.link, is_only);
                 let entry = entry(data, label, names, link);
-                data.logs
-                    .push(entry.ok_or_else(|| series::too_many(&path))?);
+                data.logs.push(entry.ok_or_else(|| too_many(&path))?);
             }
         }
-        (Input::Report { mut report, .. }, _) => {
+        (Input::Report { path, mut report }, _) => {
             report.links.retain(|link| selection.has(&link.name));
             if report.links.is_empty() {
                 let what = format!("no link matches {selection}");
-                return Err(PlotError::Nothing { path, what });
+                return Err(PlotError::nothing(&path, what));
             }
             let is_only = report.links.len() == 1;
             for link in report.links {
                 let label = names.of(&path, &link.name, is_only);
                 let entry = entry(data, label, names, link);
-                data.reports
-                    .push(entry.ok_or_else(|| series::too_many(&path))?);
+                data.reports.push(entry.ok_or_else(|| too_many(&path))?);
             }
         }
         (Input::Log { .. }, None) => unreachable!("every log has been surveyed"),
@@ -420,15 +422,7 @@ fn entry<T>(data: &Data, label: String, names: &InputNames<'_>, link: T) -> Opti
     let mut same = entries.iter().filter(|_| names.is_by_link());
     let look = match same.find(|(known, _)| **known == label) {
         Some((_, look)) => *look,
-        None => {
-            let mut looks: Vec<Look> = Vec::new();
-            for (_, look) in entries {
-                if !looks.contains(&look) {
-                    looks.push(look);
-                }
-            }
-            Look::of(looks.len())?
-        }
+        None => Look::of(unique(entries.iter().map(|(_, look)| *look)).len())?,
     };
     Some(LegendEntry {
         label,
@@ -471,16 +465,13 @@ fn choose(options: &PlotOptions, inputs: &[Input]) -> Result<Vec<Panel>, PlotErr
     for panel in &options.panels {
         let has = panel.is_of_logs() && has_logs || panel.is_of_reports() && has_reports;
         if !has {
-            let (needed, given) = if panel.is_of_logs() {
-                (
-                    "a verdict log (.csv or .parquet)",
-                    "only reports were given",
-                )
+            let needed = if panel.is_of_logs() {
+                "a verdict log (.csv or .parquet); only reports were given"
             } else {
-                ("a run's report (.json)", "only logs were given")
+                "a run's report (.json); only logs were given"
             };
             return Err(PlotError::Usage(format!(
-                "--panel {} needs {needed}; {given}",
+                "--panel {} needs {needed}",
                 panel.name()
             )));
         }

@@ -141,10 +141,8 @@ impl PdfPage {
     /// Sets the pen. Call it before the start of a path.
     fn pen(&mut self, stroke: &Stroke, round_ends: bool) {
         self.opacity(stroke.opacity);
-        let Colour(red, green, blue) = stroke.colour;
-        let part = |part: u8| f32::from(part) / 255.0;
-        self.content
-            .set_stroke_rgb(part(red), part(green), part(blue));
+        let [red, green, blue] = rgb(stroke.colour);
+        self.content.set_stroke_rgb(red, green, blue);
         self.content.set_line_width(stroke.width as f32);
         self.content.set_line_join(LineJoinStyle::RoundJoin);
         self.content.set_line_cap(if round_ends {
@@ -157,10 +155,9 @@ impl PdfPage {
             .set_dash_pattern(dash.iter().flatten().copied(), 0.0);
     }
 
-    fn fill_colour(&mut self, Colour(red, green, blue): Colour) {
-        let part = |part: u8| f32::from(part) / 255.0;
-        self.content
-            .set_fill_rgb(part(red), part(green), part(blue));
+    fn fill_colour(&mut self, colour: Colour) {
+        let [red, green, blue] = rgb(colour);
+        self.content.set_fill_rgb(red, green, blue);
     }
 
     fn opacity(&mut self, opacity: f64) {
@@ -201,11 +198,10 @@ impl PdfPage {
     }
 
     fn finish(self, title: &str, (width, height): (f32, f32)) -> Result<Vec<u8>, String> {
-        let mut numbers = (1..).map(Ref::new);
+        let mut number = 0;
         let mut next = || {
-            numbers
-                .next()
-                .unwrap_or_else(|| unreachable!("numbers do not end"))
+            number += 1;
+            Ref::new(number)
         };
         let (catalog, pages, page_id, content_id, info) = (next(), next(), next(), next(), next());
         let mut pdf = Pdf::new();
@@ -308,6 +304,10 @@ fn embed(
 
 fn compressed(bytes: &[u8]) -> Vec<u8> {
     miniz_oxide::deflate::compress_to_vec_zlib(bytes, COMPRESSION)
+}
+
+fn rgb(Colour(red, green, blue): Colour) -> [f32; 3] {
+    [red, green, blue].map(|part| f32::from(part) / 255.0)
 }
 
 /// Returns a resource name.

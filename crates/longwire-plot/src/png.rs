@@ -116,8 +116,7 @@ impl Canvas {
             along: 0.0,
         };
         font.draw(&text.text, text.size, &mut pen);
-        let path = pen.path;
-        self.fill(path, &Fill::solid(text.colour));
+        self.fill(pen.path, &Fill::solid(text.colour));
     }
 }
 

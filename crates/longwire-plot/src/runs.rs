@@ -89,17 +89,11 @@ struct RunCounts {
 
 impl RunCounts {
     fn add(&mut self, lost: bool, is_after_gap: bool) {
-        if is_after_gap || !lost {
-            self.end_run();
-        }
-        self.run += u64::from(lost);
-    }
-
-    fn end_run(&mut self) {
-        if self.run > 0 {
+        if (is_after_gap || !lost) && self.run > 0 {
             *self.runs.entry(self.run).or_default() += 1;
             self.run = 0;
         }
+        self.run += u64::from(lost);
     }
 }
 
@@ -121,7 +115,7 @@ impl LossRuns {
         let counts = &mut self.counts;
         self.order
             .finish(|lost, is_after_gap| counts.add(lost, is_after_gap));
-        self.counts.end_run();
+        self.counts.add(false, false);
         self.runs()
     }
 

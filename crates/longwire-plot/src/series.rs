@@ -7,7 +7,7 @@ use longwire_capture::log::{Fate, LogReader, Name, Row};
 
 use super::PlotError;
 use super::gather::{FineSketch, QueueStep, QueueSteps, Selection, Served, Services};
-use super::input::{ROWS_A_LOOK, Span};
+use super::input::{Span, for_rows};
 use super::runs::LossRuns;
 use super::trace::{Columns, Marks, Trace};
 use crate::scene::SERIES_MAX;
@@ -185,41 +185,33 @@ pub fn gather(
     selection: &Selection,
     mut at: impl FnMut(u64, u64),
 ) -> Result<Vec<LogSeries>, PlotError> {
-    let mut log = LogReader::open(path)?;
     let mut series: Vec<LogSeries> = Vec::new();
     // Most rows have the same link as the previous row.
     let mut current = 0;
-    let mut rows = 0u64;
-    while let Some(row) = log.next() {
-        let row = row?;
-        rows += 1;
-        if rows.is_multiple_of(ROWS_A_LOOK) {
-            let (done, all) = log.progress();
-            at(done, all);
-        }
+    for_rows(&mut LogReader::open(path)?, &mut at, |row, _| {
         if !selection.is_all() && !selection.has(&row.link) {
-            continue;
+            return Ok(());
         }
         if series.get(current).is_none_or(|of| of.link != row.link) {
             let known = series.iter().position(|of| of.link == row.link);
             current = known.unwrap_or(series.len());
+            if current == SERIES_MAX {
+                return Err(too_many(path));
+            }
             if known.is_none() {
-                if series.len() == SERIES_MAX {
-                    return Err(too_many(path));
-                }
                 series.push(LogSeries::new(row.link.clone(), window));
             }
         }
-        series[current].add(&row, span.origin, window);
-    }
+        series[current].add(row, span.origin, window);
+        Ok(())
+    })?;
     if series.iter().all(|of| of.rows == 0) {
         let what = if series.is_empty() && !selection.is_all() {
             format!("no link matches {selection}")
         } else {
             "no frame arrived between --from and --until".to_owned()
         };
-        let path = path.to_owned();
-        return Err(PlotError::Nothing { path, what });
+        return Err(PlotError::nothing(path, what));
     }
     for of in &mut series {
         of.finish(span.origin);
@@ -241,10 +233,8 @@ pub fn rank(link: &str) -> (&str, usize, &str) {
 
 /// Returns the error for more links than a figure can distinguish.
 pub fn too_many(path: &Path) -> PlotError {
-    PlotError::Nothing {
-        path: path.to_owned(),
-        what: format!("more than {SERIES_MAX} links; select some with --link or --direction"),
-    }
+    let what = format!("more than {SERIES_MAX} links; select some with --link or --direction");
+    PlotError::nothing(path, what)
 }
 
 #[cfg(test)]

@@ -59,10 +59,8 @@ fn item(out: &mut String, item: &Item) {
                 let _ = write!(data, "M{} {}h0", number(*x), number(*y));
             }
             let stroke = Stroke {
-                colour: fill.colour,
-                width: radius * 2.0,
                 opacity: fill.opacity,
-                dash: None,
+                ..Stroke::solid(fill.colour, radius * 2.0)
             };
             path(out, &data, &stroked(&stroke), " stroke-linecap=\"round\"");
         }

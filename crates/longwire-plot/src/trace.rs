@@ -92,9 +92,8 @@ impl Trace {
             let since = index as u128 * u128::from(span) / count as u128;
             first.saturating_add_unsigned(since as u64)
         };
-        for index in
-            self.columns.index(from)..=self.columns.index(until.saturating_sub(1).max(from))
-        {
+        let end = until.saturating_sub(1).max(from);
+        for index in self.columns.index(from)..=self.columns.index(end) {
             let nanos = until.min(begin(index + 1)) - from.max(begin(index));
             self.weigh(index, value, nanos.max(0).cast_unsigned());
         }
@@ -158,8 +157,10 @@ pub struct Marks {
 impl Marks {
     /// Creates marks without events.
     pub fn new(columns: Columns) -> Marks {
-        let counts = vec![0; columns.count];
-        Marks { columns, counts }
+        Marks {
+            columns,
+            counts: vec![0; columns.count],
+        }
     }
 
     /// Adds an event at this time.

@@ -9,9 +9,10 @@ mod select;
 mod service;
 mod sketch;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longwire_capture::log::{Fate, LogError, LogReader, Name, Row, RowSink};
 
@@ -24,7 +25,8 @@ pub use sketch::{FineSketch, Sketch};
 use bins::Scale;
 
 use crate::PlotError;
-use crate::input::ROWS_A_LOOK;
+use crate::input::for_rows;
+use crate::series::rank;
 
 /// Maximum number of bins per link, of which at least half are in use.
 const BINS_MAX: usize = 2_048;
@@ -74,8 +76,6 @@ impl LinkCounts {
 /// A run's data.
 #[derive(Clone, Debug)]
 pub struct Gathered {
-    /// Start of the first bin, in nanoseconds on the clock of arrivals.
-    pub origin: i64,
     /// Bin width in nanoseconds.
     pub width: u64,
     /// Number of bins.
@@ -134,9 +134,8 @@ impl RunGatherer {
     /// Adds a row.
     pub fn add(&mut self, row: &Row) {
         self.rows += 1;
-        self.last = self
-            .last
-            .max(row.arrival_ns.max(row.release_ns.unwrap_or(i64::MIN)));
+        let last = row.arrival_ns.max(row.release_ns.unwrap_or(i64::MIN));
+        self.last = self.last.max(last);
         self.origin.get_or_insert(row.arrival_ns);
         let full = self.counts.len() >= COUNTED_MAX && !self.counts.contains_key(&row.link);
         let counts = if full {
@@ -146,9 +145,7 @@ impl RunGatherer {
         };
         counts.add(row);
         if self.find(&row.link) {
-            let last = row.arrival_ns.max(row.release_ns.unwrap_or(i64::MIN));
-            let last = last.max(row.departure_ns.unwrap_or(i64::MIN));
-            self.reach(last);
+            self.reach(last.max(row.departure_ns.unwrap_or(i64::MIN)));
             let scale = self.scale();
             self.links[self.current].add(row, scale);
         }
@@ -169,11 +166,8 @@ impl RunGatherer {
     /// Makes a link the current one; returns `false` if it has no bins.
     fn find(&mut self, link: &Name) -> bool {
         // Most rows have the same link as the previous row.
-        if self
-            .links
-            .get(self.current)
-            .is_some_and(|of| of.link == *link)
-        {
+        let current = self.links.get(self.current);
+        if current.is_some_and(|of| of.link == *link) {
             return true;
         }
         if let Some(known) = self.links.iter().position(|of| of.link == *link) {
@@ -230,12 +224,11 @@ impl RunGatherer {
         for link in &mut self.links {
             link.finish(scale);
         }
-        let carried = |link: &LinkBins| self.counts.get(&link.link).map_or(0, |of| of.bytes_in);
-        let mut chosen = std::mem::take(&mut self.links);
-        chosen.sort_by_key(|link| std::cmp::Reverse(carried(link)));
-        chosen.truncate(links);
-        chosen.sort_by(|a, b| crate::series::rank(&a.link).cmp(&crate::series::rank(&b.link)));
-        self.links = chosen;
+        let counts = &self.counts;
+        let carried = |link: &LinkBins| counts.get(&link.link).map_or(0, |of| of.bytes_in);
+        self.links.sort_by_key(|link| Reverse(carried(link)));
+        self.links.truncate(links);
+        self.links.sort_by(|a, b| rank(&a.link).cmp(&rank(&b.link)));
         while self.links.len() * self.longest() > bins.max(2 * self.links.len()) {
             self.widen(2);
         }
@@ -243,19 +236,15 @@ impl RunGatherer {
         for link in &mut self.links {
             link.bins.resize_with(bins, Bin::default);
         }
+        let seconds = self.last.saturating_sub(scale.origin).max(0) as f64 / 1e9;
         Gathered {
-            origin: self.origin.unwrap_or_default(),
             width: self.width,
             bins,
             links: self.links,
             counts: self.counts,
             others: self.others,
             rows: self.rows,
-            seconds: self
-                .last
-                .saturating_sub(self.origin.unwrap_or_default())
-                .max(0) as f64
-                / 1e9,
+            seconds,
         }
     }
 }
@@ -270,35 +259,24 @@ pub fn gather_file(
     origin: Option<i64>,
     mut at: impl FnMut(u64, u64),
 ) -> Result<RunGatherer, PlotError> {
-    let first = gather_once(path, selection.clone(), origin, &mut at)?;
+    let gatherer = RunGatherer::new(selection.clone());
+    let first = read(path, gatherer, origin, &mut at)?;
     let chosen = first.counts.iter().filter(|(link, _)| selection.has(link));
     if chosen.clone().count() <= LINKS_MAX {
         return Ok(first);
     }
     // With more links than can have bins, reads the log again for the busiest ones.
-    let mut most: Vec<_> = chosen
-        .map(|(link, of)| (of.bytes_in, link.clone()))
-        .collect();
+    let mut most: Vec<_> = chosen.map(|(link, of)| (of.bytes_in, link)).collect();
     most.sort_by(|a, b| b.cmp(a));
-    most.truncate(LINKS_MAX);
+    let most = most.into_iter().take(LINKS_MAX);
     let mut again = RunGatherer::new(Selection::default());
-    again.links = most
-        .into_iter()
-        .map(|(_, link)| LinkBins::new(link))
-        .collect();
-    let mut again = read(path, again, origin, &mut at)?;
-    again.counts = first.counts;
-    again.others = first.others;
-    Ok(again)
-}
-
-fn gather_once(
-    path: &Path,
-    selection: Selection,
-    origin: Option<i64>,
-    at: &mut dyn FnMut(u64, u64),
-) -> Result<RunGatherer, PlotError> {
-    read(path, RunGatherer::new(selection), origin, at)
+    again.links = most.map(|(_, link)| LinkBins::new(link.clone())).collect();
+    let again = read(path, again, origin, &mut at)?;
+    Ok(RunGatherer {
+        counts: first.counts,
+        others: first.others,
+        ..again
+    })
 }
 
 fn read(
@@ -307,19 +285,14 @@ fn read(
     origin: Option<i64>,
     at: &mut dyn FnMut(u64, u64),
 ) -> Result<RunGatherer, PlotError> {
-    let mut log = LogReader::open(path)?;
-    while let Some(row) = log.next() {
-        let row = row?;
-        gatherer.epoch = log.epoch();
-        if let Some(origin) = gatherer.epoch.or(origin) {
+    for_rows(&mut LogReader::open(path)?, at, |row, epoch| {
+        gatherer.epoch = epoch;
+        if let Some(origin) = epoch.or(origin) {
             gatherer.set_origin(origin);
         }
-        gatherer.add(&row);
-        if gatherer.rows.is_multiple_of(ROWS_A_LOOK) {
-            let (done, all) = log.progress();
-            at(done, all);
-        }
-    }
+        gatherer.add(row);
+        Ok(())
+    })?;
     Ok(gatherer)
 }
 
@@ -336,8 +309,11 @@ impl SharedGatherer {
 
     /// Returns a copy of the data collected so far.
     pub fn get(&self) -> RunGatherer {
-        let gatherer = self.0.lock();
-        gatherer.unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RunGatherer> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -349,15 +325,11 @@ impl Default for SharedGatherer {
 
 impl RowSink for SharedGatherer {
     fn set_epoch(&mut self, epoch_ns: i64) {
-        let gatherer = self.0.lock();
-        gatherer
-            .unwrap_or_else(PoisonError::into_inner)
-            .set_origin(epoch_ns);
+        self.lock().set_origin(epoch_ns);
     }
 
     fn write(&mut self, row: &Row) -> Result<(), LogError> {
-        let gatherer = self.0.lock();
-        gatherer.unwrap_or_else(PoisonError::into_inner).add(row);
+        self.lock().add(row);
         Ok(())
     }
 

@@ -92,12 +92,11 @@ impl QueueSteps {
     fn add_next(&mut self, row: &Row, step: &mut impl FnMut(QueueStep)) {
         self.services.of(row);
         let lost = || self.services.departure_of_lost(row);
-        let departure = row.departure_ns.or_else(lost);
         // For frames that exceed the MTU, a network reports an empty queue.
         let known = row.reason.as_deref() != Some("mtu");
         let stay = Stay {
             arrival: row.arrival_ns,
-            departure,
+            departure: row.departure_ns.or_else(lost),
             bytes: row.length.into(),
             left_behind: known.then_some(QueueLength {
                 packets: row.queue_packets.into(),
@@ -146,15 +145,14 @@ impl QueueState {
     }
 
     fn set(&mut self, at: i64, length: QueueLength, step: &mut impl FnMut(QueueStep)) {
-        if let Some((from, before)) = self.length {
+        if let Some((from, length)) = self.length.replace((at, length)) {
             let until = at.max(from);
             step(QueueStep {
                 from,
                 until,
-                length: before,
+                length,
             });
         }
-        self.length = Some((at, length));
     }
 }
 

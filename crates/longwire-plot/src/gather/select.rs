@@ -38,10 +38,7 @@ impl LogDirection {
 
 /// Splits a link name into the name proper and the direction.
 fn split(link: &str) -> (&str, &str) {
-    match link.rsplit_once('.') {
-        Some((name, direction)) => (name, direction),
-        None => ("", link),
-    }
+    link.rsplit_once('.').unwrap_or(("", link))
 }
 
 /// A pattern of link names: `*` matches any text, `?` one character.

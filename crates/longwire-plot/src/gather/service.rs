@@ -45,9 +45,9 @@ impl Services {
             self.unknown |= !UNSERVED.contains(&reason);
             return None;
         };
+        let begin = self.begin(row);
         let before = self.last.replace(until);
         let known = !std::mem::take(&mut self.unknown);
-        let begin = before.map_or(row.arrival_ns, |at| at.max(row.arrival_ns));
         // With two servers, as after a link was replaced, neither service is known.
         let nanos = u64::try_from(until.saturating_sub(begin)).ok()?;
         let service = Service {
@@ -123,42 +123,33 @@ impl Services {
         let pace = self.pace?;
         let bits = u128::from(row.length) * 8;
         let nanos = bits * u128::from(pace.nanos) / u128::from(pace.bits.max(1));
-        let begin = self
-            .last
-            .map_or(row.arrival_ns, |at| at.max(row.arrival_ns));
-        let until = begin.saturating_add(i64::try_from(nanos).ok()?);
+        let until = self.begin(row).saturating_add(i64::try_from(nanos).ok()?);
         self.last = Some(until);
         Some(until)
     }
+
+    /// Returns the time at which the frame of the next row is served.
+    fn begin(&self, row: &Row) -> i64 {
+        row.arrival_ns.max(self.last.unwrap_or(i64::MIN))
+    }
 }
 
-/// Sum of services in a time span.
+/// Sums of services in a time span: bits and nanoseconds of back-to-back services, and of other
+/// services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
-    /// Bits and nanoseconds of back-to-back services.
-    backlogged: (u64, u64),
-    /// Bits and nanoseconds of other services.
-    single: (u64, u64),
-}
+pub struct Served([(u64, u64); 2]);
 
 impl Served {
     /// Adds a service.
     pub fn add(&mut self, service: &Service) {
-        let of = if service.backlogged {
-            &mut self.backlogged
-        } else {
-            &mut self.single
-        };
+        let of = &mut self.0[usize::from(!service.backlogged)];
         of.0 += service.bits;
         of.1 += service.nanos;
     }
 
     /// Adds the services of another time span.
     pub fn merge(&mut self, other: Served) {
-        for (of, more) in [
-            (&mut self.backlogged, other.backlogged),
-            (&mut self.single, other.single),
-        ] {
+        for (of, more) in self.0.iter_mut().zip(other.0) {
             of.0 += more.0;
             of.1 += more.1;
         }
@@ -166,9 +157,8 @@ impl Served {
 
     /// Returns the rate in bits per second, if frames were served at a finite rate.
     pub fn rate(&self) -> Option<f64> {
-        let of = [self.backlogged, self.single];
-        let (bits, nanos) = of.into_iter().find(|(_, nanos)| *nanos > 0)?;
-        Some(bits as f64 * 1e9 / nanos as f64)
+        let (bits, nanos) = self.0.iter().find(|(_, nanos)| *nanos > 0)?;
+        Some(*bits as f64 * 1e9 / *nanos as f64)
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use serde_json::json;
 
 use crate::axis::{Axis, RATE, TIME, Units};
-use crate::gather::{Bin, Gathered, LinkBins};
+use crate::gather::{Bin, Gathered, LinkBins, Sketch};
 use crate::page::html::{Html, escaped, script_json};
 
 /// Size of a chart, in units of its SVG.
@@ -34,7 +34,7 @@ pub fn write(html: &mut Html, chart: &Chart, id: &str, label: &str, marks: &[Mar
     // The last step may extend beyond the end, which is the same in all charts.
     let steps = chart.span / chart.step;
     html.raw("<figure class=\"chart\"><figcaption>")
-        .element("b", chart.title);
+        .element("b", chart.kind.title);
     html.raw(" <span class=\"legend\">");
     for line in &chart.lines {
         html.raw(&format!("<i class=\"key {}\"></i>", line.class));
@@ -51,7 +51,13 @@ pub fn write(html: &mut Html, chart: &Chart, id: &str, label: &str, marks: &[Mar
         HEIGHT - TOP - BOTTOM
     ));
     for (index, line) in chart.lines.iter().enumerate() {
-        lines(html, line, chart.lines.get(index + 1), unit, chart.stairs);
+        lines(
+            html,
+            line,
+            chart.lines.get(index + 1),
+            unit,
+            chart.kind.stairs,
+        );
     }
     for (at, _) in marks {
         let x = at / chart.step;
@@ -79,11 +85,11 @@ fn frame(html: &mut Html, chart: &Chart, most: f64, (id, label): (&str, &str)) {
          tabindex=\"0\" aria-label=\"{}\">",
         escaped(&format!(
             "{} of {label}; the table below has the values",
-            chart.title
+            chart.kind.title
         ))
     ));
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-    let y = Axis::linear(0.0, most, 4, chart.units);
+    let y = Axis::linear(0.0, most, 4, chart.kind.units);
     html.raw("<g class=\"ty\">");
     for (value, tick) in &y.ticks {
         let at = bottom - (bottom - TOP) * y.place(*value);
@@ -137,26 +143,17 @@ fn lines(html: &mut Html, line: &Line, next: Option<&Line>, unit: f64, stairs: b
             }
             Some(Some(floor)) if floor.len() == run.len() => {
                 let back: Run = floor.iter().rev().copied().collect();
-                let low = back[0].1;
-                let _ = write!(
-                    area,
-                    "M{begin} {top}{shape}V{low}{}z",
-                    self::shape(&back, false)
-                );
+                let (low, back) = (back[0].1, self::shape(&back, false));
+                let _ = write!(area, "M{begin} {top}{shape}V{low}{back}z");
             }
             Some(_) => {}
         }
     }
-    if line.class.contains("fill") || line.class.contains("band") {
-        html.raw(&format!(
-            "<path class=\"area {}\" d=\"{area}\"/>",
-            line.class
-        ));
+    let class = line.class;
+    if class.contains("fill") || class.contains("band") {
+        html.raw(&format!("<path class=\"area {class}\" d=\"{area}\"/>"));
     }
-    html.raw(&format!(
-        "<path class=\"line {}\" d=\"{path}\"/>",
-        line.class
-    ));
+    html.raw(&format!("<path class=\"line {class}\" d=\"{path}\"/>"));
 }
 
 /// Returns the points of a line, in runs without long gaps; for stairs, without any gaps.
@@ -212,34 +209,31 @@ fn data(html: &mut Html, chart: &Chart, unit: f64, marks: &[Mark]) {
     let json = json!({
         "step": chart.step,
         "unit": unit,
-        "units": chart.units.all(),
-        "stairs": chart.stairs,
+        "units": chart.kind.units.all(),
+        "stairs": chart.kind.stairs,
         "lines": lines.collect::<Vec<_>>(),
         "marks": marks,
     });
-    html.raw("<script type=\"application/json\">");
-    html.raw(&script_json(&json.to_string()));
-    html.raw("</script>\n");
+    html.raw("<script type=\"application/json\">")
+        .raw(&script_json(&json.to_string()))
+        .raw("</script>\n");
 }
 
 /// Writes the values as a table with fewer steps.
 fn table(html: &mut Html, chart: &Chart) {
     let (step, lines) = &chart.table;
-    let names = lines.iter().map(|line| line.name.clone());
-    let head: Vec<String> = ["from".to_owned()].into_iter().chain(names).collect();
+    let names = lines.iter().map(|line| line.name.as_str());
     let rows = (0..lines.first().map_or(0, |line| line.values.len())).map(|row| {
         let values = lines.iter().map(|line| match line.values[row] {
-            Some(value) => chart.units.write(value),
+            Some(value) => chart.kind.units.write(value),
             None => "–".to_owned(),
         });
-        [TIME.write(row as f64 * step)]
-            .into_iter()
-            .chain(values)
-            .collect()
+        let from = TIME.write(row as f64 * step);
+        [from].into_iter().chain(values).collect()
     });
     html.raw("<details><summary>Table, steps of ");
     html.text(&TIME.write(*step)).raw("</summary>");
-    html.table(&head, rows);
+    html.table(["from"].into_iter().chain(names), rows);
     html.raw("</details>\n");
 }
 
@@ -264,81 +258,68 @@ pub struct Line {
 }
 
 /// A chart over time.
-#[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Heading.
-    pub title: &'static str,
+    kind: &'static ChartKind,
     /// Explanation of the chart.
-    pub note: String,
-    /// Units of the values.
-    pub units: Units,
+    note: String,
     /// Width of a step in nanoseconds.
-    pub step: f64,
+    step: f64,
     /// End of the time axis, in nanoseconds.
-    pub span: f64,
-    /// Whether each value holds for its whole step.
-    pub stairs: bool,
+    span: f64,
     /// Lines, drawn from first to last.
-    pub lines: Vec<Line>,
+    lines: Vec<Line>,
     /// The step of the table, and the same lines with few values.
-    pub table: (f64, Vec<Line>),
+    table: (f64, Vec<Line>),
 }
 
-/// Returns the charts of a link.
-pub fn charts(data: &Gathered, link: &LinkBins) -> Vec<Chart> {
-    let mut charts = vec![
-        chart(data, link, &THROUGHPUT),
-        chart(data, link, &DELAY),
-        chart(data, link, &QUEUE),
-    ];
-    if !link.reasons.is_empty() {
-        charts.push(chart(data, link, &DROPS));
-    }
-    charts
+/// Returns the charts of a link. A chart of drops needs drops.
+pub fn charts(data: &Gathered, link: &LinkBins) -> impl Iterator<Item = Chart> {
+    let count = if link.reasons.is_empty() { 3 } else { 4 };
+    KINDS[..count].iter().map(|kind| chart(data, link, kind))
 }
 
 struct ChartKind {
     title: &'static str,
     note: &'static str,
     units: Units,
+    /// Whether each value holds for its whole step.
     stairs: bool,
     lines: fn(&LinkBins, &[Bin], f64) -> Vec<Line>,
 }
 
-const THROUGHPUT: ChartKind = ChartKind {
-    title: "Throughput",
-    note: "bytes without framing; offered by arrival, delivered by release; the configured rate is \
-           derived from departures",
-    units: RATE,
-    stairs: true,
-    lines: throughput,
-};
+static KINDS: [ChartKind; 4] = [
+    ChartKind {
+        title: "Throughput",
+        note: "bytes without framing; offered by arrival, delivered by release; the configured \
+               rate is derived from departures",
+        units: RATE,
+        stairs: true,
+        lines: throughput,
+    },
+    ChartKind {
+        title: "One-way delay",
+        note: "release − arrival, by arrival; the queueing part includes serialisation",
+        units: TIME,
+        stairs: false,
+        lines: delay,
+    },
+    ChartKind {
+        title: "Queue",
+        note: "packets in the queue and in service; the queue drains between arrivals",
+        units: Units::PACKETS,
+        stairs: false,
+        lines: queue,
+    },
+    ChartKind {
+        title: "Drops by reason",
+        note: "dropped frames/s, by arrival",
+        units: Units::BARE,
+        stairs: true,
+        lines: drops,
+    },
+];
 
-const DELAY: ChartKind = ChartKind {
-    title: "One-way delay",
-    note: "release − arrival, by arrival; the queueing part includes serialisation",
-    units: TIME,
-    stairs: false,
-    lines: delay,
-};
-
-const QUEUE: ChartKind = ChartKind {
-    title: "Queue",
-    note: "packets in the queue and in service; the queue drains between arrivals",
-    units: Units::PACKETS,
-    stairs: false,
-    lines: queue,
-};
-
-const DROPS: ChartKind = ChartKind {
-    title: "Drops by reason",
-    note: "dropped frames/s, by arrival",
-    units: Units::BARE,
-    stairs: true,
-    lines: drops,
-};
-
-fn chart(data: &Gathered, link: &LinkBins, kind: &ChartKind) -> Chart {
+fn chart(data: &Gathered, link: &LinkBins, kind: &'static ChartKind) -> Chart {
     let frames: u64 = link.bins.iter().map(|bin| bin.delay.total()).sum();
     let wanted = if kind.stairs {
         STEPS
@@ -352,12 +333,10 @@ fn chart(data: &Gathered, link: &LinkBins, kind: &ChartKind) -> Chart {
     };
     let (step, lines) = of(wanted);
     Chart {
-        title: kind.title,
+        kind,
         note: format!("{}; steps of {}", kind.note, TIME.write(step)),
-        units: kind.units,
         step,
         span: data.bins as f64 * data.width as f64,
-        stairs: kind.stairs,
         lines,
         table: of(TABLE_ROWS),
     }
@@ -365,16 +344,13 @@ fn chart(data: &Gathered, link: &LinkBins, kind: &ChartKind) -> Chart {
 
 /// Merges groups of `group` adjacent bins.
 fn joined(bins: &[Bin], group: usize) -> Vec<Bin> {
-    let groups = bins.chunks(group);
-    groups
-        .map(|bins| {
-            let mut all = Bin::default();
-            for bin in bins {
-                all.merge(bin.clone());
-            }
+    let groups = bins.chunks(group).map(|bins| {
+        bins.iter().cloned().fold(Bin::default(), |mut all, bin| {
+            all.merge(bin);
             all
         })
-        .collect()
+    });
+    groups.collect()
 }
 
 fn line(name: &str, class: &'static str, bins: &[Bin], of: impl Fn(&Bin) -> Option<f64>) -> Line {
@@ -405,13 +381,12 @@ fn throughput(_: &LinkBins, bins: &[Bin], step: f64) -> Vec<Line> {
 }
 
 fn delay(_: &LinkBins, bins: &[Bin], _: f64) -> Vec<Line> {
-    let of = |sketch: &crate::gather::Sketch, share| sketch.quantile(share).map(|at| at as f64);
+    let of = |sketch: &Sketch, share| sketch.quantile(share).map(|at| at as f64);
+    let queueing = |bin: &Bin| of(&bin.sojourn, 0.5);
     vec![
         line("p99", "c1 thin band", bins, |bin| of(&bin.delay, 0.99)),
         line("median", "c1", bins, |bin| of(&bin.delay, 0.5)),
-        line("in the queue, median", "c2", bins, |bin| {
-            of(&bin.sojourn, 0.5)
-        }),
+        line("in the queue, median", "c2", bins, queueing),
     ]
 }
 
@@ -430,12 +405,9 @@ fn drops(link: &LinkBins, bins: &[Bin], step: f64) -> Vec<Line> {
     let reasons = link.reasons.iter().enumerate();
     let lines = reasons.map(|(index, reason)| {
         let count = |bin: &Bin| bin.drops.get(index).copied().unwrap_or(0);
-        line(
-            &reason.replace('_', " "),
-            CLASSES[index % CLASSES.len()],
-            bins,
-            |bin| Some(count(bin) as f64 * 1e9 / step),
-        )
+        let rate = |bin: &Bin| Some(count(bin) as f64 * 1e9 / step);
+        let class = CLASSES[index % CLASSES.len()];
+        line(&reason.replace('_', " "), class, bins, rate)
     });
     lines.collect()
 }

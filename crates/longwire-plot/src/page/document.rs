@@ -120,22 +120,15 @@ impl RunDocument {
     /// # Errors
     /// If the file cannot be read, or is not a report.
     pub fn read(path: &Path) -> Result<RunDocument, PlotError> {
-        let file = File::open(path).map_err(|source| PlotError::File {
-            path: path.to_owned(),
-            action: "cannot read it",
-            source,
-        })?;
+        let file = File::open(path).map_err(|source| PlotError::unreadable(path, source))?;
         let report: RunDocument =
             serde_json::from_reader(BufReader::new(file)).map_err(|source| PlotError::Report {
                 path: path.to_owned(),
                 source,
             })?;
         if report.links.is_empty() {
-            let what = "the report has no links: empty or missing field `links`".to_owned();
-            return Err(PlotError::Nothing {
-                path: path.to_owned(),
-                what,
-            });
+            let what = "the report has no links: empty or missing field `links`";
+            return Err(PlotError::nothing(path, what));
         }
         Ok(report)
     }

@@ -1,6 +1,6 @@
 //! Section about fidelity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::Page;
@@ -23,13 +23,11 @@ const STATISTICS: [(&str, &str); 6] = [
 
 /// Writes the section.
 pub(super) fn write(html: &mut Html, page: &Page) {
-    html.raw("<section id=\"fidelity\"><h2>Fidelity</h2>\n");
     let Some(report) = &page.report else {
         html.element(
             "p",
             "Without the report, lateness and artifacts are unknown.",
         );
-        html.raw("</section>\n");
         return;
     };
     if let Some(verdict) = &report.verdict {
@@ -37,11 +35,7 @@ pub(super) fn write(html: &mut Html, page: &Page) {
             .text(&capitalized(&verdict.line))
             .raw(".</b></p>\n");
         if !verdict.hints.is_empty() {
-            html.raw("<ul>");
-            for hint in &verdict.hints {
-                html.element("li", hint);
-            }
-            html.raw("</ul>\n");
+            html.list(&verdict.hints).raw("\n");
         }
     }
     // The lateness of a network is measured at its ports, because frames from many links leave
@@ -62,7 +56,6 @@ pub(super) fn write(html: &mut Html, page: &Page) {
     }
     artifacts(html, &measured);
     machine(html, report);
-    html.raw("</section>\n");
 }
 
 pub(super) fn capitalized(line: &str) -> String {
@@ -82,22 +75,15 @@ fn lateness(html: &mut Html, parts: &[&PartDocument]) {
     html.raw("<h3>Lateness</h3><p>Handover − release, the error of the emulator. ");
     html.raw("<i>Own</i> excludes pauses of the machine and the start.</p>\n");
     let rows = parts.iter().flat_map(|part| {
-        let row = |name: String, of: &BTreeMap<String, f64>| {
-            let cells = STATISTICS.iter().map(|(key, _)| micros(of.get(*key)));
-            [name].into_iter().chain(cells).collect()
-        };
-        let all = part
-            .lateness_us
-            .iter()
-            .map(move |of| row(part.name.clone(), of));
-        let own = part.lateness_own_us.iter();
-        all.chain(own.map(move |of| row(format!("{}, own", part.name), of)))
+        let of_kind = [(&part.lateness_us, ""), (&part.lateness_own_us, ", own")].into_iter();
+        of_kind.filter_map(|(lateness, kind)| {
+            let lateness = lateness.as_ref()?;
+            let cells = STATISTICS.map(|(key, _)| micros(lateness.get(key)));
+            Some([vec![format!("{}{kind}", part.name)], cells.to_vec()].concat())
+        })
     });
-    let head = [""]
-        .into_iter()
-        .chain(STATISTICS.iter().map(|(_, label)| *label));
-    let head: Vec<String> = head.map(str::to_owned).collect();
-    html.table(&head, rows);
+    let head = [""].into_iter().chain(STATISTICS.map(|(_, label)| label));
+    html.table(head, rows);
 }
 
 /// Size of a histogram, in units of its SVG.
@@ -123,19 +109,19 @@ fn histogram(html: &mut Html, part: &PartDocument) {
         return;
     }
     let buckets: Vec<Option<u64>> = bounds().map(Some).chain([None]).collect();
-    let filled = |bound: &Option<u64>| counts.get(bound) > Some(&0);
     // Draw the buckets up to the last non-empty one, but at least `BUCKETS_MIN`.
-    let last = buckets.iter().rposition(filled).unwrap_or(0);
+    let last = buckets
+        .iter()
+        .rposition(|bound| counts.get(bound) > Some(&0))
+        .unwrap_or(0);
     let buckets = &buckets[..(last + 1).max(BUCKETS_MIN)];
     let label = |bound: &Option<u64>| match bound {
         Some(micros) => format!("≤ {}", TIME.write(*micros as f64 * 1e3)),
         None => "more".to_owned(),
     };
-    html.raw("<figure class=\"chart histogram\"><figcaption>");
-    html.raw("<b>Lateness of ")
+    html.raw("<figure class=\"chart histogram\"><figcaption><b>Lateness of ")
         .text(&part.name)
-        .raw("</b> <small>frames by lateness, ");
-    html.raw("logarithmic scale</small></figcaption>\n");
+        .raw("</b> <small>frames by lateness, logarithmic scale</small></figcaption>\n");
     let mut bars = String::new();
     let wide = WIDTH / buckets.len() as f64;
     for (index, bound) in buckets.iter().enumerate() {
@@ -169,45 +155,32 @@ fn histogram(html: &mut Html, part: &PartDocument) {
          <path class=\"axis\" d=\"M0 {0}H{WIDTH}\"/></svg>\n<details><summary>Table</summary>",
         HEIGHT - BOTTOM
     ));
-    let filled = buckets
-        .iter()
-        .filter_map(|bound| Some((bound, *counts.get(bound)?)));
-    let rows = filled.map(|(bound, count)| {
-        let share = SHARE.write(count as f64 / all as f64);
-        vec![label(bound), grouped(count as f64, 0), share]
+    let rows = buckets.iter().filter_map(|bound| {
+        let count = *counts.get(bound)? as f64;
+        let share = SHARE.write(count / all as f64);
+        Some(vec![label(bound), grouped(count, 0), share])
     });
-    html.table(&["late", "frames", "share"].map(str::to_owned), rows);
+    html.table(["late", "frames", "share"], rows);
     html.raw("</details></figure>\n");
 }
 
 fn artifacts(html: &mut Html, parts: &[&PartDocument]) {
     html.raw("<h3>Artifacts</h3>\n");
-    let mut kinds: Vec<&String> = parts
-        .iter()
-        .flat_map(|part| part.artifacts.keys())
-        .collect();
-    kinds.sort();
-    kinds.dedup();
-    kinds.retain(|kind| {
-        parts
-            .iter()
-            .any(|part| part.artifacts.get(*kind) > Some(&0))
-    });
+    let counts = parts.iter().flat_map(|part| &part.artifacts);
+    let counts = counts.filter(|(_, count)| **count > 0);
+    let kinds: BTreeSet<&String> = counts.map(|(kind, _)| kind).collect();
     if kinds.is_empty() {
         html.element("p", "None: all frames were treated as configured.");
         return;
     }
     html.element("p", "Frames that the emulator did not treat as configured.");
     let rows = parts.iter().map(|part| {
-        let counts = kinds
-            .iter()
-            .map(|kind| part.artifacts.get(*kind).copied().unwrap_or(0));
-        let counts = counts.map(|count| grouped(count as f64, 0));
+        let count = |kind: &&String| part.artifacts.get(*kind).copied().unwrap_or(0);
+        let counts = kinds.iter().map(|kind| grouped(count(kind) as f64, 0));
         [part.name.clone()].into_iter().chain(counts).collect()
     });
     let head = kinds.iter().map(|kind| kind.replace('_', " "));
-    let head: Vec<String> = [String::new()].into_iter().chain(head).collect();
-    html.table(&head, rows);
+    html.table([String::new()].into_iter().chain(head), rows);
 }
 
 /// Writes the section about the machine: its pauses, and the stops of the process.
@@ -221,16 +194,12 @@ fn machine(html: &mut Html, report: &RunDocument) {
             micros(Some(&of.total_us)),
         ]
     };
-    let pauses = report
-        .pauses
-        .iter()
-        .map(|of| row("pauses of the machine", of));
-    let stops = report
-        .stops
-        .iter()
-        .map(|of| row("stops of the process", of));
-    let head = ["", "times", "longest", "total"].map(str::to_owned);
-    html.table(&head, pauses.chain(stops));
+    let pauses = report.pauses.as_ref();
+    let pauses = pauses.map(|of| row("pauses of the machine", of));
+    let stops = report.stops.as_ref();
+    let stops = stops.map(|of| row("stops of the process", of));
+    let head = ["", "times", "longest", "total"];
+    html.table(head, pauses.into_iter().chain(stops));
     let time = |seconds: f64| TIME.write(seconds * 1e9);
     html.element(
         "p",

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::html::Html;
 use crate::axis::{RATE, SHARE, TIME, grouped};
-use crate::gather::{Gathered, LinkBins};
-use crate::page::{Page, chart, request};
+use crate::gather::{Gathered, LinkBins, Sketch};
+use crate::page::{Page, PartDocument, chart, request};
 
 /// Maximum number of links listed.
 const LINKS_MAX: usize = 500;
@@ -23,19 +23,15 @@ struct Counted {
 
 /// Writes the section.
 pub(super) fn write(html: &mut Html, page: &Page) {
-    html.raw("<section id=\"happened\"><h2>Results</h2>\n");
     summary(html, page);
     let Some(log) = &page.log else {
-        html.raw("<p class=\"missing\">");
-        html.text(
-            "No charts over time, since the log is missing or empty. --log FILE writes a \
-             log.",
+        html.raw(
+            "<p class=\"missing\">No charts over time, since the log is missing or empty. --log \
+             FILE writes a log.</p>",
         );
-        html.raw("</p></section>\n");
         return;
     };
-    let charted = log.links.len();
-    let directions = log.counts.len();
+    let (charted, directions) = (log.links.len(), log.counts.len());
     if directions > charted {
         let what = format!(
             "Charts of {charted} of {} directions; select others with --link.",
@@ -52,27 +48,24 @@ pub(super) fn write(html: &mut Html, page: &Page) {
         html.raw("<section class=\"link\">")
             .element("h3", &link.link);
         facts(html, link);
-        for (number, chart) in crate::page::chart::charts(log, link).iter().enumerate() {
-            chart::write(
-                html,
-                chart,
-                &format!("c{index}-{number}"),
-                &link.link,
-                &marks,
-            );
+        for (number, chart) in chart::charts(log, link).enumerate() {
+            let id = format!("c{index}-{number}");
+            chart::write(html, &chart, &id, &link.link, &marks);
         }
         html.raw("</section>\n");
     }
-    html.raw("</section>\n");
 }
 
 /// Writes a sentence that summarises the delay distribution of a link.
 fn facts(html: &mut Html, link: &LinkBins) {
-    let mut all = <crate::gather::Sketch>::default();
-    let mut queueing = <crate::gather::Sketch>::default();
+    let (mut all, mut queueing) = (<Sketch>::default(), <Sketch>::default());
     for bin in &link.bins {
         all.merge(bin.delay.clone());
         queueing.merge(bin.sojourn.clone());
+    }
+    if all.total() == 0 {
+        html.element("p", "No frame was delivered.");
+        return;
     }
     let rates = link.bins.iter().filter_map(|bin| bin.served.rate());
     let (low, high) = rates.fold((f64::MAX, 0.0), |(low, high), rate| {
@@ -84,16 +77,11 @@ fn facts(html: &mut Html, link: &LinkBins) {
         _ if low == high => format!(" The configured rate was {low}."),
         _ => format!(" The configured rate was between {low} and {high}."),
     };
-    let at = |of: &crate::gather::Sketch, share| {
+    let at = |of: &Sketch, share| {
         of.quantile(share)
             .map_or_else(|| "–".to_owned(), |nanos| TIME.write(nanos as f64))
     };
-    if all.total() == 0 {
-        html.element("p", "No frame was delivered.");
-        return;
-    }
-    html.raw("<p>");
-    html.text(&format!(
+    let facts = format!(
         "One-way delay: median {}, p99 {}, maximum {}; queueing delay: median {}, p99 \
          {}.{in_force}",
         at(&all, 0.5),
@@ -101,22 +89,24 @@ fn facts(html: &mut Html, link: &LinkBins) {
         at(&all, 1.0),
         at(&queueing, 0.5),
         at(&queueing, 0.99),
-    ));
-    html.raw("</p>\n");
+    );
+    html.element("p", &facts).raw("\n");
 }
 
 /// Writes the counters of all links.
 fn summary(html: &mut Html, page: &Page) {
-    let mut links = match (&page.report, &page.log) {
-        (Some(report), log) => report
-            .links
-            .iter()
-            .map(|link| of_report(link, log.as_ref()))
-            .collect(),
-        (None, Some(log)) => of_log(log),
-        (None, None) => Vec::new(),
+    let log = page.log.as_ref();
+    let mut links = match &page.report {
+        Some(report) => {
+            let links = report.links.iter();
+            links.map(|link| of_report(link, log)).collect()
+        }
+        None => log.map(of_log).unwrap_or_default(),
     };
-    let seconds = seconds(page);
+    // Without a log, the duration is that in the report, which for a simulation is that of the
+    // computation.
+    let duration = page.report.as_ref().map_or(0.0, |report| report.duration_s);
+    let seconds = log.map_or(duration, |log| log.seconds);
     let all = links.len();
     if all > LINKS_MAX {
         links.sort_by_key(|link| std::cmp::Reverse(link.bytes[0]));
@@ -135,10 +125,7 @@ fn summary(html: &mut Html, page: &Page) {
         "queue max",
         "drops by reason",
     ];
-    html.table(
-        &head.map(str::to_owned),
-        links.iter().map(|link| row(link, seconds)),
-    );
+    html.table(head, links.iter().map(|link| row(link, seconds)));
     if all > links.len() {
         let what = format!(
             "The {} of {} directions with the most frames; the report has all.",
@@ -147,12 +134,10 @@ fn summary(html: &mut Html, page: &Page) {
         );
         html.element("p", &what);
     }
+    let time = TIME.write(seconds * 1e9);
     html.element(
         "p",
-        &format!(
-            "Offered and delivered are means over {}.",
-            TIME.write(seconds * 1e9)
-        ),
+        &format!("Offered and delivered are means over {time}."),
     );
 }
 
@@ -177,7 +162,7 @@ fn row(link: &Counted, seconds: f64) -> Vec<String> {
     ]
 }
 
-fn of_report(link: &super::document::PartDocument, log: Option<&Gathered>) -> Counted {
+fn of_report(link: &PartDocument, log: Option<&Gathered>) -> Counted {
     let reasons = link.drops();
     // Reports of networks contain no queue lengths.
     let logged = log.and_then(|log| log.links.iter().find(|of| *of.link == *link.name));
@@ -217,14 +202,4 @@ fn of_log(log: &Gathered) -> Vec<Counted> {
     let mut links: Vec<Counted> = links.collect();
     links.sort_by(|a, b| crate::series::rank(&a.name).cmp(&crate::series::rank(&b.name)));
     links
-}
-
-/// Returns the duration of the run, from its start to the last frame in the log. Without a log,
-/// returns the duration in the report, which for a simulation is that of the computation.
-fn seconds(page: &Page) -> f64 {
-    match (&page.log, &page.report) {
-        (Some(log), _) => log.seconds,
-        (None, Some(report)) => report.duration_s,
-        (None, None) => 0.0,
-    }
 }

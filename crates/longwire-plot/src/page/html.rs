@@ -25,20 +25,37 @@ impl Html {
         self
     }
 
+    /// Adds a list of texts.
+    pub fn list(&mut self, texts: &[String]) -> &mut Html {
+        self.raw("<ul>");
+        for text in texts {
+            self.element("li", text);
+        }
+        self.raw("</ul>")
+    }
+
     /// Adds a table; the first cell of each row is its heading.
-    pub fn table(&mut self, head: &[String], rows: impl IntoIterator<Item = Vec<String>>) {
+    pub fn table(
+        &mut self,
+        head: impl IntoIterator<Item = impl AsRef<str>>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) {
         self.raw("<div class=\"scroll\"><table><thead><tr>");
         for cell in head {
-            self.raw("<th scope=\"col\">").text(cell).raw("</th>");
+            self.raw("<th scope=\"col\">")
+                .text(cell.as_ref())
+                .raw("</th>");
         }
         self.raw("</tr></thead><tbody>");
         for row in rows {
             self.raw("<tr>");
             for (index, cell) in row.iter().enumerate() {
-                let element = if index == 0 { "th scope=\"row\"" } else { "td" };
-                let name = if index == 0 { "th" } else { "td" };
-                self.raw(&format!("<{element}>")).text(cell);
-                self.raw(&format!("</{name}>"));
+                let (open, close) = if index == 0 {
+                    ("<th scope=\"row\">", "</th>")
+                } else {
+                    ("<td>", "</td>")
+                };
+                self.raw(open).text(cell).raw(close);
             }
             self.raw("</tr>\n");
         }

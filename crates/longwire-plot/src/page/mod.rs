@@ -12,12 +12,13 @@ mod request;
 
 use std::path::PathBuf;
 
+use document::ChangesDocument;
 pub use document::{PartDocument, RunDocument};
 use html::Html;
 
 use crate::PlotError;
 use crate::gather::{Gathered, RunGatherer, Selection, gather_file};
-use crate::input::{Input, InputKind};
+use crate::input::Input;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -27,6 +28,17 @@ const LINKS_MAX: usize = 8;
 
 /// Maximum number of bins in all charts together, which limits the size of the page.
 const BINS_MAX: usize = 6_000;
+
+/// Writes the contents of a section.
+type Write = fn(&mut Html, &Page);
+
+/// Sections of every page: identifier, heading and contents.
+const SECTIONS: [(&str, &str, Write); 4] = [
+    ("asked", "Configuration", request::asked),
+    ("happened", "Results", happened::write),
+    ("fidelity", "Fidelity", fidelity::write),
+    ("changes", "Changes", request::changes),
+];
 
 /// Sources of a page.
 #[derive(Debug, Default)]
@@ -44,6 +56,13 @@ struct Page {
     title: String,
     log: Option<Gathered>,
     report: Option<RunDocument>,
+}
+
+impl Page {
+    /// Returns the changes of the run, if it was changeable.
+    fn changes(&self) -> Option<&ChangesDocument> {
+        self.report.as_ref()?.changes.as_ref()
+    }
 }
 
 /// Renders a page about a run.
@@ -68,11 +87,14 @@ pub fn render(input: PageInput) -> String {
         .raw(STYLE)
         .raw("</style></head><body><main>\n");
     request::head(&mut html, &page);
-    request::asked(&mut html, &page);
-    happened::write(&mut html, &page);
-    fidelity::write(&mut html, &page);
-    request::changes(&mut html, &page);
-    request::repeat(&mut html, &page);
+    for (id, heading, write) in SECTIONS {
+        html.raw(&format!("<section id=\"{id}\"><h2>{heading}</h2>\n"));
+        write(&mut html, &page);
+        html.raw("</section>\n");
+    }
+    if let Some(report) = &page.report {
+        request::repeat(&mut html, report);
+    }
     html.raw("</main>\n<script>")
         .raw(SCRIPT)
         .raw("</script></body></html>\n");
@@ -96,37 +118,31 @@ pub fn render_files(
     };
     let mut log = None;
     for file in files {
-        match Input::kind(file)? {
-            InputKind::Log if log.is_none() => log = Some(file),
-            InputKind::Report if input.report.is_none() => {
-                input.report = Some(RunDocument::read(file)?);
-            }
-            kind => {
-                let what = format!(
-                    "a second {}; a page takes one log, one report, or both from one run",
-                    kind.name()
-                );
-                let path = file.clone();
-                return Err(PlotError::Nothing { path, what });
-            }
+        let is_report = Input::is_report(file)?;
+        if is_report && input.report.is_none() {
+            input.report = Some(RunDocument::read(file)?);
+        } else if !is_report && log.is_none() {
+            log = Some(file);
+        } else {
+            let kind = if is_report { "report" } else { "log" };
+            let what =
+                format!("a second {kind}; a page takes one log, one report, or both from one run");
+            return Err(PlotError::nothing(file, what));
         }
     }
-    let epoch = input.report.as_ref().map(|report| report.epoch_ns);
     if let Some(path) = log {
+        let epoch = input.report.as_ref().map(|report| report.epoch_ns);
         let epoch = epoch.and_then(|epoch| i64::try_from(epoch).ok());
         let gatherer = gather_file(path, selection, epoch, &mut progress)?;
-        let nothing = |what: String| PlotError::Nothing {
-            path: path.clone(),
-            what,
-        };
         if !selection.is_all() && gatherer.is_empty() {
-            return Err(nothing(format!("no link matches {selection}")));
+            let what = format!("no link matches {selection}");
+            return Err(PlotError::nothing(path, what));
         }
         if let Some(report) = &input.report
             && !gatherer.is_of(report.epoch_ns)
         {
-            let what = "log and report are from different runs".to_owned();
-            return Err(nothing(what));
+            let what = "log and report are from different runs";
+            return Err(PlotError::nothing(path, what));
         }
         input.log = Some(gatherer);
     }
@@ -143,16 +159,15 @@ fn title(input: &PageInput) -> String {
         .report
         .as_ref()
         .map_or(&[][..], |report| &report.command);
-    let inner = command.iter().position(|word| word == "--");
-    let title = match inner {
+    let title = match command.iter().position(|word| word == "--") {
         Some(at) => format!("{} through Longwire", command[at + 1..].join(" ")),
         None if command.is_empty() => "Longwire run".to_owned(),
         None => command.join(" "),
     };
-    match title.chars().count() {
-        ..=LONG => title,
-        _ => title.chars().take(LONG - 1).chain(['…']).collect(),
+    if title.chars().count() <= LONG {
+        return title;
     }
+    title.chars().take(LONG - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

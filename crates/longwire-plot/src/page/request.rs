@@ -1,11 +1,13 @@
 //! Sections about the request: options, changes, and how to repeat the run.
 
+use std::collections::BTreeSet;
+
 use longwire_units::calendar;
 use serde_json::Value;
 
 use super::Page;
 use super::chart::Mark;
-use super::document::{ChangeDocument, RunDocument};
+use super::document::{ChangeDocument, ChangesDocument, RunDocument};
 use super::fidelity::capitalized;
 use super::html::{Html, shell_word};
 use crate::axis::{TIME, grouped};
@@ -24,29 +26,24 @@ const NEUTRAL: [&str; 2] = ["none", "in-order"];
 pub(super) fn head(html: &mut Html, page: &Page) {
     html.raw("<header>").element("h1", &page.title);
     let Some(report) = &page.report else {
-        html.raw("<p class=\"verdict none\">");
-        html.text(
-            "Seed, options, lateness, artifacts and verdict are missing without a report. Add it: \
-             longwire report RUN.parquet REPORT.json",
+        html.raw(
+            "<p class=\"verdict none\">Seed, options, lateness, artifacts and verdict are missing \
+             without a report. Add it: longwire report RUN.parquet REPORT.json</p></header>\n",
         );
-        html.raw("</p></header>\n");
         return;
     };
-    match &report.verdict {
-        Some(verdict) => {
-            let class = match verdict.grade.as_str() {
-                "faithful" => "good",
-                "nearly-faithful" | "no-frames" => "nearly",
-                _ => "bad",
-            };
-            html.raw(&format!("<p class=\"verdict {class}\"><b>"));
-            html.text(&capitalized(&verdict.line)).raw("</b></p>");
-        }
-        None => {
-            html.raw("<p class=\"verdict none\">");
-            html.text("No verdict: the report is from an earlier version.")
-                .raw("</p>");
-        }
+    if let Some(verdict) = &report.verdict {
+        let class = match verdict.grade.as_str() {
+            "faithful" => "good",
+            "nearly-faithful" | "no-frames" => "nearly",
+            _ => "bad",
+        };
+        html.raw(&format!("<p class=\"verdict {class}\"><b>"));
+        html.text(&capitalized(&verdict.line)).raw("</b></p>");
+    } else {
+        html.raw(
+            "<p class=\"verdict none\">No verdict: the report is from an earlier version.</p>",
+        );
     }
     let mut facts = Vec::new();
     if report.epoch_ns > 0 {
@@ -54,12 +51,8 @@ pub(super) fn head(html: &mut Html, page: &Page) {
     }
     facts.push(format!("took {}", TIME.write(report.duration_s * 1e9)));
     facts.extend(report.seed.map(|seed| format!("seed {seed}")));
-    facts.extend(
-        report
-            .version
-            .iter()
-            .map(|version| format!("Longwire {version}")),
-    );
+    let version = report.version.as_ref();
+    facts.extend(version.map(|version| format!("Longwire {version}")));
     html.raw("<p class=\"facts\">")
         .text(&facts.join(" · "))
         .raw("</p></header>\n");
@@ -67,47 +60,45 @@ pub(super) fn head(html: &mut Html, page: &Page) {
 
 /// Writes the command line and the options of each link.
 pub(super) fn asked(html: &mut Html, page: &Page) {
-    html.raw("<section id=\"asked\"><h2>Configuration</h2>\n");
     let Some(report) = &page.report else {
         html.element("p", "The options are unknown without a report.");
-        html.raw("</section>\n");
         return;
     };
     command(html, report);
     let configured = report.links.iter().filter(|link| !link.config.is_empty());
     let configured: Vec<_> = configured.take(OPTIONS_MAX).collect();
-    let mut options: Vec<&String> = configured.iter().flat_map(|of| of.config.keys()).collect();
-    options.sort();
-    options.dedup();
-    let rows = options.iter().filter_map(|option| {
-        let values = configured
-            .iter()
-            .map(|of| of.config.get(*option).map_or_else(String::new, words));
-        let values: Vec<String> = values.collect();
-        let told = values
+    let options: BTreeSet<&String> = configured.iter().flat_map(|of| of.config.keys()).collect();
+    let rows = options.into_iter().filter_map(|option| {
+        let mut row = vec![option.clone()];
+        row.extend(
+            configured
+                .iter()
+                .map(|of| of.config.get(option).map_or_else(String::new, words)),
+        );
+        let told = row[1..]
             .iter()
             .any(|value| !NEUTRAL.contains(&value.as_str()));
-        told.then(|| [option.to_string()].into_iter().chain(values).collect())
+        told.then_some(row)
     });
     let rows: Vec<Vec<String>> = rows.collect();
     if !rows.is_empty() {
-        let names = configured.iter().map(|of| of.name.clone());
-        let head: Vec<String> = ["option".to_owned()].into_iter().chain(names).collect();
-        html.table(&head, rows);
+        let names = configured.iter().map(|of| of.name.as_str());
+        html.table(["option"].into_iter().chain(names), rows);
     }
-    let changed = report
-        .changes
-        .as_ref()
-        .is_some_and(|changes| !changes.made.is_empty());
-    if changed && !configured.is_empty() {
+    if configured.is_empty() {
+        return;
+    }
+    if page
+        .changes()
+        .is_some_and(|changes| !changes.made.is_empty())
+    {
         html.element("p", "Options at the start; changes are listed below.");
     }
-    if report.links.len() > configured.len() && !configured.is_empty() {
+    if report.links.len() > configured.len() {
         let (shown, all) = (configured.len(), report.links.len());
         let what = format!("{shown} of {all} directions; the report has all options.");
         html.element("p", &what);
     }
-    html.raw("</section>\n");
 }
 
 fn command(html: &mut Html, report: &RunDocument) {
@@ -133,56 +124,44 @@ fn words(value: &Value) -> String {
 
 /// Returns the marks of changes for charts.
 pub(super) fn marks(page: &Page) -> Vec<Mark> {
-    let changes = page
-        .report
-        .as_ref()
-        .and_then(|report| report.changes.as_ref());
-    let made = changes.map_or(&[][..], |changes| &changes.made);
-    let marks = made.iter().enumerate().take(MARKS_MAX);
-    marks
-        .map(|(index, change)| (change.at_ns as f64, (index + 1).to_string()))
+    let made = page.changes().into_iter().flat_map(|changes| &changes.made);
+    made.zip(1..=MARKS_MAX)
+        .map(|(change, number)| (change.at_ns as f64, number.to_string()))
         .collect()
 }
 
 /// Writes the changes.
 pub(super) fn changes(html: &mut Html, page: &Page) {
-    html.raw("<section id=\"changes\"><h2>Changes</h2>\n");
-    let changes = page
-        .report
-        .as_ref()
-        .and_then(|report| report.changes.as_ref());
-    match (&page.report, changes) {
-        (None, _) => {
-            html.element("p", "Changes are unknown without a report.");
-        }
-        (Some(_), None) => {
-            html.element("p", "None: the link was not changeable.");
-        }
-        (Some(_), Some(changes)) if changes.made.is_empty() && changes.forgotten == 0 => {
-            html.element("p", "None.");
-        }
-        (Some(_), Some(changes)) => {
-            let head = ["", "when", "by", "change", "links"].map(str::to_owned);
-            let shown = changes.made.iter().enumerate().take(CHANGES_MAX);
-            html.table(&head, shown.map(|(index, change)| row(index, change)));
-            let hidden = changes.made.len().saturating_sub(CHANGES_MAX) as u64 + changes.forgotten;
-            if hidden > 0 {
-                let what = format!("{} more changes are not listed.", grouped(hidden as f64, 0));
-                html.element("p", &what);
-            }
-        }
-    }
-    html.raw("</section>\n");
+    let nothing = match (&page.report, page.changes()) {
+        (None, _) => "Changes are unknown without a report.",
+        (Some(_), None) => "None: the link was not changeable.",
+        (Some(_), Some(changes)) if changes.made.is_empty() && changes.forgotten == 0 => "None.",
+        (Some(_), Some(changes)) => return list(html, changes),
+    };
+    html.element("p", nothing);
 }
 
-fn row(index: usize, change: &ChangeDocument) -> Vec<String> {
+fn list(html: &mut Html, changes: &ChangesDocument) {
+    let shown = changes.made.iter().zip(1..=CHANGES_MAX);
+    html.table(
+        ["", "when", "by", "change", "links"],
+        shown.map(|(change, number)| row(number, change)),
+    );
+    let hidden = changes.made.len().saturating_sub(CHANGES_MAX) as u64 + changes.forgotten;
+    if hidden > 0 {
+        let what = format!("{} more changes are not listed.", grouped(hidden as f64, 0));
+        html.element("p", &what);
+    }
+}
+
+fn row(number: usize, change: &ChangeDocument) -> Vec<String> {
     let time = |nanos: u64| TIME.write(nanos as f64);
     let when = match change.until_ns {
         Some(until) => format!("{} – {}", time(change.at_ns), time(until)),
         None => time(change.at_ns),
     };
     vec![
-        (index + 1).to_string(),
+        number.to_string(),
         when,
         change.by.clone(),
         describe(&change.change),
@@ -212,15 +191,14 @@ fn describe(change: &Value) -> String {
         format!("{action} {}", targets.collect::<Vec<_>>().join("; "))
     });
     let text = actions.collect::<Vec<_>>().join(" / ");
-    match text.chars().count() {
-        ..=LONG => text,
-        _ => text.chars().take(LONG).chain(['…']).collect(),
+    if text.chars().count() <= LONG {
+        return text;
     }
+    text.chars().take(LONG).chain(['…']).collect()
 }
 
 /// Writes instructions for repeating the run, and the run's notes.
-pub(super) fn repeat(html: &mut Html, page: &Page) {
-    let Some(report) = &page.report else { return };
+pub(super) fn repeat(html: &mut Html, report: &RunDocument) {
     html.raw("<section id=\"repeat\"><h2>Reproduction</h2>\n");
     command(html, report);
     if let (Some(seed), false) = (report.seed, report.command.is_empty()) {
@@ -235,11 +213,7 @@ pub(super) fn repeat(html: &mut Html, page: &Page) {
         );
     }
     if !report.notes.is_empty() {
-        html.raw("<h3>Notes of the run</h3><ul>");
-        for note in &report.notes {
-            html.element("li", note);
-        }
-        html.raw("</ul>");
+        html.raw("<h3>Notes of the run</h3>").list(&report.notes);
     }
     html.raw("</section>\n");
 }

@@ -1,6 +1,6 @@
 //! Panels with bars: counters of runs, drops by reason, lateness, and lengths of loss runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::axis::{Axis, SHARE, TIME, Units, grouped};
 use crate::font::Font;
@@ -42,9 +42,8 @@ pub(super) fn vertical(
             }
             let x = left + width * series as f64;
             let top = frame.y(y.place(*value as f64));
-            let fill = Fill::solid(look.colour);
             let (from, to) = ((x + 0.5, top), (x + width - 0.5, frame.bottom()));
-            scene.rectangle(from, to, fill);
+            scene.rectangle(from, to, Fill::solid(look.colour));
             let number = grouped(*value as f64, 0);
             // Numbers must not overlap.
             if font.width(&number, NUMBER_SIZE) < width - 4.0 {
@@ -91,21 +90,15 @@ pub(super) fn horizontal(scene: &mut Scene, frame: &Frame, x: &Axis, rows: &[Row
                 scene.rectangle(from, to, Fill::solid(look.colour));
             }
             let size = TICK_SIZE.min(bar);
+            let at = (end + 5.0, y + bar / 2.0 + size * 0.36);
             scene.text(Text {
                 size,
-                ..small(
-                    text,
-                    (end + 5.0, y + bar / 2.0 + size * 0.36),
-                    Anchor::Start,
-                )
+                ..small(text, at, Anchor::Start)
             });
         }
     }
     frame.edges(scene);
-    for (value, label) in &x.ticks {
-        let at = (frame.x(x.place(*value)), frame.bottom() + 15.0);
-        scene.text(small(label, at, Anchor::Middle));
-    }
+    frame.x_labels(scene, x);
 }
 
 /// Returns the height needed for a panel's bars.
@@ -135,13 +128,9 @@ fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
 }
 
 pub(super) fn draw_counts(scene: &mut Scene, frame: &Frame, data: &Data) {
-    let rows = COUNTS.iter().map(|(name, of)| {
-        let counts = data.reports.iter().map(|link| of(&link.data));
-        row(name, counts)
-    });
-    let rows: Vec<Row> = rows.collect();
+    let rows = COUNTS.map(|(name, of)| row(name, data.reports.iter().map(|link| of(&link.data))));
     let looks: Vec<Look> = data.reports.iter().map(|of| of.look).collect();
-    draw_frames(scene, frame, &rows, &looks, "Frames", "");
+    draw_frames(scene, frame, &rows, &looks, "Frames");
 }
 
 pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
@@ -153,7 +142,7 @@ pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
     });
     let rows: Vec<Row> = rows.collect();
     let looks: Vec<Look> = drops.iter().map(|(look, _)| *look).collect();
-    draw_frames(scene, frame, &rows, &looks, "Drops by reason", "");
+    draw_frames(scene, frame, &rows, &looks, "Drops by reason");
     if rows.is_empty() {
         frame.nothing(scene, "no drops");
     }
@@ -171,13 +160,10 @@ fn drops(data: &Data) -> Vec<(Look, BTreeMap<String, u64>)> {
 }
 
 /// Returns all drop reasons.
-fn reasons(data: &Data) -> Vec<String> {
+fn reasons(data: &Data) -> BTreeSet<String> {
     let counts = drops(data).into_iter().flat_map(|(_, drops)| drops);
     let counted = counts.filter(|(_, count)| *count > 0);
-    let mut reasons: Vec<String> = counted.map(|(reason, _)| reason).collect();
-    reasons.sort();
-    reasons.dedup();
-    reasons
+    counted.map(|(reason, _)| reason).collect()
 }
 
 fn row(label: &str, counts: impl Iterator<Item = u64>) -> Row {
@@ -188,23 +174,14 @@ fn row(label: &str, counts: impl Iterator<Item = u64>) -> Row {
     }
 }
 
-fn draw_frames(
-    scene: &mut Scene,
-    frame: &Frame,
-    rows: &[Row],
-    looks: &[Look],
-    heading: &str,
-    remark: &str,
-) {
+fn draw_frames(scene: &mut Scene, frame: &Frame, rows: &[Row], looks: &[Look], heading: &str) {
     // The margin has space for the numbers to the right of the bars.
     let x = Axis::linear(0.0, (most(rows) * 1.12).max(1.0), 8, Units::FRAMES);
     horizontal(scene, frame, &x, rows, looks);
     let captions = Captions {
         heading,
-        lift: 0.0,
-        remark: remark.to_owned(),
         x: "Frames".to_owned(),
-        y: String::new(),
+        ..Captions::default()
     };
     frame.captions(scene, &captions);
 }
@@ -223,32 +200,27 @@ const LATENESS: [(&str, &str); 4] = [
 ];
 
 pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
-    let rows = LATENESS.iter().map(|(name, field)| {
+    let rows = LATENESS.map(|(name, field)| {
         let late = measured(data).map(|(lateness, _)| {
             let nanos = nanos(lateness, field).max(0.0);
             (nanos, TIME.write(nanos))
         });
         Row {
-            label: (*name).to_owned(),
+            label: name.to_owned(),
             bars: late.collect(),
         }
     });
-    let rows: Vec<Row> = rows.collect();
     let captions = Captions {
         heading: "Lateness",
-        lift: 0.0,
         remark: "handover − release, the error of the emulator".to_owned(),
         x: "Lateness (logarithmic)".to_owned(),
-        y: String::new(),
+        ..Captions::default()
     };
     let Some(least) = least_lateness(data) else {
         frame.edges(scene);
         frame.captions(scene, &captions);
-        frame.nothing(
-            scene,
-            "no lateness: all frames were handed over at their release",
-        );
-        return;
+        let why = "no lateness: all frames were handed over at their release";
+        return frame.nothing(scene, why);
     };
     // Bars start a decade below the minimum, so that the minimum is visible.
     let low = 10f64.powf(least.log10().floor() - 1.0);
@@ -305,7 +277,8 @@ pub(super) fn draw_loss_runs(scene: &mut Scene, frame: &Frame, data: &Data) {
     vertical(scene, frame, &y, &groups, &looks);
     if groups
         .iter()
-        .all(|group| group.values.iter().all(|n| *n == 0))
+        .flat_map(|group| &group.values)
+        .all(|n| *n == 0)
     {
         frame.nothing(scene, "no frame was lost");
     }

@@ -20,12 +20,9 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let notes = notes(data);
     let x = axis(&delivered, ticks(frame));
     let y = Axis::linear(0.0, 1.0, 5, SHARE);
-    let shown = delivered
-        .iter()
-        .filter(|of| data.cell.is_none_or(|cell| of.cell == cell));
-    let curves: Vec<(Look, Vec<Point>)> = shown
-        .map(|of| (of.look, curve(&of.data, &x, frame)))
-        .collect();
+    let shown = data.shown().filter(|of| of.data.delays.total() > 0);
+    let curves = shown.map(|of| (of.look, curve(&of.data, &x, frame)));
+    let curves: Vec<(Look, Vec<Point>)> = curves.collect();
     let strokes: Vec<Stroke> = (0..curves.len()).map(|at| stroke(at, &curves)).collect();
     let are_equal = (strokes.iter().zip(&curves)).any(|(of, (look, _))| of.dash != look.dash);
     let remark = if are_equal {
@@ -54,8 +51,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
 fn stroke(at: usize, curves: &[(Look, Vec<Point>)]) -> Stroke {
     let (look, line) = &curves[at];
     let equal = |curves: &[(Look, Vec<Point>)]| {
-        let equal = curves.iter().filter(|(_, other)| other == line);
-        equal.count() as f64
+        curves.iter().filter(|(_, other)| other == line).count() as f64
     };
     let (all, below) = (equal(curves), equal(&curves[..at]));
     let mut stroke = look.stroke(1.6);

@@ -115,10 +115,8 @@ impl Panel {
 
     /// Whether the panel can be drawn as small multiples.
     pub fn has_cells(self) -> bool {
-        matches!(
-            self,
-            Panel::Throughput | Panel::Queue | Panel::Delay | Panel::DelayCdf
-        )
+        use Panel::{Delay, DelayCdf, Queue, Throughput};
+        matches!(self, Throughput | Queue | Delay | DelayCdf)
     }
 
     /// Whether the panel is drawn from reports.
@@ -137,9 +135,7 @@ impl Panel {
         match self {
             Panel::Throughput | Panel::Queue | Panel::LossRuns => 150.0,
             Panel::Delay | Panel::DelayCdf => 180.0,
-            Panel::Drops | Panel::Lateness | Panel::Counts => {
-                crate::panels::bars::height(self, data)
-            }
+            Panel::Drops | Panel::Lateness | Panel::Counts => bars::height(self, data),
         }
     }
 
@@ -148,9 +144,9 @@ impl Panel {
         const HEADING: f64 = 30.0;
         HEADING
             + match self {
-                Panel::Delay => crate::panels::time::rug_height(data),
+                Panel::Delay => time::rug_height(data),
                 Panel::DelayCdf => notes_height(&delay_cdf::notes(data), width),
-                Panel::LossRuns => notes_height(&crate::panels::bars::run_notes(data), width),
+                Panel::LossRuns => notes_height(&bars::run_notes(data), width),
                 _ => 0.0,
             }
     }
@@ -158,14 +154,14 @@ impl Panel {
     /// Draws the panel.
     pub fn draw(self, scene: &mut Scene, frame: &Frame, data: &Data) {
         match self {
-            Panel::Throughput => crate::panels::time::draw_throughput(scene, frame, data),
-            Panel::Queue => crate::panels::time::draw_queue(scene, frame, data),
-            Panel::Delay => crate::panels::time::draw_delay(scene, frame, data),
+            Panel::Throughput => time::draw_throughput(scene, frame, data),
+            Panel::Queue => time::draw_queue(scene, frame, data),
+            Panel::Delay => time::draw_delay(scene, frame, data),
             Panel::DelayCdf => delay_cdf::draw(scene, frame, data),
-            Panel::LossRuns => crate::panels::bars::draw_loss_runs(scene, frame, data),
-            Panel::Drops => crate::panels::bars::draw_drops(scene, frame, data),
-            Panel::Lateness => crate::panels::bars::draw_lateness(scene, frame, data),
-            Panel::Counts => crate::panels::bars::draw_counts(scene, frame, data),
+            Panel::LossRuns => bars::draw_loss_runs(scene, frame, data),
+            Panel::Drops => bars::draw_drops(scene, frame, data),
+            Panel::Lateness => bars::draw_lateness(scene, frame, data),
+            Panel::Counts => bars::draw_counts(scene, frame, data),
         }
     }
 }

@@ -15,7 +15,7 @@ const GAP_MAX: usize = 3;
 pub(super) const TICKS: usize = 5;
 
 /// Returns the time axis of a window.
-pub(super) fn axis(window: &Window, frame: &Frame) -> Axis {
+fn axis(window: &Window, frame: &Frame) -> Axis {
     let Columns { from, span, .. } = window.columns;
     let from = from as f64;
     Axis::linear(from, from + span as f64, ticks(frame), TIME)
@@ -60,36 +60,39 @@ pub(super) fn range<'a>(traces: impl Iterator<Item = &'a Trace>) -> Option<(u64,
     ranges.reduce(|(low, high), (least, most)| (low.min(least), high.max(most)))
 }
 
-/// Context for drawing a trace: scene, frame and axes.
-pub(super) struct Drawing<'a> {
-    pub frame: &'a Frame,
-    pub window: &'a Window,
-    pub changes: &'a [i64],
-    pub x: &'a Axis,
-    pub y: &'a Axis,
+/// Context for drawing a trace: frame, data and axes.
+struct Drawing<'a> {
+    frame: &'a Frame,
+    data: &'a Data,
+    window: &'a Window,
+    x: Axis,
+    y: Axis,
 }
 
-impl Drawing<'_> {
+impl<'a> Drawing<'a> {
+    fn new(frame: &'a Frame, data: &'a Data, y: Axis) -> Drawing<'a> {
+        Drawing {
+            frame,
+            data,
+            window: &data.window,
+            x: axis(&data.window, frame),
+            y,
+        }
+    }
+
     /// Draws axes and captions.
-    pub(super) fn axes(
-        &self,
-        scene: &mut Scene,
-        heading: &str,
-        lift: f64,
-        remark: String,
-        y: String,
-    ) {
+    fn axes(&self, scene: &mut Scene, heading: &str, lift: f64, remark: String) {
         let captions = Captions {
             heading,
             lift,
             remark,
-            x: label(self.x, self.window.zero),
-            y,
+            x: label(&self.x, self.window.zero),
+            y: self.y.label(heading),
         };
-        self.frame.axes(scene, self.x, self.y, &captions);
+        self.frame.axes(scene, &self.x, &self.y, &captions);
         let Columns { from, span, .. } = self.window.columns;
         let shown = from..from.saturating_add_unsigned(span);
-        for at in self.changes.iter().filter(|at| shown.contains(at)) {
+        for at in self.data.changes.iter().filter(|at| shown.contains(at)) {
             let x = self.frame.x(self.x.place(*at as f64));
             let stroke = Stroke {
                 dash: Some((3.0, 3.0)),
@@ -100,11 +103,11 @@ impl Drawing<'_> {
     }
 
     /// Draws the traces of the current cell: first all ranges, then all means.
-    pub(super) fn traces(&self, scene: &mut Scene, data: &Data, of: fn(&LogSeries) -> &Trace) {
-        for series in data.shown() {
+    fn traces(&self, scene: &mut Scene, of: fn(&LogSeries) -> &Trace) {
+        for series in self.data.shown() {
             self.extent(scene, of(&series.data), series.look);
         }
-        for series in data.shown() {
+        for series in self.data.shown() {
             self.mean(scene, of(&series.data), series.look);
         }
     }
@@ -117,7 +120,7 @@ impl Drawing<'_> {
     }
 
     /// Returns the position of the middle of a column.
-    pub(super) fn middle(&self, column: usize) -> f64 {
+    fn middle(&self, column: usize) -> f64 {
         let Columns { from, span, count } = self.window.columns;
         from as f64 + (column as f64 + 0.5) * span as f64 / count as f64
     }
@@ -127,8 +130,7 @@ impl Drawing<'_> {
     fn extent(&self, scene: &mut Scene, trace: &Trace, look: Look) {
         if let Some(points) = trace.points() {
             if trace.is_held() {
-                self.stairs(scene, points, look);
-                return;
+                return self.stairs(scene, points, look);
             }
             let dots = points.iter();
             let dots = dots.map(|(at, value)| self.point(*at as f64, *value as f64));
@@ -136,8 +138,7 @@ impl Drawing<'_> {
                 opacity: 0.6,
                 ..Fill::solid(look.colour)
             };
-            scene.dots(dots.collect(), 1.7, fill);
-            return;
+            return scene.dots(dots.collect(), 1.7, fill);
         }
         let edge = Stroke {
             opacity: 0.55,
@@ -148,15 +149,12 @@ impl Drawing<'_> {
             ..Fill::solid(look.colour)
         };
         for run in runs(trace) {
-            let middle = |index: &usize| self.middle(*index);
-            let upper = run
-                .iter()
-                .map(|(i, c)| self.point(middle(i), c.most as f64));
-            let mut upper: Vec<Point> = upper.collect();
-            let lower = run
-                .iter()
-                .map(|(i, c)| self.point(middle(i), c.least as f64));
-            let mut lower: Vec<Point> = lower.collect();
+            let edge_of = |of: fn(&Column) -> u64| -> Vec<Point> {
+                let points = run.iter();
+                let points = points.map(|(i, c)| self.point(self.middle(*i), of(c) as f64));
+                points.collect()
+            };
+            let (mut upper, mut lower) = (edge_of(|c| c.most), edge_of(|c| c.least));
             if let ([(x, high)], [(_, low)]) = (&upper[..], &lower[..]) {
                 // An isolated column is drawn one column wide.
                 let half = self.frame.width / self.window.columns.count as f64 / 2.0;
@@ -246,36 +244,27 @@ fn dropped(series: &LegendEntry<LogSeries>) -> bool {
 
 pub(super) fn draw_delay(scene: &mut Scene, frame: &Frame, data: &Data) {
     let traces = || data.logs.iter().map(|series| &series.data.delay);
-    let (x, y) = (
-        axis(&data.window, frame),
-        close_to(range(traces()), TICKS, TIME),
-    );
-    let drawing = Drawing {
-        frame,
-        window: &data.window,
-        changes: &data.changes,
-        x: &x,
-        y: &y,
-    };
-    let marks = if rug_height(data) > 0.0 {
+    let drawing = Drawing::new(frame, data, close_to(range(traces()), TICKS, TIME));
+    // From the top: heading, lanes, frame.
+    let lift = rug_height(data);
+    let marks = if lift > 0.0 {
         "; marks above: drops, darker for more"
     } else {
         ""
     };
     let remark = format!("release − arrival; {}{marks}", remark(traces()));
-    // From the top: heading, lanes, frame.
-    let (lift, y) = (rug_height(data), y.label("One-way delay"));
-    drawing.axes(scene, "One-way delay", lift, remark, y);
-    drawing.traces(scene, data, |series| &series.delay);
+    drawing.axes(scene, "One-way delay", lift, remark);
+    drawing.traces(scene, |series| &series.delay);
     if range(traces()).is_none() {
         frame.nothing(scene, "no frame was delivered");
     }
     if data.cell.is_none() {
-        draw_rug(scene, frame, &drawing, data);
+        draw_rug(scene, &drawing);
     }
 }
 
-fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data) {
+fn draw_rug(scene: &mut Scene, drawing: &Drawing<'_>) {
+    let (frame, data) = (drawing.frame, drawing.data);
     let lanes = data.logs.iter().filter(|series| dropped(series));
     for (lane, series) in lanes.enumerate() {
         let bottom = frame.top - 4.0 - lane as f64 * LANE;
@@ -315,21 +304,14 @@ pub(super) fn draw_queue(scene: &mut Scene, frame: &Frame, data: &Data) {
     };
     let traces = || data.logs.iter().map(|series| of(&series.data));
     let most = range(traces()).map_or(0, |(_, most)| most);
-    let (x, y) = (axis(&data.window, frame), from_zero(most, TICKS, units));
-    let drawing = Drawing {
-        frame,
-        window: &data.window,
-        changes: &data.changes,
-        x: &x,
-        y: &y,
-    };
+    let drawing = Drawing::new(frame, data, from_zero(most, TICKS, units));
     let remark = if traces().any(|trace| trace.points().is_none()) {
         "line: mean over time, shaded: minimum to maximum"
     } else {
         ""
     };
-    drawing.axes(scene, "Queue", 0.0, remark.to_owned(), y.label("Queue"));
-    drawing.traces(scene, data, of);
+    drawing.axes(scene, "Queue", 0.0, remark.to_owned());
+    drawing.traces(scene, of);
 }
 
 pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
@@ -337,18 +319,10 @@ pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
     let bins = data.logs.iter();
     let bins = bins.flat_map(|series| series.data.offered.iter().chain(&series.data.delivered));
     let most = bins.map(rates).fold(0.0, f64::max);
-    let x = axis(&data.window, frame);
-    let y = from_zero(most.ceil() as u64, TICKS, RATE);
-    let drawing = Drawing {
-        frame,
-        window: &data.window,
-        changes: &data.changes,
-        x: &x,
-        y: &y,
-    };
+    let drawing = Drawing::new(frame, data, from_zero(most.ceil() as u64, TICKS, RATE));
     let bin = TIME.write(data.window.bin as f64);
     let remark = format!("thick: delivered, thin: offered, dotted: configured rate; bins of {bin}");
-    drawing.axes(scene, "Throughput", 0.0, remark, y.label("Throughput"));
+    drawing.axes(scene, "Throughput", 0.0, remark);
     // Draw configured rates below the traffic lines, so that they hide none.
     for series in data.shown() {
         in_force(scene, &drawing, &series.data.served, series.look, most);
@@ -381,10 +355,7 @@ fn in_force(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[Served], look: Loo
             continue;
         };
         let from = drawing.window.columns.from as f64 + index as f64 * bin;
-        for at in [from, from + bin] {
-            let x = drawing.frame.x(drawing.x.place(at));
-            line.push((x, drawing.frame.y(drawing.y.place(rate))));
-        }
+        line.extend([from, from + bin].map(|at| drawing.point(at, rate)));
     }
     scene.line(line, stroke);
 }
@@ -396,13 +367,7 @@ fn rate(bytes: u64, bin: u64) -> f64 {
 /// Draws a line with a step at each bin, from the first to the last non-empty bin. If several bins
 /// share a column, the line passes through their minimum and maximum, so that neither is lost.
 fn steps(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[u64], stroke: Stroke) {
-    let place = |at: f64, bytes: u64| -> Point {
-        let value = rate(bytes, drawing.window.bin);
-        (
-            drawing.frame.x(drawing.x.place(at)),
-            drawing.frame.y(drawing.y.place(value)),
-        )
-    };
+    let place = |at: f64, bytes: u64| drawing.point(at, rate(bytes, drawing.window.bin));
     let some = |bytes: &u64| *bytes > 0;
     let (Some(first), Some(last)) = (bins.iter().position(some), bins.iter().rposition(some))
     else {
