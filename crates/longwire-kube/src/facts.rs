@@ -32,7 +32,7 @@ pub struct PodFacts {
 
 impl PodFacts {
     /// Extracts the facts of a pod.
-    pub fn of(pod: &Pod) -> PodFacts {
+    pub fn of(pod: Pod) -> PodFacts {
         let spec = pod.spec.as_ref();
         let status = pod.status.as_ref();
         let addresses = status.and_then(|status| status.pod_ips.as_ref());
@@ -59,11 +59,6 @@ impl PodFacts {
     pub fn target(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
-}
-
-/// Extracts the facts of a watched pod.
-pub(crate) fn facts_of(pod: Pod) -> PodFacts {
-    PodFacts::of(&pod)
 }
 
 /// Extracts the name and labels of a watched namespace.

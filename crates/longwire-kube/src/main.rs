@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -47,32 +46,9 @@ enum Command {
         packaging: PathBuf,
     },
     /// Attach links to the pods of this node
-    Agent {
-        /// Name of the node in the cluster
-        #[arg(long, env = "NODE_NAME")]
-        node: String,
-        /// Namespace of the agent and of the networks' secrets
-        #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
-        namespace: String,
-        /// Socket of `longwire node`
-        #[arg(long, default_value = "/run/longwire/node.sock")]
-        node_socket: PathBuf,
-        /// Listening address for /metrics, /healthz and /readyz
-        #[arg(long, default_value = "0.0.0.0:9471")]
-        listen: SocketAddr,
-    },
+    Agent(AgentSettings),
     /// Aggregate link status, and place networks on nodes
-    Controller {
-        /// Namespace of the lease
-        #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
-        namespace: String,
-        /// Name of this replica
-        #[arg(long, env = "POD_NAME")]
-        identity: String,
-        /// Listening address for /metrics, /healthz and /readyz
-        #[arg(long, default_value = "0.0.0.0:9472")]
-        listen: SocketAddr,
-    },
+    Controller(ControllerSettings),
     /// Remove all of an agent's links from this machine's node
     Cleanup {
         /// Socket of `longwire node`
@@ -124,32 +100,8 @@ async fn execute(command: Command) -> Result<(), Box<dyn std::error::Error>> {
             let template = packaging.join("helm/longwire/templates/crds.yaml");
             fs::write(template, crds_template()?)?;
         }
-        Command::Agent {
-            node,
-            namespace,
-            node_socket,
-            listen,
-        } => {
-            let settings = AgentSettings {
-                node,
-                namespace,
-                socket: node_socket,
-                listen,
-            };
-            agent::run(settings, connect().await?).await?;
-        }
-        Command::Controller {
-            namespace,
-            identity,
-            listen,
-        } => {
-            let settings = ControllerSettings {
-                namespace,
-                identity,
-                listen,
-            };
-            controller::run(settings, connect().await?).await?;
-        }
+        Command::Agent(settings) => agent::run(settings, connect().await?).await?,
+        Command::Controller(settings) => controller::run(settings, connect().await?).await?,
         Command::Cleanup { node_socket } => {
             for name in agent::remove_all(&NodeClient::new(&node_socket)).await? {
                 println!("{name}");

@@ -19,9 +19,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+
+use crate::agent::AgentError;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
@@ -70,40 +72,35 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Metrics {
-        let mut registry = Registry::with_prefix("longwire_kube");
-        let watch_errors = Family::default();
-        registry.register("watch_errors", "Broken watches", watch_errors.clone());
-        let requests = Family::default();
-        registry.register("node_requests", "Requests to the node", requests.clone());
-        let attachments = Family::default();
-        let help = "Attachments of this node by state";
-        registry.register("attachments", help, attachments.clone());
-        let status_writes = Family::default();
-        let help = "Writes of status to the API server";
-        registry.register("status_writes", help, status_writes.clone());
+        let mut all = Registry::with_prefix("longwire_kube");
+        let all = &mut all;
+        let watch_errors = registered(all, "watch_errors", "Broken watches");
+        let requests = registered(all, "node_requests", "Requests to the node");
+        let attachments = registered(all, "attachments", "Attachments of this node by state");
+        let status_writes = registered(all, "status_writes", "Writes of status to the API server");
         let buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
         let reaction = Histogram::new(buckets);
         let help = "Seconds from a cache change until it is applied";
-        registry.register("reaction_seconds", help, reaction.clone());
-        let leader = Gauge::default();
-        registry.register("leader", "1 for the leading controller", leader.clone());
-        let synced = Gauge::default();
-        let help = "1 once all caches are complete";
-        registry.register("synced", help, synced.clone());
-        let turns = Counter::default();
-        registry.register("turns", "Reconciliations", turns.clone());
+        all.register("reaction_seconds", help, reaction.clone());
         Metrics {
-            registry: Arc::new(registry),
             watch_errors,
             requests,
             attachments,
             status_writes,
             reaction,
-            leader,
-            synced,
-            turns,
+            leader: registered(all, "leader", "1 for the leading controller"),
+            synced: registered(all, "synced", "1 once all caches are complete"),
+            turns: registered(all, "turns", "Reconciliations"),
+            registry: Arc::new(std::mem::take(all)),
         }
     }
+}
+
+/// Creates and registers a metric.
+fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 impl Metrics {
@@ -115,11 +112,7 @@ impl Metrics {
 
     /// Counts a request to the node by its result.
     pub fn count_request<T, E>(&self, request: NodeRequest, result: &Result<T, E>) {
-        let outcome = if result.is_ok() {
-            Outcome::Done
-        } else {
-            Outcome::Failed
-        };
+        let outcome = result.as_ref().map_or(Outcome::Failed, |_| Outcome::Done);
         let kind = RequestKind { request, outcome };
         self.requests.get_or_create(&kind).inc();
     }
@@ -204,17 +197,17 @@ impl Health {
     }
 }
 
-/// Serves an address until the process ends.
+/// Serves new metrics and health checks at an address until the process ends. Returns the actual
+/// address, and what is served.
 ///
 /// # Errors
 /// If the address cannot be bound.
-pub async fn serve(
-    address: SocketAddr,
-    metrics: Metrics,
-    health: Arc<Health>,
-) -> std::io::Result<SocketAddr> {
-    let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
+pub async fn serve(address: SocketAddr) -> Result<(SocketAddr, Metrics, Arc<Health>), AgentError> {
+    let failed = |error| AgentError::Listen { address, error };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let (metrics, health) = (Metrics::default(), Arc::<Health>::default());
+    let served = (address, metrics.clone(), Arc::clone(&health));
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     tokio::spawn(async move {
         loop {
@@ -228,8 +221,8 @@ pub async fn serve(
             };
             let (metrics, health) = (metrics.clone(), Arc::clone(&health));
             tokio::spawn(async move {
-                let answer = service_fn(|request| {
-                    let response = answer(&request, &metrics, &health);
+                let answer = service_fn(|request: Request<Incoming>| {
+                    let response = answer(request.uri().path(), &metrics, &health);
                     async { Ok::<_, Infallible>(response) }
                 });
                 let connection = http1::Builder::new()
@@ -242,14 +235,10 @@ pub async fn serve(
             });
         }
     });
-    Ok(address)
+    Ok(served)
 }
 
-fn answer(
-    request: &Request<Incoming>,
-    metrics: &Metrics,
-    health: &Health,
-) -> Response<Full<Bytes>> {
+fn answer(path: &str, metrics: &Metrics, health: &Health) -> Response<Full<Bytes>> {
     let check = |is_fine: bool| {
         if is_fine {
             (StatusCode::OK, "ok\n".to_owned())
@@ -257,7 +246,7 @@ fn answer(
             (StatusCode::SERVICE_UNAVAILABLE, "no\n".to_owned())
         }
     };
-    let (status, text) = match request.uri().path() {
+    let (status, text) = match path {
         "/metrics" => (StatusCode::OK, metrics.text()),
         "/healthz" => check(health.is_alive()),
         "/readyz" => check(health.is_ready.load(Ordering::Relaxed)),
@@ -265,7 +254,7 @@ fn answer(
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
-    if request.uri().path() == "/metrics" {
+    if path == "/metrics" {
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         let kind = hyper::header::HeaderValue::from_static(kind);
         response.headers_mut().insert("content-type", kind);

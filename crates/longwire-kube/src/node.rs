@@ -67,9 +67,8 @@ pub struct NodeClient {
 impl NodeClient {
     /// Creates a client for the node at a socket. It connects at the first request.
     pub fn new(socket: &Path) -> NodeClient {
-        NodeClient {
-            socket: socket.to_owned(),
-        }
+        let socket = socket.to_owned();
+        NodeClient { socket }
     }
 
     /// Returns all attachments.
@@ -88,6 +87,17 @@ impl NodeClient {
     pub async fn networks(&self) -> Result<Vec<NetworkView>, NodeError> {
         let list: NetworkList = self.request(Method::GET, NETWORKS, None).await?;
         Ok(list.networks)
+    }
+
+    /// Returns all networks; none if the node's version does not support networks.
+    ///
+    /// # Errors
+    /// See [`NodeError`].
+    pub async fn supported_networks(&self) -> Result<Vec<NetworkView>, NodeError> {
+        match self.networks().await {
+            Err(NodeError::Missing(_)) => Ok(Vec::new()),
+            result => result,
+        }
     }
 
     /// Creates an attachment, or changes the link of an existing one.
@@ -166,14 +176,10 @@ impl NodeClient {
 }
 
 fn refused(Refusal { status, body }: Refusal) -> NodeError {
-    match status {
-        404 => NodeError::Missing(body.error),
-        409 => NodeError::Conflict(body.error),
-        400 => NodeError::Refused {
-            message: body.error,
-            problems: body.problems,
-        },
-        422 if !body.problems.is_empty() => NodeError::Refused {
+    match (status, body.problems.is_empty()) {
+        (404, _) => NodeError::Missing(body.error),
+        (409, _) => NodeError::Conflict(body.error),
+        (400, _) | (422, false) => NodeError::Refused {
             message: body.error,
             problems: body.problems,
         },
@@ -206,7 +212,8 @@ impl Counters {
         for port in report["ports"].as_array().into_iter().flatten() {
             // Skip rows of hosts, which repeat a peer's counters and appear only in the final
             // report.
-            if !port["name"].as_str().is_some_and(is_row_of_host) {
+            let name = port["name"].as_str().unwrap_or_default();
+            if !name.starts_with("host ") {
                 sum.artifacts += total(&port["artifacts"]);
             }
             let late = port["lateness_us"]["p99"].as_f64().unwrap_or(0.0);
@@ -234,10 +241,6 @@ impl Counters {
         self.artifacts += other.artifacts;
         self.lateness_p99_us = self.lateness_p99_us.max(other.lateness_p99_us);
     }
-}
-
-fn is_row_of_host(port: &str) -> bool {
-    port.starts_with("host ")
 }
 
 /// Sums an object's numbers.

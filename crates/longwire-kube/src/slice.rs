@@ -96,9 +96,19 @@ where
     });
     let parameters = PatchParams::apply(manager).force();
     let patch = Patch::Apply(patch);
-    match resources.patch_status(&key.name, &parameters, &patch).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+    let patched = resources.patch_status(&key.name, &parameters, &patch).await;
+    unless_status(404, patched)?;
+    Ok(())
+}
+
+/// Returns whether a request succeeded; `false` if it failed with this status.
+///
+/// # Errors
+/// If it failed with another status.
+pub fn unless_status<T>(code: u16, result: Result<T, kube::Error>) -> Result<bool, kube::Error> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == code => Ok(false),
         Err(error) => Err(error),
     }
 }

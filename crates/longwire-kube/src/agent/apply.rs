@@ -62,10 +62,8 @@ impl Attempts {
         let removals = stream::iter(removals).buffer_unordered(AT_ONCE);
         let removed: Vec<bool> = removals.collect().await;
         self.has_failed_removal = removed.contains(&false);
-        let due = put
-            .iter()
-            .filter(|name| self.is_due(name, &wanted[*name], now));
-        let puts = due.map(|name| {
+        let is_due = |name: &&String| self.is_due(name, &wanted[*name], now);
+        let puts = put.iter().filter(is_due).map(|name| {
             let is_there = exists(name);
             async move {
                 let result = put_or_replace(node, name, &wanted[name], is_there).await;
@@ -160,12 +158,7 @@ pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     for name in &names {
         node.delete(ATTACHMENTS, name).await?;
     }
-    let networks = match node.networks().await {
-        Ok(networks) => networks,
-        // Earlier versions of the node do not support networks.
-        Err(NodeError::Missing(_)) => Vec::new(),
-        Err(error) => return Err(error),
-    };
+    let networks = node.supported_networks().await?;
     let of_networks = networks.into_iter().map(|view| view.name);
     for name in of_networks.filter(|name| is_ours(name)) {
         node.delete(NETWORKS, &name).await?;
@@ -191,20 +184,16 @@ pub(super) fn differences(
     views: &[AttachmentView],
 ) -> Differences {
     let existing = |name: &str| views.iter().find(|view| view.name == name);
-    let ours = views.iter().filter(|view| is_ours(&view.name));
+    let names = views.iter().map(|view| &view.name);
     let is_unwanted =
-        |view: &&AttachmentView| !wanted.contains_key(&view.name) && !kept.contains_key(&view.name);
-    let unwanted = ours.filter(is_unwanted);
+        |name: &&String| is_ours(name) && !wanted.contains_key(*name) && !kept.contains_key(*name);
     let differs = |(name, body): &(&String, &Value)| {
         existing(name).is_none_or(|view| !is_same(&view.spec, body))
     };
+    let different = wanted.iter().filter(differs);
     Differences {
-        remove: unwanted.map(|view| view.name.clone()).collect(),
-        put: wanted
-            .iter()
-            .filter(differs)
-            .map(|(name, _)| name.clone())
-            .collect(),
+        remove: names.filter(is_unwanted).cloned().collect(),
+        put: different.map(|(name, _)| name.clone()).collect(),
     }
 }
 

@@ -4,7 +4,7 @@ use kube::Api;
 use kube::api::ObjectMeta;
 
 use crate::api::{Link, Scenario};
-use crate::facts::{Labels, PodFacts, facts_of, labels_of};
+use crate::facts::{Labels, PodFacts, labels_of};
 use crate::plan::{ClusterState, needs_peers};
 use crate::watch::{Watch, Watcher, all};
 
@@ -28,7 +28,7 @@ impl Caches {
             links: watcher.start(Api::all(client.clone()), all(), spec_of_link),
             scenarios: watcher.start(Api::all(client.clone()), all(), spec_of_scenario),
             namespaces: watcher.start(Api::all(client.clone()), all(), labels_of),
-            own: watcher.start(Api::all(client.clone()), here, facts_of),
+            own: watcher.start(Api::all(client.clone()), here, PodFacts::of),
             peers: None,
             watcher,
         }
@@ -39,7 +39,7 @@ impl Caches {
         let links = self.links.cache.objects()?;
         if self.peers.is_none() && needs_peers(&links) {
             let pods = Api::all(self.watcher.client.clone());
-            self.peers = Some(self.watcher.start(pods, all(), facts_of));
+            self.peers = Some(self.watcher.start(pods, all(), PodFacts::of));
         }
         let mut pods = self.own.cache.objects()?;
         if let Some(peers) = &self.peers {

@@ -19,17 +19,15 @@ use apply::Attempts;
 pub use apply::remove_all;
 use caches::Caches;
 use kube::Client;
-use networks::NetworkWorker;
 use serde_json::Value;
 use slices::{NodeState, Slices, slices};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
-use writer::StatusWriter;
 
 use crate::metrics::{Health, Metrics, NodeRequest, serve};
 use crate::node::{ATTACHMENTS, AttachmentView, Counters, NodeClient, NodeError};
 use crate::plan::{PREFIX, Plan, WantedAttachment, plan};
-use crate::watch::{ClusterError, Watcher};
+use crate::watch::{ClusterError, Task, Watcher};
 
 /// Delay to collect changes before a round.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -44,15 +42,19 @@ const COUNTERS_EVERY: Duration = Duration::from_secs(5);
 const TURN_MIN: Duration = Duration::from_millis(10);
 
 /// Settings of an agent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct AgentSettings {
-    /// Node name in the cluster.
+    /// Name of the node in the cluster
+    #[arg(long, env = "NODE_NAME")]
     pub node: String,
-    /// Namespace of the agent and of the secrets of networks.
+    /// Namespace of the agent and of the networks' secrets
+    #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
     pub namespace: String,
-    /// Socket of `longwire node`.
-    pub socket: PathBuf,
-    /// Address for metrics and health checks.
+    /// Socket of `longwire node`
+    #[arg(long, default_value = "/run/longwire/node.sock")]
+    pub node_socket: PathBuf,
+    /// Listening address for /metrics, /healthz and /readyz
+    #[arg(long, default_value = "0.0.0.0:9471")]
     pub listen: SocketAddr,
 }
 
@@ -80,22 +82,28 @@ pub enum AgentError {
 /// # Errors
 /// See [`AgentError`].
 pub async fn run(settings: AgentSettings, client: Client) -> Result<(), AgentError> {
-    let (metrics, health) = (Metrics::default(), Arc::<Health>::default());
-    let address = settings.listen;
-    let address = serve(address, metrics.clone(), Arc::clone(&health))
-        .await
-        .map_err(|error| AgentError::Listen { address, error })?;
+    let (address, metrics, health) = serve(settings.listen).await?;
     tracing::info!(node = settings.node, %address, "agent starts");
-    let mut terminate = signal(SignalKind::terminate()).map_err(AgentError::Signal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(AgentError::Signal)?;
+    let end = end_signal()?;
     let mut agent = Agent::new(&settings, client, metrics, health);
     tokio::select! {
         () = agent.work() => {}
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        () = end => {}
     }
     tracing::info!("agent ends; attachments stay");
     Ok(())
+}
+
+/// Returns a future that waits for SIGTERM or SIGINT.
+pub(crate) fn end_signal() -> Result<impl Future<Output = ()>, AgentError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(AgentError::Signal)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(AgentError::Signal)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 struct Agent {
@@ -107,10 +115,8 @@ struct Agent {
     counters: BTreeMap<String, Counters>,
     counters_at: Option<Instant>,
     slices: watch::Sender<Option<Slices>>,
-    /// Task that manages networks.
-    _networks: NetworkWorker,
-    /// Task that writes slices.
-    _writer: StatusWriter,
+    /// Tasks that manage networks and write slices.
+    _tasks: [Task; 2],
     metrics: Metrics,
     health: Arc<Health>,
 }
@@ -128,9 +134,10 @@ impl Agent {
             metrics: metrics.clone(),
         };
         let (slices, of_links) = watch::channel(None);
-        let node = NodeClient::new(&settings.socket);
-        let (networks, of_networks) = NetworkWorker::start(&watcher, settings, node.clone());
+        let node = NodeClient::new(&settings.node_socket);
+        let (networks, of_networks) = networks::start(&watcher, settings, node.clone());
         let latest = [of_links, of_networks];
+        let writer = writer::start(client, &settings.node, latest, metrics.clone());
         Agent {
             name: settings.node.clone(),
             node,
@@ -140,8 +147,7 @@ impl Agent {
             counters: BTreeMap::new(),
             counters_at: None,
             slices,
-            _networks: networks,
-            _writer: StatusWriter::start(client, &settings.node, latest, metrics.clone()),
+            _tasks: [networks, writer],
             metrics,
             health,
         }
@@ -157,23 +163,14 @@ impl Agent {
             if changed_at.is_some() {
                 tokio::time::sleep(DEBOUNCE).await;
             }
-            match self.reconcile().await {
-                Ok(Some(next)) => {
-                    self.health.beat(true);
-                    wait = next.clamp(TURN_MIN, COUNTERS_EVERY);
-                    if let Some(changed_at) = changed_at {
-                        self.metrics.observe_reaction(changed_at.elapsed());
-                    }
-                }
-                Ok(None) => {
-                    self.health.beat(false);
-                    wait = RETRY;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "reconciliation failed");
-                    self.health.beat(false);
-                    wait = RETRY;
-                }
+            let next = self.reconcile().await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "reconciliation failed");
+                None
+            });
+            self.health.beat(next.is_some());
+            wait = next.map_or(RETRY, |next| next.clamp(TURN_MIN, COUNTERS_EVERY));
+            if let Some(changed_at) = changed_at.filter(|_| next.is_some()) {
+                self.metrics.observe_reaction(changed_at.elapsed());
             }
         }
     }
@@ -206,18 +203,15 @@ impl Agent {
             .await;
         // Recompute: the scenario of a newly attached link starts now.
         let (_, next) = at_time(&plan.attachments, views.values());
-        let are_due = self
-            .counters_at
-            .is_none_or(|at| at.elapsed() >= COUNTERS_EVERY);
         self.counters.retain(|name, _| views.contains_key(name));
-        if are_due {
+        let is_recent = |at: Instant| at.elapsed() < COUNTERS_EVERY;
+        if !self.counters_at.is_some_and(is_recent) {
             self.counters_at = Some(Instant::now());
             self.read_counters(&views).await;
         }
-        let is_attached = |view: &&AttachmentView| view.is_attached();
-        let attached = views.values().filter(is_attached).count();
-        self.metrics
-            .set_attachments(attached, views.len() - attached);
+        let attached = views.values().filter(|view| view.is_attached()).count();
+        let waiting = views.len() - attached;
+        self.metrics.set_attachments(attached, waiting);
         let state = NodeState {
             views: &views,
             errors: self.attempts.errors(),

@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
 
 use super::slices::{SliceKey, Slices, hindrance_of, set_counters, set_hindrance};
 use super::texts::for_users;
@@ -22,41 +21,32 @@ use crate::network::{LABEL, SecretNetwork};
 use crate::node::{Counters, NETWORKS, NetworkState, NetworkView, NodeClient, NodeError};
 use crate::plan::{Hindrance, network_name};
 use crate::slice::ResourceKind;
-use crate::watch::{Watch, Watcher, all};
+use crate::watch::{Task, Watch, Watcher, all};
 
 /// Maximum number of concurrent requests; each may wait for a process to end.
 const AT_ONCE: usize = 8;
 
-/// Task that manages the node's networks; aborted on drop.
-#[derive(Debug)]
-pub(super) struct NetworkWorker(JoinHandle<()>);
-
-impl Drop for NetworkWorker {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl NetworkWorker {
-    /// Starts the task. Also returns a receiver of the networks' slices.
-    pub fn start(
-        watcher: &Watcher,
-        settings: &AgentSettings,
-        node: NodeClient,
-    ) -> (NetworkWorker, watch::Receiver<Option<Slices>>) {
-        let changed = Arc::<Notify>::default();
-        let watcher = Watcher {
-            changed: Arc::clone(&changed),
-            ..watcher.clone()
-        };
-        let secrets = Api::namespaced(watcher.client.clone(), &settings.namespace);
-        let of_networks = all().labels(&format!("{LABEL}=true"));
-        let secrets = watcher.start(secrets, of_networks, network_of);
-        let (sender, slices) = watch::channel(None);
-        let name = settings.node.clone();
-        let task = tokio::spawn(work(name, node, secrets, changed, sender));
-        (NetworkWorker(task), slices)
-    }
+/// Starts the task that manages the node's networks. Also returns a receiver of the networks'
+/// slices.
+pub(super) fn start(
+    watcher: &Watcher,
+    settings: &AgentSettings,
+    node: NodeClient,
+) -> (Task, watch::Receiver<Option<Slices>>) {
+    let changed = Arc::<Notify>::default();
+    let watcher = Watcher {
+        changed: Arc::clone(&changed),
+        ..watcher.clone()
+    };
+    let secrets = Api::namespaced(watcher.client.clone(), &settings.namespace);
+    let of_networks = all().labels(&format!("{LABEL}=true"));
+    let secrets = watcher.start(secrets, of_networks, |secret: Secret| {
+        SecretNetwork::of(&secret)
+    });
+    let (sender, slices) = watch::channel(None);
+    let name = settings.node.clone();
+    let task = Task::start(work(name, node, secrets, changed, sender));
+    (task, slices)
 }
 
 /// Keeps the node's networks up to date with the secrets; never returns.
@@ -87,10 +77,6 @@ async fn work(
         }
         send(&slices, found);
     }
-}
-
-fn network_of(secret: Secret) -> Option<SecretNetwork> {
-    SecretNetwork::of(&secret)
 }
 
 /// The parts of networks on a node.
@@ -142,20 +128,16 @@ impl NetworkParts {
         name: &str,
         secrets: &[SecretNetwork],
     ) -> Slices {
-        let wanted: Vec<WantedNetwork<'_>> = secrets
-            .iter()
-            .filter_map(|secret| {
-                Some(WantedNetwork {
-                    name: network_name(&secret.network.key()),
-                    secret,
-                    body: secret.network.body(name, &secret.key)?,
-                })
+        let wanted = secrets.iter().filter_map(|secret| {
+            Some(WantedNetwork {
+                name: network_name(&secret.network.key()),
+                secret,
+                body: secret.network.body(name, &secret.key)?,
             })
-            .collect();
-        let views = match node.networks().await {
+        });
+        let wanted: Vec<WantedNetwork<'_>> = wanted.collect();
+        let views = match node.supported_networks().await {
             Ok(views) => views,
-            // Earlier versions of the node do not support networks.
-            Err(NodeError::Missing(_)) => Vec::new(),
             Err(error) => {
                 self.has_failed = true;
                 return unreachable(name, secrets, &error);
@@ -164,22 +146,18 @@ impl NetworkParts {
         let is_wanted = |name: &String| wanted.iter().any(|one| one.name == *name);
         self.asked.retain(|name, _| is_wanted(name));
         self.counters.retain(|name, _| is_wanted(name));
-        let names = views.iter().map(|view| view.name.clone());
-        let unwanted: Vec<String> = names
-            .filter(|name| is_ours(name) && !is_wanted(name))
-            .collect();
+        let unwanted = views.iter().map(|view| &view.name);
+        let unwanted = unwanted.filter(|name| is_ours(name) && !is_wanted(name));
         // Remove networks first, because a new one may reuse a UDP port.
-        let are_removed = remove(node, unwanted).await;
+        let are_removed = remove(node, unwanted.cloned().collect()).await;
         let results = self.bring_up(node, &wanted, &views).await;
         self.has_failed = !are_removed || results.iter().any(Result::is_err);
-        let attempts: Vec<NetworkAttempt> = wanted
-            .iter()
-            .zip(results)
-            .map(|(one, result)| NetworkAttempt {
-                before: views.iter().find(|view| view.name == one.name).cloned(),
-                result,
-            })
-            .collect();
+        let attempts = wanted.iter().zip(results);
+        let attempts = attempts.map(|(one, result)| NetworkAttempt {
+            before: views.iter().find(|view| view.name == one.name).cloned(),
+            result,
+        });
+        let attempts: Vec<NetworkAttempt> = attempts.collect();
         self.read_counters(node, &wanted, &attempts).await;
         let slices = wanted.iter().zip(attempts).map(|(one, attempt)| {
             let counters = self.counters.get(&one.name).copied().unwrap_or_default();
@@ -250,11 +228,9 @@ async fn remove(node: &NodeClient, names: Vec<String>) -> bool {
         }
         removed.is_ok()
     });
-    let removed: Vec<bool> = stream::iter(removals)
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
-    removed.into_iter().all(|is_removed| is_removed)
+    let removals = stream::iter(removals).buffer_unordered(AT_ONCE);
+    let removed: Vec<bool> = removals.collect().await;
+    !removed.contains(&false)
 }
 
 async fn put(node: &NodeClient, wanted: &WantedNetwork<'_>) -> Result<NetworkView, NodeError> {

@@ -61,10 +61,8 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         .filter(|(name, _)| state.views.contains_key(*name))
         .map(|(name, kept)| (&kept.link, name, kept.pod.as_str()));
     for (link, name, pod) in wanted.chain(kept) {
-        by_link
-            .entry(link)
-            .or_default()
-            .push(LinkAttachment { name, pod });
+        let parts = by_link.entry(link).or_default();
+        parts.push(LinkAttachment { name, pod });
     }
     let resource_of = |name: &str| {
         let wanted = plan.attachments.get(name).map(|wanted| &wanted.link);
@@ -96,10 +94,9 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
 
 fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &NodeState<'_>) {
     let mut sum = Counters::default();
-    let counters = parts
-        .iter()
-        .filter_map(|part| state.counters.get(part.name));
-    counters.for_each(|counters| sum.add(*counters));
+    for part in parts {
+        sum.add(state.counters.get(part.name).copied().unwrap_or_default());
+    }
     set_counters(slice, sum);
 }
 
@@ -121,14 +118,9 @@ pub(super) fn set_hindrance(slice: &mut NodeStatus, hindrance: Hindrance) {
 
 /// Returns the most severe hindrance; the first wins ties, so that the message is stable.
 fn gravest(hindrances: Vec<Hindrance>) -> Option<Hindrance> {
-    let first = |one: Hindrance, other: Hindrance| {
-        if one.reason < other.reason {
-            other
-        } else {
-            one
-        }
-    };
-    hindrances.into_iter().reduce(first)
+    // Of equal elements, the last is the maximum.
+    let hindrances = hindrances.into_iter().rev();
+    hindrances.max_by_key(|hindrance| hindrance.reason)
 }
 
 /// Counts pods with all attachments attached, and pods with a waiting attachment.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::slices::{SliceKey, Slices};
@@ -14,7 +13,7 @@ use crate::api::{Link, Network, NodeStatus};
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
 use crate::slice::{ResourceKind, apply_slice, field_manager};
-use crate::watch::Backoff;
+use crate::watch::{Backoff, Task};
 
 /// Minimum interval between writes.
 const ROUND: Duration = Duration::from_millis(500);
@@ -26,43 +25,31 @@ const COUNTERS: Duration = Duration::from_secs(5);
 /// while the node was missing from the controller's cache.
 const READ_BACK: Duration = Duration::from_secs(120);
 
-/// Task that writes slices; aborted on drop.
-#[derive(Debug)]
-pub(super) struct StatusWriter(JoinHandle<()>);
-
-impl Drop for StatusWriter {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl StatusWriter {
-    pub fn start(
-        client: Client,
-        node: &str,
-        mut latest: [watch::Receiver<Option<Slices>>; 2],
-        metrics: Metrics,
-    ) -> StatusWriter {
-        let mut writer = Writer::new(client, node, metrics);
-        let task = tokio::spawn(async move {
-            let mut wait = READ_BACK;
-            loop {
-                let [links, networks] = &mut latest;
-                let is_open = tokio::select! {
-                    changed = links.changed() => changed.is_ok(),
-                    changed = networks.changed() => changed.is_ok(),
-                    () = sleep(wait) => true,
-                };
-                if !is_open {
-                    return;
-                }
-                let slices = [links, networks].map(|one| one.borrow_and_update().clone());
-                wait = writer.write(slices).await.unwrap_or(READ_BACK);
-                sleep(ROUND).await;
+/// Starts the task that writes slices.
+pub(super) fn start(
+    client: Client,
+    node: &str,
+    mut latest: [watch::Receiver<Option<Slices>>; 2],
+    metrics: Metrics,
+) -> Task {
+    let mut writer = Writer::new(client, node, metrics);
+    Task::start(async move {
+        let mut wait = READ_BACK;
+        loop {
+            let [links, networks] = &mut latest;
+            let is_open = tokio::select! {
+                changed = links.changed() => changed.is_ok(),
+                changed = networks.changed() => changed.is_ok(),
+                () = sleep(wait) => true,
+            };
+            if !is_open {
+                return;
             }
-        });
-        StatusWriter(task)
-    }
+            let slices = [links, networks].map(|one| one.borrow_and_update().clone());
+            wait = writer.write(slices).await.unwrap_or(READ_BACK);
+            sleep(ROUND).await;
+        }
+    })
 }
 
 /// Written slices, and the times at which they were written.
@@ -152,7 +139,7 @@ impl Writer {
                 }
                 let until = COUNTERS.saturating_sub(at.elapsed());
                 if differ_in_counters_alone(before, &slice) && !until.is_zero() {
-                    rest = Some(rest.map_or(until, |rest| rest.min(until)));
+                    rest = [rest, Some(until)].into_iter().flatten().min();
                     continue;
                 }
             }
@@ -165,25 +152,24 @@ impl Writer {
     /// Reads the node's slices from the API server.
     async fn read_slices(&self) -> Result<SliceRecords, kube::Error> {
         let mut found = SliceRecords::new();
-        let mut add = |kind, key: ResourceKey, slices: Vec<NodeStatus>| {
-            let own = slices.into_iter().find(|slice| slice.node == self.node);
-            if let Some(own) = own {
+        let mut add = |kind, key: ResourceKey, slices: Option<Vec<NodeStatus>>| {
+            let mut slices = slices.into_iter().flatten();
+            if let Some(own) = slices.find(|slice| slice.node == self.node) {
                 found.insert((kind, key), (own, Instant::now()));
             }
         };
         let all = ListParams::default();
         for link in Api::<Link>::all(self.client.clone()).list(&all).await? {
             let key = ResourceKey::of(&link);
-            add(
-                ResourceKind::Link,
-                key,
-                link.status.unwrap_or_default().nodes,
-            );
+            add(ResourceKind::Link, key, link.status.map(|it| it.nodes));
         }
         for network in Api::<Network>::all(self.client.clone()).list(&all).await? {
             let key = ResourceKey::of(&network);
-            let slices = network.status.unwrap_or_default().nodes;
-            add(ResourceKind::Network, key, slices);
+            add(
+                ResourceKind::Network,
+                key,
+                network.status.map(|it| it.nodes),
+            );
         }
         Ok(found)
     }
@@ -215,7 +201,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::fake_api::FakeApi;
+    use crate::fake_api::{Change, FakeApi};
 
     const LINKS: &str = "/apis/longwire.dev/v1alpha1/links";
     const NETWORKS: &str = "/apis/longwire.dev/v1alpha1/networks";
@@ -269,16 +255,9 @@ mod tests {
         let mut writer = Writer::new(api.client(), "n1", Metrics::default());
         let (_, [links, _]) = slices();
         writer.write([links.clone(), None]).await;
-        let paths = |api: &FakeApi| {
-            let changes = api.changes().into_iter();
-            changes.map(|change| change.path).collect::<Vec<_>>()
-        };
-        assert!(paths(&api).iter().all(|path| path.contains("/links/")));
+        let is_of = |part: &'static str| move |change: &Change| change.path.contains(part);
+        assert!(api.changes().iter().all(is_of("/links/")));
         writer.write([links, Some(Slices::new())]).await;
-        assert!(
-            paths(&api)
-                .iter()
-                .any(|path| path.contains("/networks/wan/"))
-        );
+        assert!(api.changes().iter().any(is_of("/networks/wan/")));
     }
 }

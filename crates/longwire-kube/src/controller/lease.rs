@@ -8,6 +8,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
+use crate::slice::unless_status;
+
 /// Time without a renewal after which another candidate may take the lease.
 const DURATION: Duration = Duration::from_secs(15);
 
@@ -74,7 +76,7 @@ impl Candidate {
                 spec: Some(self.spec(None)),
             };
             let created = self.leases.create(&PostParams::default(), &lease).await;
-            return or_too_late(created);
+            return unless_status(409, created);
         };
         let spec = lease.spec.take().unwrap_or_default();
         self.see(&spec, Instant::now());
@@ -90,7 +92,7 @@ impl Candidate {
             .leases
             .replace(&self.name, &PostParams::default(), &lease)
             .await;
-        or_too_late(replaced)
+        unless_status(409, replaced)
     }
 
     /// Releases the lease, so that the next leader does not have to wait.
@@ -154,14 +156,6 @@ impl Candidate {
             renew_time: Some(now),
             ..LeaseSpec::default()
         }
-    }
-}
-
-fn or_too_late<T>(result: Result<T, kube::Error>) -> Result<bool, kube::Error> {
-    match result {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-        Err(error) => Err(error),
     }
 }
 

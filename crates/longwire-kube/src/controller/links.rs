@@ -8,7 +8,7 @@ use tokio::time::{Duration, Instant};
 
 use super::MANAGER;
 use super::events::EventPublisher;
-use super::sums::{Sums, conditions, notices, verdicts};
+use super::sums::{conditions, notices, sums, verdicts};
 use crate::api::{Link, LinkStatus, NodeStatus};
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
@@ -135,7 +135,8 @@ impl LinkStatuses {
 /// Returns the controller's part of a status.
 fn wanted(link: &Link, status: &LinkStatus) -> LinkStatus {
     let generation = link.metadata.generation.unwrap_or_default();
-    let sums = Sums::of(&status.nodes);
+    let sums = sums(&status.nodes);
+    let verdicts = verdicts(generation, &status.nodes);
     LinkStatus {
         observed_generation: Some(generation),
         pods: Some(sums.pods),
@@ -144,11 +145,7 @@ fn wanted(link: &Link, status: &LinkStatus) -> LinkStatus {
         dropped: Some(sums.dropped),
         artifacts: Some(sums.artifacts),
         lateness_p99_us: Some(sums.lateness_p99_us),
-        conditions: conditions(
-            generation,
-            verdicts(generation, &status.nodes),
-            &status.conditions,
-        ),
+        conditions: conditions(generation, verdicts, &status.conditions),
         nodes: Vec::new(),
     }
 }

@@ -18,11 +18,10 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::runtime::events::Reporter;
 use kube::{Api, Client, ResourceExt};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::agent::AgentError;
+use crate::agent::{AgentError, end_signal};
 use crate::api::Link;
 use crate::controller::events::EventPublisher;
 use crate::controller::lease::{Candidate, RENEW_DEADLINE, RETRY};
@@ -47,13 +46,16 @@ const RESYNC: Duration = Duration::from_secs(30);
 const REPEAT: Duration = Duration::from_secs(2);
 
 /// Settings of a controller.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct ControllerSettings {
-    /// Namespace of the lease and of the secrets of networks.
+    /// Namespace of the lease
+    #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
     pub namespace: String,
-    /// Name of this replica.
+    /// Name of this replica
+    #[arg(long, env = "POD_NAME")]
     pub identity: String,
-    /// Address for metrics and health checks.
+    /// Listening address for /metrics, /healthz and /readyz
+    #[arg(long, default_value = "0.0.0.0:9472")]
     pub listen: SocketAddr,
 }
 
@@ -62,24 +64,14 @@ pub struct ControllerSettings {
 /// # Errors
 /// If the metrics address cannot be bound.
 pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), AgentError> {
-    let (metrics, health) = (Metrics::default(), Arc::<Health>::default());
-    let address = settings.listen;
-    let address = serve(address, metrics.clone(), Arc::clone(&health))
-        .await
-        .map_err(|error| AgentError::Listen { address, error })?;
+    let (address, metrics, health) = serve(settings.listen).await?;
     tracing::info!(identity = settings.identity, %address, "controller starts");
-    let mut terminate = signal(SignalKind::terminate()).map_err(AgentError::Signal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(AgentError::Signal)?;
-    let ControllerSettings {
-        namespace,
-        identity,
-        ..
-    } = &settings;
+    let end = end_signal()?;
+    let (namespace, identity) = (&settings.namespace, &settings.identity);
     let mut candidate = Candidate::new(client.clone(), namespace, LEASE, identity);
     tokio::select! {
         () = campaign(&mut candidate, &settings, &client, &metrics, &health) => {}
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        () = end => {}
     }
     metrics.set_leader(false);
     // If this fails, the next leader waits for the lease to expire.
@@ -177,8 +169,10 @@ impl Leader {
         };
         let events = EventPublisher::new(client.clone(), reporter);
         Leader {
-            links: watcher.start(Api::all(client.clone()), all(), link_of),
-            nodes: watcher.start(Api::all(client.clone()), all(), name_of),
+            links: watcher.start(Api::all(client.clone()), all(), without_version),
+            nodes: watcher.start(Api::all(client.clone()), all(), |node: Node| {
+                node.name_any()
+            }),
             statuses: LinkStatuses::new(client, events.clone(), metrics.clone()),
             changed: Arc::clone(&watcher.changed),
             networks: Networks::new(watcher, &settings.namespace, owner, events),
@@ -216,15 +210,11 @@ impl Leader {
     }
 }
 
-fn link_of(mut link: Link) -> Link {
-    link.metadata.managed_fields = None;
-    // The version differs after each write.
-    link.metadata.resource_version = None;
-    link
-}
-
-fn name_of(node: Node) -> String {
-    node.name_any()
+/// Drops the version, which differs after each write.
+fn without_version<K: ResourceExt>(mut object: K) -> K {
+    object.meta_mut().managed_fields = None;
+    object.meta_mut().resource_version = None;
+    object
 }
 
 /// Name of the controller's Deployment.

@@ -8,14 +8,14 @@ use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 
-use super::MANAGER;
 use super::events::EventPublisher;
 use super::sums::{Verdict, conditions, name_of, notices, refusal, verdicts};
+use super::{MANAGER, without_version};
 use crate::api::{Network, NetworkStatus, NodeStatus, Reason};
-use crate::facts::{Labels, PodFacts, facts_of, labels_of};
+use crate::facts::{Labels, PodFacts, labels_of};
 use crate::network::{Agents, LABEL, PlacedNetwork, SecretNetwork, new_key, place, secret_name};
 use crate::plan::{Hindrance, ResourceKey};
-use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager};
+use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager, unless_status};
 use crate::watch::{Watch, Watcher, all};
 
 /// UDP port of the first network.
@@ -80,9 +80,9 @@ impl Networks {
         let secrets = Api::namespaced(client.clone(), namespace);
         let pods = Api::namespaced(client.clone(), namespace);
         Networks {
-            networks: watcher.start(Api::all(client.clone()), all(), network_of),
+            networks: watcher.start(Api::all(client.clone()), all(), without_version),
             secrets: watcher.start(secrets, of_networks, secret_of),
-            emulators: watcher.start(pods, all().labels(EMULATORS), facts_of),
+            emulators: watcher.start(pods, all().labels(EMULATORS), PodFacts::of),
             all: None,
             written: BTreeMap::new(),
             owner,
@@ -126,27 +126,22 @@ impl Networks {
     fn input(&mut self, copies: Vec<SecretCopy>) -> Option<PlacementInput> {
         let watcher = &self.watcher;
         let AllPods { pods, namespaces } = self.all.get_or_insert_with(|| AllPods {
-            pods: watcher.start(Api::all(watcher.client.clone()), all(), facts_of),
+            pods: watcher.start(Api::all(watcher.client.clone()), all(), PodFacts::of),
             namespaces: watcher.start(Api::all(watcher.client.clone()), all(), labels_of),
         });
         let emulators = self.emulators.cache.objects()?.into_iter();
         let running = emulators.filter(|pod| !pod.has_ended);
-        let copies: BTreeMap<String, SecretCopy> = copies
-            .into_iter()
-            .map(|copy| (copy.name.clone(), copy))
-            .collect();
-        let mut secrets: BTreeMap<String, SecretNetwork> = copies
-            .values()
-            .filter_map(|copy| Some((copy.name.clone(), copy.network.clone()?)))
-            .collect();
+        let network_of = |copy: &SecretCopy| Some((copy.name.clone(), copy.network.clone()?));
+        let mut secrets: BTreeMap<_, _> = copies.iter().filter_map(network_of).collect();
         secrets.extend(self.written.clone());
+        let copies = copies.into_iter().map(|copy| (copy.name.clone(), copy));
         Some(PlacementInput {
             pods: pods.cache.objects()?,
             namespaces: namespaces.cache.objects()?.into_iter().collect(),
             agents: running
                 .filter_map(|pod| Some((pod.node?, *pod.addresses.first()?)))
                 .collect(),
-            copies,
+            copies: copies.collect(),
             secrets,
         })
     }
@@ -161,15 +156,8 @@ impl Networks {
         let empty = NetworkStatus::default();
         let status = network.status.as_ref().unwrap_or(&empty);
         for slice in status.nodes.iter().filter(|it| !nodes.contains(&it.node)) {
-            let manager = field_manager(&slice.node);
-            apply_slice(
-                &self.watcher.client,
-                ResourceKind::Network,
-                &key,
-                &manager,
-                None,
-            )
-            .await?;
+            let (client, manager) = (&self.watcher.client, field_manager(&slice.node));
+            apply_slice(client, ResourceKind::Network, &key, &manager, None).await?;
         }
         let name = secret_name(&key);
         let before = input.secrets.get(&name);
@@ -200,17 +188,15 @@ impl Networks {
         let generation = network.metadata.generation.unwrap_or_default();
         let verdicts = network_verdicts(generation, &status.nodes, hindrance.as_ref());
         let placed = placed.map(|placed| &placed.network);
+        let places = placed.map(|placed| (placed.ports.clone(), placed.hosts.clone()));
+        let (placement, addresses) = places.unwrap_or_default();
         let wanted = NetworkStatus {
             observed_generation: Some(generation),
             ports: Some(i64::try_from(network.spec.ports.len()).unwrap_or(i64::MAX)),
-            hosts: Some(placed.map_or(0, |it| it.hosts.len() as i64)),
+            hosts: Some(addresses.len() as i64),
             udp_port: placed.map(|placed| i64::from(placed.udp_port)),
-            placement: placed
-                .map(|placed| placed.ports.clone())
-                .unwrap_or_default(),
-            addresses: placed
-                .map(|placed| placed.hosts.clone())
-                .unwrap_or_default(),
+            placement,
+            addresses,
             conditions: conditions(generation, verdicts, &status.conditions),
             nodes: Vec::new(),
         };
@@ -256,13 +242,9 @@ impl Networks {
                 field_manager: Some(MANAGER.to_owned()),
                 ..PostParams::default()
             };
-            match secrets.create(&parameters, &secret).await {
-                Ok(_) => {
-                    self.note_written(name, wanted);
-                    return Ok(true);
-                }
-                Err(kube::Error::Api(status)) if status.code == 409 => {}
-                Err(error) => return Err(error),
+            if unless_status(409, secrets.create(&parameters, &secret).await)? {
+                self.note_written(name, wanted);
+                return Ok(true);
             }
             if !self.written.contains_key(name) {
                 return Ok(false);
@@ -284,11 +266,8 @@ impl Networks {
 
     async fn remove_secret(&self, name: &str) -> Result<(), kube::Error> {
         let secrets = Api::<Secret>::namespaced(self.watcher.client.clone(), &self.namespace);
-        match secrets.delete(name, &DeleteParams::default()).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(error),
-        }
+        unless_status(404, secrets.delete(name, &DeleteParams::default()).await)?;
+        Ok(())
     }
 }
 
@@ -316,7 +295,8 @@ fn placed(
     };
     let key_text = match before {
         Some(before) => before.key.clone(),
-        None => new_key().map_err(|_| no_random())?,
+        None => new_key()
+            .map_err(|_| kube::Error::Service("cannot get random bytes for a key".into()))?,
     };
     Ok(Ok(SecretNetwork {
         key: key_text,
@@ -371,16 +351,11 @@ fn network_verdicts(
     hindrance: Option<&Hindrance>,
 ) -> Vec<Verdict> {
     let mut verdicts = verdicts(generation, slices);
-    let mut placed = Verdict {
-        kind: "Placed",
-        is_true: Some(true),
-        reason: "AllPorts",
-        message: "each port has a pod, and each node an emulator".to_owned(),
-    };
+    let message = "each port has a pod, and each node an emulator";
+    let mut placed = Verdict::new("Placed", Some(true), "AllPorts", message);
     if let Some(hindrance) = hindrance {
-        placed.is_true = Some(false);
-        placed.reason = name_of(hindrance.reason);
-        placed.message.clone_from(&hindrance.message);
+        let (reason, message) = (name_of(hindrance.reason), &hindrance.message);
+        placed = Verdict::new("Placed", Some(false), reason, message);
         if hindrance.reason == Reason::Refused {
             let slice = NodeStatus {
                 message: Some(hindrance.message.clone()),
@@ -390,25 +365,12 @@ fn network_verdicts(
             };
             let accepted = verdicts.iter_mut().find(|it| it.kind == "Accepted");
             if let Some(accepted) = accepted {
-                accepted.is_true = Some(false);
-                accepted.reason = "Refused";
-                accepted.message = refusal(&slice);
+                *accepted = Verdict::new("Accepted", Some(false), "Refused", refusal(&slice));
             }
         }
     }
     verdicts.insert(1, placed);
     verdicts
-}
-
-/// Converts an error of the random number generator.
-fn no_random() -> kube::Error {
-    kube::Error::Service("cannot get random bytes for a key".into())
-}
-
-fn network_of(mut network: Network) -> Network {
-    network.metadata.managed_fields = None;
-    network.metadata.resource_version = None;
-    network
 }
 
 fn secret_of(secret: Secret) -> SecretCopy {

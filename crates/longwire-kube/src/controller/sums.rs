@@ -5,30 +5,18 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::api::{NodeStatus, Reason};
 
-/// Sums over the slices of a resource.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums {
-    pub pods: i64,
-    pub attached: i64,
-    pub carried: i64,
-    pub dropped: i64,
-    pub artifacts: i64,
-    pub lateness_p99_us: i64,
-}
-
-impl Sums {
-    pub fn of(slices: &[NodeStatus]) -> Sums {
-        let mut sums = Sums::default();
-        for slice in slices {
-            sums.pods += slice.pods;
-            sums.attached += slice.attached;
-            sums.carried += slice.carried;
-            sums.dropped += slice.dropped;
-            sums.artifacts += slice.artifacts;
-            sums.lateness_p99_us = sums.lateness_p99_us.max(slice.lateness_p99_us);
-        }
-        sums
+/// Returns the sums of the pods and counters in the slices of a resource.
+pub(super) fn sums(slices: &[NodeStatus]) -> NodeStatus {
+    let mut sums = NodeStatus::default();
+    for slice in slices {
+        sums.pods += slice.pods;
+        sums.attached += slice.attached;
+        sums.carried += slice.carried;
+        sums.dropped += slice.dropped;
+        sums.artifacts += slice.artifacts;
+        sums.lateness_p99_us = sums.lateness_p99_us.max(slice.lateness_p99_us);
     }
+    sums
 }
 
 /// A condition without its time.
@@ -42,6 +30,20 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
+    pub fn new(
+        kind: &'static str,
+        is_true: Option<bool>,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) -> Verdict {
+        Verdict {
+            kind,
+            is_true,
+            reason,
+            message: message.into(),
+        }
+    }
+
     fn into_condition(self, generation: i64, before: &[Condition], now: Timestamp) -> Condition {
         let status = match self.is_true {
             Some(true) => "True",
@@ -80,7 +82,7 @@ const NOT_READ: &str = "no node has read it: no pod is selected, or no agent run
 
 /// Returns the conditions of a link: `Accepted`, `Attached` and `Faithful`.
 pub(super) fn verdicts(generation: i64, slices: &[NodeStatus]) -> Vec<Verdict> {
-    let sums = Sums::of(slices);
+    let sums = sums(slices);
     vec![
         accepted(generation, slices),
         attached(generation, &sums, slices),
@@ -89,30 +91,21 @@ pub(super) fn verdicts(generation: i64, slices: &[NodeStatus]) -> Vec<Verdict> {
 }
 
 fn accepted(generation: i64, slices: &[NodeStatus]) -> Verdict {
-    let verdict = |is_true, reason, message| Verdict {
-        kind: "Accepted",
-        is_true,
-        reason,
-        message,
-    };
-    let current = slices
-        .iter()
-        .filter(|slice| slice.observed_generation == generation);
-    let current: Vec<&NodeStatus> = current.collect();
-    let refused = current
-        .iter()
-        .find(|slice| slice.reason == Some(Reason::Refused));
-    if let Some(slice) = refused {
-        return verdict(Some(false), "Refused", refusal(slice));
+    const KIND: &str = "Accepted";
+    let is_current = |slice: &&NodeStatus| slice.observed_generation == generation;
+    let mut current = slices.iter().filter(is_current);
+    let is_refused = |slice: &&NodeStatus| slice.reason == Some(Reason::Refused);
+    if let Some(slice) = current.clone().find(is_refused) {
+        return Verdict::new(KIND, Some(false), "Refused", refusal(slice));
     }
-    let unknown = |slice: &&&NodeStatus| slice.reason == Some(Reason::NodeUnavailable);
-    if current.iter().all(|slice| unknown(&slice)) {
-        return verdict(None, "NotRead", NOT_READ.to_owned());
+    let is_unknown = |slice: &NodeStatus| slice.reason == Some(Reason::NodeUnavailable);
+    if current.clone().all(is_unknown) {
+        return Verdict::new(KIND, None, "NotRead", NOT_READ);
     }
-    let advice = current.iter().find(|slice| is_advice(slice));
+    let advice = current.find(|slice| is_advice(slice));
     let advice = advice.map(|slice| format!("; {}", refusal(slice)));
     let message = format!("the spec is valid{}", advice.unwrap_or_default());
-    verdict(Some(true), "Valid", message)
+    Verdict::new(KIND, Some(true), "Valid", message)
 }
 
 /// Returns whether a slice's message is a note about an unused value, not the message of a reason.
@@ -127,10 +120,8 @@ fn why(slice: &NodeStatus) -> Option<&str> {
 
 /// Returns the message for a refused spec: place, reason and remedy.
 pub(super) fn refusal(slice: &NodeStatus) -> String {
-    let place = slice
-        .pointer
-        .as_deref()
-        .map(|pointer| format!("spec{pointer}: "));
+    let pointer = slice.pointer.as_ref();
+    let place = pointer.map(|pointer| format!("spec{pointer}: "));
     let reason = slice.message.as_deref().unwrap_or("refused");
     format!("{}{reason}{}", place.unwrap_or_default(), remedy(slice))
 }
@@ -141,23 +132,18 @@ fn remedy(slice: &NodeStatus) -> String {
     remedy.unwrap_or_default()
 }
 
-fn attached(generation: i64, sums: &Sums, slices: &[NodeStatus]) -> Verdict {
-    let verdict = |is_true, reason, message| Verdict {
-        kind: "Attached",
-        is_true,
-        reason,
-        message,
-    };
+fn attached(generation: i64, sums: &NodeStatus, slices: &[NodeStatus]) -> Verdict {
+    const KIND: &str = "Attached";
     if sums.pods == 0 {
         let is_current = |slice: &NodeStatus| slice.observed_generation == generation;
         if !slices.iter().any(is_current) {
-            return verdict(None, "NotRead", NOT_READ.to_owned());
+            return Verdict::new(KIND, None, "NotRead", NOT_READ);
         }
-        return verdict(Some(false), "NoPods", "no pod is selected".to_owned());
+        return Verdict::new(KIND, Some(false), "NoPods", "no pod is selected");
     }
     let message = format!("{} of {} pods", sums.attached, sums.pods);
     if sums.attached >= sums.pods {
-        return verdict(Some(true), "AllPods", message);
+        return Verdict::new(KIND, Some(true), "AllPods", message);
     }
     let hindered = slices.iter().filter(|slice| slice.attached < slice.pods);
     let gravest = hindered.max_by_key(|slice| (slice.reason, std::cmp::Reverse(&slice.node)));
@@ -165,30 +151,24 @@ fn attached(generation: i64, sums: &Sums, slices: &[NodeStatus]) -> Verdict {
         let text = why(slice)?;
         Some(format!("; {}: {text}{}", slice.node, remedy(slice)))
     });
-    let reason = gravest
-        .and_then(|slice| slice.reason)
-        .map_or("Pending", name_of);
-    verdict(Some(false), reason, message + &cause.unwrap_or_default())
+    let reason = gravest.and_then(|slice| slice.reason);
+    let reason = reason.map_or("Pending", name_of);
+    let message = message + &cause.unwrap_or_default();
+    Verdict::new(KIND, Some(false), reason, message)
 }
 
-fn faithful(sums: &Sums, slices: &[NodeStatus]) -> Verdict {
-    let verdict = |is_true, reason, message| Verdict {
-        kind: "Faithful",
-        is_true,
-        reason,
-        message,
-    };
+fn faithful(sums: &NodeStatus, slices: &[NodeStatus]) -> Verdict {
+    const KIND: &str = "Faithful";
     if sums.artifacts > 0 {
         let worst = slices.iter().max_by_key(|slice| slice.artifacts);
         let worst = worst.map_or("", |slice| &slice.node);
-        let message = "failures of the emulator, most on";
-        return verdict(Some(false), "Artifacts", format!("{message} {worst}"));
+        let message = format!("failures of the emulator, most on {worst}");
+        return Verdict::new(KIND, Some(false), "Artifacts", message);
     }
     if sums.attached == 0 {
-        return verdict(None, "NoLinks", "no attached links".to_owned());
+        return Verdict::new(KIND, None, "NoLinks", "no attached links");
     }
-    let message = "no failures".to_owned();
-    verdict(Some(true), "NoArtifacts", message)
+    Verdict::new(KIND, Some(true), "NoArtifacts", "no failures")
 }
 
 /// Returns the name of a reason in the status.
@@ -231,10 +211,8 @@ fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
         reason,
         note,
     };
-    let place = format!(
-        "{} of {} pods on {}",
-        slice.attached, slice.pods, slice.node
-    );
+    let (attached, pods, node) = (slice.attached, slice.pods, &slice.node);
+    let place = format!("{attached} of {pods} pods on {node}");
     let why = why(slice).unwrap_or("unknown reason");
     let mut notices = Vec::new();
     if slice.attached > old.attached {
@@ -280,29 +258,17 @@ mod tests {
     }
 
     #[test]
-    fn a_working_link_has_three_true_conditions() {
-        let slices = [slice("n0", 2, 2), slice("n1", 1, 1)];
-        let all = [
-            (Some(true), "Valid"),
-            (Some(true), "AllPods"),
-            (Some(true), "NoArtifacts"),
-        ];
-        assert_eq!(states(&slices), all);
-    }
-
-    #[test]
-    fn nothing_is_known_about_a_link_that_no_node_has_read() {
+    fn conditions_depend_on_slices_of_this_generation() {
+        let working = states(&[slice("n0", 2, 2), slice("n1", 1, 1)]);
+        let all = ["Valid", "AllPods", "NoArtifacts"];
+        assert_eq!(working, all.map(|reason| (Some(true), reason)));
         let none = [(None, "NotRead"), (None, "NotRead"), (None, "NoLinks")];
         assert_eq!(states(&[]), none);
         let mut old = slice("n0", 0, 0);
         old.observed_generation = 1;
         assert_eq!(states(from_ref(&old)), none);
-    }
-
-    #[test]
-    fn a_link_that_a_node_has_read_without_pods_has_none() {
-        let read = states(&[slice("n0", 0, 0)]);
-        assert_eq!(read[1], (Some(false), "NoPods"));
+        let without_pods = states(&[slice("n0", 0, 0)]);
+        assert_eq!(without_pods[1], (Some(false), "NoPods"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{HostPlacement, NetworkSpec, PortPlacement, Reason};
 use crate::facts::{Labels, PodFacts};
-use crate::network::{check_links, read_topology};
+use crate::network::{TopologyError, check_links, read_topology};
 use crate::plan::{Hindrance, Selection};
 
 /// Table of a topology that lists pairs of ports.
@@ -41,12 +41,11 @@ pub fn place(
     before: &[PortPlacement],
     udp_port: u16,
 ) -> Result<Placement, Hindrance> {
-    let topology = read_topology(&spec.topology);
-    let mut file = topology.map_err(|error| refused("/topology".to_owned(), error.to_string()))?;
+    let refused = |error: TopologyError| Hindrance::refused("/topology", error.to_string(), "");
+    let mut file = read_topology(&spec.topology).map_err(refused)?;
     let partners = partners(&file);
     check_partners(spec, &file, partners.as_ref())?;
-    check_links(&file, spec.ports.len())
-        .map_err(|error| refused("/topology".to_owned(), error.to_string()))?;
+    check_links(&file, spec.ports.len()).map_err(refused)?;
     let chosen = choose(namespace, spec, pods, namespaces, before)?;
     let hosts = hosts(&chosen, agents, udp_port)?;
     let mut ports = Map::new();
@@ -65,14 +64,12 @@ pub fn place(
         ports.insert((*port).to_owned(), attach);
     }
     file.insert("ports".to_owned(), Value::Object(ports));
-    let placement: Vec<PortPlacement> = chosen
-        .iter()
-        .map(|(port, pod)| PortPlacement {
-            port: (*port).to_owned(),
-            pod: pod.target(),
-            node: pod.node.clone().unwrap_or_default(),
-        })
-        .collect();
+    let placement = chosen.iter().map(|(port, pod)| PortPlacement {
+        port: (*port).to_owned(),
+        pod: pod.target(),
+        node: pod.node.clone().unwrap_or_default(),
+    });
+    let placement: Vec<PortPlacement> = placement.collect();
     if hosts.len() > 1 {
         file.insert("host".to_owned(), host_tables(&hosts, &placement));
     } else {
@@ -96,7 +93,7 @@ fn choose<'a>(
     let mut chosen: BTreeMap<&str, &PodFacts> = BTreeMap::new();
     for (port, selection) in &spec.ports {
         let selection = Selection::of(namespace, selection)
-            .map_err(|error| refused(format!("/ports/{port}"), error.reason))?;
+            .map_err(|error| Hindrance::refused(&format!("/ports/{port}"), error.reason, ""))?;
         let fits = |pod: &&PodFacts| {
             !pod.has_ended
                 && !pod.is_host_network
@@ -120,15 +117,6 @@ fn choose<'a>(
     Ok(chosen)
 }
 
-fn refused(pointer: String, message: String) -> Hindrance {
-    Hindrance {
-        reason: Reason::Refused,
-        message,
-        pointer: Some(pointer),
-        remedy: None,
-    }
-}
-
 /// Refuses ports without a unique partner: ARP does not cross a network, so a switch could not
 /// learn the ports of pods.
 fn check_partners(
@@ -136,29 +124,24 @@ fn check_partners(
     file: &Map<String, Value>,
     partners: Option<&BTreeMap<String, String>>,
 ) -> Result<(), Hindrance> {
-    let mut hindrance = refused(format!("/topology/{SWITCHING}/pairs"), String::new());
-    hindrance.remedy =
-        Some("write [switching] pairs = [[\"a\", \"b\"], …] with all ports".to_owned());
+    let count = spec.ports.len();
     let has_mode = file
         .get(SWITCHING)
         .is_some_and(|table| table.get("mode").is_some());
-    match partners {
-        None if spec.ports.len() <= 2 || has_mode => return Ok(()),
-        None => {
-            hindrance.message = format!(
-                "{} ports, but [switching] has neither pairs nor mode",
-                spec.ports.len()
-            )
-        }
+    let message = match partners {
+        None if count <= 2 || has_mode => return Ok(()),
+        None => format!("{count} ports, but [switching] has neither pairs nor mode"),
         Some(partners) => {
             let mut ports = spec.ports.keys();
             let Some(port) = ports.find(|port| !partners.contains_key(*port)) else {
                 return Ok(());
             };
-            hindrance.message = format!("port '{port}' is in no pair");
+            format!("port '{port}' is in no pair")
         }
-    }
-    Err(hindrance)
+    };
+    let pointer = format!("/topology/{SWITCHING}/pairs");
+    let remedy = "write [switching] pairs = [[\"a\", \"b\"], …] with all ports";
+    Err(Hindrance::refused(&pointer, message, remedy))
 }
 
 /// Returns the nodes of the pods, with their emulators' addresses.
@@ -167,10 +150,8 @@ fn hosts(
     agents: &Agents,
     udp_port: u16,
 ) -> Result<Vec<HostPlacement>, Hindrance> {
-    let nodes: BTreeSet<&str> = chosen
-        .values()
-        .filter_map(|pod| pod.node.as_deref())
-        .collect();
+    let nodes = chosen.values().filter_map(|pod| pod.node.as_deref());
+    let nodes: BTreeSet<&str> = nodes.collect();
     let hosts = nodes.into_iter().map(|node| {
         let address = agents.get(node).ok_or_else(|| {
             let message = format!("no emulator runs on {node}");
@@ -223,29 +204,33 @@ mod tests {
         serde_json::from_value(spec).expect("a spec")
     }
 
-    fn placed(pods: &[PodFacts], before: &[PortPlacement]) -> Result<Placement, Hindrance> {
+    fn place_in_shop(
+        spec: &NetworkSpec,
+        pods: &[PodFacts],
+        before: &[PortPlacement],
+    ) -> Result<Placement, Hindrance> {
         let agents = Agents::from([
             ("n0".to_owned(), IpAddr::from([10, 1, 0, 1])),
             ("n1".to_owned(), IpAddr::from([10, 1, 0, 2])),
         ]);
-        place(
-            "shop",
-            &spec(),
-            pods,
-            &BTreeMap::new(),
-            &agents,
-            before,
-            4801,
-        )
+        place("shop", spec, pods, &BTreeMap::new(), &agents, before, 4801)
+    }
+
+    fn placed(pods: &[PodFacts], before: &[PortPlacement]) -> Result<Placement, Hindrance> {
+        place_in_shop(&spec(), pods, before)
+    }
+
+    /// A cart on n0 and a store on this node.
+    fn cart_and_store(node: &str) -> [PodFacts; 2] {
+        [
+            pod("cart-0", "cart", "n0", 1),
+            pod("store-0", "store", node, 2),
+        ]
     }
 
     #[test]
     fn hosts_are_the_nodes_of_the_pods() {
-        let pods = [
-            pod("cart-0", "cart", "n0", 1),
-            pod("store-0", "store", "n1", 2),
-        ];
-        let placement = placed(&pods, &[]).expect("it is placed");
+        let placement = placed(&cart_and_store("n1"), &[]).expect("it is placed");
         let expected = json!({
             "link": [{ "name": "wan", "delay": "20ms" }],
             "ports": {
@@ -262,11 +247,7 @@ mod tests {
 
     #[test]
     fn one_node_needs_no_hosts() {
-        let pods = [
-            pod("cart-0", "cart", "n0", 1),
-            pod("store-0", "store", "n0", 2),
-        ];
-        let placement = placed(&pods, &[]).expect("it is placed");
+        let placement = placed(&cart_and_store("n0"), &[]).expect("it is placed");
         assert!(!placement.file.contains_key("host"));
         assert_eq!(placement.hosts.len(), 1);
     }
@@ -289,23 +270,16 @@ mod tests {
 
     #[test]
     fn a_network_waits_for_its_pods_and_emulators() {
-        let alone = [pod("cart-0", "cart", "n0", 1)];
-        let waits = placed(&alone, &[]).expect_err("no store");
+        let elsewhere = cart_and_store("n9");
+        let waits = placed(&elsewhere[..1], &[]).expect_err("no store");
         assert_eq!(waits.reason, Reason::Waiting);
-        let elsewhere = [
-            pod("cart-0", "cart", "n0", 1),
-            pod("store-0", "store", "n9", 2),
-        ];
         let waits = placed(&elsewhere, &[]).expect_err("no emulator");
         assert_eq!(waits.reason, Reason::NodeUnavailable);
     }
 
     fn spec_of_pairs(switching: Value, ports: &[(&str, &str)]) -> NetworkSpec {
-        let spec = spec();
-        let mut spec = NetworkSpec {
-            ports: BTreeMap::new(),
-            ..spec
-        };
+        let mut spec = spec();
+        spec.ports.clear();
         spec.topology["switching"] = switching;
         spec.topology["link"][0]["match"] = json!("any");
         for (port, app) in ports {
@@ -319,8 +293,7 @@ mod tests {
     fn place_one_node(spec: &NetworkSpec) -> Result<Placement, Hindrance> {
         let apps = [("a", 1), ("b", 2), ("c", 3), ("d", 4)];
         let pods = apps.map(|(app, last)| pod(app, app, "n0", last));
-        let agents = Agents::from([("n0".to_owned(), IpAddr::from([10, 1, 0, 1]))]);
-        place("shop", spec, &pods, &BTreeMap::new(), &agents, &[], 4801)
+        place_in_shop(spec, &pods, &[])
     }
 
     #[test]
@@ -328,11 +301,10 @@ mod tests {
         let pairs = json!({ "pairs": [["a", "b"], ["c", "d"]] });
         let spec = spec_of_pairs(pairs, &[("a", "a"), ("b", "b"), ("c", "c"), ("d", "d")]);
         let file = place_one_node(&spec).expect("it is placed").file;
-        let to = |port: &str| file["ports"][port]["attach"]["to"].clone();
-        assert_eq!(to("a"), json!(["10.0.0.2"]));
-        assert_eq!(to("b"), json!(["10.0.0.1"]));
-        assert_eq!(to("c"), json!(["10.0.0.4"]));
-        assert_eq!(to("d"), json!(["10.0.0.3"]));
+        for (port, partner) in [("a", 2), ("b", 1), ("c", 4), ("d", 3)] {
+            let to = json!([format!("10.0.0.{partner}")]);
+            assert_eq!(file["ports"][port]["attach"]["to"], to, "{port}");
+        }
     }
 
     #[test]
@@ -349,21 +321,14 @@ mod tests {
     fn ports_without_a_partner_are_refused_with_a_remedy() {
         let ports = [("a", "a"), ("b", "b"), ("c", "c")];
         let one_pair = json!({ "pairs": [["a", "b"]] });
-        for (switching, message) in [
-            (one_pair, "port 'c' is in no pair"),
-            (
-                json!({}),
-                "3 ports, but [switching] has neither pairs nor mode",
-            ),
-        ] {
+        let no_pairs = "3 ports, but [switching] has neither pairs nor mode";
+        for (switching, message) in [(one_pair, "port 'c' is in no pair"), (json!({}), no_pairs)] {
             let refusal = place_one_node(&spec_of_pairs(switching, &ports));
             let refusal = refusal.expect_err("it is refused");
             assert_eq!(refusal.reason, Reason::Refused);
             assert_eq!(refusal.message, message);
-            assert_eq!(
-                refusal.pointer.as_deref(),
-                Some("/topology/switching/pairs")
-            );
+            let pointer = Some("/topology/switching/pairs");
+            assert_eq!(refusal.pointer.as_deref(), pointer);
             assert!(refusal.remedy.is_some());
         }
     }

@@ -115,12 +115,11 @@ impl Hindrance {
     }
 
     /// Creates a hindrance caused by an invalid value in the spec.
-    fn refused(pointer: &str, message: impl Into<String>, remedy: &str) -> Hindrance {
+    pub(crate) fn refused(pointer: &str, message: impl Into<String>, remedy: &str) -> Hindrance {
         Hindrance {
-            reason: Reason::Refused,
-            message: message.into(),
             pointer: Some(pointer.to_owned()),
             remedy: (!remedy.is_empty()).then(|| remedy.to_owned()),
+            ..Hindrance::new(Reason::Refused, message)
         }
     }
 }
@@ -196,8 +195,7 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
     }
     link_plan.pods = pods.iter().map(|pod| pod.target()).collect();
     link_plan.pods.sort();
-    let timeline = timeline(state, &key, &link.spec);
-    match timeline {
+    match timeline(state, &key, &link.spec) {
         Err(hindrance) => {
             link_plan.hindrances.push(hindrance);
             pods.into_iter().for_each(|pod| plan.keep(&key, pod));
@@ -244,12 +242,12 @@ impl Plan {
     /// Keeps the attachments of a pod for a link, if any.
     fn keep(&mut self, link: &ResourceKey, pod: &PodFacts) {
         for part in [Part::Both, Part::Up] {
+            let name = attachment_name(link, &pod.uid, part);
             let kept = KeptAttachment {
                 link: link.clone(),
                 pod: pod.target(),
             };
-            self.kept
-                .insert(attachment_name(link, &pod.uid, part), kept);
+            self.kept.insert(name, kept);
         }
     }
 }
@@ -279,10 +277,9 @@ fn timeline(
         Hindrance::refused("/scenario", message, "create it, or name another")
     })?;
     let timeline = Timeline::read(&scenario.spec, spec.start_at.as_deref());
-    let timeline = timeline.map_err(|error| {
-        Hindrance::refused("/scenario", format!("Scenario '{name}': {error}"), "")
-    })?;
-    Ok(Some(timeline))
+    timeline
+        .map(Some)
+        .map_err(|error| Hindrance::refused("/scenario", format!("Scenario '{name}': {error}"), ""))
 }
 
 /// Returns a pod's attachments for a link, by name.

@@ -40,27 +40,26 @@ impl Selection {
     /// # Errors
     /// If an operator is unknown or has invalid values.
     pub fn of(namespace: &str, selection: &PodSelection) -> Result<Selection, SelectionError> {
-        Selection::read(
-            namespace,
-            Some((&selection.pod_selector, "/from/podSelector")),
-            selection
-                .namespace_selector
-                .as_ref()
-                .map(|selector| (selector, "/from/namespaceSelector")),
-        )
+        let pods = Some(&selection.pod_selector);
+        let pointers = ["/from/podSelector", "/from/namespaceSelector"];
+        Selection::read(namespace, pods, &selection.namespace_selector, pointers)
     }
 
     fn read(
         namespace: &str,
-        pods: Option<(&LabelSelector, &'static str)>,
-        namespaces: Option<(&LabelSelector, &'static str)>,
+        pods: Option<&LabelSelector>,
+        namespaces: &Option<LabelSelector>,
+        [of_pods, of_namespaces]: [&'static str; 2],
     ) -> Result<Selection, SelectionError> {
-        let pods = pods.map(parse).transpose()?.unwrap_or_default();
+        let pods = pods.map(|selector| parse(selector, of_pods)).transpose()?;
         let namespaces = match namespaces {
             None => Namespaces::Own(namespace.to_owned()),
-            Some(selector) => Namespaces::Labelled(parse(selector)?),
+            Some(selector) => Namespaces::Labelled(parse(selector, of_namespaces)?),
         };
-        Ok(Selection { pods, namespaces })
+        Ok(Selection {
+            pods: pods.unwrap_or_default(),
+            namespaces,
+        })
     }
 
     /// Returns whether a pod is selected. Pods in namespaces with unknown labels are not.
@@ -75,7 +74,7 @@ impl Selection {
     }
 }
 
-fn parse((selector, pointer): (&LabelSelector, &'static str)) -> Result<Selector, SelectionError> {
+fn parse(selector: &LabelSelector, pointer: &'static str) -> Result<Selector, SelectionError> {
     let empty_values = selector.match_expressions.iter().flatten().find(|one| {
         let needs_values = matches!(one.operator.as_str(), "In" | "NotIn");
         needs_values && one.values.as_ref().is_none_or(Vec::is_empty)
@@ -134,15 +133,11 @@ impl Ends {
                     prefixes.dedup();
                     OtherEnd::Prefixes(prefixes)
                 }
-                None => OtherEnd::Pods(Selection::read(
-                    namespace,
-                    to.pod_selector
-                        .as_ref()
-                        .map(|selector| (selector, "/to/podSelector")),
-                    to.namespace_selector
-                        .as_ref()
-                        .map(|selector| (selector, "/to/namespaceSelector")),
-                )?),
+                None => {
+                    let (pods, namespaces) = (to.pod_selector.as_ref(), &to.namespace_selector);
+                    let pointers = ["/to/podSelector", "/to/namespaceSelector"];
+                    OtherEnd::Pods(Selection::read(namespace, pods, namespaces, pointers)?)
+                }
             },
         };
         Ok(Ends { from, to })
@@ -170,10 +165,8 @@ impl Ends {
             // The peer has the same link to this pod, so each end shapes the traffic that it sends.
             let is_mutual =
                 is_peer && !peer.is_host_network && self.from.selects(peer, &state.namespaces);
-            let addresses = peer
-                .addresses
-                .iter()
-                .filter(|address| !own.contains(address));
+            let addresses = peer.addresses.iter();
+            let addresses = addresses.filter(|address| !own.contains(address));
             let prefixes = if is_mutual { &mut up } else { &mut both };
             prefixes.extend(addresses.map(prefix));
         }

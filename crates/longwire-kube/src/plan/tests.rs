@@ -36,10 +36,11 @@ fn state(node: &str, links: Vec<Link>, pods: Vec<PodFacts>) -> ClusterState {
         links,
         scenarios: Vec::new(),
         pods,
-        namespaces: [("shop", labels("a")), ("other", labels("b"))]
-            .into_iter()
-            .map(|(name, labels)| (name.to_owned(), labels))
-            .collect(),
+        namespaces: [
+            ("shop".to_owned(), labels("a")),
+            ("other".to_owned(), labels("b")),
+        ]
+        .into(),
     }
 }
 
@@ -92,11 +93,8 @@ fn each_field_reaches_the_node() {
             "priority": 2, "fail": "closed",
         }),
     );
-    let plan = plan(&state(
-        "n0",
-        vec![all],
-        vec![pod(1, "n0", &[("app", "cart")])],
-    ));
+    let pods = vec![pod(1, "n0", &[("app", "cart")])];
+    let plan = plan(&state("n0", vec![all], pods));
     let expected = json!({
         "target": { "pod": "shop/pod-1" }, "interface": "eth1",
         "to": ["10.8.0.0/16", "10.9.0.0/16"], "filter": "tcp", "link": { "up": { "rate": 5 } },
@@ -126,6 +124,15 @@ fn peers_without_an_address_never_mean_all_traffic() {
     assert_eq!(hindrances[0].reason, Reason::NoPeers);
 }
 
+/// Carts on n0 and n1, and a web server on n1.
+fn carts_and_web() -> Vec<PodFacts> {
+    vec![
+        pod(1, "n0", &[("app", "cart")]),
+        pod(2, "n1", &[("app", "cart")]),
+        pod(3, "n1", &[("app", "web")]),
+    ]
+}
+
 #[test]
 fn mutual_peers_shape_only_what_they_send() {
     let mesh = link(
@@ -135,40 +142,27 @@ fn mutual_peers_shape_only_what_they_send() {
             "to": { "podSelector": {} }, "link": { "delay": "40ms" },
         }),
     );
-    let pods = vec![
-        pod(1, "n0", &[("app", "cart")]),
-        pod(2, "n1", &[("app", "cart")]),
-        pod(3, "n1", &[("app", "web")]),
+    let plan = plan(&state("n0", vec![mesh], carts_and_web()));
+    let wanted = plan.attachments.iter().map(|(name, wanted)| {
+        let body = &wanted.body;
+        (name.as_str(), &body["to"], body.get("direction"))
+    });
+    let expected = [
+        ("kube-shop-mesh-uid-1", &json!(["10.0.0.3/32"]), None),
+        (
+            "kube-shop-mesh-uid-1-up",
+            &json!(["10.0.0.2/32"]),
+            Some(&json!("up")),
+        ),
     ];
-    let plan = plan(&state("n0", vec![mesh], pods));
-    let wanted: Vec<(&str, &Value, Option<&Value>)> = plan
-        .attachments
-        .iter()
-        .map(|(name, wanted)| {
-            let body = &wanted.body;
-            (name.as_str(), &body["to"], body.get("direction"))
-        })
-        .collect();
-    let (both, up) = (json!(["10.0.0.3/32"]), json!(["10.0.0.2/32"]));
-    assert_eq!(
-        wanted,
-        [
-            ("kube-shop-mesh-uid-1", &both, None),
-            ("kube-shop-mesh-uid-1-up", &up, Some(&json!("up"))),
-        ]
-    );
+    assert_eq!(wanted.collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn options_of_down_are_unused_between_mutual_peers_alone() {
     let is_unused = |link_options: Value, to: Value| {
         let spec = json!({ "from": by_label("app", "cart"), "to": to, "link": link_options });
-        let pods = vec![
-            pod(1, "n0", &[("app", "cart")]),
-            pod(2, "n1", &[("app", "cart")]),
-            pod(3, "n1", &[("app", "web")]),
-        ];
-        let plan = plan(&state("n0", vec![link("x", spec)], pods));
+        let plan = plan(&state("n0", vec![link("x", spec)], carts_and_web()));
         plan.links.values().any(|link| link.is_down_unused)
     };
     let (all, web) = (json!({ "podSelector": {} }), by_label("app", "web"));
@@ -242,11 +236,8 @@ fn more_peers_than_a_node_takes_are_refused_with_their_number() {
         }));
         plan(&state("n0", vec![link("x", spec.clone())], pods))
     };
-    let most = peers(PREFIXES_MAX);
-    assert_eq!(
-        bodies(&most)[0]["to"].as_array().map(Vec::len),
-        Some(PREFIXES_MAX)
-    );
+    let most = &bodies(&peers(PREFIXES_MAX))[0];
+    assert_eq!(most["to"].as_array().map(Vec::len), Some(PREFIXES_MAX));
     let more = peers(PREFIXES_MAX + 1);
     assert!(more.attachments.is_empty());
     assert!(more.kept.contains_key("kube-shop-x-uid-1"));

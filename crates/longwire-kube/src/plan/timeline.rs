@@ -257,41 +257,34 @@ mod tests {
 
     #[test]
     fn steps_are_applied_in_order_of_time() {
-        let timeline = timeline(two_steps(Value::Null), None).expect("it is right");
-        assert_eq!(delay_at(&timeline, 0), (json!("5ms"), Some(seconds(10))));
-        assert_eq!(delay_at(&timeline, 9), (json!("5ms"), Some(seconds(1))));
-        assert_eq!(delay_at(&timeline, 10), (json!("20ms"), Some(seconds(10))));
-        assert_eq!(delay_at(&timeline, 99), (json!("40ms"), None));
-    }
-
-    #[test]
-    fn a_repetition_begins_with_the_options_of_the_link() {
-        let timeline = timeline(two_steps(json!({ "every": "30s", "times": 2 })), None);
-        let timeline = timeline.expect("it is right");
-        assert_eq!(delay_at(&timeline, 25), (json!("40ms"), Some(seconds(5))));
-        assert_eq!(delay_at(&timeline, 30), (json!("5ms"), Some(seconds(10))));
-        assert_eq!(delay_at(&timeline, 50), (json!("40ms"), None));
-        // The last step of the last repetition holds.
-        assert_eq!(delay_at(&timeline, 1000), (json!("40ms"), None));
-    }
-
-    #[test]
-    fn an_unlimited_repetition_continues() {
-        let timeline = timeline(two_steps(json!({ "every": "30s" })), None).expect("it is right");
+        let twice = json!({ "every": "30s", "times": 2 });
+        let always = json!({ "every": "30s" });
+        let later = Some("1970-01-01T00:20:00Z");
         let late = 30 * 1_000_000;
-        assert_eq!(delay_at(&timeline, late), (json!("5ms"), Some(seconds(10))));
-        assert_eq!(
-            delay_at(&timeline, late + 12),
-            (json!("20ms"), Some(seconds(8)))
-        );
-    }
-
-    #[test]
-    fn a_start_is_before_the_attachment_or_after_it() {
-        let timeline = timeline(two_steps(Value::Null), Some("1970-01-01T00:20:00Z"));
-        let timeline = timeline.expect("it is right");
-        assert_eq!(delay_at(&timeline, 0), (json!("5ms"), Some(seconds(200))));
-        assert_eq!(delay_at(&timeline, 211), (json!("20ms"), Some(seconds(9))));
+        for (repeat, start, now, delay, next) in [
+            (&Value::Null, None, 0, "5ms", Some(10)),
+            (&Value::Null, None, 9, "5ms", Some(1)),
+            (&Value::Null, None, 10, "20ms", Some(10)),
+            (&Value::Null, None, 99, "40ms", None),
+            // A repetition begins with the options of the link.
+            (&twice, None, 25, "40ms", Some(5)),
+            (&twice, None, 30, "5ms", Some(10)),
+            (&twice, None, 50, "40ms", None),
+            // The last step of the last repetition holds.
+            (&twice, None, 1000, "40ms", None),
+            (&always, None, late, "5ms", Some(10)),
+            (&always, None, late + 12, "20ms", Some(8)),
+            (&Value::Null, later, 0, "5ms", Some(200)),
+            (&Value::Null, later, 211, "20ms", Some(9)),
+        ] {
+            let timeline = timeline(two_steps(repeat.clone()), start).expect("it is right");
+            let expected = (json!(delay), next.map(seconds));
+            assert_eq!(
+                delay_at(&timeline, now),
+                expected,
+                "{repeat} {start:?} {now}"
+            );
+        }
     }
 
     #[test]
@@ -315,33 +308,23 @@ mod tests {
         assert_eq!(read("2h"), seconds(7200));
     }
 
-    fn object(value: Value) -> Map<String, Value> {
-        match value {
-            Value::Object(map) => map,
-            other => panic!("{other} is not an object"),
+    #[test]
+    fn a_step_replaces_options_of_both_directions_and_null_removes_them() {
+        for (link, set, expected) in [
+            (
+                json!({ "delay": "20ms", "up": { "delay": "5ms", "rate": "1mbit" } }),
+                json!({ "delay": "40ms", "down": { "loss": "1%" } }),
+                json!({ "delay": "40ms", "up": { "rate": "1mbit" }, "down": { "loss": "1%" } }),
+            ),
+            (
+                json!({ "delay": "20ms", "down": { "loss": "1%" } }),
+                json!({ "delay": null, "down": { "loss": null } }),
+                json!({}),
+            ),
+        ] {
+            let mut merged = link.as_object().expect("an object").clone();
+            merge(&mut merged, set.as_object().expect("an object"));
+            assert_eq!(Value::Object(merged), expected, "{link} {set}");
         }
-    }
-
-    #[test]
-    fn a_step_replaces_options_of_both_directions() {
-        let mut link =
-            object(json!({ "delay": "20ms", "up": { "delay": "5ms", "rate": "1mbit" } }));
-        merge(
-            &mut link,
-            &object(json!({ "delay": "40ms", "down": { "loss": "1%" } })),
-        );
-        let expected =
-            json!({ "delay": "40ms", "up": { "rate": "1mbit" }, "down": { "loss": "1%" } });
-        assert_eq!(Value::Object(link), expected);
-    }
-
-    #[test]
-    fn null_removes_an_option() {
-        let mut link = object(json!({ "delay": "20ms", "down": { "loss": "1%" } }));
-        merge(
-            &mut link,
-            &object(json!({ "delay": null, "down": { "loss": null } })),
-        );
-        assert_eq!(Value::Object(link), json!({}));
     }
 }
