@@ -152,15 +152,11 @@ impl Axis {
     /// Returns a value's position, from 0 at the low end to 1 at the high end. Values outside are
     /// clamped.
     pub fn place(&self, value: f64) -> f64 {
-        let (low, high, value) = if self.logarithmic {
-            (
-                self.low.ln(),
-                self.high.ln(),
-                value.max(self.low * 1e-3).ln(),
-            )
-        } else {
-            (self.low, self.high, value)
-        };
+        let [mut low, mut high, mut value] = [self.low, self.high, value];
+        if self.logarithmic {
+            value = value.max(low * 1e-3);
+            [low, high, value] = [low, high, value].map(f64::ln);
+        }
         ((value - low) / (high - low)).clamp(0.0, 1.0)
     }
 
@@ -252,11 +248,8 @@ mod tests {
         for value in [0.0, 1.0, 20e6] {
             let axis = Axis::linear(value, value, 5, TIME);
             assert!((axis.place(value) - 0.5).abs() < 1e-9);
-            assert!(
-                !Axis::logarithmic(value.max(1.0), value, TIME)
-                    .ticks
-                    .is_empty()
-            );
+            let logarithmic = Axis::logarithmic(value.max(1.0), value, TIME);
+            assert!(!logarithmic.ticks.is_empty());
         }
     }
 
@@ -280,13 +273,8 @@ mod tests {
 
     #[test]
     fn steps_are_one_two_or_five() {
-        for (rough, step) in [
-            (1.0, 1.0),
-            (1.1, 2.0),
-            (3.0, 5.0),
-            (6.0, 10.0),
-            (0.04, 0.05),
-        ] {
+        let rough = [1.0, 1.1, 3.0, 6.0, 0.04];
+        for (rough, step) in rough.into_iter().zip([1.0, 2.0, 5.0, 10.0, 0.05]) {
             assert!((round_step(rough) - step).abs() < 1e-12, "{rough}");
         }
     }

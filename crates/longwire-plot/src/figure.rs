@@ -331,14 +331,10 @@ mod tests {
     #[test]
     fn names_make_a_table_or_rows() {
         let crossed = ["cubic/lte", "cubic/wifi", "bbr/wifi", "bbr/lte", "bbr/lte"];
-        assert_eq!(
-            arrange(&crossed, None),
-            [(0, 0), (0, 1), (1, 1), (1, 0), (1, 0)]
-        );
-        assert_eq!(
-            arrange(&["a", "b", "a", "c"], Some(2)),
-            [(0, 0), (0, 1), (0, 0), (1, 0)]
-        );
+        let places = [(0, 0), (0, 1), (1, 1), (1, 0), (1, 0)];
+        assert_eq!(arrange(&crossed, None), places);
+        let places = [(0, 0), (0, 1), (0, 0), (1, 0)];
+        assert_eq!(arrange(&["a", "b", "a", "c"], Some(2)), places);
         assert_eq!(arrange(&["a", "b", "c", "d", "e"], None)[4], (1, 1));
         assert_eq!(arrange(&["a", "b", "c"], None)[2], (0, 2), "no hole");
         assert_eq!(arrange(&["a", "b", "c", "d"], None)[3], (1, 1));

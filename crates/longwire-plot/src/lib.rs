@@ -203,20 +203,18 @@ pub fn plot(
 
 /// Returns the links of a figure, in legend order.
 fn links(data: &Data, multiples: Option<&Multiples>) -> Vec<LinkDrawn> {
-    let name = |label: &String, cell: usize| match multiples.map(|of| &of.cells()[cell]) {
-        None => label.clone(),
-        Some(cell) => format!("{} {label}", cell.name()),
+    let drawn = |label: &str, cell: usize, frames: u64| {
+        let cell = multiples.map(|of| of.cells()[cell].name());
+        let name = cell.map_or(label.to_owned(), |cell| format!("{cell} {label}"));
+        LinkDrawn { name, frames }
     };
-    let logs = data.logs.iter().map(|of| LinkDrawn {
-        name: name(&of.label, of.cell),
-        frames: of.data.rows,
-    });
+    let logs = data.logs.iter();
+    let logs = logs.map(|of| drawn(&of.label, of.cell, of.data.rows));
     let mut links: Vec<LinkDrawn> = logs.collect();
     for of in &data.reports {
-        let name = name(&of.label, of.cell);
-        if links.iter().all(|link| link.name != name) {
-            let frames = of.data.packets_in;
-            links.push(LinkDrawn { name, frames });
+        let link = drawn(&of.label, of.cell, of.data.packets_in);
+        if links.iter().all(|other| other.name != link.name) {
+            links.push(link);
         }
     }
     links
@@ -243,10 +241,9 @@ fn check_cells(panels: &[Panel]) -> Result<(), PlotError> {
     let Some(panel) = panels.iter().find(|panel| !panel.has_cells()) else {
         return Ok(());
     };
-    Err(PlotError::Usage(format!(
-        "--cell does not support panel {}; select other panels with --panel",
-        panel.name()
-    )))
+    let (name, how) = (panel.name(), "select other panels with --panel");
+    let what = format!("--cell does not support panel {name}; {how}");
+    Err(PlotError::Usage(what))
 }
 
 /// Drawing progress; every input is read twice.
@@ -290,16 +287,14 @@ fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<W
     let last = last.max().unwrap_or(0).max(0).cast_unsigned();
     let from = options.from.map_or(0, Nanos::as_nanos);
     let until = options.until.map_or(last + 1, Nanos::as_nanos);
+    let [from_text, until_text, last_text] = [from, until, last].map(Nanos::from_nanos);
     if from > last {
-        let last = Nanos::from_nanos(last);
-        return usage(format!(
-            "--from {} is after the last frame, at {last}",
-            Nanos::from_nanos(from)
-        ));
+        let what = format!("--from {from_text} is after the last frame, at {last_text}");
+        return usage(what);
     }
     if until <= from {
-        let (from, until) = (Nanos::from_nanos(from), Nanos::from_nanos(until));
-        return usage(format!("--until {until} must be after --from {from}"));
+        let what = format!("--until {until_text} must be after --from {from_text}");
+        return usage(what);
     }
     let span = (until - from).max(SPAN_MIN);
     let bin = match options.bin {
@@ -332,11 +327,9 @@ fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<W
 fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiples>, PlotError> {
     for (option, names) in [("--label", &options.labels), ("--cell", &options.cells)] {
         if !names.is_empty() && names.len() != files.len() {
-            return Err(PlotError::Usage(format!(
-                "{option}: {} inputs, but {} names",
-                files.len(),
-                names.len()
-            )));
+            let (files, names) = (files.len(), names.len());
+            let what = format!("{option}: {files} inputs, but {names} names");
+            return Err(PlotError::Usage(what));
         }
     }
     if options.cells.is_empty() {

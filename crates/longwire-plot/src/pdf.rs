@@ -9,7 +9,7 @@ use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref, Str, TextStr};
 use subsetter::GlyphRemapper;
 
 use super::font::Font;
-use super::scene::{Anchor, Colour, Item, Point, Scene, Stroke, Text};
+use super::scene::{Colour, Item, Point, Scene, Stroke, Text};
 
 /// Points per unit, which is a pixel at 96 per inch.
 const POINTS: f32 = 0.75;
@@ -173,12 +173,7 @@ impl PdfPage {
 
     fn text(&mut self, text: &Text) {
         let index = usize::from(text.bold);
-        let width = self.fonts[index].font.width(&text.text, text.size);
-        let back = match text.anchor {
-            Anchor::Start => 0.0,
-            Anchor::Middle => width / 2.0,
-            Anchor::End => width,
-        };
+        let back = text.before_anchor(&self.fonts[index].font);
         let bytes = self.fonts[index].encode(&text.text);
         let (x, y) = text.at;
         // y points down on the page and up in glyphs.
@@ -219,10 +214,10 @@ impl PdfPage {
         page.media_box(Rect::new(0.0, 0.0, width, height));
         let mut resources = page.resources();
         let mut fonts = resources.fonts();
-        for (index, (id, font)) in font_ids.iter().zip(&self.fonts).enumerate() {
-            if !font.glyphs.is_empty() {
-                fonts.pair(Name(name('f', index).as_bytes()), *id);
-            }
+        let used = font_ids.iter().zip(&self.fonts).enumerate();
+        let used = used.filter(|(_, (_, font))| !font.glyphs.is_empty());
+        for (index, (id, _)) in used.clone() {
+            fonts.pair(Name(name('f', index).as_bytes()), *id);
         }
         fonts.finish();
         let mut states = resources.ext_g_states();
@@ -238,10 +233,8 @@ impl PdfPage {
                 .stroking_alpha(opacity)
                 .non_stroking_alpha(opacity);
         }
-        for (id, font) in font_ids.iter().zip(&self.fonts) {
-            if !font.glyphs.is_empty() {
-                embed(&mut pdf, *id, font, &mut next)?;
-            }
+        for (_, (id, font)) in used {
+            embed(&mut pdf, *id, font, &mut next)?;
         }
         Ok(pdf.finish())
     }
@@ -326,20 +319,10 @@ mod tests {
 
     #[test]
     fn dashes_have_gaps() {
-        let mut scene = Scene::new(40.0, 10.0, "");
-        let stroke = Stroke {
-            dash: Some((7.0, 3.0)),
-            ..Stroke::solid(crate::scene::INK, 2.0)
-        };
-        scene.line(vec![(0.0, 5.0), (40.0, 5.0)], stroke);
-        let pdf = render(&scene).expect("it has no texts");
-        let starts = pdf
-            .windows(7)
-            .enumerate()
-            .filter(|(_, of)| *of == b"stream\n");
-        let contents = starts.filter_map(|(at, _)| {
-            miniz_oxide::inflate::decompress_to_vec_zlib(&pdf[at + 7..]).ok()
-        });
+        let pdf = render(&crate::scene::fixture::dashed()).expect("it has no texts");
+        let starts = (0..pdf.len()).filter(|at| pdf[*at..].starts_with(b"stream\n"));
+        let contents = starts
+            .filter_map(|at| miniz_oxide::inflate::decompress_to_vec_zlib(&pdf[at + 7..]).ok());
         let contents: Vec<u8> = contents.flatten().collect();
         let contents = String::from_utf8_lossy(&contents);
         assert!(contents.contains("[7 3] 0 d\n"), "{contents}");

@@ -7,7 +7,7 @@ use tiny_skia::{
 };
 
 use super::font::{Font, TextPen};
-use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
+use super::scene::{Colour, Fill, Item, Point, Scene, Stroke, Text};
 
 /// Renders a figure as PNG, with `scale` pixels per unit.
 ///
@@ -28,10 +28,8 @@ pub fn render(scene: &Scene, scale: f64) -> Result<Vec<u8>, String> {
     for item in &scene.items {
         canvas.item(item);
     }
-    canvas
-        .pixmap
-        .encode_png()
-        .map_err(|error| error.to_string())
+    let encoded = canvas.pixmap.encode_png();
+    encoded.map_err(|error| error.to_string())
 }
 
 struct Canvas {
@@ -88,13 +86,13 @@ impl Canvas {
 
     fn stroke(&mut self, path: PathBuilder, stroke: &Stroke) {
         let Some(path) = path.finish() else { return };
+        let dash = stroke.dash.map(|(on, off)| vec![on as f32, off as f32]);
+        let dash = dash.and_then(|dash| StrokeDash::new(dash, 0.0));
         let pen = Pen {
             width: stroke.width as f32,
             line_cap: LineCap::Butt,
             line_join: LineJoin::Round,
-            dash: stroke
-                .dash
-                .and_then(|(on, off)| StrokeDash::new(vec![on as f32, off as f32], 0.0)),
+            dash,
             ..Pen::default()
         };
         let paint = paint(stroke.colour, stroke.opacity);
@@ -104,15 +102,10 @@ impl Canvas {
 
     fn text(&mut self, text: &Text) {
         let font = if text.bold { &self.bold } else { &self.regular };
-        let back = match text.anchor {
-            Anchor::Start => 0.0,
-            Anchor::Middle => font.width(&text.text, text.size) / 2.0,
-            Anchor::End => font.width(&text.text, text.size),
-        };
         let mut pen = GlyphPen {
             path: PathBuilder::new(),
             text,
-            back,
+            back: text.before_anchor(font),
             along: 0.0,
         };
         font.draw(&text.text, text.size, &mut pen);
@@ -205,13 +198,7 @@ mod tests {
 
     #[test]
     fn dashes_have_gaps() {
-        let mut scene = Scene::new(40.0, 10.0, "");
-        let stroke = Stroke {
-            dash: Some((7.0, 3.0)),
-            ..Stroke::solid(crate::scene::INK, 2.0)
-        };
-        scene.line(vec![(0.0, 5.0), (40.0, 5.0)], stroke);
-        let picture = render(&scene, 1.0).expect("it is small");
+        let picture = render(&crate::scene::fixture::dashed(), 1.0).expect("it is small");
         let picture = Pixmap::decode_png(&picture).expect("it is a PNG");
         let is_ink = |x: u32| picture.pixel(x, 5).is_some_and(|pixel| pixel.red() < 128);
         for x in 0..40 {

@@ -178,9 +178,7 @@ mod tests {
             runs.add(frame + 10, frame % 2 == 0);
             assert!(runs.order.waiting.len() <= WAITING_MAX);
         }
-        assert_eq!(
-            runs.finish(),
-            &BTreeMap::from([(1, 2 * WAITING_MAX as u64 + 1)])
-        );
+        let expected = BTreeMap::from([(1, 2 * WAITING_MAX as u64 + 1)]);
+        assert_eq!(runs.finish(), &expected);
     }
 }

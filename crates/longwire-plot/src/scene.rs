@@ -3,6 +3,8 @@
 //! Lengths and positions are in *units*: pixels of an SVG at its native size. The origin is at the
 //! top left, and y points down.
 
+use crate::font::Font;
+
 /// A position, as x and y.
 pub type Point = (f64, f64);
 
@@ -80,6 +82,18 @@ pub struct Text {
     pub anchor: Anchor,
     /// Whether the text runs upwards.
     pub upwards: bool,
+}
+
+impl Text {
+    /// Returns the width of the text before its anchor, in a font.
+    pub fn before_anchor(&self, font: &Font) -> f64 {
+        let share = match self.anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => 0.5,
+            Anchor::End => 1.0,
+        };
+        font.width(&self.text, self.size) * share
+    }
 }
 
 /// A drawing item.
@@ -260,6 +274,22 @@ impl Look {
 }
 
 #[cfg(test)]
+pub(crate) mod fixture {
+    use super::{INK, Scene, Stroke};
+
+    /// Returns a figure with a dashed line.
+    pub(crate) fn dashed() -> Scene {
+        let mut scene = Scene::new(40.0, 10.0, "");
+        let stroke = Stroke {
+            dash: Some((7.0, 3.0)),
+            ..Stroke::solid(INK, 2.0)
+        };
+        scene.line(vec![(0.0, 5.0), (40.0, 5.0)], stroke);
+        scene
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -295,15 +325,10 @@ mod tests {
                 ((part + 0.055) / 1.055).powf(2.4)
             }
         });
-        let seen = vision.map(|row| {
-            let sum: f64 = row
-                .iter()
-                .zip(linear)
-                .map(|(weight, part)| weight * part)
-                .sum();
-            sum.clamp(0.0, 1.0)
+        let [r, g, b] = vision.map(|row| {
+            let parts = row.iter().zip(linear).map(|(weight, part)| weight * part);
+            parts.sum::<f64>().clamp(0.0, 1.0)
         });
-        let [r, g, b] = seen;
         let white = [0.9505, 1.0, 1.089];
         let xyz = [
             0.4124 * r + 0.3576 * g + 0.1805 * b,

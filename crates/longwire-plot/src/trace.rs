@@ -215,40 +215,33 @@ mod tests {
         }
     }
 
+    fn columns(from: i64, span: u64, count: usize) -> Columns {
+        Columns { from, span, count }
+    }
+
     #[test]
     fn held_values_are_weighted_by_time() {
-        let columns = Columns {
-            from: 0,
-            span: 100,
-            count: 10,
-        };
-        let mut trace = Trace::new(columns);
+        let mut trace = Trace::new(columns(0, 100, 10));
         for (from, until, value) in [(-50, 5, 4), (5, 5, 9), (5, 25, 0), (25, 400, 2)] {
             trace.hold(from, until, value);
         }
         let found: Vec<_> = trace.columns().collect();
         assert_eq!(found.len(), 10);
-        let of = |index: usize| {
-            (
-                found[index].1.least,
-                found[index].1.most,
-                found[index].1.mean(),
-            )
-        };
-        assert_eq!(of(0), (0, 9, 2.0));
-        assert_eq!(of(1), (0, 0, 0.0));
-        assert_eq!(of(2), (0, 2, 1.0));
-        assert_eq!(of(9), (2, 2, 2.0));
+        for (index, least, most, mean) in [
+            (0, 0, 9, 2.0),
+            (1, 0, 0, 0.0),
+            (2, 0, 2, 1.0),
+            (9, 2, 2, 2.0),
+        ] {
+            let column = found[index].1;
+            let found = (column.least, column.most, column.mean());
+            assert_eq!(found, (least, most, mean), "{index}");
+        }
     }
 
     #[test]
     fn many_values_are_kept_as_columns_only() {
-        let columns = Columns {
-            from: 0,
-            span: 1_000_000,
-            count: 100,
-        };
-        let mut trace = Trace::new(columns);
+        let mut trace = Trace::new(columns(0, 1_000_000, 100));
         for at in 0..POINTS_MAX as i64 {
             trace.add(at, 5);
         }
@@ -261,18 +254,11 @@ mod tests {
 
     #[test]
     fn marks_stay_where_they_were_made() {
-        let columns = Columns {
-            from: 100,
-            span: 10,
-            count: 5,
-        };
-        let mut marks = Marks::new(columns);
+        let mut marks = Marks::new(columns(100, 10, 5));
         for at in [100, 101, 107, 3, 1_000] {
             marks.add(at);
         }
-        assert_eq!(
-            marks.columns().collect::<Vec<_>>(),
-            [(0, 3), (3, 1), (4, 1)]
-        );
+        let found: Vec<_> = marks.columns().collect();
+        assert_eq!(found, [(0, 3), (3, 1), (4, 1)]);
     }
 }

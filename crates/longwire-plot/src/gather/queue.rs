@@ -183,15 +183,11 @@ mod tests {
             queue.add(row, |step| found.push(step));
         }
         queue.finish(|step| found.push(step));
-        assert!(
-            found
-                .iter()
-                .all(|step| step.length.bytes == step.length.packets * 100)
-        );
+        let mut lengths = found.iter().map(|step| step.length);
+        assert!(lengths.all(|length| length.bytes == length.packets * 100));
         let found = found.iter().filter(|step| step.until > step.from);
-        found
-            .map(|step| (step.from, step.until, step.length.packets))
-            .collect()
+        let found = found.map(|step| (step.from, step.until, step.length.packets));
+        found.collect()
     }
 
     #[test]
@@ -254,9 +250,7 @@ mod tests {
             row(1, 1, None, 2),
             row(2, 12, Some(22), 1),
         ];
-        assert_eq!(
-            steps(&rows),
-            [(0, 1, 1), (1, 10, 2), (10, 12, 1), (12, 22, 1)]
-        );
+        let expected = [(0, 1, 1), (1, 10, 2), (10, 12, 1), (12, 22, 1)];
+        assert_eq!(steps(&rows), expected);
     }
 }

@@ -17,29 +17,19 @@ fn bins_are_bounded_and_lose_nothing() {
     for gap in [1, 1_000, 1_000_000, 86_400_000_000] {
         let mut gatherer = RunGatherer::new(Selection::default());
         for frame in 0..10_000 {
-            gatherer.add(&row(
-                "up",
-                frame,
-                1_795_000_000_000_000_000 + frame as i64 * gap,
-            ));
+            let arrival = 1_795_000_000_000_000_000 + frame as i64 * gap;
+            gatherer.add(&row("up", frame, arrival));
         }
         let found = gatherer.finish(8, 6_000);
         let bins = &found.links[0].bins;
-        assert!(
-            (2..=BINS_MAX).contains(&bins.len()),
-            "{gap}: {}",
-            bins.len()
-        );
+        let count = bins.len();
+        assert!((2..=BINS_MAX).contains(&count), "{gap}: {count}");
         let sum = |of: fn(&Bin) -> u64| bins.iter().map(of).sum::<u64>();
         assert_eq!(sum(|bin| bin.offered), 10_000_000);
         assert_eq!(sum(|bin| bin.delivered), 10_000_000);
         assert_eq!(sum(|bin| bin.delay.total()), 10_000);
-        let delays = bins.iter().filter_map(|bin| bin.delay.range());
-        assert!(
-            delays
-                .into_iter()
-                .all(|range| range == (5_100_000, 5_100_000))
-        );
+        let mut delays = bins.iter().filter_map(|bin| bin.delay.range());
+        assert!(delays.all(|range| range == (5_100_000, 5_100_000)));
         assert_eq!(found.counts[&Name::from("up")].frames_out, 10_000);
     }
 }
@@ -70,28 +60,24 @@ fn of_many_links_those_that_carried_most_have_bins() {
     for link in 0..40u64 {
         for frame in 0..=link {
             at += 1_000;
-            log.write(&row(&format!("l{link}.up"), frame, at))
-                .expect("writable");
+            let row = row(&format!("l{link}.up"), frame, at);
+            log.write(&row).expect("writable");
         }
     }
     log.finish().expect("writable");
-    let found = gather_file(&path, &Selection::default(), None, |_, _| ());
-    let found = found.expect("readable").finish(8, 6_000);
+    let gather = |selection: &Selection| {
+        let found = gather_file(&path, selection, None, |_, _| ());
+        found.expect("readable").finish(8, 6_000)
+    };
+    let found = gather(&Selection::default());
     let names: Vec<&str> = found.links.iter().map(|link| &*link.link).collect();
-    assert_eq!(
-        names,
-        [
-            "l32.up", "l33.up", "l34.up", "l35.up", "l36.up", "l37.up", "l38.up", "l39.up"
-        ]
-    );
+    let busiest: Vec<String> = (32..40).map(|link| format!("l{link}.up")).collect();
+    assert_eq!(names, busiest);
     assert_eq!((found.counts.len(), found.rows), (40, 820));
     let only = Selection {
         links: vec!["l3".parse().expect("a pattern")],
         direction: Some(LogDirection::Up),
     };
-    let found = gather_file(&path, &only, None, |_, _| ())
-        .expect("readable")
-        .finish(8, 6_000);
-    assert_eq!(found.links.len(), 1);
+    assert_eq!(gather(&only).links.len(), 1);
     std::fs::remove_file(&path).expect("it was written");
 }
