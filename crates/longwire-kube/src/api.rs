@@ -233,16 +233,6 @@ pub enum FailMode {
     Closed,
 }
 
-impl FailMode {
-    /// Returns the value for the node's field `fail`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FailMode::Open => "open",
-            FailMode::Closed => "closed",
-        }
-    }
-}
-
 /// State of a link: one slice per node, and their sums.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

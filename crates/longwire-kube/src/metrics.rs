@@ -14,7 +14,6 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -25,19 +24,8 @@ use tokio::sync::Semaphore;
 
 use crate::agent::AgentError;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
-    kind: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestKind {
-    request: NodeRequest,
-    outcome: Outcome,
-}
-
 /// A request to the node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum NodeRequest {
     List,
@@ -45,25 +33,17 @@ pub enum NodeRequest {
     Delete,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-enum Outcome {
-    Done,
-    Failed,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateKind {
-    state: &'static str,
-}
+/// Names and values of labels.
+type MetricLabels<const N: usize> = [(&'static str, String); N];
 
 /// Metrics of a process.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Registry>,
-    watch_errors: Family<Kind, Counter>,
-    requests: Family<RequestKind, Counter>,
-    attachments: Family<StateKind, Gauge>,
-    status_writes: Family<Kind, Counter>,
+    watch_errors: Family<MetricLabels<1>, Counter>,
+    requests: Family<MetricLabels<2>, Counter>,
+    attachments: Family<MetricLabels<1>, Gauge>,
+    status_writes: Family<MetricLabels<1>, Counter>,
     reaction: Histogram,
     leader: Gauge,
     synced: Gauge,
@@ -106,29 +86,32 @@ fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, 
 impl Metrics {
     /// Returns the counter of failed watches for a kind.
     pub fn watch_errors(&self, kind: &str) -> Counter {
-        let kind = kind.to_owned();
-        self.watch_errors.get_or_create(&Kind { kind }).clone()
+        let labels = [("kind", kind.to_owned())];
+        self.watch_errors.get_or_create(&labels).clone()
     }
 
     /// Counts a request to the node by its result.
     pub fn count_request<T, E>(&self, request: NodeRequest, result: &Result<T, E>) {
-        let outcome = result.as_ref().map_or(Outcome::Failed, |_| Outcome::Done);
-        let kind = RequestKind { request, outcome };
-        self.requests.get_or_create(&kind).inc();
+        let outcome = if result.is_ok() { "Done" } else { "Failed" };
+        let labels = [
+            ("request", format!("{request:?}")),
+            ("outcome", outcome.to_owned()),
+        ];
+        self.requests.get_or_create(&labels).inc();
     }
 
     /// Sets the numbers of attached and waiting attachments.
     pub fn set_attachments(&self, attached: usize, waiting: usize) {
         for (state, count) in [("attached", attached), ("waiting", waiting)] {
-            let gauge = self.attachments.get_or_create(&StateKind { state });
-            gauge.set(count as i64);
+            let labels = [("state", state.to_owned())];
+            self.attachments.get_or_create(&labels).set(count as i64);
         }
     }
 
     /// Counts a write of status for a kind.
     pub fn count_status_write(&self, kind: &str) {
-        let kind = kind.to_owned();
-        self.status_writes.get_or_create(&Kind { kind }).inc();
+        let labels = [("kind", kind.to_owned())];
+        self.status_writes.get_or_create(&labels).inc();
     }
 
     /// Records the time from a change until it was applied.

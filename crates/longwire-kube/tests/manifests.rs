@@ -29,10 +29,8 @@ const HOW: &str = "run: longwire-kube manifests packaging";
 #[test]
 fn plain_manifests_match_the_chart() {
     for (name, text) in manifests().expect("the chart is right") {
-        assert!(
-            read(&format!("kubernetes/{name}")) == text,
-            "{name} is old; {HOW}"
-        );
+        let found = read(&format!("kubernetes/{name}"));
+        assert!(found == text, "{name} is old; {HOW}");
     }
 }
 
@@ -48,33 +46,23 @@ fn the_chart_has_the_definitions_of_the_resources() {
 #[test]
 fn kustomize_has_all_manifests() {
     let list = &objects(&read("kubernetes/kustomization.yaml"))[0];
-    let listed: BTreeSet<String> = list["resources"]
-        .as_sequence()
-        .expect("a list")
-        .iter()
-        .map(|name| name.as_str().expect("a name").to_owned())
-        .collect();
+    let listed = list["resources"].as_sequence().expect("a list").iter();
+    let listed = listed.map(|name| name.as_str().expect("a name").to_owned());
     let folder = fs::read_dir(packaging().join("kubernetes")).expect("a folder");
-    let files: BTreeSet<String> = folder
-        .map(|entry| {
-            entry
-                .expect("an entry")
-                .file_name()
-                .into_string()
-                .expect("a name")
-        })
-        .filter(|name| name.ends_with(".yaml") && name != "kustomization.yaml")
-        .collect();
-    assert_eq!(listed, files);
+    let files = folder.map(|entry| entry.expect("an entry").file_name());
+    let files = files.map(|name| name.into_string().expect("a name"));
+    let files = files.filter(|name| name.ends_with(".yaml") && name != "kustomization.yaml");
+    assert_eq!(
+        listed.collect::<BTreeSet<_>>(),
+        files.collect::<BTreeSet<_>>()
+    );
 }
 
 #[test]
 fn only_the_emulator_has_rights_on_its_machine() {
     let manifests = manifests().expect("the chart is right");
-    let all: Vec<Value> = manifests
-        .iter()
-        .flat_map(|(_, text)| objects(text))
-        .collect();
+    let all = manifests.iter().flat_map(|(_, text)| objects(text));
+    let all: Vec<Value> = all.collect();
     let pods = all.iter().map(|object| &object["spec"]["template"]["spec"]);
     let pods: Vec<&Value> = pods.filter(|pod| !pod.is_null()).collect();
     assert_eq!(pods.len(), 2);

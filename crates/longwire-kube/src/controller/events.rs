@@ -23,12 +23,8 @@ const NOTE_MAX: usize = 1024;
 pub(super) struct EventPublisher {
     client: Client,
     reporter: Reporter,
-    recorders: Arc<Mutex<BTreeMap<String, NoteRecorder>>>,
-}
-
-struct NoteRecorder {
-    recorder: Recorder,
-    used_at: Instant,
+    /// Recorders by note, each with the time of its last use.
+    recorders: Arc<Mutex<BTreeMap<String, (Recorder, Instant)>>>,
 }
 
 impl EventPublisher {
@@ -73,14 +69,12 @@ impl EventPublisher {
     fn recorder_of(&self, note: &str) -> Recorder {
         let recorders = self.recorders.lock();
         let mut recorders = recorders.unwrap_or_else(PoisonError::into_inner);
-        recorders.retain(|_, one| one.used_at.elapsed() < REPEATED_WITHIN);
-        let new = || NoteRecorder {
-            recorder: Recorder::new(self.client.clone(), self.reporter.clone()),
-            used_at: Instant::now(),
-        };
-        let one = recorders.entry(note.to_owned()).or_insert_with(new);
-        one.used_at = Instant::now();
-        one.recorder.clone()
+        recorders.retain(|_, (_, used_at)| used_at.elapsed() < REPEATED_WITHIN);
+        let recorder = recorders.get(note).map(|(recorder, _)| recorder.clone());
+        let recorder =
+            recorder.unwrap_or_else(|| Recorder::new(self.client.clone(), self.reporter.clone()));
+        recorders.insert(note.to_owned(), (recorder.clone(), Instant::now()));
+        recorder
     }
 }
 
@@ -126,14 +120,12 @@ mod tests {
             events.publish(&link, notice).await.expect("published");
         }
         let changes = api.changes();
-        let notes: Vec<_> = changes
-            .iter()
-            .map(|change| {
-                let (node, note) = (&change.body["related"]["name"], &change.body["note"]);
-                let is_new = change.method == Method::POST;
-                (is_new, node.as_str().unwrap(), note.as_str().unwrap())
-            })
-            .collect();
+        let notes = changes.iter().map(|change| {
+            let (node, note) = (&change.body["related"]["name"], &change.body["note"]);
+            let is_new = change.method == Method::POST;
+            (is_new, node.as_str().unwrap(), note.as_str().unwrap())
+        });
+        let notes: Vec<_> = notes.collect();
         let [one, two, three, four] = refused.map(|(node, note)| (true, node, note));
         assert_eq!(notes, [one, two, three, (false, four.1, four.2)]);
     }

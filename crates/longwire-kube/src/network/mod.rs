@@ -150,23 +150,15 @@ pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyErr
     let file = match topology {
         Value::Object(file) => file.clone(),
         Value::String(text) => {
-            let table: toml::Table = text
-                .parse()
-                .map_err(|error: toml::de::Error| TopologyError::Toml(error.to_string()))?;
-            match serde_json::to_value(table) {
-                Ok(Value::Object(file)) => file,
-                _ => return Err(TopologyError::Kind),
-            }
+            toml::from_str(text).map_err(|error| TopologyError::Toml(error.to_string()))?
         }
         _ => return Err(TopologyError::Kind),
     };
     if let Some(name) = PLACED.iter().find(|name| file.contains_key(**name)) {
         return Err(TopologyError::Placed(name));
     }
-    if file
-        .get("underlay")
-        .is_some_and(|it| it.get("key").is_some())
-    {
+    let underlay = file.get("underlay");
+    if underlay.is_some_and(|underlay| underlay.get("key").is_some()) {
         return Err(TopologyError::Placed("underlay.key"));
     }
     Ok(file)
@@ -178,31 +170,22 @@ pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyErr
 /// # Errors
 /// [`TopologyError::Idle`].
 pub fn check_links(file: &Map<String, Value>, ports: usize) -> Result<(), TopologyError> {
-    let has_other_ways = ["path", "at", "unmatched"]
-        .iter()
-        .any(|it| file.contains_key(*it));
-    let Some(Value::Array(links)) = file.get("link") else {
-        return Ok(());
-    };
-    if ports <= 2 || has_other_ways {
+    let mut other_ways = ["path", "at", "unmatched"].iter();
+    if ports <= 2 || other_ways.any(|way| file.contains_key(*way)) {
         return Ok(());
     }
     let decides =
         |name: &String| name.starts_with("match") || name == "between" || name == "template";
     let has_matcher = |link: &Map<String, Value>| {
-        let directions = ["up", "down"]
-            .iter()
-            .filter_map(|it| link.get(*it)?.as_object());
-        directions
-            .flat_map(Map::keys)
-            .chain(link.keys())
-            .any(decides)
+        let directions = ["up", "down"].iter();
+        let directions = directions.filter_map(|name| link.get(*name)?.as_object());
+        let mut names = directions.flat_map(Map::keys).chain(link.keys());
+        names.any(decides)
     };
     let is_idle = |link: &Value| link.as_object().is_some_and(|link| !has_matcher(link));
-    match links.iter().position(is_idle) {
-        Some(position) => Err(TopologyError::Idle(position)),
-        None => Ok(()),
-    }
+    let links = file.get("link").and_then(Value::as_array);
+    let idle = links.and_then(|links| links.iter().position(is_idle));
+    idle.map_or(Ok(()), |position| Err(TopologyError::Idle(position)))
 }
 
 #[cfg(test)]
@@ -226,10 +209,8 @@ mod tests {
         let wrong = |value: Value| read_topology(&value).expect_err("it is wrong");
         assert_eq!(wrong(json!(7)), TopologyError::Kind);
         assert!(matches!(wrong(json!("[[link")), TopologyError::Toml(_)));
-        assert_eq!(
-            wrong(json!({ "ports": {} })),
-            TopologyError::Placed("ports")
-        );
+        let ports = json!({ "ports": {} });
+        assert_eq!(wrong(ports), TopologyError::Placed("ports"));
         let key = json!({ "underlay": { "key": "x" } });
         assert_eq!(wrong(key), TopologyError::Placed("underlay.key"));
     }

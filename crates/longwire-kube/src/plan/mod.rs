@@ -10,7 +10,7 @@ use kube::ResourceExt;
 pub use name::{PREFIX, Part, attachment_name, attachment_seed, network_name, resource_hash};
 use peers::{Ends, Peering};
 pub use peers::{Selection, SelectionError};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 pub use timeline::{Timeline, TimelineError, parse_duration};
 
 use crate::api::{FailMode, Link, LinkSpec, Reason, Scenario};
@@ -331,36 +331,25 @@ fn check_count(pod: &PodFacts, count: usize) -> Result<(), Hindrance> {
 
 /// Returns the body of the request to the node, without empty fields.
 fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part, seed: u64) -> Value {
-    let mut body = Map::new();
-    let mut put = |name: &str, value: Value| {
-        body.insert(name.to_owned(), value);
-    };
-    put("target", json!({ "pod": pod.target() }));
-    if let Some(interface) = &spec.interface {
-        put("interface", json!(interface));
+    let mut body = json!({
+        "target": { "pod": pod.target() },
+        "interface": spec.interface,
+        "to": (!to.is_empty()).then_some(to),
+        "filter": spec.filter,
+        "link": spec.link,
+        "seed": seed,
+        "direction": (part == Part::Up).then_some("up"),
+        "priority": spec.priority,
+        "fail": spec.fail.filter(|fail| *fail == FailMode::Closed),
+        "wait": true,
+        // Refuse files: the node reads them as root, but the user may have permission only to
+        // create Links.
+        "files": false,
+    });
+    if let Value::Object(fields) = &mut body {
+        fields.retain(|_, value| !value.is_null());
     }
-    if !to.is_empty() {
-        put("to", json!(to));
-    }
-    if let Some(filter) = &spec.filter {
-        put("filter", json!(filter));
-    }
-    put("link", Value::Object(spec.link.clone()));
-    put("seed", json!(seed));
-    if part == Part::Up {
-        put("direction", json!("up"));
-    }
-    if let Some(priority) = spec.priority {
-        put("priority", json!(priority));
-    }
-    if spec.fail == Some(FailMode::Closed) {
-        put("fail", json!(FailMode::Closed.as_str()));
-    }
-    put("wait", json!(true));
-    // Refuse files: the node reads them as root, but the user may have permission only to create
-    // Links.
-    put("files", json!(false));
-    Value::Object(body)
+    body
 }
 
 #[cfg(test)]

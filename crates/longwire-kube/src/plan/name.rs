@@ -26,18 +26,22 @@ pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
         Part::Both => "",
         Part::Up => "-up",
     };
-    let ResourceKey { namespace, name } = link;
-    let plain = format!("{PREFIX}{namespace}-{name}-{uid}{suffix}");
+    let hash = format!("{:012x}", resource_hash(link) & 0xffff_ffff_ffff);
+    unique_name(link, &format!("-{uid}{suffix}"), &hash, 6)
+}
+
+/// Returns `kube-NAMESPACE-NAME` with a suffix. If that is too long or ambiguous, a hash replaces
+/// the namespace and the name except its first letters.
+fn unique_name(key: &ResourceKey, suffix: &str, hash: &str, letters: usize) -> String {
+    let ResourceKey { namespace, name } = key;
+    let plain = format!("{PREFIX}{namespace}-{name}{suffix}");
     if plain.len() <= NAME_MAX && !namespace.contains('-') {
         return plain;
     }
     // The hash makes the name unique; its first characters are for readers.
-    let start: String = name.chars().take(6).collect();
+    let start: String = name.chars().take(letters).collect();
     let start = start.trim_end_matches(['-', '.']);
-    format!(
-        "{PREFIX}{start}.{:012x}-{uid}{suffix}",
-        resource_hash(link) & 0xffff_ffff_ffff
-    )
+    format!("{PREFIX}{start}.{hash}{suffix}")
 }
 
 /// Returns the seed of an attachment, which depends on the pod's name. With a common seed, all pods
@@ -54,14 +58,8 @@ pub fn attachment_seed(seed: i64, link: &ResourceKey, pod: &str, part: Part) -> 
 
 /// Returns the name of a network on its nodes: `kube-NAMESPACE-NAME`, or a name with a hash.
 pub fn network_name(network: &ResourceKey) -> String {
-    let ResourceKey { namespace, name } = network;
-    let plain = format!("{PREFIX}{namespace}-{name}");
-    if plain.len() <= NAME_MAX && !namespace.contains('-') {
-        return plain;
-    }
-    let start: String = name.chars().take(32).collect();
-    let start = start.trim_end_matches(['-', '.']);
-    format!("{PREFIX}{start}.{:016x}", resource_hash(network))
+    let hash = format!("{:016x}", resource_hash(network));
+    unique_name(network, "", &hash, 32)
 }
 
 /// Returns a hash of namespace and name, which must not change between versions.
@@ -104,10 +102,8 @@ mod tests {
 
     #[test]
     fn short_names_are_plain() {
-        assert_eq!(
-            name("shop", "slow", Part::Both),
-            format!("kube-shop-slow-{UID}")
-        );
+        let plain = format!("kube-shop-slow-{UID}");
+        assert_eq!(name("shop", "slow", Part::Both), plain);
     }
 
     #[test]
