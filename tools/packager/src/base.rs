@@ -27,36 +27,28 @@ const LEFT_OUT: [&str; 4] = [
 pub fn layer(paths: &BuildPaths, program: &Program) -> Result<Layer> {
     for tool in ["apt-get", "dpkg-deb"] {
         if !exists(tool) {
-            return Err(format!(
-                "needs {tool}: the image's C library comes from Debian"
-            ));
+            let why = "the image's C library comes from Debian";
+            return Err(format!("needs {tool}: {why}"));
         }
     }
     let directory = paths.work.join("debian");
     let mut names = PACKAGES.to_vec();
     // A program linked by the system's linker needs libgcc; zig links its functions statically.
-    if program
-        .elf
-        .libraries
-        .iter()
-        .any(|name| name == "libgcc_s.so.1")
-    {
+    let libraries = &program.elf.libraries;
+    if libraries.iter().any(|name| name == "libgcc_s.so.1") {
         names.push("libgcc-s1");
     }
-    let packages = download(&directory, &names, program.elf.architecture)?;
+    let packages = download(&directory, &names, program.elf.debian_architecture())?;
     let mut tree = skeleton();
     let mut names = Vec::new();
     for package in &packages {
         names.push(unpack(package, &mut tree)?);
     }
-    for library in &program.elf.libraries {
-        if !tree
-            .iter()
-            .any(|(path, _)| path.ends_with(&format!("/{library}")))
-        {
-            return Err(format!(
-                "the program needs {library}, which the image lacks"
-            ));
+    for library in libraries {
+        let end = format!("/{library}");
+        if !tree.iter().any(|(path, _)| path.ends_with(&end)) {
+            let what = format!("the program needs {library}, which the image lacks");
+            return Err(what);
         }
     }
     link_applets(paths, &mut tree)?;
@@ -65,10 +57,6 @@ pub fn layer(paths: &BuildPaths, program: &Program) -> Result<Layer> {
 }
 
 fn download(directory: &Path, names: &[&str], architecture: &str) -> Result<Vec<PathBuf>> {
-    let architecture = match architecture {
-        "aarch64" => "arm64",
-        _ => "amd64",
-    };
     clear(directory)?;
     let mut apt = Command::new("apt-get");
     // By default, apt downloads as a user without write permission to this directory.
@@ -79,11 +67,8 @@ fn download(directory: &Path, names: &[&str], architecture: &str) -> Result<Vec<
     if packages.len() == names.len() {
         return Ok(packages);
     }
-    Err(format!(
-        "{}: expected {} packages",
-        directory.display(),
-        names.len()
-    ))
+    let (directory, count) = (directory.display(), names.len());
+    Err(format!("{directory}: expected {count} packages"))
 }
 
 /// Adds the files of a package; returns the package's name and version.
@@ -127,21 +112,16 @@ fn skeleton() -> Tree {
         tree.insert(path, Node::Directory(0o1777));
     }
     tree.insert("root", Node::Directory(0o700));
-    let files = [
-        (
-            "etc/passwd",
-            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
-        ),
+    let users = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n";
+    let services = "passwd: files\ngroup: files\nhosts: files dns\n";
+    for (path, text) in [
+        ("etc/passwd", users),
         ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
         // `exec` bind-mounts a file over this one.
         ("etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
         ("etc/resolv.conf", ""),
-        (
-            "etc/nsswitch.conf",
-            "passwd: files\ngroup: files\nhosts: files dns\n",
-        ),
-    ];
-    for (path, text) in files {
+        ("etc/nsswitch.conf", services),
+    ] {
         tree.file(path, text.as_bytes().to_vec());
     }
     tree

@@ -42,8 +42,8 @@ impl Elf {
         let link = file.gnu_debuglink().map_err(at)?;
         let versions = versions(&file).map_err(|error| format!("required versions: {error}"))?;
         let has = |name: &str| {
-            file.section_by_name(name)
-                .is_some_and(|section| section.size() > 0)
+            let section = file.section_by_name(name);
+            section.is_some_and(|section| section.size() > 0)
         };
         Ok(Elf {
             architecture,
@@ -53,6 +53,14 @@ impl Elf {
             has_symbols: has(".symtab"),
             debug_link: link.map(|(name, crc)| (String::from_utf8_lossy(name).into_owned(), crc)),
         })
+    }
+
+    /// Returns the architecture as Debian and container images name it.
+    pub fn debian_architecture(&self) -> &'static str {
+        match self.architecture {
+            "aarch64" => "arm64",
+            _ => "amd64",
+        }
     }
 
     /// Formats the required glibc version.
@@ -100,15 +108,13 @@ fn libraries(file: &File<'_>) -> object::Result<Vec<String>> {
         return Ok(Vec::new());
     };
     let strings = sections.strings(endian, bytes, link)?;
-    let needed = entries
-        .iter()
-        .filter(|entry| entry.tag(endian) == object::elf::DT_NEEDED);
-    needed
-        .map(|entry| {
-            let name = entry.string(endian, strings)?;
-            Ok(String::from_utf8_lossy(name).into_owned())
-        })
-        .collect()
+    let needed = entries.iter();
+    let needed = needed.filter(|entry| entry.tag(endian) == object::elf::DT_NEEDED);
+    let names = needed.map(|entry| {
+        let name = entry.string(endian, strings)?;
+        Ok(String::from_utf8_lossy(name).into_owned())
+    });
+    names.collect()
 }
 
 #[cfg(test)]

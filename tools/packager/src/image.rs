@@ -28,14 +28,11 @@ pub struct Layer {
 
 /// Writes the image of a program, on top of base layers.
 pub fn write_image(paths: &BuildPaths, program: &Program, layers: &[Layer]) -> Result<()> {
-    let image = image(program.name, layers, program.elf.architecture, paths.time)?;
-    let content = image.tar(paths.time)?;
-    write(&paths.package(&file_name(program)), &content)
-}
-
-/// Returns the file name of the image.
-pub fn file_name(program: &Program) -> String {
-    format!("{}-oci.tar", archive_name(program).trim_end_matches("-gnu"))
+    let architecture = program.elf.debian_architecture();
+    let image = image(program.name, layers, architecture, paths.time)?;
+    let name = archive_name(program);
+    let path = paths.package(&format!("{}-oci.tar", name.trim_end_matches("-gnu")));
+    write(&path, &image.tar(paths.time)?)
 }
 
 /// Returns the image name of a program, with its tag.
@@ -45,10 +42,6 @@ pub fn reference(program: &str) -> String {
 
 /// Returns the contents of the tar for a program's image.
 fn image(name: &str, layers: &[Layer], architecture: &str, time: u64) -> Result<Tree> {
-    let architecture = match architecture {
-        "aarch64" => "arm64",
-        _ => "amd64",
-    };
     let mut files = Tree::default();
     let mut blob = |kind: &str, content: Vec<u8>| -> Value {
         let digest = hex(&Sha256::digest(&content));
@@ -84,10 +77,8 @@ fn image(name: &str, layers: &[Layer], architecture: &str, time: u64) -> Result<
     });
     let index = json!({ "schemaVersion": 2, "mediaType": TYPE_INDEX, "manifests": [manifest] });
     files.file("index.json", bytes(&index)?);
-    files.file(
-        "oci-layout",
-        bytes(&json!({ "imageLayoutVersion": "1.0.0" }))?,
-    );
+    let layout = json!({ "imageLayoutVersion": "1.0.0" });
+    files.file("oci-layout", bytes(&layout)?);
     let layers: Vec<String> = parts.iter().map(path).collect();
     let saved = json!([{
         "Config": path(&config), "RepoTags": [reference(name)], "Layers": layers,
@@ -153,7 +144,7 @@ mod tests {
             tree: tree.clone(),
             created_by,
         }];
-        let image = image("longwire", &layers, "x86_64", 7).expect("it is made");
+        let image = image("longwire", &layers, "amd64", 7).expect("it is made");
         // Manifest according to the index of the OCI layout.
         let index = json_at(&image, "index.json");
         let manifest = json_at(&image, &path(&index["manifests"][0]));
@@ -175,7 +166,7 @@ mod tests {
 
     #[test]
     fn names_of_blobs_are_their_digests() {
-        let image = image("longwire-kube", &[], "aarch64", 7).expect("it is made");
+        let image = image("longwire-kube", &[], "arm64", 7).expect("it is made");
         let mut count = 0;
         for (path, node) in image.iter() {
             if let (Some(digest), Node::File(_, content)) =

@@ -38,38 +38,20 @@ impl Metadata {
     pub fn read(source: Source, architecture: &str) -> Result<Metadata> {
         let workspace = source.workspace();
         let triple = format!("{architecture}-unknown-linux-gnu");
-        let cargo = |arguments: &[&str]| -> Result<String> {
-            text(
-                Command::new("cargo")
-                    .args(arguments)
-                    .current_dir(&workspace),
-            )
+        let cargo = |task: &str| {
+            let mut cargo = Command::new("cargo");
+            cargo.args([task, "--locked"]).current_dir(&workspace);
+            cargo
         };
         // `cargo tree` resolves the features of one package, which `cargo metadata` cannot.
-        let tree = [
-            "tree",
-            "--locked",
-            "--package",
-            source.name,
-            "--target",
-            &triple,
-            "--edges",
-            "normal,no-proc-macro",
-            "--prefix",
-            "none",
-            "--format",
-            "{p}",
-        ];
-        let used: BTreeSet<Id> = cargo(&tree)?.lines().filter_map(id_of_tree).collect();
-        let all = [
-            "metadata",
-            "--locked",
-            "--format-version",
-            "1",
-            "--filter-platform",
-            &triple,
-        ];
-        let all: Value = serde_json::from_str(&cargo(&all)?).at("cargo metadata")?;
+        let mut tree = cargo("tree");
+        tree.args(["--package", source.name, "--target", &triple]);
+        tree.args(["--edges", "normal,no-proc-macro", "--prefix", "none"]);
+        let tree = text(tree.args(["--format", "{p}"]))?;
+        let used: BTreeSet<Id> = tree.lines().filter_map(id_of_tree).collect();
+        let mut all = cargo("metadata");
+        all.args(["--format-version", "1", "--filter-platform", &triple]);
+        let all: Value = serde_json::from_str(&text(&mut all)?).at("cargo metadata")?;
         let lock = String::from_utf8_lossy(&read(&workspace.join("Cargo.lock"))?).into_owned();
         let checksums = checksums(&lock);
         let mut crates = BTreeMap::new();
@@ -192,28 +174,16 @@ fn reference((name, version): &Id) -> String {
 
 /// Returns a UUID (version 8, RFC 9562) derived from the program.
 fn serial(digest: &str) -> String {
-    let part = |from: usize, to: usize| &digest[from..to];
-    format!(
-        "urn:uuid:{}-{}-8{}-8{}-{}",
-        part(0, 8),
-        part(8, 12),
-        part(13, 16),
-        part(17, 20),
-        part(20, 32)
-    )
+    let ranges = [0..8, 8..12, 13..16, 17..20, 20..32];
+    let [a, b, c, d, e] = ranges.map(|range| &digest[range]);
+    format!("urn:uuid:{a}-{b}-8{c}-8{d}-{e}")
 }
 
 fn is_licence(path: &Path) -> bool {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_uppercase();
-    let begins = |start: &&str| name.starts_with(start);
-    path.is_file()
-        && ["LICENSE", "LICENCE", "COPYING", "NOTICE"]
-            .iter()
-            .any(begins)
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.to_uppercase();
+    let mut starts = ["LICENSE", "LICENCE", "COPYING", "NOTICE"].iter();
+    path.is_file() && starts.any(|start| name.starts_with(start))
 }
 
 /// Parses a line such as `nix v0.31.0` or `longwire v0.1.0 (/path)`.
@@ -225,13 +195,11 @@ fn id_of_tree(line: &str) -> Option<Id> {
 
 /// Returns the names and versions in cargo's package IDs.
 fn ids(metadata: &Value) -> BTreeMap<&str, Id> {
-    let packages = list_of(&metadata["packages"]).iter();
-    packages
-        .map(|package| {
-            let id = (word(&package["name"]), word(&package["version"]));
-            (word(&package["id"]), (id.0.to_owned(), id.1.to_owned()))
-        })
-        .collect()
+    let packages = list_of(&metadata["packages"]).iter().map(|package| {
+        let (name, version) = (word(&package["name"]), word(&package["version"]));
+        (word(&package["id"]), (name.to_owned(), version.to_owned()))
+    });
+    packages.collect()
 }
 
 fn add_dependencies(crates: &mut BTreeMap<Id, Crate>, metadata: &Value, ids: &BTreeMap<&str, Id>) {
@@ -252,18 +220,16 @@ fn add_dependencies(crates: &mut BTreeMap<Id, Crate>, metadata: &Value, ids: &BT
 }
 
 fn checksums(lock: &str) -> BTreeMap<Id, String> {
-    let entries = lock.split("[[package]]");
     let field = |entry: &str, name: &str| {
         let start = format!("{name} = \"");
         let line = entry.lines().find_map(|line| line.strip_prefix(&start))?;
         Some(line.trim_end_matches('"').to_owned())
     };
-    entries
-        .filter_map(|entry| {
-            let id = (field(entry, "name")?, field(entry, "version")?);
-            Some((id, field(entry, "checksum")?))
-        })
-        .collect()
+    let entries = lock.split("[[package]]").filter_map(|entry| {
+        let id = (field(entry, "name")?, field(entry, "version")?);
+        Some((id, field(entry, "checksum")?))
+    });
+    entries.collect()
 }
 
 fn list_of(value: &Value) -> &[Value] {
@@ -282,11 +248,8 @@ mod tests {
     #[test]
     fn the_program_has_its_crates_and_no_others() {
         let metadata = Metadata::read(LONGWIRE, "x86_64").expect("cargo knows them");
-        let names: Vec<&str> = metadata
-            .crates
-            .keys()
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let names = metadata.crates.keys().map(|(name, _)| name.as_str());
+        let names: Vec<&str> = names.collect();
         for name in ["longwire", "longwire-engine", "tokio", "nix", "notosans"] {
             assert!(names.contains(&name), "{name} is missing in {names:?}");
         }
@@ -295,15 +258,8 @@ mod tests {
             assert!(!names.contains(&name), "{name} is in {names:?}");
         }
         let longwire = &metadata.crates[&("longwire".to_owned(), VERSION.to_owned())];
-        let on: Vec<&str> = longwire
-            .dependencies
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect();
-        assert!(
-            on.contains(&"longwire-engine") && !on.contains(&"proptest"),
-            "{on:?}"
-        );
+        let on = |name: &str| longwire.dependencies.iter().any(|(on, _)| on == name);
+        assert!(on("longwire-engine") && !on("proptest"), "{longwire:?}");
     }
 
     #[test]

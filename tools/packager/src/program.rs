@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::elf::{Elf, GlibcVersion};
 use crate::paths::{BuildPaths, root};
-use crate::run::{At, Result, exists, read, run};
+use crate::run::{At, Result, exists, make_venv, read, run};
 
 /// The oldest supported glibc (2012), which is that of `manylinux2014` and Enterprise Linux 7.
 /// Packages declare it as a requirement.
@@ -50,8 +50,8 @@ impl Source {
 
     /// Returns the path of the built program.
     pub fn built(&self, paths: &BuildPaths) -> PathBuf {
-        let directory = paths.target.join(triple()).join(PROFILE);
-        directory.join(self.name)
+        let target = paths.target.join(triple());
+        target.join(PROFILE).join(self.name)
     }
 }
 
@@ -89,9 +89,9 @@ impl Program {
             ));
         }
         if self.name == LONGWIRE.name && self.bytes.len() > SIZE_MAX {
+            let size = self.bytes.len();
             return Err(format!(
-                "the stripped program has {} bytes, more than {SIZE_MAX}",
-                self.bytes.len()
+                "the stripped program has {size} bytes, more than {SIZE_MAX}"
             ));
         }
         Ok(())
@@ -109,14 +109,8 @@ fn build(source: Source, paths: &BuildPaths) -> Result<PathBuf> {
     let mut command = Command::new("cargo");
     command
         .args(["zigbuild", "--locked", "--profile", PROFILE])
-        .args([
-            "--package",
-            source.name,
-            "--bin",
-            source.name,
-            "--target",
-            &target,
-        ])
+        .args(["--package", source.name, "--bin", source.name])
+        .args(["--target", &target])
         .current_dir(source.workspace())
         .env("PATH", env::join_paths(directories).at("PATH")?)
         .env("CARGO_TARGET_DIR", &paths.target)
@@ -144,14 +138,8 @@ fn install_zig(venv: &Path) -> Result<()> {
     if !exists("python3") {
         return Err("needs python3 with venv (Debian: python3-venv), for zig from PyPI".to_owned());
     }
-    if !venv.join("bin/pip").exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(venv))?;
-    }
-    let mut install = Command::new(venv.join("bin/pip"));
-    install
-        .args(["install", "--quiet", "--disable-pip-version-check", "-r"])
-        .arg(root().join("tools/packager/requirements.txt"));
-    run(&mut install)
+    let requirements = root().join("tools/packager/requirements.txt");
+    make_venv(venv, &["-r", &requirements.to_string_lossy()])
 }
 
 /// Splits a program into a stripped program and its debug information.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Result of a step. The error is a message to the user.
 pub type Result<T> = std::result::Result<T, String>;
@@ -43,10 +43,10 @@ pub fn clear(directory: &Path) -> Result<()> {
 /// Returns the paths in a directory, sorted by name.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory).at(directory)?;
-    let paths: std::io::Result<Vec<PathBuf>> = entries
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect();
-    let mut paths = paths.at(directory)?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = paths
+        .collect::<std::io::Result<Vec<PathBuf>>>()
+        .at(directory)?;
     paths.sort();
     Ok(paths)
 }
@@ -54,22 +54,33 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
 /// Runs a command that must succeed; shows its output.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("  $ {}", shown(command));
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .at(command.get_program())?;
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.at(command.get_program())?;
     if status.success() {
         return Ok(());
     }
     Err(format!("{}: {status}", shown(command)))
 }
 
+fn output(command: &mut Command) -> Result<Output> {
+    let output = command.stdin(Stdio::null()).output();
+    output.at(command.get_program())
+}
+
+/// Creates a virtual environment of Python, if it does not exist, and installs packages with these
+/// arguments of pip.
+pub fn make_venv(venv: &Path, packages: &[&str]) -> Result<()> {
+    if !venv.join("bin/pip").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(venv))?;
+    }
+    let mut install = Command::new(venv.join("bin/pip"));
+    install.args(["install", "--quiet", "--disable-pip-version-check"]);
+    run(install.args(packages))
+}
+
 /// Runs a command that must succeed; returns its stdout.
 pub fn stdout(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .at(command.get_program())?;
+    let output = output(command)?;
     if output.status.success() {
         return Ok(output.stdout);
     }
@@ -93,10 +104,7 @@ pub struct Finished {
 
 /// Runs a command to completion; returns its exit code and output.
 pub fn finish(command: &mut Command) -> Result<Finished> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .at(command.get_program())?;
+    let output = output(command)?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(Finished {
         code: output.status.code(),

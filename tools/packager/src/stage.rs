@@ -85,10 +85,8 @@ pub fn kube_layer(program: &Program, metadata: &Metadata) -> Result<Layer> {
     tree.program("usr/bin/longwire-kube", program.bytes.clone());
     let documents = "usr/share/doc/longwire-kube";
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        tree.file(
-            &format!("{documents}/{licence}"),
-            read(&root().join(licence))?,
-        );
+        let text = read(&root().join(licence))?;
+        tree.file(&format!("{documents}/{licence}"), text);
     }
     let notices = gzip(metadata.notices()?.as_bytes())?;
     tree.file(&format!("{documents}/third-party-licenses.txt.gz"), notices);
@@ -115,9 +113,8 @@ fn set_times(path: &Path, time: u64) -> Result<()> {
     }
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(time);
     let times = fs::FileTimes::new().set_modified(time);
-    File::open(path)
-        .and_then(|file| file.set_times(times))
-        .at(path)
+    let set = File::open(path).and_then(|file| file.set_times(times));
+    set.at(path)
 }
 
 /// Returns the common prefix of archive names.
@@ -152,64 +149,38 @@ pub fn write_archives(paths: &BuildPaths, program: &Program, tree: &Tree) -> Res
 
 /// Builds the Debian package.
 pub fn write_deb(paths: &BuildPaths) -> Result<()> {
-    needs("cargo-deb")?;
     let mut command = Command::new("cargo");
-    command
-        .args([
-            "deb",
-            "--package",
-            "longwire",
-            "--profile",
-            "dist",
-            "--no-build",
-            "--no-strip",
-        ])
-        .arg("--output")
-        .arg(&paths.out);
-    package(paths, command, ".deb")
+    command.args(["deb", "--package", "longwire", "--profile", "dist"]);
+    command.args(["--no-build", "--no-strip"]);
+    package(paths, "cargo-deb", command, ".deb")
 }
 
 /// Builds the package for rpm distributions.
 pub fn write_rpm(paths: &BuildPaths) -> Result<()> {
-    needs("cargo-generate-rpm")?;
     let mut command = Command::new("cargo");
-    command
-        .args([
-            "generate-rpm",
-            "--package",
-            "crates/longwire",
-            "--profile",
-            "dist",
-        ])
-        .arg("--target-dir")
-        .arg(&paths.target)
-        .arg("--output")
-        .arg(&paths.out);
-    package(paths, command, ".rpm")
+    command.args(["generate-rpm", "--package", "crates/longwire"]);
+    command.args(["--profile", "dist", "--target-dir"]);
+    command.arg(&paths.target);
+    package(paths, "cargo-generate-rpm", command, ".rpm")
 }
 
-fn needs(tool: &str) -> Result<()> {
-    if exists(tool) {
-        return Ok(());
+/// Builds a package with a tool, replacing an old one with the same ending.
+fn package(paths: &BuildPaths, tool: &str, mut command: Command, ending: &str) -> Result<()> {
+    if !exists(tool) {
+        let how = format!("cargo install {tool} --locked --debug");
+        return Err(format!("needs {tool}: {how}"));
     }
-    Err(format!(
-        "needs {tool}: cargo install {tool} --locked --debug"
-    ))
-}
-
-fn package(paths: &BuildPaths, mut command: Command, ending: &str) -> Result<()> {
+    for path in list(&paths.out)? {
+        if path.to_string_lossy().ends_with(ending) {
+            fs::remove_file(&path).at(&path)?;
+        }
+    }
     command
+        .arg("--output")
+        .arg(&paths.out)
         .current_dir(root())
         .env("CARGO_TARGET_DIR", &paths.target)
         .env("SOURCE_DATE_EPOCH", paths.time.to_string());
-    let is_package = |path: &&Path| path.to_string_lossy().ends_with(ending);
-    for path in list(&paths.out)?
-        .iter()
-        .map(|path| path.as_path())
-        .filter(is_package)
-    {
-        std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
     run(&mut command)
 }
 

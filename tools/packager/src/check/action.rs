@@ -3,9 +3,9 @@
 
 use std::process::Command;
 
-use super::{Context, Outcome, ensure, missing};
+use super::{Context, Outcome, ensure, ensure_version, missing};
 use crate::paths::{VERSION, root};
-use crate::run::{At, Finished, Result, finish, list, run, text, write};
+use crate::run::{At, Finished, Result, finish, list, run, write};
 
 /// Go module and version of actionlint.
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
@@ -26,25 +26,18 @@ pub fn install(context: &Context) -> Result<Outcome> {
     let lines = std::fs::read_to_string(context.scratch.join("path")).at("GITHUB_PATH")?;
     let directory = lines.lines().next().unwrap_or_default();
     let program = std::path::Path::new(directory).join("longwire");
-    let version = text(Command::new(&program).arg("--version"))?;
-    ensure(version == format!("longwire {VERSION}\n"), || {
-        version.clone()
-    })?;
+    ensure_version(&program)?;
     let outputs = std::fs::read_to_string(context.scratch.join("output")).at("GITHUB_OUTPUT")?;
-    ensure(outputs.contains(&format!("version={VERSION}\n")), || {
-        outputs.clone()
-    })?;
+    let has_version = outputs.contains(&format!("version={VERSION}\n"));
+    ensure(has_version, || outputs)?;
 
     let missing = action(context, "9.9.9")?;
     let says = missing.text.contains("9.9.9");
-    ensure(missing.code != Some(0) && says, || {
-        format!("no release: {}", missing.text)
-    })?;
+    let fault = || format!("no release: {}", missing.text);
+    ensure(missing.code != Some(0) && says, fault)?;
     let archive = context.package("-linux-gnu.tar.gz")?;
-    write(
-        &release.join(archive.file_name().unwrap_or_default()),
-        b"changed",
-    )?;
+    let archive = release.join(archive.file_name().unwrap_or_default());
+    write(&archive, b"changed")?;
     let changed = action(context, VERSION)?;
     let refused = changed.code != Some(0) && changed.text.contains("checksum");
     ensure(refused, || {
@@ -63,9 +56,8 @@ pub fn lint(context: &Context) -> Result<Outcome> {
     let actionlint = programs.join("actionlint");
     if !actionlint.exists() {
         let mut install = Command::new("go");
-        install
-            .args(["install", ACTIONLINT])
-            .env("GOBIN", &programs);
+        install.args(["install", ACTIONLINT]);
+        install.env("GOBIN", &programs);
         run(install.current_dir(&context.scratch))?;
     }
     run(Command::new(&actionlint).current_dir(root()))?;

@@ -100,12 +100,8 @@ pub fn image(context: &Context) -> Result<Outcome> {
     for (flags, works) in [(&["--seccomp"][..], false), (RIGHTS[3].flags, true)] {
         let spec = engine.spec(flags, &reference)?;
         let finished = bundle.run_as_user(&spec)?;
-        judge(
-            &format!("uid {USER}, {}", flags.join(" ")),
-            works,
-            &finished,
-            AS_USER,
-        )?;
+        let what = format!("uid {USER}, {}", flags.join(" "));
+        judge(&what, works, &finished, AS_USER)?;
     }
     // An ordinary user is root in the container. podman grants it SETFCAP, runc does not.
     for (capabilities, works) in [(&[][..], false), (&["CAP_SETFCAP"][..], true)] {
@@ -125,10 +121,8 @@ pub fn judge(what: &str, works: bool, finished: &Finished, remedy: &str) -> Resu
     let text = &finished.text;
     let fault = || format!("{what}: exit code {:?}: {text}", finished.code);
     if works {
-        let answered = round_trip_ms(text).map_or_else(
-            || text.lines().any(|line| line == "answered"),
-            |time| time >= 40.0,
-        );
+        let is_answered = || text.lines().any(|line| line == "answered");
+        let answered = round_trip_ms(text).map_or_else(is_answered, |time| time >= 40.0);
         println!("  {what}: works");
         return ensure(finished.code == Some(0) && answered, fault);
     }
@@ -323,17 +317,12 @@ impl Bundle {
         spec["root"] = json!({ "path": self.directory.join("rootfs"), "readonly": true });
         spec["process"]["args"] = json!(CONNECT);
         spec["process"]["terminal"] = json!(false);
-        write(
-            &self.directory.join("config.json"),
-            spec.to_string().as_bytes(),
-        )?;
-        runc.arg("--root")
-            .arg(self.directory.join(format!("state-{name}")));
-        finish(
-            runc.args(["run", "--bundle"])
-                .arg(&self.directory)
-                .arg(format!("longwire-{name}")),
-        )
+        let configuration = self.directory.join("config.json");
+        write(&configuration, spec.to_string().as_bytes())?;
+        let state = self.directory.join(format!("state-{name}"));
+        runc.arg("--root").arg(state).args(["run", "--bundle"]);
+        runc.arg(&self.directory).arg(format!("longwire-{name}"));
+        finish(&mut runc)
     }
 }
 
@@ -341,14 +330,8 @@ impl Bundle {
 fn as_user(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     let user = USER.to_string();
-    command.args([
-        "--reuid",
-        &user,
-        "--regid",
-        &user,
-        "--clear-groups",
-        program,
-    ]);
+    command.args(["--reuid", &user, "--regid", &user]);
+    command.args(["--clear-groups", program]);
     command
 }
 
@@ -369,22 +352,17 @@ pub fn kube_image(context: &Context) -> Result<Outcome> {
     tree.write(&files)?;
     let program = |arguments: &[&str]| {
         let mut command = Command::new("chroot");
-        command
-            .arg(&files)
-            .arg("/usr/bin/longwire-kube")
-            .args(arguments);
-        stdout(&mut command)
+        command.arg(&files).arg("/usr/bin/longwire-kube");
+        stdout(command.args(arguments))
     };
     let printed = program(&["crds"])?;
     let kept = read(&root().join("packaging/kubernetes/crds.yaml"))?;
-    ensure(printed == kept, || {
-        "`longwire-kube crds` prints other resources".to_owned()
-    })?;
+    let other = || "`longwire-kube crds` prints other resources".to_owned();
+    ensure(printed == kept, other)?;
     for role in ["agent", "controller"] {
         let help = program(&[role, "--help"])?;
-        ensure(!help.is_empty(), || {
-            format!("`longwire-kube {role} --help` prints nothing")
-        })?;
+        let nothing = || format!("`longwire-kube {role} --help` prints nothing");
+        ensure(!help.is_empty(), nothing)?;
     }
     Ok(Outcome::Passed)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Context, Outcome, ensure, is_root, missing, script};
+use super::{Context, Outcome, ensure, ensure_version, is_root, missing, script};
 use crate::paths::VERSION;
 use crate::run::{At, Result, clear, finish, run, text};
 
@@ -20,10 +20,8 @@ pub fn units(context: &Context) -> Result<Outcome> {
     }
     let root = context.scratch.join("root");
     let mut unpack = Command::new("dpkg-deb");
-    run(unpack
-        .arg("--extract")
-        .arg(context.package(".deb")?)
-        .arg(&root))?;
+    unpack.arg("--extract").arg(context.package(".deb")?);
+    run(unpack.arg(&root))?;
     for directory in ["etc", "run", "lib/systemd/system"] {
         let directory = root.join(directory);
         std::fs::create_dir_all(&directory).at(&directory)?;
@@ -33,30 +31,20 @@ pub fn units(context: &Context) -> Result<Outcome> {
         let path = root.join(format!("lib/systemd/system/{target}.target"));
         std::fs::write(&path, "[Unit]\n").at(&path)?;
     }
+    let of_root = format!("--root={}", root.display());
     let mut analyze = Command::new("systemd-analyze");
-    analyze
-        .args(["verify", "--man=no"])
-        .arg(format!("--root={}", root.display()));
+    analyze.args(["verify", "--man=no", &of_root]);
     let units = ["longwire@office.service", "longwire-node.service"];
     let verified = finish(analyze.args(units))?;
     print!("{}", verified.text);
     let complains = verified.text.lines().any(|line| line.contains("longwire"));
-    ensure(verified.code == Some(0) && !complains, || {
-        verified.text.clone()
-    })?;
+    ensure(verified.code == Some(0) && !complains, || verified.text)?;
     let mut tmpfiles = Command::new("systemd-tmpfiles");
-    tmpfiles
-        .arg("--create")
-        .arg(format!("--root={}", root.display()));
-    run(tmpfiles.arg("longwire.conf"))?;
-    let mode = text(
-        Command::new("stat")
-            .args(["-c", "%a"])
-            .arg(root.join("run/longwire")),
-    )?;
-    ensure(mode.trim() == "755", || {
-        format!("/run/longwire has mode {mode}")
-    })?;
+    run(tmpfiles.args(["--create", &of_root, "longwire.conf"]))?;
+    let mut stat = Command::new("stat");
+    let mode = text(stat.args(["-c", "%a"]).arg(root.join("run/longwire")))?;
+    let fault = || format!("/run/longwire has mode {mode}");
+    ensure(mode.trim() == "755", fault)?;
     Ok(Outcome::Passed)
 }
 
@@ -68,12 +56,8 @@ pub fn deb(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["debootstrap", "unshare", "pivot_root"]) {
         return Ok(skipped);
     }
-    let debian = debian(context)?;
     let root = context.scratch.join("root");
-    run(Command::new("cp")
-        .args(["--archive", "--reflink=auto"])
-        .arg(&debian)
-        .arg(&root))?;
+    copy(&debian(context)?, &root)?;
     let mut test = Command::new("unshare");
     test.args(["--mount", "--pid", "--net", "--fork", "--kill-child", "sh"])
         .arg(script("deb.sh"))
@@ -100,10 +84,9 @@ fn debian(context: &Context) -> Result<PathBuf> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    run(Command::new("cp")
-        .args(["--archive", "--reflink=auto"])
-        .arg(from)
-        .arg(to))
+    let mut copy = Command::new("cp");
+    copy.args(["--archive", "--reflink=auto"]);
+    run(copy.arg(from).arg(to))
 }
 
 /// Installs and removes the rpm in a directory with a shell, and compares it with the deb.
@@ -115,26 +98,20 @@ pub fn rpm(context: &Context) -> Result<Outcome> {
         return Ok(Outcome::Skipped("needs root, for rpm --root".to_owned()));
     }
     let package = context.package(".rpm")?;
-    run(Command::new("rpm")
-        .args(["--checksig", "--nosignature"])
-        .arg(&package))?;
-    let files = text(
-        Command::new("rpm")
-            .args(["-q", "--list", "--package"])
-            .arg(&package),
-    )?;
+    let of_package = |arguments: &[&str]| {
+        let mut rpm = Command::new("rpm");
+        rpm.args(arguments).arg(&package);
+        rpm
+    };
+    run(&mut of_package(&["--checksig", "--nosignature"]))?;
+    let files = text(&mut of_package(&["-q", "--list", "--package"]))?;
     let files: BTreeSet<&str> = files.lines().collect();
     compare_with_deb(context, &files)?;
-    let requires = text(
-        Command::new("rpm")
-            .args(["-q", "--requires", "-p"])
-            .arg(&package),
-    )?;
+    let requires = text(&mut of_package(&["-q", "--requires", "-p"]))?;
     print!("{requires}");
-    let asks = |what: &str| requires.lines().any(|line| line == what);
-    ensure(asks("libc.so.6(GLIBC_2.17)(64bit)"), || {
-        "no glibc is required".to_owned()
-    })?;
+    let mut lines = requires.lines();
+    let asks = lines.any(|line| line == "libc.so.6(GLIBC_2.17)(64bit)");
+    ensure(asks, || "no glibc is required".to_owned())?;
     // The scripts of the package need a shell.
     let root = context.scratch.join("root");
     copy(&debian(context)?, &root)?;
@@ -145,10 +122,7 @@ pub fn rpm(context: &Context) -> Result<Outcome> {
     let before = tree(&root)?;
     rpm(&["--install", "--nodeps"], Some(&package))?;
     rpm(&["--verify", "--nodeps", "longwire"], None)?;
-    let version = text(Command::new(root.join("usr/bin/longwire")).arg("--version"))?;
-    ensure(version == format!("longwire {VERSION}\n"), || {
-        version.clone()
-    })?;
+    ensure_version(&root.join("usr/bin/longwire"))?;
     rpm(&["--erase", "--nodeps", "longwire"], None)?;
     let after = tree(&root)?;
     let left: Vec<_> = after.difference(&before).collect();
@@ -171,18 +145,14 @@ fn compare_with_deb(context: &Context, rpm: &BTreeSet<&str>) -> Result<()> {
     let deb = text(list.arg("--contents").arg(context.package(".deb")?))?;
     let deb = deb.lines().filter(|line| !line.starts_with('d'));
     let deb = deb.filter_map(|line| line.split_whitespace().last());
-    let deb: BTreeSet<String> = deb
-        .map(|path| {
-            path.trim_start_matches('.')
-                .replace("vendor-completions/_", "site-functions/_")
-        })
-        .filter(|path| !path.ends_with("/copyright"))
-        .collect();
+    let deb = deb.filter(|path| !path.ends_with("/copyright"));
+    let deb = deb.map(|path| path.trim_start_matches('.'));
+    let deb = deb.map(|path| path.replace("vendor-completions/_", "site-functions/_"));
+    let deb: BTreeSet<String> = deb.collect();
     let deb: BTreeSet<&str> = deb.iter().map(String::as_str).collect();
     let differ: Vec<_> = deb.symmetric_difference(rpm).collect();
-    ensure(differ.is_empty(), || {
-        format!("in one package only: {differ:?}")
-    })?;
+    let fault = || format!("in one package only: {differ:?}");
+    ensure(differ.is_empty(), fault)?;
     for part in ["/usr/bin/longwire", "/usr/include/longwire_plugin.h"] {
         ensure(rpm.contains(part), || format!("{part} is missing"))?;
     }

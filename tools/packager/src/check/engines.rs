@@ -51,15 +51,12 @@ pub fn docker(context: &Context, image: &Path) -> Result<()> {
         println!("  docker is not installed: not tested");
         return Ok(());
     }
-    let socket = PathBuf::from(format!(
-        "/run/longwire-test-{}-docker.sock",
-        std::process::id()
-    ));
+    let id = std::process::id();
+    let socket = PathBuf::from(format!("/run/longwire-test-{id}-docker.sock"));
     let docker = || {
         let mut command = Command::new("docker");
-        command
-            .arg("--host")
-            .arg(format!("unix://{}", socket.display()));
+        let host = format!("unix://{}", socket.display());
+        command.arg("--host").arg(host);
         command
     };
     let version = || {
@@ -85,18 +82,16 @@ fn use_engine(
     let mut images = engine();
     images.args(["images", "--format", "{{.Repository}}:{{.Tag}}"]);
     let names = text(&mut images)?;
-    ensure(names.lines().any(|line| line == reference), || {
-        format!("loaded as {names}")
-    })?;
+    let is_loaded = names.lines().any(|line| line == reference);
+    ensure(is_loaded, || format!("loaded as {names}"))?;
     let (right, user) = (["--cap-add", "SYS_ADMIN"], ["--user", "1000"]);
     let both = [right, user].concat();
-    let cases: [(&[&str], bool); 4] = [
-        (&[], allows),
+    for (flags, works) in [
+        (&[][..], allows),
         (&user, allows),
         (&right, true),
         (&both, true),
-    ];
-    for (flags, works) in cases {
+    ] {
         let mut container = engine();
         container
             .args(["run", "--rm", "--network", "none"])
@@ -127,13 +122,7 @@ fn dockerd(context: &Context, socket: &Path, request: impl Fn() -> Command) -> R
         .arg(directory.join("exec"))
         .arg("--pidfile")
         .arg(directory.join("pid"));
-    let sockets = vec![socket.to_owned()];
+    let (log, sockets) = (directory.join("log"), vec![socket.to_owned()]);
     let limit = Duration::from_secs(30);
-    Daemon::start(
-        &mut command,
-        &directory.join("log"),
-        sockets,
-        limit,
-        request,
-    )
+    Daemon::start(&mut command, &log, sockets, limit, request)
 }

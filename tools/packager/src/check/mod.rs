@@ -1,7 +1,7 @@
 //! Tests installed packages.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 mod action;
@@ -11,8 +11,8 @@ mod engines;
 mod program;
 mod release;
 
-use crate::paths::BuildPaths;
-use crate::run::{At, Result, clear, list};
+use crate::paths::{BuildPaths, VERSION};
+use crate::run::{At, Result, clear, exists, finish, list};
 
 /// Outcome of a check that found no fault.
 #[derive(Debug)]
@@ -130,25 +130,20 @@ impl Context {
 
     /// Unpacks the program's archive; returns its directory.
     fn unpacked(&self) -> Result<PathBuf> {
-        let mut tar = std::process::Command::new("tar");
-        tar.arg("--extract")
-            .arg("--file")
-            .arg(self.package("-linux-gnu.tar.gz")?);
+        let mut tar = Command::new("tar");
+        tar.args(["--extract", "--file"]);
+        tar.arg(self.package("-linux-gnu.tar.gz")?);
         crate::run::run(tar.arg("--directory").arg(&self.scratch))?;
-        let directories = list(&self.scratch)?.into_iter();
-        let mut directories = directories.filter(|path| path.join("bin/longwire").is_file());
-        directories
-            .next()
-            .ok_or_else(|| "the archive has no */bin/longwire".to_owned())
+        let mut directories = list(&self.scratch)?.into_iter();
+        let directory = directories.find(|path| path.join("bin/longwire").is_file());
+        directory.ok_or_else(|| "the archive has no */bin/longwire".to_owned())
     }
 }
 
 /// Runs the checks with these names, or all checks, and prints the outcomes.
 pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
-    if let Some(name) = only
-        .iter()
-        .find(|name| CHECKS.iter().all(|check| check.name != *name))
-    {
+    let is_unknown = |name: &&String| CHECKS.iter().all(|check| check.name != *name);
+    if let Some(name) = only.iter().find(is_unknown) {
         let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
         return Err(format!("no check '{name}'; checks: {}", names.join(", ")));
     }
@@ -177,12 +172,7 @@ pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
         }
     }
     println!("\n{passed} passed, {failed} failed, {skipped} skipped");
-    let all_passed = failed == 0;
-    Ok(if all_passed {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
 fn run_one(context: &Context, check: &Check) -> Result<Outcome> {
@@ -204,11 +194,8 @@ fn is_ci() -> bool {
 
 /// Returns the outcome of a check whose programs are missing; `None` if all are installed.
 fn missing(programs: &[&str]) -> Option<Outcome> {
-    let missing: Vec<&str> = programs
-        .iter()
-        .copied()
-        .filter(|program| !crate::run::exists(program))
-        .collect();
+    let missing = programs.iter().copied();
+    let missing: Vec<&str> = missing.filter(|program| !exists(program)).collect();
     let why = format!("needs {}", missing.join(", "));
     (!missing.is_empty()).then_some(Outcome::Skipped(why))
 }
@@ -218,11 +205,17 @@ fn ensure(condition: bool, otherwise: impl FnOnce() -> String) -> Result<()> {
     if condition { Ok(()) } else { Err(otherwise()) }
 }
 
+/// Fails unless a program prints the version of the packages.
+fn ensure_version(program: &Path) -> Result<()> {
+    let finished = finish(Command::new(program).arg("--version"))?;
+    let is_right = finished.text == format!("longwire {VERSION}\n");
+    ensure(finished.code == Some(0) && is_right, || finished.text)
+}
+
 /// Returns the path of a test script.
 fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests")
-        .join(name)
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    tests.join(name)
 }
 
 /// Returns whether this process runs as root.

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Context, Outcome, ensure, missing};
+use super::{Context, Outcome, ensure, ensure_version, missing};
 use crate::elf::Elf;
-use crate::paths::{VERSION, root};
+use crate::paths::root;
 use crate::program::{DEBUG_FILE, GLIBC, SIZE_MAX};
 use crate::run::{At, Result, finish, read, run};
 
@@ -21,44 +21,30 @@ pub fn properties(context: &Context) -> Result<Outcome> {
         elf.glibc_text(),
         elf.libraries.join(" ")
     );
-    ensure(!elf.has_symbols && !elf.has_lines, || {
-        "the program is not stripped".to_owned()
-    })?;
-    let (name, crc) = elf
-        .debug_link
-        .ok_or("the program names no debug-information file")?;
+    let is_stripped = !elf.has_symbols && !elf.has_lines;
+    ensure(is_stripped, || "the program is not stripped".to_owned())?;
+    let debug_link = elf.debug_link;
+    let (name, crc) = debug_link.ok_or("the program names no debug-information file")?;
     let debug = debug_information(context)?;
-    ensure(name == DEBUG_FILE, || {
-        format!("its debug information is in {name}")
-    })?;
-    ensure(crc == crc32fast::hash(&debug), || {
-        format!("{name} belongs to another program")
-    })?;
+    let elsewhere = || format!("its debug information is in {name}");
+    ensure(name == DEBUG_FILE, elsewhere)?;
+    let foreign = || format!("{name} belongs to another program");
+    ensure(crc == crc32fast::hash(&debug), foreign)?;
     let has_lines = Elf::read(&debug)?.has_lines;
     ensure(has_lines, || format!("{name} has no line tables"))?;
-    let version = finish(Command::new(&path).arg("--version"))?;
-    ensure(version.text == format!("longwire {VERSION}\n"), || {
-        version.text.clone()
-    })?;
+    ensure_version(&path)?;
     if context.trial {
-        return Ok(Outcome::Skipped(
-            "a program for this machine: glibc, size, paths".to_owned(),
-        ));
+        let why = "a program for this machine: glibc, size, paths";
+        return Ok(Outcome::Skipped(why.to_owned()));
     }
-    ensure(elf.glibc <= Some(GLIBC), || {
-        format!("it needs glibc {:?}", elf.glibc)
-    })?;
-    ensure(bytes.len() <= SIZE_MAX, || {
-        format!("it has {} bytes", bytes.len())
-    })?;
-    let paths = [
-        Some(root().display().to_string()),
-        std::env::var("HOME").ok(),
-    ];
+    let (glibc, size) = (elf.glibc, bytes.len());
+    ensure(glibc <= Some(GLIBC), || format!("it needs glibc {glibc:?}"))?;
+    ensure(size <= SIZE_MAX, || format!("it has {size} bytes"))?;
+    let home = std::env::var("HOME").ok();
+    let paths = [Some(root().display().to_string()), home];
     for path in paths.into_iter().flatten().filter(|path| path.len() > 1) {
-        let holds = bytes
-            .windows(path.len())
-            .any(|part| part == path.as_bytes());
+        let mut parts = bytes.windows(path.len());
+        let holds = parts.any(|part| part == path.as_bytes());
         ensure(!holds, || format!("it contains this machine's path {path}"))?;
     }
     Ok(Outcome::Passed)
@@ -68,13 +54,9 @@ fn debug_information(context: &Context) -> Result<Vec<u8>> {
     let directory = context.scratch.join("debug");
     std::fs::create_dir(&directory).at(&directory)?;
     let mut tar = Command::new("tar");
-    tar.arg("--extract")
-        .arg("--file")
-        .arg(context.package("-debug.tar.gz")?);
-    run(tar
-        .arg("--directory")
-        .arg(&directory)
-        .arg("--strip-components=1"))?;
+    tar.args(["--extract", "--strip-components=1", "--file"]);
+    tar.arg(context.package("-debug.tar.gz")?);
+    run(tar.arg("--directory").arg(&directory))?;
     read(&directory.join(DEBUG_FILE))
 }
 
@@ -106,10 +88,7 @@ pub fn plugin(context: &Context) -> Result<Outcome> {
         "generate", "--to", &to, "--rate", "1kpps", "--count", "1000",
     ])?;
     let loss = format!("plugin:file={},offset=23,bytes=11,p=50%", library.display());
-    let files = [
-        in_file.display().to_string(),
-        out_file.display().to_string(),
-    ];
+    let files = [&in_file, &out_file].map(|file| file.display().to_string());
     longwire(&["simulate", &files[0], &files[1], "--delay", "1ms"])?;
     let all = size(&out_file)?;
     longwire(&[
@@ -119,9 +98,8 @@ pub fn plugin(context: &Context) -> Result<Outcome> {
     // All frames are UDP, and the plugin drops each with probability 1/2. Of 1000 frames, it drops
     // 400 to 600 with probability 1 - 1e-9; the seed is fixed.
     let half = all * 4 / 10..all * 6 / 10;
-    ensure(half.contains(&left), || {
-        format!("the plugin left {left} of {all} bytes")
-    })?;
+    let fault = || format!("the plugin left {left} of {all} bytes");
+    ensure(half.contains(&left), fault)?;
     Ok(Outcome::Passed)
 }
 

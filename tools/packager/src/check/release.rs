@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Context, Outcome, ensure, missing};
 use crate::paths::BuildPaths;
 use crate::program::{LONGWIRE, Program};
-use crate::run::{Result, list, read, run};
+use crate::run::{Result, list, make_venv, read, run};
 use crate::stage::write_sums;
 use crate::write_packages;
 
@@ -40,9 +40,8 @@ pub fn reproducible(context: &Context) -> Result<Outcome> {
 fn compare(first: &Path, second: &Path) -> Result<()> {
     let names = |directory: &Path| -> Result<Vec<_>> {
         let paths = list(directory)?.into_iter();
-        Ok(paths
-            .filter_map(|path| path.file_name().map(ToOwned::to_owned))
-            .collect())
+        let names = paths.filter_map(|path| path.file_name().map(ToOwned::to_owned));
+        Ok(names.collect())
     };
     let both = [names(first)?, names(second)?];
     ensure(both[0] == both[1], || format!("different files: {both:?}"))?;
@@ -50,13 +49,8 @@ fn compare(first: &Path, second: &Path) -> Result<()> {
     for name in &both[0] {
         let same = read(&first.join(name))? == read(&second.join(name))?;
         let name = name.to_string_lossy();
-        ensure(same, || {
-            format!(
-                "{name} differs: cmp -l {} {}",
-                first.display(),
-                second.display()
-            )
-        })?;
+        let (first, second) = (first.display(), second.display());
+        ensure(same, || format!("{name} differs: cmp -l {first} {second}"))?;
         println!("  {name}: byte-identical");
     }
     Ok(())
@@ -72,12 +66,7 @@ pub fn sums_and_bill(context: &Context) -> Result<Outcome> {
     sums.args(["--check", "--strict", crate::stage::NAME]);
     run(sums.current_dir(&context.paths.out))?;
     let venv = context.paths.work.join("venv-bill");
-    if !venv.join("bin/pip").exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-    }
-    let mut install = Command::new(venv.join("bin/pip"));
-    install.args(["install", "--quiet", "--disable-pip-version-check"]);
-    run(install.arg("cyclonedx-python-lib[json-validation]==11.12.0"))?;
+    make_venv(&venv, &["cyclonedx-python-lib[json-validation]==11.12.0"])?;
     let mut validate = Command::new(venv.join("bin/python"));
     validate
         .arg(super::script("bill.py"))
