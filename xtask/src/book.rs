@@ -43,22 +43,16 @@ fn sources() -> Outcome {
     if problems.is_empty() {
         return Ok(());
     }
-    Err(Failed(format!(
-        "{} broken links:\n{}",
-        problems.len(),
-        problems.join("\n")
-    )))
+    let (count, list) = (problems.len(), problems.join("\n"));
+    Err(Failed(format!("{count} broken links:\n{list}")))
 }
 
 fn render(folder: &Path) -> Outcome {
     if !succeeds("mdbook", &["--version"]) {
         let why = "links and generated pages are checked, but mdbook is not installed: \
                    cargo install mdbook --locked --debug";
-        return if is_ci() {
-            Err(Failed(why.to_owned()))
-        } else {
-            Err(Skipped(why.to_owned()))
-        };
+        let outcome = if is_ci() { Failed } else { Skipped };
+        return Err(outcome(why.to_owned()));
     }
     let mut command = limited("mdbook");
     command.arg("build").arg(folder);
@@ -74,18 +68,12 @@ fn write_sources(folder: &Path, program: &Path) -> Result<Vec<String>, String> {
     copy(&root().join("docs"), folder).map_err(|error| at(folder, error))?;
     let models = folder.join("models");
     reference::output(program, &["models", "--pages", &models.to_string_lossy()])?;
-    fill(
-        folder,
-        "reference/options.md",
-        "options",
-        &reference::options_page(program)?,
-    )?;
-    fill(
-        folder,
-        "reference/api.md",
-        "api",
-        &reference::api_page(program)?,
-    )?;
+    let (options, api) = (
+        reference::options_page(program)?,
+        reference::api_page(program)?,
+    );
+    fill(folder, "reference/options.md", "options", &options)?;
+    fill(folder, "reference/api.md", "api", &api)?;
 
     let summary = folder.join("SUMMARY.md");
     let text = fs::read_to_string(&summary).map_err(|error| at(&summary, error))?;
@@ -106,7 +94,7 @@ fn write_sources(folder: &Path, program: &Path) -> Result<Vec<String>, String> {
 }
 
 /// Copies a folder recursively.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -149,9 +137,8 @@ fn fill(folder: &Path, page: &str, part: &str, text: &str) -> Result<(), String>
 /// summary.
 fn with_decisions(folder: &Path, summary: &str) -> io::Result<String> {
     let entries = fs::read_dir(folder.join("decisions"))?;
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<io::Result<_>>()?;
+    let files = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut files = files.collect::<io::Result<Vec<PathBuf>>>()?;
     files.sort();
     let mut lines = String::new();
     for file in files.iter().filter(|file| !file.ends_with("README.md")) {

@@ -28,11 +28,7 @@ pub struct Check {
 /// that their closing lines end the output.
 pub const CHECKS: &[Check] = &[
     commit("format", "source formatting", ci::format),
-    commit(
-        "deny",
-        "licences and sources of dependencies",
-        crate::ci::deny,
-    ),
+    commit("deny", "licences and sources of dependencies", ci::deny),
     commit(
         "page-check",
         "the page: types, lint, tests, up to date",
@@ -54,7 +50,7 @@ pub const CHECKS: &[Check] = &[
         name: "workflows",
         when: When::Changed(&[".github/workflows", "xtask/src/ci.rs"]),
         help: "GitHub's workflows with actionlint (needs Go)",
-        run: crate::ci::workflows,
+        run: ci::workflows,
     },
     Check {
         name: "loom",
@@ -113,7 +109,7 @@ pub const CHECKS: &[Check] = &[
             "xtask/src/ci.rs",
         ]),
         help: "the CNI plugin with the CNI project's cnitool (needs Go)",
-        run: crate::ci::cni,
+        run: ci::cni,
     },
     Check {
         name: "kube",
@@ -141,7 +137,7 @@ pub const CHECKS: &[Check] = &[
     full(
         "packages",
         "packages, built and installed (needs root)",
-        crate::release::packages,
+        release::packages,
     ),
     full(
         "book",
@@ -178,22 +174,18 @@ pub const CHECKS: &[Check] = &[
 ];
 
 const fn commit(name: &'static str, help: &'static str, run: fn(&mut Runner)) -> Check {
-    let when = When::Commit;
     Check {
         name,
-        when,
+        when: When::Commit,
         help,
         run,
     }
 }
 
 const fn full(name: &'static str, help: &'static str, run: fn(&mut Runner)) -> Check {
-    let when = When::Full;
     Check {
-        name,
-        when,
-        help,
-        run,
+        when: When::Full,
+        ..commit(name, help, run)
     }
 }
 
@@ -258,18 +250,22 @@ mod tests {
         };
         assert!(affected(&[]).is_empty());
         assert!(affected(&["README.md", "crates/longwire-engine/src/lib.rs"]).is_empty());
-        assert_eq!(
-            affected(&["crates/longwire-io/src/clock.rs"]),
-            ["loom", "asan"]
-        );
-        assert_eq!(affected(&["Cargo.lock"]), ["loom", "asan"]);
-        assert_eq!(affected(&["ui/src/main.tsx"]), ["browser"]);
-        // A path in the table ends at a slash.
-        assert!(affected(&["ui.md", "clients.md"]).is_empty());
-        let control = ["browser", "clients", "api"];
-        assert_eq!(affected(&["crates/longwire-control/src/lib.rs"]), control);
-        let of_node = affected(&["docs/ci.md", "crates/longwire/src/commands/node.rs"]);
-        assert_eq!(of_node, ["kube"]);
+        let node = "crates/longwire/src/commands/node.rs";
+        let control = "crates/longwire-control/src/lib.rs";
+        for (files, checks) in [
+            (
+                &["crates/longwire-io/src/clock.rs"][..],
+                &["loom", "asan"][..],
+            ),
+            (&["Cargo.lock"], &["loom", "asan"]),
+            (&["ui/src/main.tsx"], &["browser"]),
+            // A path in the table ends at a slash.
+            (&["ui.md", "clients.md"], &[]),
+            (&[control], &["browser", "clients", "api"]),
+            (&["docs/ci.md", node], &["kube"]),
+        ] {
+            assert_eq!(affected(files), checks, "{files:?}");
+        }
     }
 
     #[test]
@@ -279,15 +275,11 @@ mod tests {
             checks.map(|checks| checks.iter().map(|check| check.name).collect::<Vec<_>>())
         };
         let unknown = |name| Err(format!("no check '{name}' in this tier"));
-        assert_eq!(
-            names(&["asan", "clippy"], |_| true),
-            Ok(vec!["clippy", "asan"])
-        );
+        let both = Ok(vec!["clippy", "asan"]);
+        assert_eq!(names(&["asan", "clippy"], |_| true), both);
         assert_eq!(names(&["clipy"], |_| true), unknown("clipy"));
-        assert_eq!(
-            names(&["loom"], |when| when == When::Commit),
-            unknown("loom")
-        );
+        let loom = names(&["loom"], |when| when == When::Commit);
+        assert_eq!(loom, unknown("loom"));
         let of_commit = names(&[], |when| when == When::Commit).expect("no name is wrong");
         assert!(of_commit.contains(&"tests") && !of_commit.contains(&"loom"));
         assert_eq!(names(&[], |_| true).map(|all| all.len()), Ok(CHECKS.len()));

@@ -83,17 +83,12 @@ pub fn deny(runner: &mut Runner) {
     runner.step("advisories", || {
         // The database is a git repository, which some machines cannot reach.
         if !succeeds("timeout", &["60", "cargo", "deny", "fetch", "db"]) {
-            return Err(Skipped(
-                "advisories skipped: database unreachable".to_owned(),
-            ));
+            let why = "advisories skipped: database unreachable";
+            return Err(Skipped(why.to_owned()));
         }
-        run(cargo([
-            "deny",
-            "--workspace",
-            "check",
-            "--disable-fetch",
-            "advisories",
-        ]))
+        let mut check = cargo(["deny", "--workspace", "check"]);
+        check.args(["--disable-fetch", "advisories"]);
+        run(check)
     });
 }
 

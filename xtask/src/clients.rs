@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::runner::Shortfall::{Failed, Skipped};
 use crate::runner::{
-    Outcome, Runner, Shortfall, built, cargo, limited, root, run, run_all, target_dir,
+    Outcome, Runner, Shortfall, built, cargo, limited, make_folder, root, run, run_all, target_dir,
 };
 
 /// The generator of the Go client.
@@ -32,9 +32,7 @@ pub fn folder() -> PathBuf {
 
 /// Fetches a run's OpenAPI document.
 fn ask(document: &Path) -> Outcome {
-    if let Err(error) = fs::create_dir_all(folder()) {
-        return Err(Failed(format!("{}: {error}", folder().display())));
-    }
+    make_folder(&folder())?;
     let mut ask = limited(&program());
     // The command's network is empty, but a socket is found by its path.
     let socket = folder().join("document.sock");

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::{env, fs, thread};
 
 use crate::runner::Shortfall::{Failed, Skipped};
-use crate::runner::{Outcome, Runner, cargo, locked, root, run, succeeds, target_dir};
+use crate::runner::{Outcome, Runner, cargo, entries, locked, root, run, succeeds, target_dir};
 
 /// Builds the targets, then runs them with the committed seeds, one per core.
 pub fn run_targets(runner: &mut Runner) {
@@ -77,13 +77,9 @@ fn run_target(target: &str, seconds: u32) -> Outcome {
 
 /// Returns the names of the targets, `fuzz/fuzz_targets/NAME.rs`.
 fn targets() -> Vec<String> {
-    let entries = fs::read_dir(root().join("fuzz/fuzz_targets"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned()))
-        .collect();
+    let entries = entries(&root().join("fuzz/fuzz_targets"));
+    let names = entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned()));
+    let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
@@ -99,24 +95,18 @@ const PREEMPTIONS: (&str, &str) = ("LOOM_MAX_PREEMPTIONS", "3");
 pub fn loom(runner: &mut Runner) {
     runner.step("loom", || {
         let tests = format!("crates/{CRATE}/tests");
-        let entries = fs::read_dir(root().join(&tests))
-            .into_iter()
-            .flatten()
-            .flatten();
-        if !entries
-            .map(|entry| entry.file_name())
-            .any(|name| name.to_string_lossy().starts_with("loom"))
-        {
+        let mut names = entries(&root().join(&tests)).map(|entry| entry.file_name());
+        if !names.any(|name| name.to_string_lossy().starts_with("loom")) {
             return Err(Failed(format!("no {tests}/loom*.rs")));
         }
         // Use the features of the whole workspace, so that all steps share the builds of other
         // crates.
         let feature = format!("{CRATE}/loom");
+        let (variable, default) = PREEMPTIONS;
+        let preemptions = env::var(variable).unwrap_or(default.to_owned());
         let mut command = cargo(["test", "--workspace", "--features", &feature]);
-        command.args(["--test", "loom*"]).args(locked()).env(
-            PREEMPTIONS.0,
-            env::var(PREEMPTIONS.0).unwrap_or(PREEMPTIONS.1.to_owned()),
-        );
+        command.args(["--test", "loom*"]).args(locked());
+        command.env(variable, preemptions);
         run(command)
     });
 }
@@ -150,7 +140,6 @@ pub fn has_nightly() -> bool {
 fn host() -> Option<String> {
     let output = Command::new("rustc").arg("-vV").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
-    text.lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .map(str::to_owned)
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
 }

@@ -4,9 +4,9 @@
 //! kube-apiserver, kubelet and others of one version, kwok and Helm. etcd, containerd and runc come
 //! from the system. No image registry is needed.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::book::copy;
 use crate::clients::{go_environment, needs_go};
 use crate::python::with_pytest;
 use crate::runner::Shortfall::{Failed, Skipped};
@@ -184,13 +184,4 @@ fn kubernetes(names: &[&str]) -> Outcome {
         command
     });
     run_all([go(&["mod", "tidy"])].into_iter().chain(builds))
-}
-
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        fs::copy(entry.path(), to.join(entry.file_name()))?;
-    }
-    Ok(())
 }

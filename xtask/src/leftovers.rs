@@ -7,8 +7,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::runner::Outcome;
 use crate::runner::Shortfall::Failed;
+use crate::runner::{Outcome, entries};
 
 /// Program whose processes count as leftovers.
 const PROGRAM: &str = "longwire";
@@ -19,9 +19,9 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Returns the existing namespaces, devices and processes.
 pub fn look() -> BTreeSet<String> {
     let listed = |dir: &str, what: &str| -> Vec<String> {
-        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-        entries
-            .map(|entry| format!("{what} {}", entry.file_name().to_string_lossy()))
+        let names = entries(Path::new(dir)).map(|entry| entry.file_name());
+        names
+            .map(|name| format!("{what} {}", name.to_string_lossy()))
             .collect()
     };
     let mut found = BTreeSet::new();
@@ -36,10 +36,8 @@ fn processes() -> Vec<String> {
         let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
         name.trim() == PROGRAM
     };
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let ours = entries
-        .map(|entry| entry.path())
-        .filter(|path| is_ours(path));
+    let paths = entries(Path::new("/proc")).map(|entry| entry.path());
+    let ours = paths.filter(|path| is_ours(path));
     ours.map(|path| format!("process {}", path.display()))
         .collect()
 }

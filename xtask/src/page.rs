@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::clients::needs_node;
 use crate::runner::Shortfall::Failed;
-use crate::runner::{Runner, built, cargo, limited, root, run, run_all};
+use crate::runner::{Runner, built, cargo, entries, limited, root, run, run_all};
 
 const FOLDER: &str = "ui";
 
@@ -52,7 +52,7 @@ pub fn in_browser(runner: &mut Runner) {
 /// Reads all files under a folder.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in entries(folder) {
         let path = entry.path();
         if path.is_dir() {
             found.extend(contents(&path));

@@ -7,7 +7,8 @@ use std::{env, fs};
 
 use crate::runner::Shortfall::{Failed, Skipped};
 use crate::runner::{
-    Outcome, Runner, Shortfall, cargo, limited, root, run, run_all, succeeds, target_dir,
+    Outcome, Runner, Shortfall, cargo, entries, limited, make_folder, root, run, run_all, succeeds,
+    target_dir,
 };
 
 /// Package folder, relative to the repository root.
@@ -16,11 +17,9 @@ const PACKAGE: &str = "python";
 /// Builds and tests the package, and runs its examples.
 pub fn run_steps(runner: &mut Runner) {
     let folder = target_dir().join("python");
-    let venv = folder.join("venv");
+    let (venv, wheels) = (folder.join("venv"), folder.join("wheels"));
     runner.step("python: tools", || install_tools(&venv));
-    runner.step("python: wheel", || {
-        build_wheel(&venv, &folder.join("wheels"))
-    });
+    runner.step("python: wheel", || build_wheel(&venv, &wheels));
     runner.step("python: types", || check_types(&venv));
     runner.step("python: reference", || check_reference(&venv));
     runner.step("python: tests", || test(&venv, "tests"));
@@ -107,9 +106,7 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
 /// Copies a program, without debug information, to the place where the wheel's build expects it.
 fn take_program(program: &Path) -> Outcome {
     let scripts = root().join(PACKAGE).join("data/scripts");
-    if let Err(error) = fs::create_dir_all(&scripts) {
-        return Err(Failed(format!("{}: {error}", scripts.display())));
-    }
+    make_folder(&scripts)?;
     let mut strip = limited("objcopy");
     strip.arg("--strip-all").arg(program);
     strip.arg(scripts.join("longwire"));
@@ -136,10 +133,8 @@ pub fn tools_first(command: &mut Command, venv: &Path) {
 }
 
 fn only_wheel(wheels: &Path) -> Option<PathBuf> {
-    let mut files = fs::read_dir(wheels).ok()?.flatten();
-    files
-        .find(|file| file.path().extension().is_some_and(|found| found == "whl"))
-        .map(|file| file.path())
+    let mut files = entries(wheels).map(|file| file.path());
+    files.find(|file| file.extension().is_some_and(|found| found == "whl"))
 }
 
 fn check_types(venv: &Path) -> Outcome {

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::runner::Shortfall::Failed;
-use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all, workspace};
+use crate::runner::{
+    Outcome, Runner, built, cargo, entries, limited, root, run, run_all, workspace,
+};
 
 /// Runs the first command in the README.
 pub fn readme(runner: &mut Runner) {
@@ -17,13 +19,10 @@ pub fn readme(runner: &mut Runner) {
 
 fn first_command() -> Outcome {
     let readme = fs::read_to_string(root().join("README.md")).unwrap_or_default();
-    let command = readme
-        .lines()
-        .find_map(|line| line.strip_prefix("cargo run --release "));
-    let Some(arguments) = command else {
-        return Err(Failed(
-            "README.md has no line with `cargo run --release …`".to_owned(),
-        ));
+    let mut lines = readme.lines();
+    let Some(arguments) = lines.find_map(|line| line.strip_prefix("cargo run --release ")) else {
+        let what = "README.md has no line with `cargo run --release …`";
+        return Err(Failed(what.to_owned()));
     };
     let command = ["run", "--release"].into_iter();
     run(cargo(command.chain(arguments.split_whitespace())))
@@ -35,12 +34,10 @@ pub fn examples(runner: &mut Runner) {
 }
 
 fn run_examples() -> Outcome {
-    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let crates = entries(&root().join("crates"));
     let files = crates.flat_map(|entry| entries(&entry.path().join("examples")));
-    let mut names: Vec<OsString> = files
-        .filter_map(|file| Some(file.path().file_stem()?.to_owned()))
-        .collect();
+    let names = files.filter_map(|file| Some(file.path().file_stem()?.to_owned()));
+    let mut names: Vec<OsString> = names.collect();
     names.sort();
     if names.is_empty() {
         return Err(Failed("no crates/*/examples/*.rs".to_owned()));
@@ -87,12 +84,7 @@ fn packager(task: &str, arguments: &[&str]) -> ExitCode {
 }
 
 fn command(task: &str) -> Command {
-    cargo([
-        "run",
-        "--quiet",
-        "--package",
-        "longwire-packager",
-        "--",
-        task,
-    ])
+    let mut command = cargo(["run", "--quiet", "--package", "longwire-packager"]);
+    command.args(["--", task]);
+    command
 }

@@ -1,7 +1,7 @@
 //! Runs steps in sequence, and records their times and outcomes.
 
 use std::env;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -64,37 +64,27 @@ impl Runner {
     /// the steps that did not pass.
     pub fn summary(&self, start: usize) -> (String, Duration) {
         let steps = &self.done[start..];
-        let others: Vec<String> = steps
-            .iter()
-            .filter_map(|(name, _, outcome)| match outcome {
-                Ok(()) => None,
-                Err(Skipped(why)) => Some(format!("skipped: {name}: {why}")),
-                Err(Failed(what)) => Some(format!("FAILED: {name}: {what}")),
-            })
-            .collect();
-        let result = if others.is_empty() {
-            PASSED.to_owned()
-        } else {
-            others.join("; ")
-        };
+        let others = steps.iter().filter_map(|(name, _, outcome)| match outcome {
+            Ok(()) => None,
+            Err(Skipped(why)) => Some(format!("skipped: {name}: {why}")),
+            Err(Failed(what)) => Some(format!("FAILED: {name}: {what}")),
+        });
+        let mut result = others.collect::<Vec<String>>().join("; ");
+        if result.is_empty() {
+            result = PASSED.to_owned();
+        }
         (result, steps.iter().map(|(_, time, _)| *time).sum())
     }
 
     /// Prints the outcome of every step; fails if any failed.
     pub fn finish(self) -> ExitCode {
-        let total: Duration = self.done.iter().map(|(_, time, _)| *time).sum();
-        println!(
-            "\n==== {} steps in {:.0} s",
-            self.done.len(),
-            total.as_secs_f64()
-        );
+        let (count, total) = (self.done.len(), self.summary(0).1.as_secs_f64());
+        println!("\n==== {count} steps in {total:.0} s");
         for (name, time, outcome) in &self.done {
             println!("  {}", sentence(name, *time, outcome));
         }
-        let failed = self
-            .done
-            .iter()
-            .filter(|(_, _, outcome)| matches!(outcome, Err(Failed(_))));
+        let failed = self.done.iter();
+        let failed = failed.filter(|(_, _, outcome)| matches!(outcome, Err(Failed(_))));
         let failed: Vec<&str> = failed.map(|(name, _, _)| name.as_str()).collect();
         if failed.is_empty() {
             return ExitCode::SUCCESS;
@@ -118,15 +108,11 @@ fn note(name: &str, time: Duration, outcome: &Outcome) {
     };
     let ended = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let ended = ended.unwrap_or_default().as_secs();
-    append(
-        target_dir().join("steps.tsv"),
-        format!("{ended}\t{name}\t{word}\t{seconds:.1}\n"),
-    );
+    let row = format!("{ended}\t{name}\t{word}\t{seconds:.1}\n");
+    append(target_dir().join("steps.tsv"), row);
     if let Some(summary) = env::var_os("GITHUB_STEP_SUMMARY") {
-        append(
-            summary.into(),
-            format!("* {}\n", sentence(name, time, outcome)),
-        );
+        let line = format!("* {}\n", sentence(name, time, outcome));
+        append(summary.into(), line);
     }
 }
 
@@ -150,6 +136,16 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .unwrap_or(Path::new("."))
+}
+
+/// Returns the entries of a folder, or none if it cannot be read.
+pub fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten()
+}
+
+/// Creates a folder and its parents.
+pub fn make_folder(folder: &Path) -> Outcome {
+    fs::create_dir_all(folder).map_err(|error| Failed(format!("{}: {error}", folder.display())))
 }
 
 /// Returns the workspace's cargo target directory.

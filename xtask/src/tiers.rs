@@ -87,12 +87,8 @@ fn head() -> String {
     let commit = output("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or_default();
     let except = format!(":!{RECORD}");
     let status = output("git", &["status", "--porcelain", "--", ".", &except]);
-    let mark = if status.is_some_and(|files| files.is_empty()) {
-        ""
-    } else {
-        "+"
-    };
-    commit + mark
+    let is_clean = status.is_some_and(|files| files.is_empty());
+    commit + if is_clean { "" } else { "+" }
 }
 
 /// Returns the newest commit with a recorded pass, and the files that have changed since then,
@@ -128,11 +124,8 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
         .current_dir(root())
         .output();
     let output = output.ok().filter(|output| output.status.success())?;
-    Some(
-        String::from_utf8_lossy(&output.stdout)
-            .trim_end()
-            .to_owned(),
-    )
+    let text = String::from_utf8_lossy(&output.stdout);
+    Some(text.trim_end().to_owned())
 }
 
 #[cfg(test)]
@@ -143,23 +136,16 @@ mod tests {
     fn only_passes_at_clean_commits_count() {
         let time = Duration::from_millis(61_400);
         let rows = [
-            row("2026-11-01 10:00", "aaaa", "loom", 5, PASSED, time),
-            row("2026-11-02 10:00", "bbbb", "loom", 5, PASSED, time),
-            row(
-                "2026-11-03 10:00",
-                "cccc",
-                "loom",
-                5,
-                "FAILED: loom: a|b\nc",
-                time,
-            ),
-            row("2026-11-04 10:00", "dddd+", "loom", 5, PASSED, time),
-            row("2026-11-05 10:00", "eeee", "asan", 5, PASSED, time),
+            ("aaaa", "loom", PASSED),
+            ("bbbb", "loom", PASSED),
+            ("cccc", "loom", "FAILED: loom: a|b\nc"),
+            ("dddd+", "loom", PASSED),
+            ("eeee", "asan", PASSED),
         ];
-        assert_eq!(
-            rows[0],
-            "| 2026-11-01 10:00 | aaaa | loom | 5 | ok | 61 s |\n"
-        );
+        let date = "2026-11-01 10:00";
+        let rows = rows.map(|(commit, check, result)| row(date, commit, check, 5, result, time));
+        let first = "| 2026-11-01 10:00 | aaaa | loom | 5 | ok | 61 s |\n";
+        assert_eq!(rows[0], first);
         assert_eq!(rows[2].matches('|').count(), rows[0].matches('|').count());
         let record = format!("# Runs\n\n| date | commit |\n|---|---|\n{}", rows.concat());
         assert_eq!(passes(&record, "loom"), ["aaaa", "bbbb"]);

@@ -7,60 +7,52 @@ use std::process::Command;
 use crate::fuzz::has_nightly;
 use crate::runner::{Outcome, Runner, cargo, limited, run, run_all, succeeds};
 
-/// A program and its package.
-struct Tool {
-    /// Name on PATH, or a path.
-    program: &'static str,
-    package: &'static str,
-}
-
-const fn tool(program: &'static str, package: &'static str) -> Tool {
-    Tool { program, package }
-}
+/// A program, by its name on PATH or its path, and its package.
+type Tool = (&'static str, &'static str);
 
 /// Programs that `cargo xtask ci` requires.
 const TESTS: &[Tool] = &[
-    tool("busybox", "busybox"),
-    tool("cc", "gcc"),
-    tool("chromium", "chromium"),
-    tool("containerd", "containerd"),
-    tool("curl", "curl"),
-    tool("dnsmasq", "dnsmasq-base"),
-    tool("dumpcap", "wireshark-common"),
-    tool("gzip", "gzip"),
-    tool("ip", "iproute2"),
-    tool("iperf3", "iperf3"),
-    tool("jq", "jq"),
-    tool("lz4", "lz4"),
-    tool("node", "nodejs"),
-    tool("npm", "npm"),
-    tool("pdftotext", "poppler-utils"),
-    tool("ping", "iputils-ping"),
-    tool("promtool", "prometheus"),
-    tool("python3", "python3-venv"),
-    tool("runc", "runc"),
-    tool("tcpdump", "tcpdump"),
-    tool("tmux", "tmux"),
-    tool("tshark", "tshark"),
-    tool("udhcpc", "udhcpc"),
-    tool("zstd", "zstd"),
-    tool("/usr/lib/cni/bridge", "containernetworking-plugins"),
-    tool("/usr/lib/frr/zebra", "frr"),
+    ("busybox", "busybox"),
+    ("cc", "gcc"),
+    ("chromium", "chromium"),
+    ("containerd", "containerd"),
+    ("curl", "curl"),
+    ("dnsmasq", "dnsmasq-base"),
+    ("dumpcap", "wireshark-common"),
+    ("gzip", "gzip"),
+    ("ip", "iproute2"),
+    ("iperf3", "iperf3"),
+    ("jq", "jq"),
+    ("lz4", "lz4"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+    ("pdftotext", "poppler-utils"),
+    ("ping", "iputils-ping"),
+    ("promtool", "prometheus"),
+    ("python3", "python3-venv"),
+    ("runc", "runc"),
+    ("tcpdump", "tcpdump"),
+    ("tmux", "tmux"),
+    ("tshark", "tshark"),
+    ("udhcpc", "udhcpc"),
+    ("zstd", "zstd"),
+    ("/usr/lib/cni/bridge", "containernetworking-plugins"),
+    ("/usr/lib/frr/zebra", "frr"),
 ];
 
 /// Programs that only `cargo xtask full` requires.
 const FULL: &[Tool] = &[
-    tool("c++", "g++"),
-    tool("debootstrap", "debootstrap"),
-    tool("etcd", "etcd-server"),
-    tool("etcdctl", "etcd-client"),
-    tool("go", "golang"),
-    tool("objcopy", "binutils"),
-    tool("openssl", "openssl"),
-    tool("rpm", "rpm"),
-    tool("shellcheck", "shellcheck"),
-    tool("systemd-analyze", "systemd"),
-    tool("/usr/lib/postgresql", "postgresql"),
+    ("c++", "g++"),
+    ("debootstrap", "debootstrap"),
+    ("etcd", "etcd-server"),
+    ("etcdctl", "etcd-client"),
+    ("go", "golang"),
+    ("objcopy", "binutils"),
+    ("openssl", "openssl"),
+    ("rpm", "rpm"),
+    ("shellcheck", "shellcheck"),
+    ("systemd-analyze", "systemd"),
+    ("/usr/lib/postgresql", "postgresql"),
 ];
 
 /// Services that Debian enables when they are installed; tests start their own instances.
@@ -90,20 +82,15 @@ fn exists(program: &str) -> bool {
 /// Returns the missing packages for the tests, or for all checks.
 fn missing(full: bool) -> Vec<&'static str> {
     let tools = TESTS.iter().chain(if full { FULL } else { &[] });
-    let missing = tools.filter(|tool| !exists(tool.program));
-    missing.map(|tool| tool.package).collect()
+    let missing = tools.filter(|(program, _)| !exists(program));
+    missing.map(|(_, package)| *package).collect()
 }
 
 /// Returns the command that installs missing packages for the tests; `None` if none is missing.
 pub fn remedy() -> Option<String> {
-    let packages = missing(false);
-    if packages.is_empty() {
-        return None;
-    }
-    let packages = packages.join(" ");
-    Some(format!(
-        "sudo apt-get install --no-install-recommends {packages}"
-    ))
+    let packages = missing(false).join(" ");
+    let command = format!("sudo apt-get install --no-install-recommends {packages}");
+    (!packages.is_empty()).then_some(command)
 }
 
 /// Installs the programs needed by the tests, or by all checks.
@@ -134,25 +121,19 @@ pub fn is_root() -> bool {
 fn apt_get(packages: &[&str]) -> Outcome {
     let root = is_root();
     let command = |words: &[&str]| -> Command {
-        let mut all = if root {
-            vec![]
-        } else {
-            vec!["sudo", "--non-interactive"]
-        };
-        all.extend(["env", "DEBIAN_FRONTEND=noninteractive"]);
-        all.extend(words);
-        let mut command = limited(all[0]);
-        command.args(&all[1..]);
+        let mut command = limited(if root { "env" } else { "sudo" });
+        if !root {
+            command.args(["--non-interactive", "env"]);
+        }
+        command.arg("DEBIAN_FRONTEND=noninteractive").args(words);
         command
     };
     let update = command(&["apt-get", "update", "--quiet=2"]);
     let mut install = command(&["apt-get", "install", "--quiet=2", "--yes"]);
     install.arg("--no-install-recommends").args(packages);
     let outcome = run_all([update, install]);
-    for (_, service) in SERVICES
-        .iter()
-        .filter(|(package, _)| packages.contains(package))
-    {
+    let installed = |(package, _): &(&str, &str)| packages.contains(package);
+    for (_, service) in SERVICES.into_iter().filter(installed) {
         let _ = command(&["systemctl", "disable", "--now", service]).output();
     }
     outcome

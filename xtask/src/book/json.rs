@@ -72,8 +72,8 @@ impl Reader<'_> {
     fn value(&mut self) -> Option<Json> {
         self.rest = self.rest.trim_start();
         match self.rest.chars().next()? {
-            '{' => self.object(),
-            '[' => self.array(),
+            '{' => self.sequence(['{', '}'], Self::field).map(Json::Object),
+            '[' => self.sequence(['[', ']'], Self::value).map(Json::List),
             '"' => self.string().map(Json::Text),
             _ => {
                 let end = self.rest.find([',', '}', ']']).unwrap_or(self.rest.len());
@@ -85,35 +85,29 @@ impl Reader<'_> {
         }
     }
 
-    fn object(&mut self) -> Option<Json> {
-        self.take('{')?;
-        let mut fields = Vec::new();
-        if self.take('}').is_some() {
-            return Some(Json::Object(fields));
-        }
-        loop {
-            self.rest = self.rest.trim_start();
-            let name = self.string()?;
-            self.take(':')?;
-            fields.push((name, self.value()?));
-            if self.take(',').is_none() {
-                self.take('}')?;
-                return Some(Json::Object(fields));
-            }
-        }
+    fn field(&mut self) -> Option<(String, Json)> {
+        self.rest = self.rest.trim_start();
+        let name = self.string()?;
+        self.take(':')?;
+        Some((name, self.value()?))
     }
 
-    fn array(&mut self) -> Option<Json> {
-        self.take('[')?;
-        let mut list = Vec::new();
-        if self.take(']').is_some() {
-            return Some(Json::List(list));
+    /// Reads elements, separated by commas, between these brackets.
+    fn sequence<T>(
+        &mut self,
+        [open, close]: [char; 2],
+        element: fn(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        self.take(open)?;
+        let mut elements = Vec::new();
+        if self.take(close).is_some() {
+            return Some(elements);
         }
         loop {
-            list.push(self.value()?);
+            elements.push(element(self)?);
             if self.take(',').is_none() {
-                self.take(']')?;
-                return Some(Json::List(list));
+                self.take(close)?;
+                return Some(elements);
             }
         }
     }
@@ -152,13 +146,8 @@ mod tests {
     fn values_are_read() {
         let read = Json::read(r#" {"a": [1, -2.5, null], "b": {"c": "x\"\u00e9\n"}, "d": []} "#);
         let read = read.expect("a document");
-        let list: Vec<&str> = read
-            .get("a")
-            .expect("a")
-            .list()
-            .iter()
-            .map(Json::as_text)
-            .collect();
+        let list = read.get("a").expect("a").list().iter();
+        let list: Vec<&str> = list.map(Json::as_text).collect();
         assert_eq!(list, ["1", "-2.5", "null"]);
         assert_eq!(read.get("b").expect("b").text("c"), "x\"é\n");
         assert_eq!(read.get("d"), Some(&Json::List(Vec::new())));

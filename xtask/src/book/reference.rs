@@ -44,14 +44,13 @@ fn operations(document: &Json) -> String {
 }
 
 fn parameters<'a>(all: impl Iterator<Item = &'a Json>) -> String {
-    let rows: String = all
-        .map(|parameter| {
-            let schema = parameter.get("schema").map_or(String::new(), type_of);
-            let (name, place) = (parameter.text("name"), parameter.text("in"));
-            let text = cell(parameter.text("description"));
-            format!("| `{name}` | {place} | {schema} | {text} |\n")
-        })
-        .collect();
+    let rows = all.map(|parameter| {
+        let schema = parameter.get("schema").map_or(String::new(), type_of);
+        let (name, place) = (parameter.text("name"), parameter.text("in"));
+        let text = cell(parameter.text("description"));
+        format!("| `{name}` | {place} | {schema} | {text} |\n")
+    });
+    let rows: String = rows.collect();
     if rows.is_empty() {
         rows
     } else {
@@ -61,11 +60,8 @@ fn parameters<'a>(all: impl Iterator<Item = &'a Json>) -> String {
 
 fn responses(operation: &Json) -> String {
     let mut rows = "| status | body | meaning |\n|---|---|---|\n".to_owned();
-    let all = operation
-        .get("responses")
-        .into_iter()
-        .flat_map(Json::fields);
-    for (status, response) in all {
+    let all = operation.get("responses").into_iter();
+    for (status, response) in all.flat_map(Json::fields) {
         let text = cell(response.text("description"));
         rows += &format!("| {status} | {} | {text} |\n", contents(response));
     }
@@ -124,12 +120,8 @@ fn fields(schema: &Json, before: &str) -> String {
 
 /// Returns a type as text, with a link if it is named.
 fn type_of(schema: &Json) -> String {
-    if let Some(name) = schema
-        .text("$ref")
-        .rsplit('/')
-        .next()
-        .filter(|name| !name.is_empty())
-    {
+    let name = schema.text("$ref").rsplit('/').next().unwrap_or_default();
+    if !name.is_empty() {
         return format!("[{name}](#{})", name.to_lowercase());
     }
     for any in ["anyOf", "oneOf"] {
@@ -140,25 +132,17 @@ fn type_of(schema: &Json) -> String {
     }
     let values = schema.get("enum").map_or(&[][..], Json::list);
     if !values.is_empty() {
-        let values: Vec<String> = values
-            .iter()
-            .map(|v| format!("`{}`", v.as_text()))
-            .collect();
-        return values.join(", ");
+        let values = values.iter().map(|v| format!("`{}`", v.as_text()));
+        return values.collect::<Vec<String>>().join(", ");
+    }
+    if let Some(items) = schema.get("items") {
+        return format!("list of {}", type_of(items));
     }
     let types = match schema.get("type") {
-        Some(Json::List(all)) => all
-            .iter()
-            .map(Json::as_text)
-            .collect::<Vec<_>>()
-            .join(" or "),
-        Some(one) => one.as_text().to_owned(),
-        None => String::new(),
+        Some(Json::List(all)) => all.iter().map(Json::as_text).collect(),
+        one => vec![one.map_or("", Json::as_text)],
     };
-    match schema.get("items") {
-        Some(items) => format!("list of {}", type_of(items)),
-        None => types,
-    }
+    types.join(" or ")
 }
 
 /// Returns a description as a sentence on one line, without Markdown markup.
@@ -206,9 +190,7 @@ fn add(program: &Path, command: &mut Vec<String>, page: &mut String) -> Result<(
     let mut arguments: Vec<&str> = command.iter().map(String::as_str).collect();
     arguments.push("--help");
     let help = output(program, &arguments)?;
-    let name = command
-        .iter()
-        .fold("longwire".to_owned(), |name, word| name + " " + word);
+    let name = [&["longwire".to_owned()][..], command].concat().join(" ");
     *page += &format!("\n## {name}\n\n```text\n{}\n```\n", help.trim_end());
     for below in commands(&help) {
         command.push(below.to_owned());

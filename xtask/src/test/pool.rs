@@ -74,9 +74,8 @@ fn drain(queue: &Queue, output: &Path, done: &Mutex<Vec<Done>>) {
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
     while let Some(job) = next() {
         let ended = run_job(job, output);
-        done.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(ended);
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.push(ended);
     }
     let _ = fs::remove_file(output);
 }
@@ -90,12 +89,13 @@ fn run_job(mut job: Job, output: &Path) -> Done {
     });
     let time = start.elapsed();
     let text = String::from_utf8_lossy(&fs::read(output).unwrap_or_default()).into_owned();
+    let seconds = time.as_secs_f64();
     let (ending, problem) = match ran {
         Ok(status) if status.success() && is_ignored(&text) => (Ending::Ignored, String::new()),
         Ok(status) if status.success() => (Ending::Passed, String::new()),
         Ok(status) if status.code() == Some(TIMED_OUT) => (
             Ending::Failed,
-            format!("still running after {:.0} s", time.as_secs_f64()),
+            format!("still running after {seconds:.0} s"),
         ),
         Ok(status) => (Ending::Failed, status.to_string()),
         Err(error) => (Ending::Failed, format!("cannot run: {error}")),

@@ -98,11 +98,7 @@ impl TestProgram {
     /// Returns the tests of the program. A bench counts as one test, because its set-up runs even
     /// when its parts are listed.
     pub fn jobs(&self) -> io::Result<Vec<Job>> {
-        if self
-            .source
-            .components()
-            .any(|part| part.as_os_str() == "benches")
-        {
+        if self.source.iter().any(|part| part == "benches") {
             return Ok(vec![self.job(None)]);
         }
         let mut list = Command::new(&self.path);
@@ -114,9 +110,8 @@ impl TestProgram {
             return Err(io::Error::other(format!("{path} does not list its tests")));
         }
         let output = String::from_utf8_lossy(&output.stdout);
-        let tests = output
-            .lines()
-            .filter_map(|line| line.strip_suffix(": test"));
+        let lines = output.lines();
+        let tests = lines.filter_map(|line| line.strip_suffix(": test"));
         Ok(tests.map(|test| self.job(Some(test))).collect())
     }
 
@@ -155,10 +150,8 @@ impl TestProgram {
     /// name differs.
     fn prefix(&self) -> String {
         let name = |path: &Path| {
-            path.file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned()
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
         };
         let (package, program) = (name(&self.folder), name(&self.path));
         let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);

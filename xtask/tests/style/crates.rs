@@ -1,6 +1,6 @@
 //! Dependencies between crates have one direction.
 
-use crate::source::{SourceFile, Violation};
+use crate::source::{SourceFile, Violation, text_of};
 
 /// Order of the crates, from pure to practical: each crate may depend only on earlier ones.
 const ORDER: [&str; 19] = [
@@ -58,12 +58,8 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for name in ORDER {
         let path = format!("crates/{name}/Cargo.toml");
-        let manifest = files
-            .iter()
-            .find(|file| file.path == path)
-            .and_then(SourceFile::text);
-        match manifest {
-            Some((path, text)) => violations.extend(check_manifest(name, path, text)),
+        match text_of(files, &path) {
+            Some(text) => violations.extend(check_manifest(name, &path, text)),
             None => violations.push(Violation::new(&path, 0, "missing")),
         }
     }
@@ -127,13 +123,9 @@ fn dependencies(text: &str) -> Vec<(usize, &str, &str)> {
     let mut section = "";
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        if let Some(header) = line
-            .trim()
-            .strip_prefix('[')
-            .and_then(|l| l.strip_suffix(']'))
-        {
-            let mut parts = header.rsplitn(2, '.');
-            let (last, before) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+        let header = line.trim().strip_prefix('[');
+        if let Some(header) = header.and_then(|header| header.strip_suffix(']')) {
+            let (before, last) = header.rsplit_once('.').unwrap_or(("", header));
             // The header `[dependencies.NAME]` names a single dependency.
             if let Some(kind) = before.rsplit('.').next().filter(|kind| is_kind(kind)) {
                 found.push((index + 1, kind, last));

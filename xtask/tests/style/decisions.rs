@@ -1,25 +1,17 @@
 //! The index of decisions lists every decision.
 
-use crate::source::{SourceFile, Violation};
+use crate::source::{SourceFile, Violation, text_of};
 
 const FOLDER: &str = "docs/decisions/";
 const INDEX: &str = "docs/decisions/README.md";
 
 pub fn check(files: &[SourceFile]) -> Vec<Violation> {
-    let index = files
-        .iter()
-        .find(|file| file.path == INDEX)
-        .and_then(SourceFile::text);
-    let Some((_, index)) = index else {
-        return vec![Violation::new(
-            INDEX,
-            0,
-            "the index of decisions is missing",
-        )];
+    let Some(index) = text_of(files, INDEX) else {
+        let what = "the index of decisions is missing";
+        return vec![Violation::new(INDEX, 0, what)];
     };
-    let names = files
-        .iter()
-        .filter_map(|file| file.path.strip_prefix(FOLDER));
+    let paths = files.iter().map(|file| &file.path);
+    let names = paths.filter_map(|path| path.strip_prefix(FOLDER));
     let decisions: Vec<&str> = names.filter(|name| *name != "README.md").collect();
     let mut violations = Vec::new();
     for (position, name) in decisions.iter().enumerate() {
@@ -34,10 +26,8 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
             violations.push(Violation::new(&path, 0, what));
             continue;
         };
-        if decisions[..position]
-            .iter()
-            .any(|earlier| self::number(earlier) == Some(number))
-        {
+        let mut earlier = decisions[..position].iter();
+        if earlier.any(|earlier| self::number(earlier) == Some(number)) {
             violations.push(Violation::new(&path, 0, "another decision has this number"));
         }
     }

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use crate::crates::PURE;
-use crate::source::{SourceFile, Violation, parse};
+use crate::source::{SourceFile, Violation, parse, text_of};
 
 /// Attributes required at the root of each pure crate.
 const ROOT_SAYS: [&str; 2] = ["#![no_std]", "#![forbid(unsafe_code)]"];
@@ -79,11 +79,7 @@ pub fn check_root(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (name, _) in PURE {
         let path = format!("crates/{name}/src/lib.rs");
-        let root = files
-            .iter()
-            .find(|file| file.path == path)
-            .and_then(SourceFile::text);
-        let text = root.map_or("", |(_, text)| text);
+        let text = text_of(files, &path).unwrap_or_default();
         for says in ROOT_SAYS {
             if !text.lines().any(|line| line == says) {
                 violations.push(Violation::new(&path, 0, format!("lacks {says}")));
@@ -135,11 +131,9 @@ impl<'ast> Visit<'ast> for TestItems {
 }
 
 fn is_cfg_test(attribute: &syn::Attribute) -> bool {
-    let condition = attribute
-        .meta
-        .require_list()
-        .map(|list| list.tokens.to_string());
-    attribute.path().is_ident("cfg") && condition.is_ok_and(|condition| condition == "test")
+    let condition = attribute.meta.require_list();
+    attribute.path().is_ident("cfg")
+        && condition.is_ok_and(|condition| condition.tokens.to_string() == "test")
 }
 
 #[cfg(test)]
@@ -191,15 +185,17 @@ mod tests {
 
     #[test]
     fn pure_crates_without_their_tests_are_pure() {
-        assert!(is_pure("crates/longwire-units/src/lib.rs"));
-        assert!(is_pure("crates/longwire-packet/src/alter/mod.rs"));
-        assert!(!is_pure(
-            "crates/longwire-packet/src/alter/anonymize_tests.rs"
-        ));
-        assert!(!is_pure("crates/longwire/src/units.rs"));
-        assert!(is_pure("crates/longwire-engine/src/models/rate.rs"));
-        assert!(!is_pure("crates/longwire-engine/src/link/tests.rs"));
-        assert!(!is_pure("crates/longwire-engine/tests/link.rs"));
-        assert!(!is_pure("crates/longwire-io/src/lib.rs"));
+        for (path, pure) in [
+            ("longwire-units/src/lib.rs", true),
+            ("longwire-packet/src/alter/mod.rs", true),
+            ("longwire-packet/src/alter/anonymize_tests.rs", false),
+            ("longwire/src/units.rs", false),
+            ("longwire-engine/src/models/rate.rs", true),
+            ("longwire-engine/src/link/tests.rs", false),
+            ("longwire-engine/tests/link.rs", false),
+            ("longwire-io/src/lib.rs", false),
+        ] {
+            assert_eq!(is_pure(&format!("crates/{path}")), pure, "{path}");
+        }
     }
 }

@@ -5,54 +5,43 @@ use std::ops::Range;
 
 use syn::visit::{self, Visit};
 
-use crate::source::{SourceFile, Violation, parse};
+use crate::source::{SourceFile, Violation, visited};
 
-/// A phrase to avoid in comments.
-#[derive(Debug)]
-struct Phrase {
-    /// Phrase in lower case; a space matches any white space.
-    text: &'static str,
-    /// Replacement, with a reason where helpful.
-    instead: &'static str,
-}
-
-const fn phrase(text: &'static str, instead: &'static str) -> Phrase {
-    Phrase { text, instead }
-}
-
-const PHRASES: [Phrase; 29] = [
-    phrase("whoever", "name the caller, the user or the thread"),
-    phrase("nobody", "name what is missing: \"no thread\", \"unused\""),
-    phrase("anew", "\"again\", or name the action: \"is recomputed\""),
-    phrase("beside", "\"next to\", \"in addition to\""),
-    phrase("in vain", "\"without result\", or name the result"),
-    phrase("told", "\"receives\", \"is notified\", \"is reported\""),
-    phrase("tell", "\"report\", \"return\", \"determine\""),
-    phrase("tells", "\"reports\", \"returns\", \"determines\""),
-    phrase("telling", "\"reporting\", \"distinguishing\""),
-    phrase("is said", "name who reports it"),
-    phrase("are said", "name who reports it"),
-    phrase("was said", "name who reported it"),
-    phrase("be said", "name who reports it"),
-    phrase("comes to", "\"reaches\", \"arrives at\", \"amounts to\""),
-    phrase("came to", "\"reached\", \"arrived at\""),
-    phrase("of its own", "\"separate\", \"own\", \"automatically\""),
-    phrase("of their own", "\"separate\", \"own\""),
-    phrase("behind it", "\"after it\", \"underlying\""),
-    phrase(
+/// Phrases to avoid in comments, in lower case, with replacements and reasons where helpful. A
+/// space matches any white space.
+const PHRASES: [(&str, &str); 29] = [
+    ("whoever", "name the caller, the user or the thread"),
+    ("nobody", "name what is missing: \"no thread\", \"unused\""),
+    ("anew", "\"again\", or name the action: \"is recomputed\""),
+    ("beside", "\"next to\", \"in addition to\""),
+    ("in vain", "\"without result\", or name the result"),
+    ("told", "\"receives\", \"is notified\", \"is reported\""),
+    ("tell", "\"report\", \"return\", \"determine\""),
+    ("tells", "\"reports\", \"returns\", \"determines\""),
+    ("telling", "\"reporting\", \"distinguishing\""),
+    ("is said", "name who reports it"),
+    ("are said", "name who reports it"),
+    ("was said", "name who reported it"),
+    ("be said", "name who reports it"),
+    ("comes to", "\"reaches\", \"arrives at\", \"amounts to\""),
+    ("came to", "\"reached\", \"arrived at\""),
+    ("of its own", "\"separate\", \"own\", \"automatically\""),
+    ("of their own", "\"separate\", \"own\""),
+    ("behind it", "\"after it\", \"underlying\""),
+    (
         "so many",
         "name the number: \"`count` frames\", \"this many\"",
     ),
-    phrase("spoilt", "\"corrupted\", the term of RFCs"),
-    phrase("spoils", "\"corrupts\", the term of RFCs"),
-    phrase("forth", "name the direction"),
-    phrase("mend", "\"repair\", \"fix\""),
-    phrase("mends", "\"repairs\", \"fixes\""),
-    phrase("mended", "\"repaired\", \"fixed\""),
-    phrase("thick", "\"frequent\", \"at a high rate\""),
-    phrase("whatever", "\"any\", \"regardless of\""),
-    phrase("does not care", "\"ignores\", \"is independent of\""),
-    phrase("do not care", "\"ignore\", \"are independent of\""),
+    ("spoilt", "\"corrupted\", the term of RFCs"),
+    ("spoils", "\"corrupts\", the term of RFCs"),
+    ("forth", "name the direction"),
+    ("mend", "\"repair\", \"fix\""),
+    ("mends", "\"repairs\", \"fixes\""),
+    ("mended", "\"repaired\", \"fixed\""),
+    ("thick", "\"frequent\", \"at a high rate\""),
+    ("whatever", "\"any\", \"regardless of\""),
+    ("does not care", "\"ignores\", \"is independent of\""),
+    ("do not care", "\"ignore\", \"are independent of\""),
 ];
 
 /// The rules of this file.
@@ -112,9 +101,9 @@ fn check_comments(path: &str, text: &str) -> Vec<(Rule, Violation)> {
             found.push((Rule::DocsBeginWithWhat, violation));
         }
         let words = without_code(&comment.text()).to_lowercase();
-        for phrase in &PHRASES {
-            for at in occurrences(&words, phrase.text) {
-                let what = format!("\"{}\"; instead: {}", phrase.text, phrase.instead);
+        for (phrase, instead) in PHRASES {
+            for at in occurrences(&words, phrase) {
+                let what = format!("\"{phrase}\"; instead: {instead}");
                 let violation = Violation::new(path, comment.line_of(at), what);
                 found.push((Rule::Phrases, violation));
             }
@@ -185,19 +174,15 @@ fn comments(text: &str) -> Vec<Comment> {
         if mark == last_mark
             && mark != "/*"
             && let Some(last) = comments.last_mut()
-            && last
-                .lines
-                .last()
-                .is_some_and(|(line, _)| line + 1 == number)
+            && let Some((line, _)) = last.lines.last()
+            && line + 1 == number
         {
             last.lines.push((number, body.trim().to_owned()));
             continue;
         }
         last_mark = mark;
-        let first = (
-            number,
-            lines.next().map_or("", |(_, line)| line).trim().to_owned(),
-        );
+        let first = lines.next().map_or("", |(_, line)| line);
+        let first = (number, first.trim().to_owned());
         let others = lines.map(|(index, line)| {
             let line = line.trim().trim_start_matches('*').trim();
             (number + index, line.to_owned())
@@ -258,10 +243,8 @@ fn raw_string_end(bytes: &[u8], at: usize) -> Option<String> {
     if before.is_some_and(|byte| is_word(byte) && !matches!(byte, b'b' | b'c')) {
         return None;
     }
-    let hashes = bytes[at + 1..]
-        .iter()
-        .take_while(|byte| **byte == b'#')
-        .count();
+    let after = bytes[at + 1..].iter();
+    let hashes = after.take_while(|byte| **byte == b'#').count();
     (bytes.get(at + 1 + hashes) == Some(&b'"')).then(|| format!("\"{}", "#".repeat(hashes)))
 }
 
@@ -295,11 +278,7 @@ fn check_types(files: &[(&str, &str)]) -> Vec<(Rule, Violation)> {
         path.contains("/src/") && !path.contains("tests/") && !path.ends_with("tests.rs")
     };
     for (path, text) in files.iter().filter(|(path, _)| is_source(path)) {
-        let mut types = Types::default();
-        if let Some(file) = parse(text) {
-            types.visit_file(&file);
-        }
-        for (name, line) in types.names {
+        for (name, line) in visited::<Types>(text).names {
             places.entry(name).or_default().push((path, line));
         }
     }
@@ -330,9 +309,8 @@ impl Types {
 }
 
 fn has_cfg(attributes: &[syn::Attribute]) -> bool {
-    attributes
-        .iter()
-        .any(|attribute| attribute.path().is_ident("cfg"))
+    let mut paths = attributes.iter().map(syn::Attribute::path);
+    paths.any(|path| path.is_ident("cfg"))
 }
 
 impl<'ast> Visit<'ast> for Types {
@@ -365,10 +343,7 @@ impl<'ast> Visit<'ast> for Types {
 }
 
 fn check_matches(path: &str, text: &str) -> Vec<(Rule, Violation)> {
-    let mut matches = Matches::default();
-    if let Some(file) = parse(text) {
-        matches.visit_file(&file);
-    }
+    let matches: Matches = visited(text);
     let violation = |line| {
         let violation = Violation::new(path, line, "a match on a boolean; use if");
         (Rule::BooleanMatches, violation)
@@ -405,18 +380,14 @@ mod tests {
     use super::*;
 
     fn rules(text: &str) -> Vec<(Rule, usize)> {
-        let mut found = check_comments("a.rs", text);
-        found.extend(check_matches("a.rs", text));
-        found
-            .into_iter()
-            .map(|(rule, found)| (rule, found.line))
-            .collect()
+        let found = check_comments("a.rs", text).into_iter();
+        let found = found.chain(check_matches("a.rs", text));
+        found.map(|(rule, found)| (rule, found.line)).collect()
     }
 
     #[test]
     fn phrases_are_found_in_comments_only() {
-        for phrase in &PHRASES {
-            let text = phrase.text;
+        for (text, _) in PHRASES {
             for comment in [
                 format!("fn f() {{}}\n// {text} ends"),
                 format!("//! A doc.\n//! It has {text}."),
@@ -437,10 +408,8 @@ mod tests {
 
     #[test]
     fn phrases_are_found_across_lines() {
-        assert_eq!(
-            rules("/// A doc so\n/// many\nfn f() {}"),
-            [(Rule::Phrases, 1)]
-        );
+        let split = rules("/// A doc so\n/// many\nfn f() {}");
+        assert_eq!(split, [(Rule::Phrases, 1)]);
         assert_eq!(rules("/// A doc so\n// many\nfn f() {}"), []);
     }
 
@@ -449,10 +418,8 @@ mod tests {
         let what = [(Rule::DocsBeginWithWhat, 2)];
         assert_eq!(rules("fn f() {}\n/// What a link is.\nfn g() {}"), what);
         assert_eq!(rules("fn f() {}\n//! What a link is."), what);
-        assert_eq!(
-            rules("// What a link is.\n/// Link.\n/// What it is.\nfn f() {}"),
-            []
-        );
+        let inside = "// What a link is.\n/// Link.\n/// What it is.\nfn f() {}";
+        assert_eq!(rules(inside), []);
     }
 
     #[test]
@@ -466,26 +433,16 @@ mod tests {
 
     #[test]
     fn type_names_are_unique_in_a_crate() {
-        let types = |files: &[(&str, &str)]| check_types(files).len();
-        let a = (
-            "crates/x/src/a.rs",
-            "struct A;\nenum B {}\ntrait C { type A; }",
-        );
-        assert_eq!(
-            types(&[
-                a,
-                ("crates/x/src/b.rs", "type A = u8; fn f() { struct B; }")
-            ]),
-            2
-        );
-        assert_eq!(
-            types(&[
-                a,
-                ("crates/x/src/b.rs", "#[cfg(test)]\nmod tests { struct A; }")
-            ]),
-            0
-        );
-        assert_eq!(types(&[a, ("crates/x/tests/it/b.rs", "struct A;")]), 0);
-        assert_eq!(types(&[a, ("crates/x/src/a/tests.rs", "struct A;")]), 0);
+        let a = "struct A;\nenum B {}\ntrait C { type A; }";
+        for (path, text, count) in [
+            ("src/b.rs", "type A = u8; fn f() { struct B; }", 2),
+            ("src/b.rs", "#[cfg(test)]\nmod tests { struct A; }", 0),
+            ("tests/it/b.rs", "struct A;", 0),
+            ("src/a/tests.rs", "struct A;", 0),
+        ] {
+            let path = format!("crates/x/{path}");
+            let found = check_types(&[("crates/x/src/a.rs", a), (&path, text)]);
+            assert_eq!(found.len(), count, "{path} {text}");
+        }
     }
 }

@@ -35,10 +35,8 @@ fn check_map(text: &str, paths: &BTreeSet<&str>) -> Vec<Violation> {
         let is_part_of_name = |c: char| c.is_alphanumeric() || "/_.".contains(c);
         let names = line.split(|c: char| !is_part_of_name(c));
         for name in names.filter(|name| name.ends_with(".rs") && !name.contains("..")) {
-            let ends = |path: &&str| {
-                path.strip_suffix(name)
-                    .is_some_and(|rest| rest.ends_with('/'))
-            };
+            let end = format!("/{name}");
+            let ends = |path: &&&str| path.ends_with(&end);
             let is_here = |path: &&str| crates.iter().any(|root| path.starts_with(root.as_str()));
             let mut found = paths.iter().filter(|path| ends(path));
             if !found.any(|path| name.contains('/') || is_here(path)) {
@@ -68,9 +66,7 @@ fn check_document(path: &str, text: &str, paths: &BTreeSet<&str>) -> Vec<Violati
 /// Returns the targets of links into the repository in a line, without fragments.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let ends = line.split("](").skip(1);
-    let targets = ends
-        .filter_map(|rest| rest.split_once(')'))
-        .map(|(target, _)| target);
+    let targets = ends.filter_map(|rest| Some(rest.split_once(')')?.0));
     targets
         .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
         .map(|target| target.split('#').next().unwrap_or(""))
@@ -107,15 +103,13 @@ mod tests {
     fn links_that_lead_nowhere_are_found() {
         let paths = BTreeSet::from(["README.md", "docs/a.md", "src/lib.rs"]);
         let complaints = |path: &str, text: &str| check_document(path, text, &paths).len();
-        assert_eq!(complaints("README.md", "[a](docs/a.md), [b](docs/b.md)"), 1);
-        assert_eq!(
-            complaints("docs/a.md", "[r](../README.md#top) [s](../src/)"),
-            0
-        );
-        assert_eq!(complaints("docs/a.md", "[r](README.md)"), 1);
-        assert_eq!(
-            complaints("README.md", "[x](https://example.org) [t](#top)"),
-            0
-        );
+        for (path, text, count) in [
+            ("README.md", "[a](docs/a.md), [b](docs/b.md)", 1),
+            ("docs/a.md", "[r](../README.md#top) [s](../src/)", 0),
+            ("docs/a.md", "[r](README.md)", 1),
+            ("README.md", "[x](https://example.org) [t](#top)", 0),
+        ] {
+            assert_eq!(complaints(path, text), count, "{path} {text}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use crate::source::{Violation, parse};
+use crate::source::{Violation, visited};
 
 /// Start of the comment before unsafe code.
 const REASON: &str = "SAFETY:";
@@ -25,28 +25,20 @@ const PLACES: [&str; 8] = [
 ];
 
 pub fn check(path: &str, text: &str) -> Vec<Violation> {
-    let Some(file) = parse(text) else {
-        return Vec::new();
-    };
-    let mut search = Unsafe::default();
-    search.visit_file(&file);
+    let found = visited::<Unsafe>(text).found;
     let lines: Vec<&str> = text.lines().collect();
-    let bare = search
-        .found
-        .iter()
-        .filter(|(line, start)| !has_reason(&lines, *line) && !has_reason(&lines, *start));
-    let what = format!("unsafe without `// {REASON}` before it");
-    let mut violations: Vec<Violation> = bare
-        .map(|(line, _)| Violation::new(path, *line, what.clone()))
-        .collect();
+    let mut violations = Vec::new();
+    for (line, start) in &found {
+        if !has_reason(&lines, *line) && !has_reason(&lines, *start) {
+            let what = format!("unsafe without `// {REASON}` before it");
+            violations.push(Violation::new(path, *line, what));
+        }
+    }
     if !PLACES.iter().any(|place| path.starts_with(place))
-        && let Some((line, _)) = search.found.first()
+        && let Some((line, _)) = found.first()
     {
-        violations.push(Violation::new(
-            path,
-            *line,
-            "unsafe code outside its places",
-        ));
+        let what = "unsafe code outside its places";
+        violations.push(Violation::new(path, *line, what));
     }
     violations
 }

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use syn::visit::Visit;
+
 /// Maximum size of a tracked file; captures and similar data belong elsewhere.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
@@ -48,19 +50,29 @@ impl SourceFile {
     }
 }
 
+/// Returns the text of a file; `None` if it is missing.
+pub fn text_of<'a>(files: &'a [SourceFile], path: &str) -> Option<&'a str> {
+    let file = files.iter().find(|file| file.path == path)?;
+    file.text().map(|(_, text)| text)
+}
+
+/// Visits Rust code; ignores invalid code, which the compiler reports.
+pub fn visited<V: Default + for<'ast> Visit<'ast>>(text: &str) -> V {
+    let mut visitor = V::default();
+    if let Some(file) = parse(text) {
+        visitor.visit_file(&file);
+    }
+    visitor
+}
+
 /// Returns all tracked and untracked files, except those that git ignores.
 pub fn files() -> Vec<SourceFile> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("xtask is in the root");
     let list = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others"])
+        .arg("--exclude-standard")
         .current_dir(root)
         .output()
         .expect("the style test asks git for the files");
@@ -70,14 +82,13 @@ pub fn files() -> Vec<SourceFile> {
         String::from_utf8_lossy(&list.stderr)
     );
     let list = String::from_utf8(list.stdout).expect("paths are UTF-8");
-    let paths = list.split_terminator('\0').map(str::to_owned);
-    paths
-        // A file whose removal has not been committed is listed, but does not exist.
-        .filter_map(|path| {
-            let bytes = fs::read(root.join(&path)).ok()?;
-            Some(SourceFile { path, bytes })
-        })
-        .collect()
+    // A file whose removal has not been committed is listed, but does not exist.
+    let files = list.split_terminator('\0').filter_map(|path| {
+        let bytes = fs::read(root.join(path)).ok()?;
+        let path = path.to_owned();
+        Some(SourceFile { path, bytes })
+    });
+    files.collect()
 }
 
 /// Checks files of any kind.

@@ -220,20 +220,14 @@ impl<'ast> Visit<'ast> for Paths {
 /// Returns the groups of more than one file that import each other, directly or indirectly.
 fn cycles(imports: &[Vec<usize>]) -> BTreeSet<Vec<usize>> {
     let files = 0..imports.len();
-    let reached: Vec<BTreeSet<usize>> = files
-        .clone()
-        .map(|file| reached_from(file, imports))
-        .collect();
-    let cycle_of = |file: usize| -> Vec<usize> {
+    let reached = files.clone().map(|file| reached_from(file, imports));
+    let reached: Vec<BTreeSet<usize>> = reached.collect();
+    let cycles = files.map(|file| -> Vec<usize> {
         let others = reached[file].iter().copied();
-        others
-            .filter(|other| reached[*other].contains(&file))
-            .collect()
-    };
-    files
-        .map(cycle_of)
-        .filter(|cycle| cycle.len() > 1)
-        .collect()
+        let cycle = others.filter(|other| reached[*other].contains(&file));
+        cycle.collect()
+    });
+    cycles.filter(|cycle| cycle.len() > 1).collect()
 }
 
 /// Returns all files that a file imports, directly or indirectly.

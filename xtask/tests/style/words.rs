@@ -25,11 +25,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (index, line) in text.lines().enumerate() {
         for word in open.iter().filter(|word| line.contains(**word)) {
-            violations.push(Violation::new(
-                path,
-                index + 1,
-                format!("left open: {word}"),
-            ));
+            let what = format!("left open: {word}");
+            violations.push(Violation::new(path, index + 1, what));
         }
         for place in MACHINE.iter().filter(|place| points_at(line, place)) {
             let what = format!("a path of one machine: {place}");
@@ -66,11 +63,8 @@ mod tests {
     #[test]
     fn machine_paths_are_found_in_any_text() {
         for place in MACHINE {
-            assert_eq!(
-                check("a.md", &format!("see `{place}x`")).len(),
-                1,
-                "{place}"
-            );
+            let found = check("a.md", &format!("see `{place}x`"));
+            assert_eq!(found.len(), 1, "{place}");
             assert!(check("a.md", &format!("https://example.org{place}x")).is_empty());
         }
     }
