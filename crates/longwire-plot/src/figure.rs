@@ -22,14 +22,6 @@ const CELL_GAP: f64 = 16.0;
 /// Space above cells, for their names.
 const CELL_NAME: f64 = 16.0;
 
-/// Title and size of a figure.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Form<'a> {
-    pub title: &'a str,
-    pub width: f64,
-    pub height: Option<f64>,
-}
-
 /// Draws a figure with these panels, as small multiples if there are any.
 ///
 /// # Errors
@@ -38,12 +30,13 @@ pub(super) fn draw(
     data: &mut Data,
     panels: &[Panel],
     multiples: Option<&Multiples>,
-    form: Form<'_>,
+    title: &str,
+    (width, height): (f64, Option<f64>),
 ) -> Result<Scene, PlotError> {
     // Cells have neither notes nor drop lanes.
     data.cell = multiples.map(|_| 0);
     let legend = names(data);
-    let frame_width = form.width - LEFT - RIGHT;
+    let frame_width = width - LEFT - RIGHT;
     let legend = flow(&legend, frame_width);
     let head = TOP + TITLE_SIZE + 12.0 + LEGEND_LINE * legend.len() as f64;
     let blocks = panels.iter();
@@ -52,7 +45,7 @@ pub(super) fn draw(
     let between = blocks.iter().map(|block| block.head + block.fixed + BELOW);
     let fixed = head + between.sum::<f64>();
     let natural: f64 = blocks.iter().map(|block| block.frame * block.rows).sum();
-    let stretch = form.height.map_or(1.0, |height| (height - fixed) / natural);
+    let stretch = height.map_or(1.0, |height| (height - fixed) / natural);
     let frames = blocks.iter().map(|block| block.frame);
     let least = frames.fold(natural, f64::min);
     if least * stretch < FRAME_MIN {
@@ -63,12 +56,12 @@ pub(super) fn draw(
              fewer with --panel"
         )));
     }
-    let mut scene = Scene::new(form.width, fixed + natural * stretch, form.title);
+    let mut scene = Scene::new(width, fixed + natural * stretch, title);
     let place = (LEFT, TOP + TITLE_SIZE * 0.8);
     scene.text(Text {
         size: TITLE_SIZE,
         bold: true,
-        ..small(form.title, place, Anchor::Start)
+        ..small(title, place, Anchor::Start)
     });
     let place = (LEFT, TOP + TITLE_SIZE + 10.0);
     draw_flow(&mut scene, &legend, place, LEGEND_LINE, LABEL_SIZE);

@@ -15,8 +15,10 @@ pub trait TextPen: OutlinePen {
 /// One weight of the font.
 pub struct Font {
     font: FontRef<'static>,
-    bytes: &'static [u8],
-    name: &'static str,
+    /// Font file.
+    pub bytes: &'static [u8],
+    /// PostScript name.
+    pub name: &'static str,
 }
 
 impl std::fmt::Debug for Font {
@@ -38,22 +40,11 @@ impl Font {
         Font { font, bytes, name }
     }
 
-    /// Returns the font file.
-    pub fn bytes(&self) -> &'static [u8] {
-        self.bytes
-    }
-
-    /// Returns the font's PostScript name.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// Returns left, bottom, right and top of the bounding box of all glyphs, ascent, descent and
     /// cap height, in thousandths of the font size.
     pub fn box_of_thousand(&self) -> [f32; 7] {
-        let metrics = self
-            .font
-            .metrics(Size::new(1_000.0), LocationRef::default());
+        let (size, location) = (Size::new(1_000.0), LocationRef::default());
+        let metrics = self.font.metrics(size, location);
         let bounds = metrics.bounds.unwrap_or_default();
         [
             bounds.x_min,
@@ -77,8 +68,8 @@ impl Font {
         let mut x = 0.0;
         for (glyph, advance) in self.glyphs(text, size) {
             if let Some(outline) = outlines.get(glyph) {
-                let settings =
-                    DrawSettings::unhinted(Size::new(size as f32), LocationRef::default());
+                let size = Size::new(size as f32);
+                let settings = DrawSettings::unhinted(size, LocationRef::default());
                 pen.glyph_at(x);
                 // Glyphs that cannot be drawn are skipped, like missing ones.
                 let _ = outline.draw(settings, pen);
@@ -91,9 +82,8 @@ impl Font {
     /// as its empty box.
     pub fn glyphs(&self, text: &str, size: f64) -> impl Iterator<Item = (GlyphId, f64)> {
         let characters = self.font.charmap();
-        let metrics = self
-            .font
-            .glyph_metrics(Size::new(size as f32), LocationRef::default());
+        let (size, location) = (Size::new(size as f32), LocationRef::default());
+        let metrics = self.font.glyph_metrics(size, location);
         text.chars().map(move |c| {
             let glyph = characters.map(c).unwrap_or(GlyphId::NOTDEF);
             let advance = metrics.advance_width(glyph).unwrap_or(0.0);

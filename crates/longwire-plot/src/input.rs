@@ -8,7 +8,7 @@ use longwire_capture::open;
 
 use crate::PlotError;
 use crate::page::RunDocument;
-use crate::series::Zero;
+use crate::series::{SINCE_FIRST_FRAME, SINCE_START};
 
 /// An input file.
 #[derive(Debug)]
@@ -78,8 +78,6 @@ pub struct Span {
     pub epoch: Option<i64>,
     /// Zero of the time axis: the first arrival or the start of the run.
     pub origin: i64,
-    /// First arrival.
-    pub first: i64,
     /// Last arrival or release.
     pub last: i64,
 }
@@ -99,11 +97,11 @@ pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotErr
             Ok(())
         })?;
     }
-    let (first, last) = covered.ok_or_else(|| PlotError::nothing(path, "empty log"))?;
+    let (origin, last) = covered.ok_or_else(|| PlotError::nothing(path, "empty log"))?;
+    let epoch = log.epoch();
     Ok(Span {
-        epoch: log.epoch(),
-        origin: first,
-        first,
+        epoch,
+        origin,
         last,
     })
 }
@@ -137,8 +135,8 @@ pub fn for_rows(
 pub(super) struct OneRun {
     /// Whether the inputs are a log and a report of the same run.
     pub is_one: bool,
-    /// Zero of the time axis.
-    pub zero: Zero,
+    /// Caption of the time axis.
+    pub caption: &'static str,
     /// Times of the run's changes, in nanoseconds on the time axis.
     pub changes: Vec<i64>,
 }
@@ -149,7 +147,7 @@ impl OneRun {
     pub fn of(inputs: &[Input], spans: &mut [Option<Span>]) -> OneRun {
         let mut run = OneRun {
             is_one: false,
-            zero: Zero::FirstFrame,
+            caption: SINCE_FIRST_FRAME,
             changes: Vec::new(),
         };
         let (([Input::Log { .. }, Input::Report { report, .. }], [Some(span), None])
@@ -164,9 +162,9 @@ impl OneRun {
         let Some(epoch) = epoch.filter(|_| run.is_one) else {
             return run;
         };
-        if epoch <= span.first {
+        if epoch <= span.origin {
             span.origin = epoch;
-            run.zero = Zero::RunStart;
+            run.caption = SINCE_START;
         }
         let made = report.changes.iter().flat_map(|changes| &changes.made);
         let times = made.map(|change| change.at_ns);

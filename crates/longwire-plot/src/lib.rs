@@ -65,7 +65,7 @@ use panels::{Data, LegendEntry};
 pub use panels::{Panel, QueueUnit};
 pub use scene::Scene;
 use serde::Serialize;
-use series::{Window, Zero, gather, too_many};
+use series::{Window, gather, too_many};
 use trace::Columns;
 
 use crate::figure::{Multiples, unique};
@@ -161,7 +161,7 @@ pub fn plot(
     let mut data = Data {
         logs: Vec::new(),
         reports: Vec::new(),
-        window: window(&spans, run.zero, options)?,
+        window: window(&spans, run.caption, options)?,
         changes: run.changes,
         queue_unit: options.queue_unit,
         cell: None,
@@ -188,12 +188,8 @@ pub fn plot(
     if multiples.is_some() {
         check_cells(&panels)?;
     }
-    let form = figure::Form {
-        title: &title,
-        width: options.width,
-        height: options.height,
-    };
-    let scene = figure::draw(&mut data, &panels, multiples.as_ref(), form)?;
+    let size = (options.width, options.height);
+    let scene = figure::draw(&mut data, &panels, multiples.as_ref(), &title, size)?;
     Ok(Figure {
         scene,
         panels,
@@ -278,7 +274,11 @@ impl Steps<'_> {
 }
 
 /// Returns the time range to draw.
-fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<Window, PlotError> {
+fn window(
+    spans: &[Option<Span>],
+    caption: &'static str,
+    options: &PlotOptions,
+) -> Result<Window, PlotError> {
     let usage = |message: String| Err(PlotError::Usage(message));
     let last = spans
         .iter()
@@ -319,8 +319,11 @@ fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<W
     // One column per unit of the frame's width.
     let count = (options.width - figure::LEFT - figure::RIGHT).max(1.0) as usize;
     let from = from.cast_signed();
-    let columns = Columns { from, span, count };
-    Ok(Window { columns, zero, bin })
+    Ok(Window {
+        columns: Columns { from, span, count },
+        caption,
+        bin,
+    })
 }
 
 /// Returns the cells of the inputs, if there are any.

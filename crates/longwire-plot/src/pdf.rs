@@ -248,7 +248,7 @@ fn embed(
     next: &mut impl FnMut() -> Ref,
 ) -> Result<(), String> {
     let (cid, descriptor, file, to_unicode) = (next(), next(), next(), next());
-    let full = font.font.name();
+    let full = font.font.name;
     // Six letters mark a font subset; the full names of a figure's two fonts differ.
     let base = format!("LWFIGS+{full}");
     let base = Name(base.as_bytes());
@@ -285,7 +285,7 @@ fn embed(
     }
     let unicode = compressed(&unicode.finish());
     pdf.stream(to_unicode, &unicode).filter(Filter::FlateDecode);
-    let part = subsetter::subset(font.font.bytes(), 0, &font.used);
+    let part = subsetter::subset(font.font.bytes, 0, &font.used);
     let part = part.map_err(|error| format!("the font cannot be embedded: {error}"))?;
     let length = i32::try_from(part.len()).unwrap_or(i32::MAX);
     let packed = compressed(&part);

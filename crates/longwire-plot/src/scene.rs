@@ -275,7 +275,7 @@ impl Look {
 
 #[cfg(test)]
 pub(crate) mod fixture {
-    use super::{INK, Scene, Stroke};
+    use crate::scene::{INK, Scene, Stroke};
 
     /// Returns a figure with a dashed line.
     pub(crate) fn dashed() -> Scene {

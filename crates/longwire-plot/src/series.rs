@@ -16,22 +16,18 @@ use crate::scene::SERIES_MAX;
 /// Further reasons share one counter.
 const REASONS_MAX: usize = 32;
 
-/// Zero of a time axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Zero {
-    /// First frame of each log.
-    FirstFrame,
-    /// Start of the run, as in reports.
-    RunStart,
-}
+/// Caption of a time axis that starts at the first frame of each log.
+pub const SINCE_FIRST_FRAME: &str = "Time since the first frame";
+/// Caption of a time axis that starts with the run, as in reports.
+pub const SINCE_START: &str = "Time since the start of the run";
 
 /// Time range to draw, and its resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Columns of the time axis, relative to its zero.
     pub columns: Columns,
-    /// Zero of the time axis.
-    pub zero: Zero,
+    /// Caption of the time axis, which names its zero.
+    pub caption: &'static str,
     /// Width of a throughput bin in nanoseconds.
     pub bin: u64,
 }
@@ -244,9 +240,11 @@ mod tests {
 
     fn window(from: i64, span: u64, bin: u64) -> Window {
         let count = 10;
-        let columns = Columns { from, span, count };
-        let zero = Zero::FirstFrame;
-        Window { columns, zero, bin }
+        Window {
+            columns: Columns { from, span, count },
+            caption: SINCE_FIRST_FRAME,
+            bin,
+        }
     }
 
     #[test]

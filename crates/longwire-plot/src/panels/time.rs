@@ -5,7 +5,7 @@ use crate::frame::{Captions, Frame, small};
 use crate::gather::Served;
 use crate::panels::{Data, LegendEntry, QueueUnit};
 use crate::scene::{Anchor, FAINT_INK, Fill, Look, Point, Scene, Stroke};
-use crate::series::{LogSeries, Window, Zero};
+use crate::series::{LogSeries, Window};
 use crate::trace::{Column, Columns, Trace};
 
 /// Maximum number of adjacent columns without a value that a line bridges.
@@ -25,14 +25,6 @@ fn axis(window: &Window, frame: &Frame) -> Axis {
 pub(super) fn ticks(frame: &Frame) -> usize {
     const ROOM: f64 = 65.0;
     ((frame.width / ROOM) as usize).clamp(2, 10)
-}
-
-/// Returns the caption of the time axis.
-fn label(axis: &Axis, zero: Zero) -> String {
-    axis.label(match zero {
-        Zero::FirstFrame => "Time since the first frame",
-        Zero::RunStart => "Time since the start of the run",
-    })
 }
 
 /// Returns an axis from 0 to the maximum.
@@ -86,7 +78,7 @@ impl<'a> Drawing<'a> {
             heading,
             lift,
             remark,
-            x: label(&self.x, self.window.zero),
+            x: self.x.label(self.window.caption),
             y: self.y.label(heading),
         };
         self.frame.axes(scene, &self.x, &self.y, &captions);
